@@ -1,0 +1,68 @@
+//! What the black-box tests of the mount share: servers and mounts, system calls as plain functions, other users, trees to compare.
+//!
+//! A suite works on the directory named by `ONPATH_TEST_DIR` if that is set (a directory of a local file system: this is how the
+//! tests themselves are checked), else on a fresh `onpath dev DIR MOUNTPOINT`.
+#![allow(dead_code, unreachable_pub)] // every test binary uses its own part of this module
+
+pub mod check;
+pub mod process;
+pub mod server;
+pub mod sys;
+pub mod tree;
+pub mod user;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a test waits for something that must happen before it fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says on the real standard error (libtest captures only the print macros) that a test could not run, and why.
+pub fn skipped(what: &str, reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}: {reason}");
+}
+
+/// Says something on the real standard error that should be seen although the test passes.
+pub fn report(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The directory given from outside, if any.
+pub fn given_dir() -> Option<PathBuf> {
+    std::env::var_os("ONPATH_TEST_DIR").map(PathBuf::from)
+}
+
+/// A number from the environment, for the long runs.
+pub fn number_from_env(name: &str, default: usize) -> usize {
+    match std::env::var(name) {
+        Err(_) => default,
+        Ok(text) => text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+    }
+}
+
+/// Polls until `done` says so; fails the test when that takes longer than [`PATIENCE`].
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The program's path if it is installed.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|candidate| candidate.is_file())
+}
+
+/// Why no test of a mount can run here, if so.
+pub fn cannot_mount() -> Option<&'static str> {
+    if !sys::is_root() {
+        Some("needs root (mount(2) and other users)")
+    } else if sys::open("/dev/fuse", libc::O_RDWR, 0).is_err() {
+        Some("/dev/fuse cannot be opened")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,155 @@
+//! Other processes: lock owners, and children that may be stopped by signals.
+#![allow(unsafe_code)]
+
+use super::sys::{call, errno};
+use super::{PATIENCE, wait_until};
+use std::time::Instant;
+
+/// Runs the closure as another owner of fcntl locks: in a thread with its own, empty table of descriptors (the kernel tells lock owners
+/// apart by that table). Descriptors of the caller are not open in it.
+pub fn as_process<T: Send>(job: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| spawn_process(scope, job).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// As [`as_process`], but runs beside the caller.
+pub fn spawn_process<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    job: impl FnOnce() -> T + Send + 'scope,
+) -> std::thread::ScopedJoinHandle<'scope, T> {
+    scope.spawn(move || {
+        let flags = libc::CLOSE_RANGE_UNSHARE;
+        let done = call!(libc::syscall(libc::SYS_close_range, 3, u32::MAX, flags));
+        assert_eq!(done, Ok(0), "close_range");
+        job()
+    })
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its closure's value.
+    Exit(i32),
+    /// The signal that killed it.
+    Signal(i32),
+}
+
+/// A forked child; killed and reaped on drop.
+pub struct Child {
+    pid: i32,
+    reaped: bool,
+}
+
+/// Forks; the child runs the closure and exits with its value (0 to 255). The closure should make system calls and little else.
+pub fn fork(job: impl FnOnce() -> i32) -> Child {
+    // SAFETY: the child runs the closure in its copy of the memory and leaves by _exit, so no destructor or test code runs twice.
+    let pid = unsafe { libc::fork() };
+    assert_ne!(pid, -1, "fork: errno {}", errno());
+    if pid == 0 {
+        let code = job();
+        // SAFETY: ends this process at once.
+        unsafe { libc::_exit(code) }
+    }
+    Child { pid, reaped: false }
+}
+
+/// Forks, runs the closure, and tells how it ended.
+pub fn in_child(job: impl FnOnce() -> i32) -> End {
+    fork(job).wait()
+}
+
+impl Child {
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub fn signal(&self, signal: i32) {
+        assert_eq!(call!(libc::kill(self.pid, signal)), Ok(0), "kill({}, {signal})", self.pid);
+    }
+
+    /// Waits for the end; fails the test when it does not come.
+    pub fn wait(mut self) -> End {
+        let mut end = None;
+        wait_until("the child ends", || {
+            end = self.poll();
+            end.is_some()
+        });
+        end.expect("just seen")
+    }
+
+    /// How the child ended, if it did.
+    pub fn poll(&mut self) -> Option<End> {
+        let mut status = 0;
+        let reaped = call!(libc::waitpid(self.pid, &mut status, libc::WNOHANG)).expect("waitpid");
+        if reaped == 0 {
+            return None;
+        }
+        self.reaped = true;
+        Some(if libc::WIFSIGNALED(status) { End::Signal(libc::WTERMSIG(status)) } else { End::Exit(libc::WEXITSTATUS(status)) })
+    }
+
+    /// Waits until the child is blocked inside the given system call.
+    pub fn wait_blocked_in(&self, syscall: i64) {
+        wait_until("the child blocks in the call", || blocked_in(&format!("/proc/{}", self.pid), syscall));
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.reaped {
+            return;
+        }
+        // SAFETY: signals and reaps a child of our own.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        let deadline = Instant::now() + PATIENCE;
+        while self.poll().is_none() && Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+}
+
+fn blocked_in(proc_dir: &str, syscall: i64) -> bool {
+    let stat = std::fs::read_to_string(format!("{proc_dir}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    let call = std::fs::read_to_string(format!("{proc_dir}/syscall")).unwrap_or_default();
+    matches!(state, Some('S' | 'D')) && call.split(' ').next() == Some(syscall.to_string().as_str())
+}
+
+/// The calling thread's id.
+pub fn thread_id() -> i32 {
+    call!(libc::syscall(libc::SYS_gettid)).expect("gettid cannot fail") as i32
+}
+
+/// Whether a thread of this process is blocked in the given system call.
+pub fn thread_blocked_in(thread: i32, syscall: i64) -> bool {
+    blocked_in(&format!("/proc/self/task/{thread}"), syscall)
+}
+
+/// Sends a signal to one thread of this process.
+pub fn signal_thread(thread: i32, signal: i32) {
+    let pid = std::process::id();
+    assert_eq!(call!(libc::syscall(libc::SYS_tgkill, pid, thread, signal)), Ok(0), "tgkill");
+}
+
+extern "C" fn do_nothing(_signal: i32) {}
+
+/// Makes the signal interrupt system calls (a handler without SA_RESTART).
+pub fn interrupt_by(signal: i32) {
+    // SAFETY: an all-zero sigaction is valid; the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = do_nothing as extern "C" fn(i32) as usize;
+        libc::sigaction(signal, &action, std::ptr::null_mut());
+    }
+}
+
+/// Sets a limit of the calling process; only for forked children.
+pub fn set_limit(resource: u32, value: u64) {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    assert_eq!(call!(libc::setrlimit(resource, &limit)), Ok(0));
+}
+
+/// Ignores a signal in the calling process; only for forked children.
+pub fn ignore(signal: i32) {
+    // SAFETY: changes a disposition of this process only.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}

@@ -1,0 +1,231 @@
+//! Servers and mounts of the `onpath` binary under test.
+#![allow(unsafe_code)]
+
+use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+/// The binary under test.
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_onpath")
+}
+
+/// A place for one file system: its DIR, its mountpoints, and the logs of its processes.
+pub struct Site {
+    root: tempfile::TempDir,
+    logs: AtomicUsize,
+}
+
+impl Site {
+    /// A fresh site, or none where nothing can be mounted (said on standard error).
+    pub fn new(test: &str) -> Option<Site> {
+        if let Some(reason) = cannot_mount() {
+            skipped(test, reason);
+            return None;
+        }
+        let root = tempfile::Builder::new().prefix("onpath-test-").tempdir().expect("a temporary directory");
+        // Other users must get through to the mountpoints.
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod of the site");
+        Some(Site { root, logs: AtomicUsize::new(0) })
+    }
+
+    /// The directory of the site itself, on the local disk.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Where the file system keeps its state (DIR).
+    pub fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    /// The mountpoint of that number, made if missing.
+    pub fn mountpoint(&self, number: usize) -> PathBuf {
+        let path = self.root.path().join(format!("mnt{number}"));
+        std::fs::create_dir_all(&path).expect("mkdir of a mountpoint");
+        path
+    }
+
+    /// Starts `onpath dev STATE mnt0 ARGS…` and waits until it is mounted.
+    pub fn dev(&self, args: &[&str]) -> Mount {
+        self.dev_on(&self.state(), args)
+    }
+
+    /// The same on another DIR.
+    pub fn dev_on(&self, state: &Path, args: &[&str]) -> Mount {
+        std::fs::create_dir_all(state).expect("mkdir of DIR");
+        self.start("dev", state, 0, args)
+    }
+
+    /// Starts `onpath mount STATE mntNUMBER ARGS…` beside a running `dev` and waits until it is mounted.
+    pub fn mount(&self, number: usize, args: &[&str]) -> Mount {
+        self.start("mount", &self.state(), number, args)
+    }
+
+    fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {
+        let mountpoint = self.mountpoint(number);
+        let log = self.root.path().join(format!("log{}-{verb}", self.logs.fetch_add(1, Ordering::Relaxed)));
+        let mut command: Vec<OsString> = vec![verb.into(), state.into(), mountpoint.clone().into()];
+        command.extend(args.iter().map(OsString::from));
+        Mount::start(&command, mountpoint, log)
+    }
+
+    /// Runs `onpath fsck STATE`, the file system being stopped, and fails the test unless it is clean.
+    pub fn assert_clean(&self, when: &str) {
+        assert_clean(&self.state(), when);
+    }
+}
+
+/// Runs `onpath fsck DIR` and fails the test unless it is clean.
+pub fn assert_clean(state: &Path, when: &str) {
+    let output = run(["fsck".as_ref(), state.as_os_str()]);
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "fsck {when}: {}\n{said}", output.status);
+}
+
+/// Runs `onpath ARGS…` to its end (killed after [`PATIENCE`]) and gives what it said.
+pub fn run<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2"]).arg(PATIENCE.as_secs().to_string()).arg(binary()).args(args).stdin(Stdio::null());
+    command.output().expect("timeout and onpath run")
+}
+
+/// A running `onpath dev` or `onpath mount`; killed and detached on drop.
+pub struct Mount {
+    child: Child,
+    mountpoint: PathBuf,
+    log: PathBuf,
+    command: String,
+}
+
+impl Mount {
+    fn start(args: &[OsString], mountpoint: PathBuf, log: PathBuf) -> Mount {
+        let mut command = Command::new(binary());
+        let output = std::fs::File::create(&log).expect("a log file");
+        command.args(args).stdin(Stdio::null());
+        command.stdout(output.try_clone().expect("dup of the log")).stderr(output);
+        let words = args.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+        let child = spawn_watched(command).expect("onpath starts");
+        let mut mount = Mount { child, mountpoint, log, command: format!("onpath {}", words.join(" ")) };
+        let deadline = Instant::now() + PATIENCE;
+        while !is_mounted(&mount.mountpoint) {
+            if let Some(status) = mount.child.try_wait().expect("wait of our child") {
+                panic!("{}: ended before it was mounted: {status}\n{}", mount.command, mount.said());
+            }
+            assert!(Instant::now() < deadline, "{}: not mounted in {PATIENCE:?}\n{}", mount.command, mount.said());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // The first request waits until the mount has answered the kernel's INIT.
+        sys::stat(&mount.mountpoint).unwrap_or_else(|errno| panic!("{}: stat: errno {errno}\n{}", mount.command, mount.said()));
+        mount
+    }
+
+    /// The mounted directory.
+    pub fn path(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything the process wrote to its outputs.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ctrl-C: must unmount and exit with 0.
+    pub fn stop(mut self) {
+        self.interrupt();
+        let status = self.wait();
+        assert!(status.success(), "{} after SIGINT: {status}\n{}", self.command, self.said());
+        assert!(!is_mounted(&self.mountpoint), "{}: exited but left its mount", self.command);
+        self.assert_no_panic();
+    }
+
+    /// kill -9; the dead mount stays, as it would for a user.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("kill of our child");
+        self.child.wait().expect("wait of our child");
+        self.assert_no_panic();
+    }
+
+    fn interrupt(&self) {
+        // SAFETY: signals a child of our own that was not reaped yet.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the process ends after SIGINT", || {
+            status = self.child.try_wait().expect("wait of our child");
+            status.is_some()
+        });
+        status.expect("just seen")
+    }
+
+    fn assert_no_panic(&self) {
+        let said = self.said();
+        assert!(!said.contains("panicked"), "{}: panicked\n{said}", self.command);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        while is_mounted(&self.mountpoint) && sys::detach(&self.mountpoint).is_ok() {}
+        if std::thread::panicking() {
+            super::report(&format!("--- {} said:\n{}", self.command, tail(&self.said())));
+        }
+    }
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+/// Whether something of ours is mounted there, read from the mount table: a dead mount must not be touched.
+pub fn is_mounted(path: &Path) -> bool {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+    table.lines().any(|line| {
+        let mut fields = line.split(' ');
+        fields.nth(4).map(Path::new) == Some(path) && line.split(" - ").nth(1).is_some_and(|kind| kind.starts_with("fuse"))
+    })
+}
+
+type Job = (Command, mpsc::Sender<io::Result<Child>>);
+
+/// Spawns a process that gets SIGINT when this one dies, so that no server outlives its tests. The kernel sends that when the *thread*
+/// that forked ends, hence one thread for all, which lives as long as the process.
+fn spawn_watched(mut command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<Mutex<mpsc::Sender<Job>>> = OnceLock::new();
+    // SAFETY: prctl is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGINT);
+            Ok(())
+        })
+    };
+    let spawner = SPAWNER.get_or_init(|| {
+        let (sender, jobs) = mpsc::channel::<Job>();
+        std::thread::spawn(move || {
+            for (mut command, reply) in jobs {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (reply, answer) = mpsc::channel();
+    spawner.lock().expect("the spawner's lock").send((command, reply)).expect("the spawner lives");
+    answer.recv().expect("the spawner answers")
+}

@@ -1,0 +1,134 @@
+//! The semantic suite: what POSIX and the man pages of section 2 promise, one test function a promise, on a real mount.
+//!
+//! All tests of this binary share one mount, each in a directory of its own. `ONPATH_TEST_DIR=/some/dir cargo test --test posix` runs the
+//! same tests on a local file system: ext4 and tmpfs pass, which is what validates the tests. Where such a file system and a FUSE mount
+//! may legitimately differ, the test accepts what a FUSE mount can do and says so.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod access;
+mod append;
+mod atomic;
+mod chmod;
+mod chown;
+mod data;
+mod fcntl_locks;
+mod flock;
+mod generic_errors;
+mod link;
+mod mkdir;
+mod mknod;
+mod mmap;
+mod names;
+mod open;
+mod open_permissions;
+mod readdir;
+mod readonly;
+mod rename;
+mod rename_errors;
+mod rmdir;
+mod setgid;
+mod sparse;
+mod stat;
+mod sticky;
+mod suid;
+mod symlink;
+mod times;
+mod times_failed;
+mod truncate;
+mod umask;
+mod unlink;
+mod unlinked;
+mod utimensat;
+
+use common::check::Dir;
+use common::server::{Mount, Site};
+use common::{given_dir, sys};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// What every module of the suite uses.
+mod prelude {
+    pub(crate) use crate::common::check::{Dir, content, moves, tick};
+    pub(crate) use crate::common::process::*;
+    pub(crate) use crate::common::sys::{self, *};
+    pub(crate) use crate::common::user::*;
+    pub(crate) use crate::common::{skipped, wait_until};
+    pub(crate) use crate::{area, expect_errno, ok};
+    pub(crate) use libc::{O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
+    pub(crate) use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX};
+    pub(crate) use std::path::{Path, PathBuf};
+
+    /// chown: leave this id.
+    pub(crate) const KEEP: u32 = u32::MAX;
+}
+
+/// The mount that all tests share; taken out and stopped at exit.
+static SERVER: Mutex<Option<(Mount, Site)>> = Mutex::new(None);
+
+/// Where the tests work, started with the first of them; none where nothing can be mounted.
+fn top() -> Option<&'static PathBuf> {
+    static TOP: OnceLock<Option<PathBuf>> = OnceLock::new();
+    TOP.get_or_init(|| {
+        sys::umask(0);
+        let top = match given_dir() {
+            Some(dir) => dir.join(format!("posix-{}", std::process::id())),
+            None => {
+                let site = Site::new("posix")?;
+                let mount = site.dev(&[]);
+                let top = mount.path().join("posix");
+                *SERVER.lock().expect("the server's lock") = Some((mount, site));
+                top
+            }
+        };
+        sys::mkdir(&top, 0o755).expect("mkdir of the tests' top");
+        at_exit();
+        Some(top)
+    })
+    .as_ref()
+}
+
+#[allow(unsafe_code)]
+fn at_exit() {
+    // SAFETY: registers a plain function of this program.
+    unsafe { libc::atexit(stop_server) };
+}
+
+/// Unmounts at process exit; a mount that cannot be stopped cleanly fails the run.
+extern "C" fn stop_server() {
+    let failed = std::panic::catch_unwind(|| {
+        if let Some(dir) = given_dir() {
+            let _ = std::fs::remove_dir_all(dir.join(format!("posix-{}", std::process::id())));
+        }
+        let server = SERVER.lock().map(|mut server| server.take());
+        if let Ok(Some((mount, site))) = server {
+            mount.stop();
+            site.assert_clean("after the suite");
+        }
+    })
+    .is_err();
+    if failed {
+        std::process::abort();
+    }
+}
+
+/// A fresh directory for one test, mode 0755, of root.
+fn fresh() -> Option<Dir> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let path = top()?.join(format!("t{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+    sys::mkdir(&path, 0o755).expect("mkdir of a test's directory");
+    Some(Dir::at(path))
+}
+
+/// A fresh directory for this test; the test ends here where nothing can be mounted (said once on standard error).
+#[macro_export]
+macro_rules! area {
+    () => {
+        match $crate::fresh() {
+            Some(dir) => dir,
+            None => return,
+        }
+    };
+}

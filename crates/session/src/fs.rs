@@ -1,0 +1,171 @@
+#![allow(missing_docs)] // the variants and fields of FsOp are named after their system calls
+//! The file system interface of a session: what a mount (or any embedding program) asks, and what it gets.
+//!
+//! Shaped after FUSE's requests because the kernel is the most demanding caller, but free of its ABI.
+
+use bytes::Bytes;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::reply::DirEntry;
+use onpath_wire::request::{FileLock, SetAttr};
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Caller {
+    /// Effective user id (for access(2) the real one).
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Thread id, from which the host reads supplementary groups when they decide; 0 if unknown.
+    pub pid: u32,
+    /// A supplementary gid known to be the caller's (FUSE's CREATE_SUPP_GROUP extension).
+    pub known_group: Option<u32>,
+}
+
+/// One request. `unique` names it in the reply and in an interrupt.
+#[derive(Clone, Debug)]
+pub struct FsRequest {
+    /// Unique among requests in progress of this session.
+    pub unique: u64,
+    /// Who asks.
+    pub caller: Caller,
+    /// What is asked.
+    pub op: FsOp,
+}
+
+/// A handle of an open file or directory, given out by the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Handle(pub u64);
+
+/// What an open asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OpenMode {
+    /// Read access.
+    pub read: bool,
+    /// Write access.
+    pub write: bool,
+    /// Execution (needs x instead of r).
+    pub exec: bool,
+    /// O_TRUNC.
+    pub truncate: bool,
+    /// O_APPEND: every write goes to the end of the file, decided by the file's home.
+    pub append: bool,
+    /// O_EXCL, with create.
+    pub exclusive: bool,
+    /// Clear setuid and setgid with O_TRUNC (the caller lacks CAP_FSETID).
+    pub kill_suidgid: bool,
+}
+
+/// The operations.
+#[derive(Clone, Debug)]
+pub enum FsOp {
+    /// → `Entry`; ENOENT.
+    Lookup { parent: InodeId, name: Name },
+    /// The parent of a directory (lookup of ".."). → `Entry`
+    LookupParent { id: InodeId },
+    /// → `Attr`
+    GetAttr { id: InodeId },
+    /// `handle`: the descriptor it came through, if any. → `Attr`
+    SetAttr { id: InodeId, set: SetAttr, handle: Option<Handle> },
+    /// → `Target`
+    ReadLink { id: InodeId },
+    /// mknod, mkdir, symlink. → `Entry`
+    Make { parent: InodeId, name: Name, kind: Kind, mode: u16, umask: u16, rdev: u32, target: Vec<u8> },
+    /// open(2) with O_CREAT of a name that the caller believes missing. → `Created`
+    Create { parent: InodeId, name: Name, mode: u16, umask: u16, open: OpenMode },
+    /// → `Entry`
+    Link { id: InodeId, parent: InodeId, name: Name },
+    /// → `Done`
+    Unlink { parent: InodeId, name: Name },
+    /// → `Done`
+    Rmdir { parent: InodeId, name: Name },
+    /// `flags`: renameat2(2). → `Done`
+    Rename { from_parent: InodeId, from: Name, parent: InodeId, name: Name, flags: u32 },
+    /// → `Opened`
+    Open { id: InodeId, mode: OpenMode },
+    /// → `Data`
+    Read { handle: Handle, offset: u64, bytes: u32 },
+    /// `kill_suidgid`: clear setuid and setgid. → `Written`
+    Write { handle: Handle, offset: u64, data: Bytes, kill_suidgid: bool },
+    /// close(2) of one descriptor: drops the fcntl locks of `lock_owner`. → `Done`
+    Flush { handle: Handle, lock_owner: u64 },
+    /// Last close of a handle. `flock_owner`: whose flock(2) locks go with it. → `Done`
+    Release { handle: Handle, flock_owner: Option<u64> },
+    /// fsync or fdatasync of a file. → `Done`
+    Fsync { handle: Handle },
+    /// → `Opened`
+    OpenDir { id: InodeId },
+    /// Entries after a cookie, at most about `bytes` of them; "." and ".." come first. → `Dir`
+    ReadDir { handle: Handle, after: Cookie, bytes: u32 },
+    /// The same with attributes, one message a shard. → `DirPlus`
+    ReadDirPlus { handle: Handle, after: Cookie, bytes: u32 },
+    /// → `Done`
+    ReleaseDir { handle: Handle },
+    /// fsync of a directory. → `Done`
+    FsyncDir { handle: Handle },
+    /// → `StatFs`
+    StatFs,
+    /// access(2): 4 r, 2 w, 1 x. → `Done`
+    Access { id: InodeId, mask: u32 },
+    /// F_GETLK. → `LockIs`
+    TestLock { handle: Handle, lock: FileLock },
+    /// F_SETLK, F_SETLKW, flock. → `Done`
+    SetLock { handle: Handle, lock: FileLock, wait: bool },
+    /// The caller of request `unique` got a signal: a waiting lock ends with EINTR (the home decides the race). No reply of its own.
+    Interrupt { unique: u64 },
+}
+
+/// Totals for statfs(2), in 4 KiB blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Blocks in all.
+    pub blocks: u64,
+    /// Free blocks.
+    pub blocks_free: u64,
+    /// Inodes in use.
+    pub inodes: u64,
+}
+
+/// How an opened handle may be cached (FUSE.md facts are applied by the mount).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The handle.
+    pub handle: Handle,
+    /// Another session has the inode open: the caller should bypass its page cache.
+    pub shared: bool,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub enum FsReply {
+    /// Done, nothing to say.
+    Done,
+    /// A name's inode.
+    Entry(AttrWire),
+    /// Attributes.
+    Attr(AttrWire),
+    /// Target of a symlink.
+    Target(Vec<u8>),
+    /// Opened.
+    Opened(Opened),
+    /// Created (or found, without O_EXCL) and opened. `fresh`: this request made it.
+    Created { attr: AttrWire, opened: Opened, fresh: bool },
+    /// Bytes read; fewer than asked at the end of the file.
+    Data(Vec<Bytes>),
+    /// Bytes written.
+    Written(u32),
+    /// A page of a listing.
+    Dir(Vec<DirEntry>),
+    /// The same with attributes (none for a child that vanished meanwhile).
+    DirPlus(Vec<(DirEntry, Option<AttrWire>)>),
+    /// Totals.
+    StatFs(Totals),
+    /// F_GETLK: the conflicting lock.
+    LockIs(Option<FileLock>),
+}
+
+/// What comes back to the mount.
+pub type FsResult = Result<FsReply, Errno>;

@@ -1,0 +1,3 @@
+//! The client session: routing, handles, retries. Layer L2.
+
+pub mod fs;

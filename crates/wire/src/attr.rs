@@ -1,0 +1,80 @@
+//! The 64-byte attributes (DESIGN §7): the same in replies and, later, in switch cache values.
+
+use crate::ids::InodeId;
+use crate::inode::{Inode, Kind};
+use crate::wire_struct;
+
+wire_struct! {
+    /// Attributes of an inode, 64 bytes. Times are nanoseconds since 1970, clamped to i64.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct AttrWire {
+        /// The inode.
+        pub id: InodeId,
+        /// File type.
+        pub kind: Kind,
+        /// Reserved, 0 (has ACL, has xattr).
+        pub spare: u8,
+        /// Permission bits including setuid, setgid and sticky.
+        pub mode: u16,
+        /// Owner.
+        pub uid: u32,
+        /// Group.
+        pub gid: u32,
+        /// Links; for a directory 2 + subdirectories.
+        pub nlink: u32,
+        /// Size in bytes.
+        pub size: u64,
+        /// Modification time.
+        pub mtime: i64,
+        /// Change time.
+        pub ctime: i64,
+        /// Access time.
+        pub atime: i64,
+        /// 512-byte blocks of a file, or the device number of a device.
+        pub blocks_or_rdev: u64,
+    }
+}
+
+impl AttrWire {
+    /// Attributes of `inode`.
+    pub fn of(inode: &Inode) -> AttrWire {
+        let device = matches!(inode.kind, Kind::CharDevice | Kind::BlockDevice);
+        AttrWire {
+            id: inode.id,
+            kind: inode.kind,
+            spare: 0,
+            mode: inode.mode,
+            uid: inode.uid,
+            gid: inode.gid,
+            nlink: inode.nlink,
+            size: inode.visible_size(),
+            mtime: inode.mtime,
+            ctime: inode.ctime,
+            atime: inode.atime,
+            blocks_or_rdev: if device { u64::from(inode.rdev) } else { inode.blocks * 8 },
+        }
+    }
+
+    /// 512-byte blocks.
+    pub fn blocks(&self) -> u64 {
+        if matches!(self.kind, Kind::CharDevice | Kind::BlockDevice) { 0 } else { self.blocks_or_rdev }
+    }
+
+    /// Device number, 0 for what is no device.
+    pub fn rdev(&self) -> u32 {
+        if matches!(self.kind, Kind::CharDevice | Kind::BlockDevice) { self.blocks_or_rdev as u32 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Wire;
+
+    #[test]
+    fn attributes_are_64_bytes() {
+        let attr = AttrWire::of(&Inode::new(InodeId::ROOT, Kind::Directory));
+        assert_eq!(attr.to_bytes().len(), 64);
+        assert_eq!(AttrWire::from_bytes(&attr.to_bytes()), Ok(attr));
+    }
+}

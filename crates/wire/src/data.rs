@@ -1,0 +1,115 @@
+//! Messages of data nodes (DESIGN §5). File bytes travel as the packet's bulk.
+
+use crate::errno::Errno;
+use crate::ids::{DataId, RequestSeq, SessionId};
+use crate::wire_enum;
+
+wire_enum! {
+    /// What a data node is asked. `Write` and `Read` come from sessions, the others from homes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum DataRequest {
+        /// Writes the packet's bulk. The home answers the session (`Written`, `Stale`), a data node only `Stale` or an error.
+        1 => Write {
+            /// Whose bytes.
+            data: DataId,
+            /// Cut under which the writer works.
+            cut: u32,
+            /// First byte.
+            offset: u64,
+            /// Clear setuid and setgid (the writer has no CAP_FSETID).
+            kill_suidgid: bool,
+        },
+        /// Reads. → `Bytes` (short at the end of what was written: the rest is zeros)
+        2 => Read {
+            /// Whose bytes.
+            data: DataId,
+            /// Cut under which the reader works.
+            cut: u32,
+            /// First byte.
+            offset: u64,
+            /// How many.
+            bytes: u32,
+        },
+        /// Bytes at and after `size` are gone, and requests of an older cut are stale. → `Trimmed`
+        3 => Trim {
+            /// Whose bytes.
+            data: DataId,
+            /// The new cut.
+            cut: u32,
+            /// What remains, bytes.
+            size: u64,
+        },
+        /// This generation, and every older one of the inode, is gone. → `Trimmed`
+        4 => Drop {
+            /// Whose bytes.
+            data: DataId,
+        },
+        /// Makes everything that this node has of the file durable (fsync). → `Synced`
+        5 => Sync {
+            /// Whose bytes.
+            data: DataId,
+        },
+        /// Space. → `Space`
+        6 => Space,
+    }
+}
+
+wire_enum! {
+    /// What a data node answers.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum DataReply {
+        /// The packet's bulk holds the bytes; fewer than asked mean zeros after them.
+        1 => Bytes,
+        /// The request's generation or cut is older than the node has been told: ask the home again.
+        2 => Stale,
+        /// Failed.
+        3 => Failed {
+            /// Why.
+            errno: Errno,
+        },
+        /// A trim or drop is recorded.
+        4 => Trimmed {
+            /// 4 KiB blocks that the generation still has.
+            blocks: u64,
+            /// Version of `blocks`.
+            version: u64,
+        },
+        /// Durable.
+        5 => Synced,
+        /// Space of this node.
+        6 => Space {
+            /// 4 KiB blocks in all.
+            total: u64,
+            /// 4 KiB blocks free.
+            free: u64,
+        },
+    }
+}
+
+wire_enum! {
+    /// What a data node tells the home, again and again until the home answers (kind `Peer`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Merge {
+        /// Bytes up to `end` are written.
+        1 => Written {
+            /// Whose bytes.
+            data: DataId,
+            /// Cut under which they were written.
+            cut: u32,
+            /// End of the write, bytes.
+            end: u64,
+            /// 4 KiB blocks the generation has at this node.
+            blocks: u64,
+            /// Version of `blocks`.
+            version: u64,
+            /// The writer.
+            session: SessionId,
+            /// Its request.
+            request: RequestSeq,
+            /// The writer's oldest unanswered request: bounds the reply cache.
+            oldest: RequestSeq,
+            /// Clear setuid and setgid.
+            kill_suidgid: bool,
+        },
+    }
+}

@@ -1,0 +1,33 @@
+//! The words that every part of Onpath speaks: ids, units, errors, messages, records.
+//!
+//! Layer L0: no I/O, no state. Messages are encoded bytes even between two roles of one process
+//! (DESIGN §1), so everything here has one little-endian layout and a decoder that accepts any bytes
+//! and answers with a typed [`WireError`].
+
+pub mod attr;
+pub mod codec;
+pub mod data;
+pub mod errno;
+pub mod hash;
+pub mod header;
+pub mod ids;
+pub mod inode;
+pub mod limits;
+pub mod map;
+pub mod name;
+pub mod packet;
+pub mod peer;
+pub mod record;
+pub mod reply;
+pub mod request;
+pub mod superblock;
+
+pub use attr::AttrWire;
+pub use codec::{Reader, Wire, WireError};
+pub use errno::Errno;
+pub use header::{Header, MessageKind};
+pub use ids::*;
+pub use inode::{Inode, Kind};
+pub use map::ClusterMap;
+pub use name::Name;
+pub use packet::Packet;

@@ -1,0 +1,71 @@
+//! Every bound of Onpath in one place. A queue, table or retry without a line here has no business to exist.
+
+/// Longest file name, bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Longest symlink target, bytes (PATH_MAX − 1).
+pub const TARGET_BYTES_MAX: usize = 4095;
+/// Largest read or write of one request, bytes (fs.fuse.max_pages_limit × 4 KiB).
+pub const IO_BYTES_MAX: usize = 1 << 20;
+/// Largest file, bytes (16 TiB).
+pub const FILE_BYTES_MAX: u64 = 16 << 40;
+/// A block of data, bytes.
+pub const BLOCK_BYTES: u64 = 4096;
+/// A chunk of data, bytes.
+pub const CHUNK_BYTES: u64 = 4 << 20;
+/// Number of hash slots.
+pub const SLOTS: usize = 1 << 16;
+/// Most shards of one file system.
+pub const SHARDS_MAX: u16 = 256;
+/// Largest message body without bulk bytes.
+pub const BODY_BYTES_MAX: usize = 2 << 20;
+/// Links to one inode.
+pub const NLINK_MAX: u32 = 1_000_000;
+/// Gids in one `NeedGroups` reply.
+pub const NEED_GROUPS_MAX: usize = 32;
+
+/// Operations in progress at one role; more are refused with backpressure at the sender.
+pub const OPERATIONS_MAX: usize = 16_384;
+/// Requests that a session has sent and not yet seen answered, counted from the oldest one.
+pub const SESSION_WINDOW: u64 = 4_096;
+/// Operations queued at a session beyond its window before callers wait in the kernel's queue.
+pub const SESSION_QUEUE_MAX: usize = 16_384;
+/// Messages waiting in the inbox of a role of this process.
+pub const INBOX_MAX: usize = 65_536;
+/// Inodes that one session may hold open.
+pub const OPENS_PER_SESSION_MAX: usize = 1 << 20;
+/// File locks on one inode, held and waiting.
+pub const LOCKS_PER_INODE_MAX: usize = 65_536;
+/// Directories of which a shard holds grants.
+pub const GRANTS_HELD_MAX: usize = 1 << 20;
+/// Grant requests waiting at a directory's owner while a job runs.
+pub const GRANT_WAITERS_MAX: usize = 1_024;
+/// Entries in one change-log batch; the rest follows in the next.
+pub const BATCH_ENTRIES_MAX: usize = 4_096;
+/// Entries in a change-log that make the site push.
+pub const PUSH_ENTRIES: usize = 64;
+/// A change-log that has been idle so long is pushed, microseconds.
+pub const PUSH_IDLE_US: u64 = 50_000;
+/// First retry of a call, microseconds; doubled up to [`CALL_RETRY_US_MAX`].
+pub const CALL_RETRY_US: u64 = 20_000;
+/// Longest pause between two retries of a call, microseconds.
+pub const CALL_RETRY_US_MAX: u64 = 1_000_000;
+/// A recall that a holder has not answered for so long is abandoned and begun again, microseconds.
+pub const RECALL_TIMEOUT_US: u64 = 2_000_000;
+/// Attempts at one transaction before its operation is answered EBUSY... never silently retried for ever.
+pub const TXN_ATTEMPTS_MAX: u32 = 64;
+/// First pause after a transaction attempt that met *Busy*, microseconds; doubled up to [`TXN_BACKOFF_US_MAX`].
+pub const TXN_BACKOFF_US: u64 = 200;
+/// Longest pause between two attempts at a transaction, microseconds.
+pub const TXN_BACKOFF_US_MAX: u64 = 20_000;
+/// Lease of a session, milliseconds (DESIGN §6).
+pub const SESSION_LEASE_MS: u64 = 10_000;
+/// A peer's stamp may be ahead of our clock by so much, milliseconds.
+pub const CLOCK_SKEW_MS_MAX: u64 = 500;
+/// Default interval between flushes of the journal, milliseconds.
+pub const COMMIT_INTERVAL_MS: u64 = 100;
+/// Size of a journal segment, bytes.
+pub const SEGMENT_BYTES: u64 = 16 << 20;
+/// Largest journal batch, bytes.
+pub const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Terms that a process takes durably at one start, beyond one for each shard.
+pub const TERM_BLOCK: u32 = 64;

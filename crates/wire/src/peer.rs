@@ -1,0 +1,324 @@
+//! What metadata shards say to each other: grants and collects (DESIGN §3), transactions, sessions.
+
+use crate::attr::AttrWire;
+use crate::errno::Errno;
+use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, TxnSeq};
+use crate::inode::Kind;
+use crate::name::Name;
+use crate::reply::DataRef;
+use crate::request::Groups;
+use crate::{wire_enum, wire_struct};
+
+/// The two parts of a grant, as bits.
+pub mod part {
+    /// mode, uid, gid: needed by every check at the site, lookups included.
+    pub const ACCESS: u8 = 1;
+    /// The right to append to the change-log: needed by updates.
+    pub const APPEND: u8 = 2;
+    /// Both.
+    pub const BOTH: u8 = ACCESS | APPEND;
+}
+
+wire_struct! {
+    /// What a check needs to know of a directory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct Access {
+        /// Permission bits including setgid and sticky.
+        pub mode: u16,
+        /// Owner.
+        pub uid: u32,
+        /// Group.
+        pub gid: u32,
+    }
+}
+
+wire_struct! {
+    /// An update of a directory by one name, as its change-log holds it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct LogEntry {
+        /// Position.
+        pub seq: LogSeq,
+        /// When.
+        pub stamp: Stamp,
+        /// The name is there afterwards; else it is gone.
+        pub put: bool,
+        /// The name.
+        pub name: Name,
+        /// What it leads to (or led to).
+        pub child: InodeId,
+        /// Type of the child.
+        pub kind: Kind,
+        /// Change of the entry count.
+        pub dcount: i8,
+        /// Change of the directory's nlink.
+        pub dnlink: i8,
+    }
+}
+
+wire_struct! {
+    /// Entries of one change-log in order. The owner refuses it unless it has applied `before`.
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct Batch {
+        /// Position before the first entry; 0 if nothing of this directory was ever appended here.
+        pub before: LogSeq,
+        /// The entries.
+        pub entries: Vec<LogEntry>,
+    }
+}
+
+wire_struct! {
+    /// One attempt at a transaction.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct TxnId {
+        /// The shard that decides.
+        pub coordinator: ShardId,
+        /// Its number there.
+        pub seq: TxnSeq,
+    }
+}
+
+wire_enum! {
+    /// What a transaction does to an inode at its home.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum InodeChange {
+        /// A name is added.
+        1 => Link,
+        /// A name is removed.
+        2 => Unlink,
+        /// Its name moves to this directory.
+        3 => Move {
+            /// The new directory.
+            parent: InodeId,
+            /// The directory changes (then ".." of a directory changes, which needs write permission on it).
+            parent_changes: bool,
+        },
+        /// An empty directory is removed.
+        4 => RemoveDir,
+    }
+}
+
+wire_enum! {
+    /// What a participant is asked to prepare.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum TxnPart {
+        /// The source name of a rename is removed.
+        1 => Source {
+            /// Its directory.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+            /// Where it goes: the new directory.
+            to: InodeId,
+        },
+        /// An inode changes at its home.
+        2 => Inode {
+            /// The inode.
+            id: InodeId,
+            /// How.
+            change: InodeChange,
+            /// The uid of the sticky directory that the caller may be refused by, if it is sticky.
+            sticky: Option<u32>,
+        },
+    }
+}
+
+wire_enum! {
+    /// What a participant found.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum PartState {
+        /// The source name.
+        1 => Source {
+            /// Its child.
+            child: InodeId,
+            /// Type of the child.
+            kind: Kind,
+            /// Owner of the directory if it is sticky: to be checked against the child's owner at its home.
+            sticky: Option<u32>,
+        },
+        /// The inode, as it was.
+        2 => Inode {
+            /// Attributes.
+            attr: AttrWire,
+            /// Where its bytes are.
+            data: DataRef,
+        },
+    }
+}
+
+wire_enum! {
+    /// The outcome of a request for grants.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GrantResult {
+        /// These parts are granted.
+        1 => Granted {
+            /// Bits of [`part`].
+            parts: u8,
+            /// The access part.
+            access: Access,
+        },
+        /// The directory is removed, or this never was a directory here.
+        2 => Gone,
+    }
+}
+
+wire_enum! {
+    /// A message between shards.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Peer {
+        /// Site → owner: please grant.
+        1 => GrantAsk {
+            /// Directory.
+            dir: InodeId,
+            /// Bits of [`part`].
+            parts: u8,
+            /// Names this request: an answer counts only if it is the present one.
+            nonce: u64,
+        },
+        /// Owner → site.
+        2 => GrantAnswer {
+            /// Directory.
+            dir: InodeId,
+            /// Of the request.
+            nonce: u64,
+            /// The outcome.
+            result: GrantResult,
+        },
+        /// Owner → holder: give back these parts and hand over the change-log. A call; answered `Recalled`.
+        3 => Recall {
+            /// Directory.
+            dir: InodeId,
+            /// Bits of [`part`].
+            parts: u8,
+            /// Names the collect or recall.
+            job: JobId,
+        },
+        /// Holder → owner: the parts are gone here, these entries are not applied yet.
+        4 => Recalled {
+            /// Directory.
+            dir: InodeId,
+            /// Of the recall.
+            job: JobId,
+            /// All unapplied entries, or the first of them if there are too many for one message.
+            batch: Batch,
+            /// More entries follow: recall again.
+            more: bool,
+        },
+        /// Site → owner: a change-log grew or went idle, or the site has restarted.
+        5 => Push {
+            /// Directory.
+            dir: InodeId,
+            /// Its first entries.
+            batch: Batch,
+        },
+        /// Owner → site: applied up to here; the site trims.
+        6 => Applied {
+            /// Directory.
+            dir: InodeId,
+            /// Applied up to and including this position.
+            upto: LogSeq,
+        },
+        /// Site → owner: every entry of mine up to here is applied and trimmed: forget watermarks up to it. A call.
+        7 => Floor {
+            /// Position.
+            upto: LogSeq,
+        },
+        /// Done; nothing to say.
+        8 => Done,
+        /// Name's site → inode's home: its attributes. A call; answered `HomeAttr`.
+        9 => HomeRead {
+            /// Inode.
+            id: InodeId,
+        },
+        /// Attributes, or none if the inode is gone.
+        10 => HomeAttr {
+            /// Attributes.
+            attr: Option<AttrWire>,
+            /// Where the bytes are.
+            data: DataRef,
+        },
+        /// Coordinator → participant. A call; answered `Prepared`, `Busy` or `No`.
+        11 => Prepare {
+            /// The attempt.
+            txn: TxnId,
+            /// Attempts below this are over at the coordinator: a participant ignores their copies.
+            oldest_unfinished: TxnSeq,
+            /// Stamp of the operation.
+            stamp: Stamp,
+            /// Caller.
+            uid: u32,
+            /// Caller's group.
+            gid: u32,
+            /// Caller's further groups.
+            groups: Groups,
+            /// What is asked.
+            parts: Vec<TxnPart>,
+        },
+        /// Prepared; locked until told.
+        12 => Prepared {
+            /// One state for each part.
+            states: Vec<PartState>,
+        },
+        /// A lock or part is missing; nothing was kept.
+        13 => Busy,
+        /// A check failed; nothing was kept.
+        14 => No {
+            /// The result of the operation.
+            errno: Errno,
+        },
+        /// Membership in these gids decides; nothing was kept.
+        15 => NeedGroups {
+            /// At most 32.
+            gids: Vec<u32>,
+        },
+        /// Coordinator → participant: it is decided. A call; answered `Done`.
+        16 => Commit {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// Coordinator → participant: forget it.
+        17 => Abort {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// Participant → coordinator: what became of it? Answered by `Commit`, `Abort` or, if undecided, not at all.
+        18 => Ask {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// Coordinator module → every shard: this session is dead. A call; answered `Done`.
+        19 => SessionDead {
+            /// The session.
+            session: SessionId,
+        },
+        /// Coordinator of a directory rename → coordinator module: let no other directory move. A call; answered `Done` when it is its turn.
+        20 => RenameLock {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// The directory rename is over. A call; answered `Done`.
+        21 => RenameUnlock {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// Who is the parent of this directory? A call; answered `ParentIs`.
+        22 => ParentOf {
+            /// A directory.
+            dir: InodeId,
+        },
+        /// Its parent; none if it is gone.
+        23 => ParentIs {
+            /// The parent.
+            parent: InodeId,
+        },
+        /// fsync of a directory: answered `Done` when what was appended here is durable. A call.
+        24 => SyncLog {
+            /// Directory.
+            dir: InodeId,
+        },
+        /// Coordinator module → the shard that holds the rename lock: is this attempt still going on? A call; answered `Done` when it is over.
+        25 => RenameOver {
+            /// The attempt.
+            txn: TxnId,
+        },
+    }
+}

@@ -1,0 +1,231 @@
+//! Journal records: the effects of one synchronous step of a shard (DESIGN §3, §4).
+//!
+//! State changes only by applying records, live and in replay alike, so a replayed shard cannot differ from
+//! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
+
+use crate::ids::{DataId, Generation, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp};
+use crate::inode::{Inode, Kind};
+use crate::name::Name;
+use crate::peer::{LogEntry, PartState, TxnId, TxnPart};
+use crate::reply::Reply;
+use crate::{wire_enum, wire_struct};
+use smallvec::SmallVec;
+
+wire_enum! {
+    /// The reply that a record stands for, derived after its effects are applied.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Answer {
+        /// The record answers no request.
+        0 => Nothing,
+        /// `Done`.
+        1 => Done,
+        /// `Entry` of an inode whose home is here.
+        2 => Entry {
+            /// The inode.
+            id: InodeId,
+            /// Whether it was made by this request.
+            created: bool,
+        },
+        /// `Attr` of an inode whose home is here.
+        3 => Attr {
+            /// The inode.
+            id: InodeId,
+        },
+        /// `Written` with the size of an inode whose home is here.
+        4 => Written {
+            /// The inode.
+            id: InodeId,
+        },
+        /// Anything else, as it is.
+        5 => Literal {
+            /// The reply.
+            reply: Reply,
+        },
+    }
+}
+
+wire_struct! {
+    /// How a change of a name reaches its directory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Log {
+        /// Position in this shard's change-log; 0 if the directory's owner is this shard, which applies it at once.
+        pub seq: LogSeq,
+        /// Change of the entry count.
+        pub dcount: i8,
+        /// Change of the directory's nlink.
+        pub dnlink: i8,
+    }
+}
+
+wire_enum! {
+    /// One change of a shard's durable state.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Effect {
+        /// A name leads to an inode, and its directory will hear of it.
+        1 => PutName {
+            /// Directory.
+            parent: InodeId,
+            /// Name.
+            name: Name,
+            /// Inode.
+            child: InodeId,
+            /// Its type.
+            kind: Kind,
+            /// The directory's part.
+            log: Log,
+        },
+        /// A name is removed, and its directory will hear of it.
+        2 => DropName {
+            /// Directory.
+            parent: InodeId,
+            /// Name.
+            name: Name,
+            /// Inode it led to.
+            child: InodeId,
+            /// Its type.
+            kind: Kind,
+            /// The directory's part.
+            log: Log,
+        },
+        /// An inode is new, or changes to this value.
+        3 => PutInode {
+            /// All of it.
+            inode: Inode,
+        },
+        /// An inode is gone for good.
+        4 => DropInode {
+            /// Which.
+            id: InodeId,
+        },
+        /// Bytes were written: size, blocks, mtime = ctime = the record's stamp.
+        5 => Merged {
+            /// The file.
+            id: InodeId,
+            /// Its size now.
+            size: u64,
+            /// Its 4 KiB blocks now.
+            blocks: u64,
+            /// Their version.
+            version: u64,
+            /// setuid and setgid are cleared.
+            kill_suidgid: bool,
+        },
+        /// The owner has applied entries of a site's change-log (compacted, R-9).
+        6 => AppliedLog {
+            /// Directory.
+            dir: InodeId,
+            /// Whose change-log.
+            from: ShardId,
+            /// Applied up to and including this position.
+            upto: LogSeq,
+            /// The last operation on each name.
+            entries: Vec<LogEntry>,
+            /// Sum of the changes of the entry count.
+            dcount: i64,
+            /// Sum of the changes of nlink.
+            dnlink: i64,
+            /// Highest stamp: the directory's mtime and ctime.
+            stamp: Stamp,
+        },
+        /// The site has trimmed its change-log: the owner has applied it.
+        7 => TrimLog {
+            /// Directory.
+            dir: InodeId,
+            /// Trimmed up to and including this position.
+            upto: LogSeq,
+        },
+        /// Watermarks of a site up to here are forgotten.
+        8 => Floor {
+            /// The site.
+            from: ShardId,
+            /// Everything of it up to here is applied and trimmed.
+            upto: LogSeq,
+        },
+        /// A data node must be told to trim or drop, until it has acknowledged (DESIGN §5).
+        9 => DataPending {
+            /// Whose bytes.
+            data: DataId,
+            /// The new cut.
+            cut: u32,
+            /// What remains, bytes.
+            size: u64,
+            /// All of the generation goes.
+            drop: bool,
+        },
+        /// The data node has acknowledged everything up to this cut; `drop` as in `DataPending`.
+        10 => DataDone {
+            /// Whose bytes.
+            data: DataId,
+            /// The cut.
+            cut: u32,
+            /// All of the generation went.
+            drop: bool,
+        },
+        /// A participant is prepared.
+        11 => Prepared {
+            /// The attempt.
+            txn: TxnId,
+            /// What was asked.
+            parts: Vec<TxnPart>,
+            /// What was found.
+            states: Vec<PartState>,
+        },
+        /// The coordinator has decided: these participants must hear of it.
+        12 => Decided {
+            /// The attempt.
+            txn: TxnId,
+            /// Participants.
+            participants: SmallVec<[ShardId; 3]>,
+        },
+        /// A participant is done with it.
+        13 => Finished {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// A participant's attempt was aborted.
+        14 => Aborted {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// All participants have acknowledged.
+        15 => Forgotten {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// The registry of sessions.
+        16 => Session {
+            /// The session.
+            session: SessionId,
+            /// It lives; else it is dead.
+            alive: bool,
+        },
+        /// A file's bytes begin a new generation.
+        17 => NewGeneration {
+            /// The file.
+            id: InodeId,
+            /// The generation.
+            generation: Generation,
+        },
+    }
+}
+
+wire_struct! {
+    /// One record.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Record {
+        /// When.
+        pub stamp: Stamp,
+        /// Whose request, 0 for the shard's own work.
+        pub session: SessionId,
+        /// Which request.
+        pub request: RequestSeq,
+        /// The session's oldest unanswered request then.
+        pub oldest: RequestSeq,
+        /// Who.
+        pub uid: u32,
+        /// The reply it stands for.
+        pub answer: Answer,
+        /// The changes, in order.
+        pub effects: SmallVec<[Effect; 2]>,
+    }
+}

@@ -1,0 +1,140 @@
+//! What a metadata shard answers to a session.
+
+use crate::attr::AttrWire;
+use crate::codec::Blob;
+use crate::errno::Errno;
+use crate::ids::{Cookie, Generation, InodeId, SessionId, Term};
+use crate::inode::Kind;
+use crate::name::Name;
+use crate::request::FileLock;
+use crate::{wire_enum, wire_struct};
+use smallvec::SmallVec;
+
+wire_struct! {
+    /// Where a file's bytes are: extension of open and getattr replies (DESIGN §7).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct DataRef {
+        /// Generation of the bytes.
+        pub generation: Generation,
+        /// Cut under which requests must be made.
+        pub cut: u32,
+        /// Birth time, ns since 1970.
+        pub btime: i64,
+    }
+}
+
+wire_struct! {
+    /// One entry of a listing.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DirEntry {
+        /// The child.
+        pub child: InodeId,
+        /// Its type.
+        pub kind: Kind,
+        /// Its position.
+        pub cookie: Cookie,
+        /// Its name.
+        pub name: Name,
+    }
+}
+
+wire_enum! {
+    /// An answer.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Reply {
+        /// Failed.
+        1 => Failed {
+            /// Why.
+            errno: Errno,
+        },
+        /// Done, nothing to say.
+        2 => Done,
+        /// A name's inode. Attributes of a directory may be older than its last entries (LOOKUP never collects).
+        3 => Entry {
+            /// Attributes.
+            attr: AttrWire,
+            /// Where the bytes are.
+            data: DataRef,
+            /// Whether this request made the inode.
+            created: bool,
+        },
+        /// Attributes.
+        4 => Attr {
+            /// Attributes.
+            attr: AttrWire,
+            /// Where the bytes are.
+            data: DataRef,
+            /// Whether another session has the inode open.
+            shared: bool,
+        },
+        /// A page of a listing, in cookie order.
+        5 => Dir {
+            /// Parent of the directory.
+            parent: InodeId,
+            /// Entries.
+            entries: Vec<DirEntry>,
+            /// Nothing follows.
+            end: bool,
+        },
+        /// Target of a symlink.
+        6 => Target {
+            /// Bytes.
+            target: Blob,
+        },
+        /// Totals.
+        7 => StatFs {
+            /// Inodes at this shard.
+            inodes: u64,
+            /// 4 KiB blocks charged to files at this shard.
+            blocks: u64,
+        },
+        /// Attributes of many inodes, in the order asked; none for one that is gone.
+        8 => Attrs {
+            /// Attributes.
+            attrs: Vec<Option<AttrWire>>,
+        },
+        /// The lock waits; `Granted` follows under the same sequence number.
+        9 => Queued,
+        /// A waiting lock was granted.
+        10 => Granted,
+        /// F_GETLK: the conflicting lock, if any.
+        11 => LockIs {
+            /// The conflict.
+            conflict: Option<FileLock>,
+        },
+        /// The end of the file is reserved for this session's next write.
+        12 => Reserved {
+            /// Offset to write at.
+            offset: u64,
+            /// Where the bytes are.
+            data: DataRef,
+        },
+        /// The session is part of the file system.
+        13 => Attached {
+            /// Its id.
+            session: SessionId,
+            /// Lease, ms.
+            lease_ms: u64,
+        },
+        /// Membership in these gids decides; ask again with them (DESIGN §6).
+        14 => NeedGroups {
+            /// At most 32.
+            gids: SmallVec<[u32; 4]>,
+        },
+        /// The request named another term; send it again under this one.
+        15 => NewTerm {
+            /// The shard's present term.
+            term: Term,
+        },
+        /// The write has reached the home: bytes and size are there.
+        16 => Written {
+            /// Size of the file now.
+            size: u64,
+        },
+        /// The generation or cut of a write is older than the home's; write again under these.
+        17 => Stale {
+            /// Where the bytes are now.
+            data: DataRef,
+        },
+    }
+}

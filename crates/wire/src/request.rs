@@ -1,0 +1,324 @@
+//! What a session asks of a metadata shard.
+
+use crate::codec::Blob;
+use crate::ids::{Cookie, InodeId, SessionId};
+use crate::inode::Kind;
+use crate::name::Name;
+use crate::{wire_enum, wire_struct};
+use smallvec::SmallVec;
+
+wire_struct! {
+    /// What is known of the caller's supplementary groups (DESIGN §6). uid and gid are in the header.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Groups {
+        /// Gids of which the caller is a member.
+        pub member: SmallVec<[u32; 4]>,
+        /// Gids of which the caller is no member.
+        pub stranger: SmallVec<[u32; 4]>,
+    }
+}
+
+/// Bits of [`SetAttr::valid`].
+pub mod set {
+    /// Change permission bits.
+    pub const MODE: u32 = 1;
+    /// Change the owner.
+    pub const UID: u32 = 2;
+    /// Change the group.
+    pub const GID: u32 = 4;
+    /// Change the size.
+    pub const SIZE: u32 = 8;
+    /// Change the access time.
+    pub const ATIME: u32 = 16;
+    /// Change the modification time.
+    pub const MTIME: u32 = 32;
+    /// The access time is the present.
+    pub const ATIME_NOW: u32 = 64;
+    /// The modification time is the present.
+    pub const MTIME_NOW: u32 = 128;
+    /// Clear setuid and setgid as a write does.
+    pub const KILL_SUIDGID: u32 = 256;
+    /// The size is changed through a descriptor open for writing: permission was checked at open.
+    pub const OPEN_FOR_WRITE: u32 = 512;
+}
+
+wire_struct! {
+    /// A change of attributes.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SetAttr {
+        /// Which fields count: bits of [`set`].
+        pub valid: u32,
+        /// Permission bits.
+        pub mode: u16,
+        /// Owner.
+        pub uid: u32,
+        /// Group.
+        pub gid: u32,
+        /// Size in bytes.
+        pub size: u64,
+        /// Access time, ns since 1970.
+        pub atime: i64,
+        /// Modification time, ns since 1970.
+        pub mtime: i64,
+    }
+}
+
+/// Bits of [`NewNode::open`] and `Request::Open::flags`.
+pub mod open {
+    /// Open for reading.
+    pub const READ: u32 = 1;
+    /// Open for writing.
+    pub const WRITE: u32 = 2;
+    /// Open for execution: needs x instead of r.
+    pub const EXEC: u32 = 4;
+    /// O_TRUNC.
+    pub const TRUNCATE: u32 = 8;
+    /// O_EXCL.
+    pub const EXCLUSIVE: u32 = 16;
+    /// Register the open at the inode's home; without it only permissions are checked.
+    pub const REGISTER: u32 = 32;
+    /// Opened again after a restart of the shard: permissions were checked before.
+    pub const AGAIN: u32 = 64;
+    /// Clear setuid and setgid with O_TRUNC.
+    pub const KILL_SUIDGID: u32 = 128;
+}
+
+/// Bits of `Request::Rename::flags`.
+pub mod rename {
+    /// RENAME_NOREPLACE.
+    pub const NOREPLACE: u32 = 1;
+}
+
+wire_struct! {
+    /// The inode that create, mkdir, mknod or symlink makes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NewNode {
+        /// File type.
+        pub kind: Kind,
+        /// Permission bits before the umask.
+        pub mode: u16,
+        /// The caller's umask.
+        pub umask: u16,
+        /// Device number.
+        pub rdev: u32,
+        /// Target of a symlink.
+        pub target: Blob,
+        /// Bits of [`open`] when the file is opened as well (open(2) with O_CREAT), else 0.
+        pub open: u32,
+    }
+}
+
+wire_enum! {
+    /// Kinds of file lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LockKind {
+        /// Shared.
+        1 => Read,
+        /// Exclusive.
+        2 => Write,
+        /// Remove.
+        3 => Unlock,
+    }
+}
+
+wire_struct! {
+    /// A file lock: who, which bytes, how.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FileLock {
+        /// flock(2) (a space of its own) instead of fcntl(2).
+        pub flock: bool,
+        /// Read, write or unlock.
+        pub kind: LockKind,
+        /// First byte.
+        pub start: u64,
+        /// Last byte, inclusive.
+        pub end: u64,
+        /// The owner within the session.
+        pub owner: u64,
+        /// Process id, as F_GETLK reports it.
+        pub pid: u32,
+    }
+}
+
+wire_enum! {
+    /// A request. Operations by name go to the name's site, operations by id to the inode's home.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Request {
+        /// Finds a name. → `Entry`
+        1 => Lookup {
+            /// Directory.
+            parent: InodeId,
+            /// Name in it.
+            name: Name,
+        },
+        /// Attributes of an inode; of a directory exact (collects). → `Attr`
+        2 => GetAttr {
+            /// Inode.
+            id: InodeId,
+        },
+        /// Changes attributes. → `Attr`
+        3 => SetAttr {
+            /// Inode.
+            id: InodeId,
+            /// What to change.
+            set: SetAttr,
+        },
+        /// create, mkdir, mknod, symlink. → `Entry`
+        4 => Create {
+            /// Directory.
+            parent: InodeId,
+            /// Name in it.
+            name: Name,
+            /// The new inode.
+            node: NewNode,
+        },
+        /// A further name for a file; sent to the new name's site. → `Entry`
+        5 => Link {
+            /// The file.
+            id: InodeId,
+            /// Directory of the new name.
+            parent: InodeId,
+            /// New name.
+            name: Name,
+        },
+        /// Removes a name that is no directory. → `Done`
+        6 => Unlink {
+            /// Directory.
+            parent: InodeId,
+            /// Name in it.
+            name: Name,
+        },
+        /// Removes an empty directory. → `Done`
+        7 => Rmdir {
+            /// Directory that holds it.
+            parent: InodeId,
+            /// Name in it.
+            name: Name,
+        },
+        /// Renames; sent to the destination name's site. → `Done`
+        8 => Rename {
+            /// Source directory.
+            from_parent: InodeId,
+            /// Source name.
+            from: Name,
+            /// Destination directory.
+            parent: InodeId,
+            /// Destination name.
+            name: Name,
+            /// Bits of [`rename`].
+            flags: u32,
+        },
+        /// Checks permissions and registers the session's open. → `Attr`
+        9 => Open {
+            /// Inode.
+            id: InodeId,
+            /// Bits of [`open`].
+            flags: u32,
+        },
+        /// The session has closed its last handle of the inode. → `Done`
+        10 => Release {
+            /// Inode.
+            id: InodeId,
+        },
+        /// A page of a listing. → `Dir`
+        11 => ReadDir {
+            /// Directory.
+            id: InodeId,
+            /// Entries after this cookie.
+            after: Cookie,
+            /// Most bytes of names plus 32 an entry.
+            bytes: u32,
+        },
+        /// Target of a symlink. → `Target`
+        12 => ReadLink {
+            /// Symlink.
+            id: InodeId,
+        },
+        /// access(2): bits 4 r, 2 w, 1 x. → `Done`
+        13 => Access {
+            /// Inode.
+            id: InodeId,
+            /// Permissions asked.
+            mask: u32,
+        },
+        /// Inodes of this shard. → `StatFs`
+        14 => StatFs,
+        /// Attributes of many inodes of one shard (directories inexact), for readdir with attributes. → `Attrs`
+        15 => GetAttrs {
+            /// Inodes.
+            ids: Vec<InodeId>,
+        },
+        /// Takes or frees a file lock. → `Done` when granted, `Queued` when `wait`, else EAGAIN
+        16 => SetLock {
+            /// Inode.
+            id: InodeId,
+            /// The lock.
+            lock: FileLock,
+            /// Wait for it: the answer is `Queued`, `Granted` follows.
+            wait: bool,
+        },
+        /// F_GETLK. → `LockIs`
+        17 => TestLock {
+            /// Inode.
+            id: InodeId,
+            /// The lock to test.
+            lock: FileLock,
+        },
+        /// Gives up waiting; the home decides the race. → `Done` (given up) or `Granted`
+        18 => CancelLock {
+            /// Inode.
+            id: InodeId,
+            /// The waiting lock.
+            lock: FileLock,
+        },
+        /// All locks of an owner on a file are dropped (close). → `Done`
+        19 => DropLocks {
+            /// Inode.
+            id: InodeId,
+            /// flock(2) or fcntl(2) locks.
+            flock: bool,
+            /// Owner within the session.
+            owner: u64,
+        },
+        /// Reserves the end of a file for one O_APPEND write. → `Reserved`
+        20 => Reserve {
+            /// Inode.
+            id: InodeId,
+        },
+        /// Gives a reservation back without a write. → `Done`
+        21 => Unreserve {
+            /// Inode.
+            id: InodeId,
+        },
+        /// fsync: answered when all that the inode's home has recorded of it is durable. → `Done`
+        22 => Sync {
+            /// Inode.
+            id: InodeId,
+        },
+        /// Joins the file system (to the coordinator's shard). → `Attached`
+        23 => Attach {
+            /// The id held before, to be taken up again after a restart of the coordinator; 0 for a new session.
+            again: SessionId,
+        },
+        /// Extends the session's lease (to the coordinator's shard). → `Done`
+        24 => Renew,
+        /// Leaves; everything held is dropped (to the coordinator's shard). → `Done`
+        25 => Detach,
+        /// Which bytes a file has: its data identity, cut and size. → `Attr`
+        26 => DataRef {
+            /// Inode.
+            id: InodeId,
+        },
+    }
+}
+
+wire_struct! {
+    /// A request with what is known of the caller's groups: the body of a [`crate::MessageKind::Request`].
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct RequestBody {
+        /// Supplementary groups.
+        pub groups: Groups,
+        /// What is asked.
+        pub request: Request,
+    }
+}

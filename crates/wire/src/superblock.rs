@@ -1,0 +1,44 @@
+//! The superblock of a DIR: identity, version and shape of a file system (DESIGN §4).
+
+use crate::codec::{Reader, Wire, WireError};
+use crate::hash::CookieKey;
+use crate::wire_struct;
+
+/// "Onpath01", little-endian.
+pub const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"Onpath01");
+/// Version of all on-disk layouts written by this program.
+pub const FORMAT_VERSION: u32 = 1;
+/// Feature bits that this program knows.
+pub const FEATURES_KNOWN: u64 = 0;
+
+impl Wire for CookieKey {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        Ok(CookieKey(r.array()?))
+    }
+}
+
+wire_struct! {
+    /// Contents of the superblock; followed on disk by a CRC-32C of its bytes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Superblock {
+        /// [`SUPERBLOCK_MAGIC`].
+        pub magic: u64,
+        /// [`FORMAT_VERSION`].
+        pub version: u32,
+        /// Feature bits; an unknown one is refused.
+        pub features: u64,
+        /// Identity of the file system.
+        pub fsid: u64,
+        /// Number of shards, fixed at format.
+        pub shards: u16,
+        /// Key of the cookie hash.
+        pub cookie_key: CookieKey,
+        /// Terms below this are taken (durably, before any role starts).
+        pub next_term: u32,
+        /// When it was formatted, ns since 1970.
+        pub formatted: u64,
+    }
+}
