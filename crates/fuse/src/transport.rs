@@ -22,7 +22,7 @@ const REQUEST_BYTES: usize = MAX_WRITE as usize + 4096;
 /// Buffers a reader keeps while their payloads are still in use elsewhere.
 const SPARE_BUFFERS_MAX: usize = 4;
 /// Payloads up to this many bytes are copied rather than kept with their buffer of 1 MiB.
-const PAYLOAD_COPY_MAX: usize = 16 << 10;
+const PAYLOAD_COPY_MAX: usize = 64 << 10;
 
 /// What can go wrong with the device.
 #[derive(Debug, thiserror::Error)]
@@ -170,8 +170,8 @@ pub trait Transport: Send + Sync {
     /// Waits for the next request. `Ok(false)`: the file system is unmounted (or the connection aborted), no more will come.
     fn read_request(&self, buffer: &mut RequestBuffer) -> Result<bool, TransportError>;
 
-    /// Answers request `unique`: `error` is 0 and `parts` are the answer, or `error` says why not and `parts` is empty. A request the kernel has given up in the
-    /// meantime is no error.
+    /// Answers request `unique`: `error` is 0 and `parts` are the answer, or `error` (positive) says why not and `parts` is
+    /// empty. A request that the kernel has given up in the meantime is no error.
     fn reply(&self, unique: u64, error: i32, parts: &[&[u8]]) -> Result<(), TransportError>;
 
     /// Tells the kernel something. `Ok(false)`: it did not know the inode or name (nothing to invalidate).
@@ -187,8 +187,10 @@ pub struct DevFuse {
     device: OwnedFd,
 }
 
-/// A reply has a header and at most this many parts.
-const REPLY_PARTS_MAX: usize = 7;
+/// Replies of up to this many parts need no memory for the list of parts.
+const REPLY_PARTS_INLINE: usize = 7;
+/// Replies of more parts (the kernel's IOV_MAX less the header) are joined before they are sent.
+const REPLY_PARTS_MAX: usize = 1023;
 
 impl DevFuse {
     /// `device` is an open `/dev/fuse` that is, or is about to be, given to mount(2).
@@ -197,16 +199,31 @@ impl DevFuse {
     }
 
     fn send(&self, unique: u64, error: i32, parts: &[&[u8]]) -> Result<(), Errno> {
-        assert!(parts.len() <= REPLY_PARTS_MAX, "a reply has at most {REPLY_PARTS_MAX} parts");
         let payload: usize = parts.iter().map(|part| part.len()).sum();
         let len = u32::try_from(size_of::<abi::OutHeader>() + payload).map_err(|_| Errno::TOOBIG)?;
         let header = abi::OutHeader { len, error, unique };
-        let mut slices = [IoSlice::new(&[]); REPLY_PARTS_MAX + 1];
+        if parts.len() > REPLY_PARTS_INLINE {
+            return self.send_many(&header, parts);
+        }
+        let mut slices = [IoSlice::new(&[]); REPLY_PARTS_INLINE + 1];
         slices[0] = IoSlice::new(header.as_bytes());
         for (slice, part) in slices[1..].iter_mut().zip(parts) {
             *slice = IoSlice::new(part);
         }
         rustix::io::writev(&self.device, &slices[..=parts.len()]).map(drop)
+    }
+
+    #[cold]
+    fn send_many(&self, header: &abi::OutHeader, parts: &[&[u8]]) -> Result<(), Errno> {
+        let joined;
+        let mut slices = vec![IoSlice::new(header.as_bytes())];
+        if parts.len() > REPLY_PARTS_MAX {
+            joined = parts.concat();
+            slices.push(IoSlice::new(&joined));
+        } else {
+            slices.extend(parts.iter().map(|part| IoSlice::new(part)));
+        }
+        rustix::io::writev(&self.device, &slices).map(drop)
     }
 }
 

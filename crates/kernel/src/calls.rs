@@ -1,5 +1,6 @@
 //! Calls: a message that is repeated until its answer comes or its time is over.
 
+use crate::role::Need;
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq};
 use onpath_wire::limits::{CALL_RETRY_US, CALL_RETRY_US_MAX};
 use onpath_wire::packet::Packet;
@@ -21,9 +22,27 @@ pub(crate) struct Call {
     pub(crate) to: NodeId,
     pub(crate) packet: Packet,
     pub(crate) after: RecordSeq,
+    pub(crate) need: Need,
     pub(crate) retry_at_us: u64,
     pub(crate) pause_us: u64,
     pub(crate) deadline_us: u64,
+}
+
+impl Call {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        op: u32,
+        place: usize,
+        to: NodeId,
+        packet: Packet,
+        after: RecordSeq,
+        need: Need,
+        now_us: u64,
+        deadline_us: u64,
+    ) -> Call {
+        let retry_at_us = now_us + CALL_RETRY_US;
+        Call { op, place, to, packet, after, need, retry_at_us, pause_us: CALL_RETRY_US, deadline_us }
+    }
 }
 
 /// Calls in progress, by sequence number (so that retries have one order).
@@ -34,21 +53,8 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn open(
-        &mut self,
-        seq: RequestSeq,
-        op: u32,
-        place: usize,
-        to: NodeId,
-        packet: Packet,
-        after: RecordSeq,
-        now_us: u64,
-        deadline_us: u64,
-    ) {
-        let retry_at_us = now_us + CALL_RETRY_US;
-        let call = Call { op, place, to, packet, after, retry_at_us, pause_us: CALL_RETRY_US, deadline_us };
-        self.note(retry_at_us.min(deadline_us));
+    pub(crate) fn open(&mut self, seq: RequestSeq, call: Call) {
+        self.note(call.retry_at_us.min(call.deadline_us));
         let before = self.open.insert(seq, call);
         assert!(before.is_none(), "call {seq} opened twice");
     }

@@ -1,6 +1,6 @@
 //! What an operation sees: its state inside `with`, and the four things it may await.
 
-use crate::calls::{Answer, Calls};
+use crate::calls::{Answer, Call, Calls};
 use crate::locks::{Key, Keys, LockTable, Mode, normalize};
 use crate::role::{Need, Now, Output};
 use crate::timers::Timers;
@@ -94,6 +94,11 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// Emits a journal record of no operation (a role's first words).
+    pub fn append_unasked(&mut self, seq: RecordSeq, bytes: Vec<u8>) {
+        self.outputs.push_back(Output::Append { seq, bytes });
+    }
+
     /// Emits a message that reflects what `op` has locked and recorded.
     pub fn send(&mut self, op: OpId, to: NodeId, packet: Packet) {
         let after = self.reflects(op);
@@ -116,6 +121,12 @@ impl<P: Protocol> Core<P> {
         let Some(unsynced) = &self.unsynced else { return state.reflects };
         let locked = state.keys.iter().filter_map(|(key, _)| unsynced.last.get(key)).max().copied();
         state.reflects.max(locked.unwrap_or_default())
+    }
+
+    /// From now on, what `op` sends rests on this record as well.
+    pub fn rest_on(&mut self, op: OpId, seq: RecordSeq) {
+        let state = &mut self.ops[op.0 as usize];
+        state.reflects = state.reflects.max(seq);
     }
 
     /// Records up to here are durable: they hold nothing back any more.
@@ -165,8 +176,8 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn resend(&mut self, seq: RequestSeq) {
         let Some(call) = self.calls.open.get_mut(&seq) else { return };
         self.state.resend(call.to, &mut call.packet);
-        let (to, packet, after) = (call.to, call.packet.clone(), call.after);
-        self.outputs.push_back(Output::Send { to, packet, after, need: Need::ByDestination });
+        let (to, packet, after, need) = (call.to, call.packet.clone(), call.after, call.need);
+        self.outputs.push_back(Output::Send { to, packet, after, need });
     }
 
     pub(crate) fn finish_call(&mut self, op: u32, place: usize, answer: Answer) {
@@ -204,7 +215,7 @@ impl<P: Protocol> Cx<P> {
         let op = self.op.0;
         let free = self.with(|core| {
             let state = &mut core.ops[op as usize];
-            assert!(state.keys.is_empty(), "lock_all is called once an operation");
+            assert!(state.keys.is_empty(), "an operation locks once, or unlocks in between");
             state.keys = keys;
             if core.locks.free(&state.keys) {
                 return true; // entered into the table only if this operation comes to wait
@@ -215,6 +226,32 @@ impl<P: Protocol> Cx<P> {
         if !free {
             poll_fn(|_| if self.with(|core| core.locks.waits(op)) { Poll::Pending } else { Poll::Ready(()) }).await;
         }
+    }
+
+    /// Locks all keys if that needs no waiting; never queues (a participant's Prepare, R-23).
+    pub fn try_lock_all(&self, keys: impl IntoIterator<Item = (Key, Mode)>) -> bool {
+        let mut keys: Keys = keys.into_iter().collect();
+        normalize(&mut keys);
+        self.with(|core| {
+            let free = core.locks.free(&keys);
+            if free {
+                let state = &mut core.ops[self.op.0 as usize];
+                assert!(state.keys.is_empty(), "an operation locks once, or unlocks in between");
+                state.keys = keys;
+            }
+            free
+        })
+    }
+
+    /// Releases all locks: for an attempt that starts again from nothing.
+    pub fn unlock_all(&self) {
+        self.with(|core| {
+            let state = &mut core.ops[self.op.0 as usize];
+            let keys = std::mem::take(&mut state.keys);
+            if std::mem::take(&mut state.entered) {
+                core.locks.leave(self.op.0, &keys, |next| core.ready.push_back(next));
+            }
+        });
     }
 
     /// Waits until `look` finds what it looks for; it is asked again whenever somebody wakes `key`.
@@ -236,7 +273,17 @@ impl<P: Protocol> Cx<P> {
 
     /// Sends a message and waits for its answer, repeating it as long as that takes.
     pub async fn call(&self, to: NodeId, make: impl FnOnce(&mut Core<P>, RequestSeq) -> Packet) -> Packet {
-        self.with(|core| self.open(core, 0, to, u64::MAX, make));
+        self.call_when(to, Need::ByDestination, make).await
+    }
+
+    /// The same for a message that may only leave when the records it rests on have come so far.
+    pub async fn call_when(
+        &self,
+        to: NodeId,
+        need: Need,
+        make: impl FnOnce(&mut Core<P>, RequestSeq) -> Packet,
+    ) -> Packet {
+        self.with(|core| self.open(core, 0, to, need, u64::MAX, make));
         match self.answers(1).await.pop() {
             Some(Answer::Packet(packet)) => packet,
             other => unreachable!("a call without deadline ended as {other:?}"),
@@ -252,7 +299,7 @@ impl<P: Protocol> Cx<P> {
     ) -> Vec<Answer> {
         self.with(|core| {
             for (place, &to) in peers.iter().enumerate() {
-                self.open(core, place, to, deadline_us, |core, seq| make(core, to, seq));
+                self.open(core, place, to, Need::ByDestination, deadline_us, |core, seq| make(core, to, seq));
             }
         });
         self.answers(peers.len()).await
@@ -263,6 +310,7 @@ impl<P: Protocol> Cx<P> {
         core: &mut Core<P>,
         place: usize,
         to: NodeId,
+        need: Need,
         deadline_us: u64,
         make: impl FnOnce(&mut Core<P>, RequestSeq) -> Packet,
     ) {
@@ -270,8 +318,8 @@ impl<P: Protocol> Cx<P> {
         let seq = core.next_call;
         let packet = make(core, seq);
         let (after, now_us) = (core.reflects(self.op), core.now.mono_us);
-        core.outputs.push_back(Output::Send { to, packet: packet.clone(), after, need: Need::ByDestination });
-        core.calls.open(seq, self.op.0, place, to, packet, after, now_us, deadline_us);
+        core.outputs.push_back(Output::Send { to, packet: packet.clone(), after, need });
+        core.calls.open(seq, Call::new(self.op.0, place, to, packet, after, need, now_us, deadline_us));
         let state = &mut core.ops[self.op.0 as usize];
         assert_eq!(state.answers.len(), place, "one call or one group of calls at a time");
         state.answers.push(None);

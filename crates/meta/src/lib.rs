@@ -1,1 +1,21 @@
-//! Placeholder.
+//! Metadata shards: namespace operations, the directory protocol, transactions. Layer L2.
+//!
+//! `ops` holds one file an operation and does not know how directories are tracked; `dir` is the paper
+//! (SwitchFS §5): grants, change-logs, collects; `txn` the two-phase commits; `coord` the coordinator module of
+//! the shard that owns slot 0; `state` what all of them change, by applying records only.
+
+pub mod access;
+mod coord;
+mod dir;
+mod ops;
+mod shard;
+mod state;
+mod txn;
+
+pub use shard::{Shard, ShardConfig};
+pub use state::recover::{GLOBAL_RANGE, RANGES};
+
+/// An operation's handle on its shard.
+pub(crate) type Cx = onpath_kernel::Cx<state::State>;
+/// Kernel and shard state, inside `Cx::with`.
+pub(crate) type Core = onpath_kernel::Core<state::State>;

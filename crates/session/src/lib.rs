@@ -1,3 +1,22 @@
 //! The client session: routing, handles, retries. Layer L2.
+//!
+//! A [`Session`] is a role between a mount (or any embedding program) and the cluster. It speaks the interface of [`fs`]
+//! upwards and `wire` messages downwards:
+//! - `ops/`: one file a family of operations, each a straight line of questions;
+//! - `op`: what every operation does (ask a shard, ask the data node, wait inside the session);
+//! - `input`: admission, interrupts, answers, new terms;
+//! - `state`: what operations share, and how messages are made;
+//! - `opens`, `locks`, `running`: pure tables.
 
 pub mod fs;
+mod input;
+pub mod limits;
+mod locks;
+mod op;
+mod opens;
+mod ops;
+mod running;
+mod session;
+mod state;
+
+pub use session::{LostReason, Session, SessionConfig, SessionIn, SessionOut};

@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Deterministic simulation of Onpath: the very same roles on virtual time, from a seed (DESIGN §8).
+//!
+//! Layer L3. [`model`] is the reference model, the only definition of correctness; [`world`] the processes,
+//! disks and network; [`check`] compares every answer with the model; [`run`](run::run) is a whole simulation.
+
+pub mod audit;
+pub mod check;
+pub mod client;
+pub mod model;
+pub mod run;
+pub mod workload;
+pub mod world;
+
+pub use run::{Outcome, SimConfig, run};

@@ -1,7 +1,22 @@
 //! Packed in-memory state, and the layouts of journal batches and checkpoint images. Layer L1: no I/O.
 
-mod recoverable;
+pub mod batch;
+pub mod image;
 
+mod arena;
+mod inodes;
+mod leaf;
+mod listings;
+mod names;
+mod packed;
+mod recoverable;
+mod slots;
+mod tree;
+
+pub use arena::Memory;
+pub use inodes::Inodes;
+pub use listings::Listings;
+pub use names::{NameValue, Names};
 pub use recoverable::{Image, Pair, Recoverable};
 
 use thiserror::Error;

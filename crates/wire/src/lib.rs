@@ -5,6 +5,8 @@
 //! and answers with a typed [`WireError`].
 
 pub mod attr;
+pub mod block;
+pub mod checksum;
 pub mod codec;
 pub mod data;
 pub mod errno;

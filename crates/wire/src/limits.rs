@@ -51,8 +51,8 @@ pub const CALL_RETRY_US: u64 = 20_000;
 pub const CALL_RETRY_US_MAX: u64 = 1_000_000;
 /// A recall that a holder has not answered for so long is abandoned and begun again, microseconds.
 pub const RECALL_TIMEOUT_US: u64 = 2_000_000;
-/// Attempts at one transaction before its operation is answered EBUSY... never silently retried for ever.
-pub const TXN_ATTEMPTS_MAX: u32 = 64;
+/// Attempts at one transaction before its operation is answered EBUSY (about 40 s of pauses).
+pub const TXN_ATTEMPTS_MAX: u32 = 2_000;
 /// First pause after a transaction attempt that met *Busy*, microseconds; doubled up to [`TXN_BACKOFF_US_MAX`].
 pub const TXN_BACKOFF_US: u64 = 200;
 /// Longest pause between two attempts at a transaction, microseconds.

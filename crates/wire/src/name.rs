@@ -25,6 +25,16 @@ impl Name {
         Ok(Name(SmallVec::from_slice(bytes)))
     }
 
+    /// "." as a listing shows it; no request can name it.
+    pub fn dot() -> Name {
+        Name(SmallVec::from_slice(b"."))
+    }
+
+    /// ".." as a listing shows it; no request can name it.
+    pub fn dot_dot() -> Name {
+        Name(SmallVec::from_slice(b".."))
+    }
+
     /// The bytes of the name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -310,13 +310,8 @@ wire_enum! {
             /// The parent.
             parent: InodeId,
         },
-        /// fsync of a directory: answered `Done` when what was appended here is durable. A call.
-        24 => SyncLog {
-            /// Directory.
-            dir: InodeId,
-        },
         /// Coordinator module → the shard that holds the rename lock: is this attempt still going on? A call; answered `Done` when it is over.
-        25 => RenameOver {
+        24 => RenameOver {
             /// The attempt.
             txn: TxnId,
         },

@@ -3,7 +3,7 @@
 //! State changes only by applying records, live and in replay alike, so a replayed shard cannot differ from
 //! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
 
-use crate::ids::{DataId, Generation, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp};
+use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp};
 use crate::inode::{Inode, Kind};
 use crate::name::Name;
 use crate::peer::{LogEntry, PartState, TxnId, TxnPart};
@@ -160,6 +160,10 @@ wire_enum! {
             cut: u32,
             /// All of the generation went.
             drop: bool,
+            /// 4 KiB blocks that the generation still has.
+            blocks: u64,
+            /// Version of `blocks`.
+            version: u64,
         },
         /// A participant is prepared.
         11 => Prepared {
@@ -198,13 +202,6 @@ wire_enum! {
             session: SessionId,
             /// It lives; else it is dead.
             alive: bool,
-        },
-        /// A file's bytes begin a new generation.
-        17 => NewGeneration {
-            /// The file.
-            id: InodeId,
-            /// The generation.
-            generation: Generation,
         },
     }
 }

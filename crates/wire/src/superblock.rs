@@ -38,6 +38,8 @@ wire_struct! {
         pub cookie_key: CookieKey,
         /// Terms below this are taken (durably, before any role starts).
         pub next_term: u32,
+        /// Session ids below this are taken (durably, before any role starts).
+        pub next_session: u32,
         /// When it was formatted, ns since 1970.
         pub formatted: u64,
     }

@@ -123,64 +123,206 @@ impl fmt::Debug for Forgets<'_> {
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "fields follow the system calls they come from; what differs is commented")]
 pub enum Operation<'a> {
-    Lookup { name: &'a CStr },
+    Lookup {
+        name: &'a CStr,
+    },
     /// No reply.
-    Forget { lookups: u64 },
+    Forget {
+        lookups: u64,
+    },
     /// No reply.
-    BatchForget { forgets: Forgets<'a> },
-    Getattr { handle: Option<u64> },
-    Statx { handle: Option<u64>, flags: u32, mask: u32 },
+    BatchForget {
+        forgets: Forgets<'a>,
+    },
+    Getattr {
+        handle: Option<u64>,
+    },
+    Statx {
+        handle: Option<u64>,
+        flags: u32,
+        mask: u32,
+    },
     Setattr(SetAttributes),
     Readlink,
-    Symlink { name: &'a CStr, target: &'a CStr },
+    Symlink {
+        name: &'a CStr,
+        target: &'a CStr,
+    },
     /// `mode` is as the caller gave it: `umask` is still to be applied, unless a default ACL takes its place.
-    Mknod { name: &'a CStr, mode: u32, umask: u32, device: u32 },
-    Mkdir { name: &'a CStr, mode: u32, umask: u32 },
-    Unlink { name: &'a CStr },
-    Rmdir { name: &'a CStr },
+    Mknod {
+        name: &'a CStr,
+        mode: u32,
+        umask: u32,
+        device: u32,
+    },
+    Mkdir {
+        name: &'a CStr,
+        mode: u32,
+        umask: u32,
+    },
+    Unlink {
+        name: &'a CStr,
+    },
+    Rmdir {
+        name: &'a CStr,
+    },
     /// RENAME and RENAME2; `flags` are those of renameat2(2).
-    Rename { name: &'a CStr, new_parent: u64, new_name: &'a CStr, flags: u32 },
+    Rename {
+        name: &'a CStr,
+        new_parent: u64,
+        new_name: &'a CStr,
+        flags: u32,
+    },
     /// A new name for inode `inode` in the directory of the header.
-    Link { inode: u64, name: &'a CStr },
+    Link {
+        inode: u64,
+        name: &'a CStr,
+    },
     /// `flags` as of open(2), FMODE_EXEC (0x20) for execve. `kill_suidgid` goes with O_TRUNC.
-    Open { flags: u32, kill_suidgid: bool },
-    Opendir { flags: u32 },
-    Create { name: &'a CStr, flags: u32, mode: u32, umask: u32, kill_suidgid: bool },
+    Open {
+        flags: u32,
+        kill_suidgid: bool,
+    },
+    Opendir {
+        flags: u32,
+    },
+    Create {
+        name: &'a CStr,
+        flags: u32,
+        mode: u32,
+        umask: u32,
+        kill_suidgid: bool,
+    },
     /// A file without a name in the directory of the header.
-    Tmpfile { flags: u32, mode: u32, umask: u32 },
-    Read { handle: u64, offset: u64, size: u32, flags: u32, lock_owner: Option<u64> },
+    Tmpfile {
+        flags: u32,
+        mode: u32,
+        umask: u32,
+    },
+    Read {
+        handle: u64,
+        offset: u64,
+        size: u32,
+        flags: u32,
+        lock_owner: Option<u64>,
+    },
     /// `from_cache`: written back by the kernel, the handle is a guess and the caller's ids are not the writer's.
-    Write { handle: u64, offset: u64, data: Payload<'a>, flags: u32, lock_owner: Option<u64>, kill_suidgid: bool, from_cache: bool },
-    Readdir { handle: u64, offset: u64, size: u32 },
-    Readdirplus { handle: u64, offset: u64, size: u32 },
+    Write {
+        handle: u64,
+        offset: u64,
+        data: Payload<'a>,
+        flags: u32,
+        lock_owner: Option<u64>,
+        kill_suidgid: bool,
+        from_cache: bool,
+    },
+    Readdir {
+        handle: u64,
+        offset: u64,
+        size: u32,
+    },
+    Readdirplus {
+        handle: u64,
+        offset: u64,
+        size: u32,
+    },
     Statfs,
-    Flush { handle: u64, lock_owner: u64 },
+    Flush {
+        handle: u64,
+        lock_owner: u64,
+    },
     /// `flock_owner`: the handle held a flock, release it.
-    Release { handle: u64, flags: u32, flock_owner: Option<u64> },
-    Releasedir { handle: u64, flags: u32 },
-    Fsync { handle: u64, data_only: bool },
-    Fsyncdir { handle: u64, data_only: bool },
-    Setxattr { name: &'a CStr, value: &'a [u8], flags: u32 },
+    Release {
+        handle: u64,
+        flags: u32,
+        flock_owner: Option<u64>,
+    },
+    Releasedir {
+        handle: u64,
+        flags: u32,
+    },
+    Fsync {
+        handle: u64,
+        data_only: bool,
+    },
+    Fsyncdir {
+        handle: u64,
+        data_only: bool,
+    },
+    Setxattr {
+        name: &'a CStr,
+        value: &'a [u8],
+        flags: u32,
+    },
     /// `size` 0 asks for the length of the value.
-    Getxattr { name: &'a CStr, size: u32 },
+    Getxattr {
+        name: &'a CStr,
+        size: u32,
+    },
     /// `size` 0 asks for the length of the list.
-    Listxattr { size: u32 },
-    Removexattr { name: &'a CStr },
+    Listxattr {
+        size: u32,
+    },
+    Removexattr {
+        name: &'a CStr,
+    },
     Getlk(LockRequest),
-    Setlk { lock: LockRequest, wait: bool },
-    Access { mask: u32 },
+    Setlk {
+        lock: LockRequest,
+        wait: bool,
+    },
+    Access {
+        mask: u32,
+    },
     /// The caller of request `unique` got a signal. No reply.
-    Interrupt { unique: u64 },
-    Init { major: u32, minor: u32, max_readahead: u32, flags: u64 },
+    Interrupt {
+        unique: u64,
+    },
+    Init {
+        major: u32,
+        minor: u32,
+        max_readahead: u32,
+        flags: u64,
+    },
     Destroy,
-    Ioctl { handle: u64, flags: u32, command: u32, argument: u64, input: &'a [u8], output_size: u32 },
-    Poll { handle: u64, poll_handle: u64, flags: u32, events: u32 },
-    Fallocate { handle: u64, offset: u64, length: u64, mode: u32 },
-    Lseek { handle: u64, offset: i64, whence: u32 },
+    Ioctl {
+        handle: u64,
+        flags: u32,
+        command: u32,
+        argument: u64,
+        input: &'a [u8],
+        output_size: u32,
+    },
+    Poll {
+        handle: u64,
+        poll_handle: u64,
+        flags: u32,
+        events: u32,
+    },
+    Fallocate {
+        handle: u64,
+        offset: u64,
+        length: u64,
+        mode: u32,
+    },
+    Lseek {
+        handle: u64,
+        offset: i64,
+        whence: u32,
+    },
     /// COPY_FILE_RANGE (reply: 32-bit count) and COPY_FILE_RANGE_64 (`wide`: 64-bit count).
     CopyFileRange {
-        handle: u64, offset: u64, to_inode: u64, to_handle: u64, to_offset: u64, length: u64, flags: u64, wide: bool,
+        handle: u64,
+        offset: u64,
+        to_inode: u64,
+        to_handle: u64,
+        to_offset: u64,
+        length: u64,
+        flags: u64,
+        wide: bool,
     },
     /// Answered ENOSYS.
-    Unknown { opcode: u32 },
+    Unknown {
+        opcode: u32,
+    },
 }

@@ -76,7 +76,8 @@ impl<'a> Request<'a> {
             return Err(malformed("the header states another length"));
         }
         let extensions_at = rest.len().checked_sub(usize::from(head.total_extlen) * 8);
-        let (body, extensions) = rest.split_at(extensions_at.ok_or_else(|| malformed("extensions longer than the body"))?);
+        let (body, extensions) =
+            rest.split_at(extensions_at.ok_or_else(|| malformed("extensions longer than the body"))?);
         let supplementary_group = supplementary_group(extensions).map_err(malformed)?;
         let operation = operation(&head, Body { rest: body }, buffer).map_err(malformed)?;
         let header = Header { unique: head.unique, nodeid: head.nodeid, uid: head.uid, gid: head.gid, pid: head.pid };
@@ -89,7 +90,8 @@ fn supplementary_group(extensions: &[u8]) -> Parsed<Option<u32>> {
     let mut body = Body { rest: extensions };
     while !body.rest.is_empty() {
         let head: abi::ExtHeader = body.take()?;
-        let length = (head.size as usize).checked_sub(size_of::<abi::ExtHeader>()).ok_or("an extension is too short")?;
+        let length =
+            (head.size as usize).checked_sub(size_of::<abi::ExtHeader>()).ok_or("an extension is too short")?;
         let mut extension = Body { rest: body.bytes(length)? };
         if head.kind == abi::EXT_GROUPS && extension.take::<u32>()? > 0 {
             return Ok(Some(extension.take()?));
@@ -100,12 +102,32 @@ fn supplementary_group(extensions: &[u8]) -> Parsed<Option<u32>> {
 
 fn operation<'a>(head: &abi::InHeader, mut body: Body<'a>, buffer: Payload<'a>) -> Parsed<Operation<'a>> {
     match head.opcode {
-        opcode::LOOKUP | opcode::UNLINK | opcode::RMDIR | opcode::SYMLINK | opcode::MKNOD | opcode::MKDIR
-        | opcode::RENAME | opcode::RENAME2 | opcode::LINK => name_operation(head.opcode, &mut body),
-        opcode::OPEN | opcode::OPENDIR | opcode::CREATE | opcode::TMPFILE | opcode::FLUSH | opcode::RELEASE
-        | opcode::RELEASEDIR | opcode::FSYNC | opcode::FSYNCDIR => handle_operation(head.opcode, &mut body),
-        opcode::READ | opcode::READDIR | opcode::READDIRPLUS | opcode::WRITE | opcode::FALLOCATE | opcode::LSEEK
-        | opcode::COPY_FILE_RANGE | opcode::COPY_FILE_RANGE_64 => data_operation(head.opcode, &mut body, buffer),
+        opcode::LOOKUP
+        | opcode::UNLINK
+        | opcode::RMDIR
+        | opcode::SYMLINK
+        | opcode::MKNOD
+        | opcode::MKDIR
+        | opcode::RENAME
+        | opcode::RENAME2
+        | opcode::LINK => name_operation(head.opcode, &mut body),
+        opcode::OPEN
+        | opcode::OPENDIR
+        | opcode::CREATE
+        | opcode::TMPFILE
+        | opcode::FLUSH
+        | opcode::RELEASE
+        | opcode::RELEASEDIR
+        | opcode::FSYNC
+        | opcode::FSYNCDIR => handle_operation(head.opcode, &mut body),
+        opcode::READ
+        | opcode::READDIR
+        | opcode::READDIRPLUS
+        | opcode::WRITE
+        | opcode::FALLOCATE
+        | opcode::LSEEK
+        | opcode::COPY_FILE_RANGE
+        | opcode::COPY_FILE_RANGE_64 => data_operation(head.opcode, &mut body, buffer),
         opcode::SETXATTR | opcode::GETXATTR | opcode::LISTXATTR | opcode::REMOVEXATTR => {
             xattr_operation(head.opcode, &mut body)
         }
@@ -325,7 +347,12 @@ fn control_operation<'a>(code: u32, body: &mut Body<'a>) -> Parsed<Operation<'a>
                 0 => 0,
                 _ => u64::from(body.take::<abi::InitInExt>()?.flags2),
             };
-            Operation::Init { major: arg.major, minor: arg.minor, max_readahead: arg.max_readahead, flags: low | high << 32 }
+            Operation::Init {
+                major: arg.major,
+                minor: arg.minor,
+                max_readahead: arg.max_readahead,
+                flags: low | high << 32,
+            }
         }
         opcode::DESTROY => Operation::Destroy,
         opcode::IOCTL => {

@@ -62,14 +62,31 @@ macro_rules! ok {
 /// The call must fail with this errno (or one of these).
 #[macro_export]
 macro_rules! expect_errno {
-    ($call:expr, $($errno:ident)|+) => {{
-        let result = $call;
-        let wanted = [$(libc::$errno),+];
-        if !matches!(&result, Err(errno) if wanted.contains(errno)) {
-            let got = $crate::common::check::outcome(&result);
-            panic!("{}: expected {}, got {got}", stringify!($call), stringify!($($errno)|+));
-        }
-    }};
+    ($call:expr, $($errno:ident)|+) => {
+        $crate::common::check::refused(stringify!($call), $call, &[$(libc::$errno),+])
+    };
+}
+
+/// The call must have failed with one of these errnos.
+pub fn refused<T>(what: impl std::fmt::Display, result: sys::R<T>, wanted: &[i32]) {
+    if !matches!(&result, Err(errno) if wanted.contains(errno)) {
+        let names: Vec<String> = wanted.iter().map(|&errno| errno_name(errno)).collect();
+        panic!("{what}: expected {}, got {}", names.join(" or "), outcome(&result));
+    }
+}
+
+/// The call must have succeeded; gives its value.
+pub fn done<T>(what: impl std::fmt::Display, result: sys::R<T>) -> T {
+    result.unwrap_or_else(|errno| panic!("{what}: {}", errno_name(errno)))
+}
+
+/// The call must have succeeded if `allowed`, else failed with this errno.
+pub fn allowed_or<T>(what: impl std::fmt::Display, allowed: bool, result: sys::R<T>, errno: i32) {
+    if allowed {
+        done(what, result);
+    } else {
+        refused(what, result, &[errno]);
+    }
 }
 
 /// Waits until a file system that takes its times from the kernel's coarse clock would give a later one.
@@ -105,7 +122,9 @@ pub fn moves<T>(what: &str, objects: &[(&Path, &str)], operation: impl FnOnce() 
     let value = operation();
     for ((path, letters), old) in objects.iter().zip(before) {
         let new = look(path);
-        for (letter, old, new) in [('a', old.atime, new.atime), ('m', old.mtime, new.mtime), ('c', old.ctime, new.ctime)] {
+        for (letter, old, new) in
+            [('a', old.atime, new.atime), ('m', old.mtime, new.mtime), ('c', old.ctime, new.ctime)]
+        {
             let (must, may) = letters.split_once('?').unwrap_or((letters, ""));
             let name = path.file_name().unwrap_or_default().display();
             if must.contains(letter) {
@@ -202,4 +221,15 @@ impl Dir {
 pub fn content(path: impl AsRef<Path>) -> Vec<u8> {
     let path = path.as_ref();
     std::fs::read(path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
+}
+
+/// A directory on another file system than the given one, removed on drop; none (said on standard error) if there is no such.
+pub fn other_fs(dir: &Dir) -> Option<tempfile::TempDir> {
+    let here = look(dir.path()).dev;
+    let found = ["/dev/shm", "/tmp", "/run"].into_iter().find(|top| sys::stat(top).is_ok_and(|stat| stat.dev != here));
+    let Some(top) = found else {
+        super::skipped("a check of EXDEV", "no other writable file system");
+        return None;
+    };
+    Some(tempfile::tempdir_in(top).expect("a temporary directory"))
 }

@@ -1,14 +1,38 @@
 //! Other processes: lock owners, and children that may be stopped by signals.
 #![allow(unsafe_code)]
 
-use super::sys::{call, errno};
+use super::sys::{R, call, errno};
 use super::{PATIENCE, wait_until};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::process::Command;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
+
+/// A fork copies the descriptors of every test that runs at that moment; until the child has closed them, their files count as open.
+static COPIES: RwLock<()> = RwLock::new(());
+
+/// While this is held no other test's fork has copies of the caller's descriptors: a close is then the last one. Must not be held
+/// across [`fork`] or [`spawn`].
+pub fn no_copies() -> RwLockReadGuard<'static, ()> {
+    COPIES.read().unwrap_or_else(|poison| poison.into_inner())
+}
+
+fn copying() -> RwLockWriteGuard<'static, ()> {
+    COPIES.write().unwrap_or_else(|poison| poison.into_inner())
+}
+
+/// Starts a program; returns when it runs (its copies of descriptors are closed by then).
+pub fn spawn(command: &mut Command) -> R<std::process::Child> {
+    let _copies = copying();
+    command.spawn().map_err(|error| error.raw_os_error().unwrap_or(0))
+}
 
 /// Runs the closure as another owner of fcntl locks: in a thread with its own, empty table of descriptors (the kernel tells lock owners
 /// apart by that table). Descriptors of the caller are not open in it.
 pub fn as_process<T: Send>(job: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| spawn_process(scope, job).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    std::thread::scope(|scope| {
+        spawn_process(scope, job).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// As [`as_process`], but runs beside the caller.
@@ -39,17 +63,50 @@ pub struct Child {
     reaped: bool,
 }
 
-/// Forks; the child runs the closure and exits with its value (0 to 255). The closure should make system calls and little else.
+/// Forks; the child runs the closure, with no descriptor of the parent but 0, 1 and 2, and exits with its value (0 to 255; 101 after a
+/// panic). The closure should make system calls and little else.
 pub fn fork(job: impl FnOnce() -> i32) -> Child {
+    fork_keeping(&[], job)
+}
+
+/// As [`fork`], the child keeps these descriptors too.
+pub fn fork_keeping(keep: &[BorrowedFd], job: impl FnOnce() -> i32) -> Child {
+    let mut keep: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd() as u32).collect();
+    keep.sort_unstable();
+    let _copies = copying();
+    let (mut closed, closing) = std::io::pipe().expect("pipe");
     // SAFETY: the child runs the closure in its copy of the memory and leaves by _exit, so no destructor or test code runs twice.
     let pid = unsafe { libc::fork() };
     assert_ne!(pid, -1, "fork: errno {}", errno());
     if pid == 0 {
-        let code = job();
+        close_all_but(&keep);
+        let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or(101);
         // SAFETY: ends this process at once.
         unsafe { libc::_exit(code) }
     }
+    drop(closing);
+    let _ = std::io::Read::read(&mut closed, &mut [0]);
     Child { pid, reaped: false }
+}
+
+fn close_all_but(keep: &[u32]) {
+    let mut start = 3;
+    for &fd in keep {
+        close_range(start, fd - 1);
+        start = fd + 1;
+    }
+    close_range(start, u32::MAX);
+}
+
+fn close_range(first: u32, last: u32) {
+    if first <= last {
+        assert_eq!(call!(libc::syscall(libc::SYS_close_range, first, last, 0)), Ok(0), "close_range");
+    }
+}
+
+/// 0 for success, else the errno: what a child may exit with.
+pub fn code<T>(result: R<T>) -> i32 {
+    result.err().unwrap_or(0)
 }
 
 /// Forks, runs the closure, and tells how it ended.
@@ -84,7 +141,11 @@ impl Child {
             return None;
         }
         self.reaped = true;
-        Some(if libc::WIFSIGNALED(status) { End::Signal(libc::WTERMSIG(status)) } else { End::Exit(libc::WEXITSTATUS(status)) })
+        Some(if libc::WIFSIGNALED(status) {
+            End::Signal(libc::WTERMSIG(status))
+        } else {
+            End::Exit(libc::WEXITSTATUS(status))
+        })
     }
 
     /// Waits until the child is blocked inside the given system call.

@@ -123,7 +123,8 @@ impl Mount {
             std::thread::sleep(Duration::from_millis(2));
         }
         // The first request waits until the mount has answered the kernel's INIT.
-        sys::stat(&mount.mountpoint).unwrap_or_else(|errno| panic!("{}: stat: errno {errno}\n{}", mount.command, mount.said()));
+        sys::stat(&mount.mountpoint)
+            .unwrap_or_else(|errno| panic!("{}: stat: errno {errno}\n{}", mount.command, mount.said()));
         mount
     }
 
@@ -199,7 +200,8 @@ pub fn is_mounted(path: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
     table.lines().any(|line| {
         let mut fields = line.split(' ');
-        fields.nth(4).map(Path::new) == Some(path) && line.split(" - ").nth(1).is_some_and(|kind| kind.starts_with("fuse"))
+        fields.nth(4).map(Path::new) == Some(path)
+            && line.split(" - ").nth(1).is_some_and(|kind| kind.starts_with("fuse"))
     })
 }
 

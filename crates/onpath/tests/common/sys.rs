@@ -4,7 +4,7 @@
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a call gives: its value or the errno.
 pub type R<T = ()> = Result<T, i32>;
@@ -15,7 +15,7 @@ macro_rules! call {
         // SAFETY: the functions below pass NUL-terminated paths, and buffers and structures that outlive the call, with their true
         // lengths; a wrong descriptor or flag only makes the kernel refuse.
         let result = unsafe { $call };
-        if result == -1 { Err(errno()) } else { Ok(result) }
+        if result == -1 { Err($crate::common::sys::errno()) } else { Ok(result) }
     }};
 }
 pub(crate) use call;
@@ -39,6 +39,11 @@ fn owned(fd: i32) -> OwnedFd {
 pub fn bad_fd() -> BorrowedFd<'static> {
     // SAFETY: nothing is open at this number (far above the limit of open files); calls on it fail with EBADF, which is its use.
     unsafe { BorrowedFd::borrow_raw(1_000_000_000) }
+}
+
+/// The magic link to what a descriptor has open.
+pub fn fd_path(fd: impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd()))
 }
 
 /// The directory that relative paths start from.
@@ -120,7 +125,8 @@ fn zeroed<T>() -> T {
 }
 
 pub fn is_root() -> bool {
-    call!(libc::geteuid()) == Ok(0)
+    // SAFETY: cannot fail and touches no memory.
+    unsafe { libc::geteuid() == 0 }
 }
 
 pub fn umask(mask: u32) -> u32 {
@@ -181,8 +187,13 @@ pub fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> R {
 }
 
 pub fn readlink(path: impl AsRef<Path>) -> R<OsString> {
-    let mut buffer = vec![0_u8; 8192];
-    let length = call!(libc::readlink(c(path).as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()))?;
+    readlink_into(path, 8192)
+}
+
+/// readlink into a buffer of that many bytes.
+pub fn readlink_into(path: impl AsRef<Path>, bytes: usize) -> R<OsString> {
+    let mut buffer = vec![0_u8; bytes];
+    let length = call!(libc::readlink(c(path).as_ptr(), buffer.as_mut_ptr().cast(), bytes))?;
     buffer.truncate(length as usize);
     Ok(OsString::from_vec(buffer))
 }
@@ -203,6 +214,11 @@ pub fn chmod(path: impl AsRef<Path>, mode: u32) -> R {
 
 pub fn fchmod(fd: impl AsFd, mode: u32) -> R {
     call!(libc::fchmod(fd.as_fd().as_raw_fd(), mode)).map(drop)
+}
+
+pub fn fchmodat2(path: impl AsRef<Path>, mode: u32, flags: i32) -> R {
+    let path = c(path);
+    call!(libc::syscall(libc::SYS_fchmodat2, libc::AT_FDCWD, path.as_ptr(), mode, flags)).map(drop)
 }
 
 pub fn chown(path: impl AsRef<Path>, uid: u32, gid: u32) -> R {

@@ -26,7 +26,8 @@ pub fn list(top: &Path, times: Times) -> Listing {
         let path = top.join(&relative);
         let stat = sys::lstat(&path).unwrap_or_else(|errno| panic!("lstat {}: {}", path.display(), errno_name(errno)));
         if stat.kind() == libc::S_IFDIR {
-            let names = sys::names(&path).unwrap_or_else(|errno| panic!("readdir {}: {}", path.display(), errno_name(errno)));
+            let names =
+                sys::names(&path).unwrap_or_else(|errno| panic!("readdir {}: {}", path.display(), errno_name(errno)));
             todo.extend(names.into_iter().map(|name| relative.join(name)));
         }
         listing.insert(relative, describe(&path, &stat, times));
@@ -43,7 +44,8 @@ fn describe(path: &Path, stat: &sys::Stat, times: Times) -> String {
             assert_eq!(bytes.len() as i64, stat.size, "size of {}", path.display());
         }
         libc::S_IFLNK => {
-            let target = std::fs::read_link(path).unwrap_or_else(|error| panic!("readlink {}: {error}", path.display()));
+            let target =
+                std::fs::read_link(path).unwrap_or_else(|error| panic!("readlink {}: {error}", path.display()));
             line += &format!(" → {:016x} {}", hash(target.as_os_str().as_bytes()), target.display());
         }
         libc::S_IFDIR => line += &format!(" nlink {}", stat.nlink),
@@ -66,11 +68,23 @@ pub fn assert_same(what: &str, expected: &Listing, got: &Listing) {
     for (path, line) in expected {
         match got.get(path) {
             None => differences.push(format!("{}: missing (expected {line})", path.display())),
-            Some(other) if other != line => differences.push(format!("{}: expected {line}, got {other}", path.display())),
+            Some(other) if other != line => {
+                differences.push(format!("{}: expected {line}, got {other}", path.display()))
+            }
             Some(_) => {}
         }
     }
-    differences.extend(got.iter().filter(|(path, _)| !expected.contains_key(*path)).map(|(path, line)| format!("{}: too much ({line})", path.display())));
+    differences.extend(
+        got.iter()
+            .filter(|(path, _)| !expected.contains_key(*path))
+            .map(|(path, line)| format!("{}: too much ({line})", path.display())),
+    );
     let shown = differences.len().min(20);
-    assert!(differences.is_empty(), "{what}: {} differences of {} objects:\n{}", differences.len(), expected.len(), differences[..shown].join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{what}: {} differences of {} objects:\n{}",
+        differences.len(),
+        expected.len(),
+        differences[..shown].join("\n")
+    );
 }

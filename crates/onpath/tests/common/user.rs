@@ -1,7 +1,7 @@
 //! Other users, per thread: the raw system calls change one thread only, where glibc's functions change the whole process.
 #![allow(unsafe_code)]
 
-use super::sys::{self, call, errno};
+use super::sys::{self, call};
 
 /// Whose eyes a closure sees the mount with.
 #[derive(Clone, Copy, Debug)]
@@ -12,11 +12,13 @@ pub struct User {
     pub groups: &'static [u32],
 }
 
+/// The superuser.
+pub const ROOT: User = User { uid: 0, gid: 0, groups: &[] };
 /// A user with no rights of its own.
 pub const ALICE: User = User { uid: 65_501, gid: 65_501, groups: &[] };
 /// Another one.
 pub const BOB: User = User { uid: 65_502, gid: 65_502, groups: &[] };
-/// A group that neither is in by default.
+/// A group that nobody is in by default.
 pub const TEAM: u32 = 65_510;
 /// One more such group.
 pub const CREW: u32 = 65_511;
@@ -26,7 +28,7 @@ pub const ALICE_IN_TEAM: User = User { groups: &[TEAM], ..ALICE };
 pub const BOB_IN_TEAM: User = User { groups: &[TEAM], ..BOB };
 
 impl User {
-    /// Runs the closure in a thread of its own with this user's ids, umask 0 and a working directory of its own.
+    /// Runs the closure in a thread of its own with this user's ids (also from inside another user's closure), umask 0 and a working directory of its own.
     pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
         in_thread(|| {
             self.become_user();
@@ -35,15 +37,12 @@ impl User {
     }
 
     fn become_user(&self) {
-        // SAFETY: the group list outlives the call; the raw calls change the credentials of this thread alone.
-        unsafe {
-            let groups = libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr());
-            assert_eq!(groups, 0, "setgroups: errno {}", errno());
-            let gid = libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid);
-            assert_eq!(gid, 0, "setresgid: errno {}", errno());
-            let uid = libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid);
-            assert_eq!(uid, 0, "setresuid: errno {}", errno());
-        }
+        let keep = u32::MAX;
+        // The saved user id stays 0, so that a closure of one user can run one of another.
+        assert_eq!(call!(libc::syscall(libc::SYS_setresuid, keep, 0, keep)), Ok(0));
+        assert_eq!(call!(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr())), Ok(0));
+        assert_eq!(call!(libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid)), Ok(0));
+        assert_eq!(call!(libc::syscall(libc::SYS_setresuid, self.uid, self.uid, 0)), Ok(0));
     }
 }
 
@@ -72,4 +71,32 @@ pub fn with_umask<T: Send>(mask: u32, job: impl FnOnce() -> T + Send) -> T {
         sys::umask(mask);
         job()
     })
+}
+
+/// One of the ways the permission bits of an object apply to a user.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    pub name: &'static str,
+    pub user: User,
+    /// The ids of the object.
+    pub uid: u32,
+    pub gid: u32,
+    shift: u32,
+}
+
+/// Owner, primary group, supplementary group, other.
+pub const CLASSES: [Class; 4] = [
+    Class { name: "owner", user: ALICE, uid: ALICE.uid, gid: CREW, shift: 6 },
+    Class { name: "primary group", user: User { gid: TEAM, ..BOB }, uid: ALICE.uid, gid: TEAM, shift: 3 },
+    Class { name: "supplementary group", user: BOB_IN_TEAM, uid: ALICE.uid, gid: TEAM, shift: 3 },
+    Class { name: "other", user: BOB, uid: ALICE.uid, gid: TEAM, shift: 0 },
+];
+
+impl Class {
+    /// All (rwx bits of this class, mode): with nothing and with everything granted to the other classes, which must not matter.
+    pub fn modes(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let own = 0o7 << self.shift;
+        let shift = self.shift;
+        (0..8).flat_map(move |bits| [(bits, bits << shift), (bits, (bits << shift) | (0o777 & !own))])
+    }
 }

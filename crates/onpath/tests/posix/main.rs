@@ -7,40 +7,17 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod access;
-mod append;
-mod atomic;
 mod chmod;
 mod chown;
-mod data;
-mod fcntl_locks;
-mod flock;
-mod generic_errors;
 mod link;
 mod mkdir;
 mod mknod;
-mod mmap;
-mod names;
 mod open;
 mod open_permissions;
-mod readdir;
-mod readonly;
 mod rename;
 mod rename_errors;
 mod rmdir;
-mod setgid;
-mod sparse;
-mod stat;
-mod sticky;
-mod suid;
 mod symlink;
-mod times;
-mod times_failed;
-mod truncate;
-mod umask;
-mod unlink;
-mod unlinked;
-mod utimensat;
 
 use common::check::Dir;
 use common::server::{Mount, Site};
@@ -51,14 +28,18 @@ use std::sync::{Mutex, OnceLock};
 
 /// What every module of the suite uses.
 mod prelude {
-    pub(crate) use crate::common::check::{Dir, content, moves, tick};
+    pub(crate) use crate::common::check::{Dir, allowed_or, coarse_now, content, done, moves, other_fs, refused, tick};
     pub(crate) use crate::common::process::*;
     pub(crate) use crate::common::sys::{self, *};
     pub(crate) use crate::common::user::*;
     pub(crate) use crate::common::{skipped, wait_until};
     pub(crate) use crate::{area, expect_errno, ok};
-    pub(crate) use libc::{O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
-    pub(crate) use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX};
+    pub(crate) use libc::{
+        O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY,
+    };
+    pub(crate) use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK};
+    pub(crate) use std::ffi::OsString;
+    pub(crate) use std::os::unix::ffi::OsStringExt;
     pub(crate) use std::path::{Path, PathBuf};
 
     /// chown: leave this id.

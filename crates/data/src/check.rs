@@ -1,0 +1,135 @@
+//! Consistency of a node's index, for `fsck`: run on a node that was loaded and replayed, not started.
+
+use crate::content::BLOCK;
+use crate::node::DataNode;
+use crate::recover::BlockReader;
+use crate::space::Used;
+use onpath_wire::checksum::crc32c;
+use onpath_wire::ids::DataId;
+use onpath_wire::limits::BLOCK_BYTES;
+use thiserror::Error;
+
+/// One generation of a file as the node has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSummary {
+    /// Whose bytes.
+    pub data: DataId,
+    /// Newest cut told.
+    pub cut: u32,
+    /// Blocks (4 KiB).
+    pub blocks: u64,
+    /// End of the last block; 0 if there is none. The file's size, which its home knows, ends in this block or later.
+    pub end: u64,
+    /// A newer generation of the inode is known: the home has yet to drop this one.
+    pub superseded: bool,
+}
+
+/// What is wrong with an index.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// Two blocks of files are in one place.
+    #[error("{data:?}: block {block} shares physical block {phys} with another")]
+    Shared {
+        /// One of them.
+        data: DataId,
+        /// Its logical block.
+        block: u32,
+        /// The physical block.
+        phys: u32,
+    },
+    /// A block lies in a data file that is not there.
+    #[error("{data:?}: block {block} lies in data file {file:04}, which does not exist")]
+    NoFile {
+        /// Whose.
+        data: DataId,
+        /// Logical block.
+        block: u32,
+        /// Number of the data file.
+        file: u32,
+    },
+    /// The count of blocks does not fit the blocks.
+    #[error("{data:?}: {counted} blocks are counted, {found} are there")]
+    Count {
+        /// Whose.
+        data: DataId,
+        /// As counted.
+        counted: u64,
+        /// As found.
+        found: u64,
+    },
+    /// The bytes do not have their CRC.
+    #[error("{data:?}: block {block} (data file {file:04}, byte {offset}) has a bad checksum")]
+    BadCrc {
+        /// Whose.
+        data: DataId,
+        /// Logical block.
+        block: u32,
+        /// Number of the data file.
+        file: u32,
+        /// Where in it.
+        offset: u64,
+    },
+    /// The bytes cannot be read.
+    #[error("{data:?}: block {block} (data file {file:04}, byte {offset}) cannot be read: {errno}")]
+    Unreadable {
+        /// Whose.
+        data: DataId,
+        /// Logical block.
+        block: u32,
+        /// Number of the data file.
+        file: u32,
+        /// Where in it.
+        offset: u64,
+        /// Why.
+        errno: onpath_wire::Errno,
+    },
+}
+
+impl DataNode {
+    /// Every generation that the node has, by inode and generation.
+    pub fn files(&self) -> Vec<FileSummary> {
+        self.kernel.with(|core| {
+            let index = &core.state.index;
+            let summary = |(data, file): (DataId, &crate::index::File)| FileSummary {
+                data,
+                cut: file.cut,
+                blocks: u64::from(file.blocks),
+                end: file.content.last().map_or(0, |block| (u64::from(block) + 1) * BLOCK_BYTES),
+                superseded: index.newest(data.inode) != Some(data.generation),
+            };
+            index.files().into_iter().map(summary).collect()
+        })
+    }
+
+    /// Everything wrong with the index, and with the bytes if there is a reader.
+    pub fn check(&self, mut reader: Option<&mut BlockReader<'_>>, report: &mut dyn FnMut(Fault)) {
+        self.kernel.with(|core| {
+            let state = &core.state;
+            let mut used = Used::default();
+            let mut bytes = vec![0; BLOCK];
+            for (data, file) in state.index.files() {
+                let (counted, found) = (u64::from(file.blocks), file.content.blocks().count() as u64);
+                if counted != found {
+                    report(Fault::Count { data, counted, found });
+                }
+                for (block, m) in file.content.blocks() {
+                    let (number, offset) = state.place(m.phys);
+                    if number >= state.config.files {
+                        report(Fault::NoFile { data, block, file: number });
+                        continue;
+                    }
+                    if !used.insert(m.phys) {
+                        report(Fault::Shared { data, block, phys: m.phys });
+                    }
+                    match reader.as_mut().map(|reader| reader(number, offset, &mut bytes)) {
+                        Some(Ok(())) if crc32c(&bytes) != m.crc => {
+                            report(Fault::BadCrc { data, block, file: number, offset });
+                        }
+                        Some(Err(errno)) => report(Fault::Unreadable { data, block, file: number, offset, errno }),
+                        _ => {}
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Where the blocks of one generation of a file are, packed.
+//!
+//! A file of one block (most files) is held in place; others have, per 4 MiB chunk, an array of (physical block, CRC)
+//! over the blocks between the first and the last one written there: 8 bytes for 4 KiB of file.
+
+use onpath_wire::block::{Extent, Mapping};
+use onpath_wire::limits::{BLOCK_BYTES, CHUNK_BYTES};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = BLOCK_BYTES as usize;
+/// Blocks of a chunk.
+pub(crate) const CHUNK_BLOCKS: u32 = (CHUNK_BYTES / BLOCK_BYTES) as u32;
+/// The whole block counts.
+pub(crate) const KEEP_ALL: u16 = BLOCK as u16;
+/// No physical block: a hole.
+const HOLE: Slot = Slot { phys: u32::MAX, crc: 0 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    phys: u32,
+    crc: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Chunk {
+    /// Block of the chunk that `slots[0]` is about.
+    base: u16,
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Many {
+    /// Chunks with blocks, by number. Files grow at their end, so a sorted vector is both smallest and fast.
+    chunks: Vec<(u32, Chunk)>,
+    masks: BTreeMap<u32, u16>,
+}
+
+/// The blocks of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing is written.
+    #[default]
+    Empty,
+    /// One block.
+    One { keep: u16, block: u32, phys: u32, crc: u32 },
+    /// More.
+    Many(Box<Many>),
+}
+
+/// Consecutive blocks that one disk read returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) extent: Extent,
+    /// As in [`Mapping`]; a partly trimmed block has a segment of its own.
+    pub(crate) keep: u16,
+}
+
+impl Chunk {
+    fn get(&self, at: u16) -> Option<Slot> {
+        let i = at.checked_sub(self.base)?;
+        self.slots.get(i as usize).copied().filter(|slot| *slot != HOLE)
+    }
+
+    fn set(&mut self, at: u16, slot: Slot) {
+        if self.slots.is_empty() {
+            self.base = at;
+        }
+        if at < self.base {
+            let missing = (self.base - at) as usize;
+            self.slots.splice(0..0, std::iter::repeat_n(HOLE, missing));
+            self.base = at;
+        }
+        let i = (at - self.base) as usize;
+        if i >= self.slots.len() {
+            self.slots.resize(i + 1, HOLE);
+        }
+        self.slots[i] = slot;
+    }
+}
+
+impl Many {
+    fn chunk_mut(&mut self, number: u32) -> &mut Chunk {
+        let place = match self.chunks.last() {
+            Some((last, _)) if *last == number => self.chunks.len() - 1,
+            _ => match self.chunks.binary_search_by_key(&number, |(n, _)| *n) {
+                Ok(place) => place,
+                Err(place) => {
+                    if self.chunks.capacity() == 0 {
+                        self.chunks.reserve_exact(1);
+                    }
+                    self.chunks.insert(place, (number, Chunk { base: 0, slots: Vec::new() }));
+                    place
+                }
+            },
+        };
+        &mut self.chunks[place].1
+    }
+
+    fn get(&self, block: u32) -> Option<Mapping> {
+        let place = self.chunks.binary_search_by_key(&(block / CHUNK_BLOCKS), |(n, _)| *n).ok()?;
+        let Slot { phys, crc } = self.chunks[place].1.get((block % CHUNK_BLOCKS) as u16)?;
+        let keep = if self.masks.is_empty() { KEEP_ALL } else { self.masks.get(&block).copied().unwrap_or(KEEP_ALL) };
+        Some(Mapping { phys, crc, keep })
+    }
+
+    fn set(&mut self, block: u32, to: Option<Mapping>) {
+        let slot = to.map_or(HOLE, |m| Slot { phys: m.phys, crc: m.crc });
+        self.chunk_mut(block / CHUNK_BLOCKS).set((block % CHUNK_BLOCKS) as u16, slot);
+        match to.map(|m| m.keep).filter(|&keep| keep < KEEP_ALL) {
+            Some(keep) => self.masks.insert(block, keep),
+            None => self.masks.remove(&block),
+        };
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (u32, Mapping)> + '_ {
+        self.chunks.iter().flat_map(move |(number, chunk)| {
+            let first = number * CHUNK_BLOCKS + u32::from(chunk.base);
+            let mapped = chunk.slots.iter().enumerate().filter(|(_, slot)| **slot != HOLE);
+            mapped.map(move |(i, slot)| {
+                let block = first + i as u32;
+                let keep = self.masks.get(&block).copied().unwrap_or(KEEP_ALL);
+                (block, Mapping { phys: slot.phys, crc: slot.crc, keep })
+            })
+        })
+    }
+
+    fn cut(&mut self, blocks: u64, freed: &mut impl FnMut(u32)) {
+        while let Some((number, chunk)) = self.chunks.last_mut() {
+            let first = u64::from(*number) * u64::from(CHUNK_BLOCKS) + u64::from(chunk.base);
+            let stay = blocks.saturating_sub(first).min(chunk.slots.len() as u64) as usize;
+            chunk.slots.drain(stay..).filter(|slot| *slot != HOLE).for_each(|slot| freed(slot.phys));
+            if stay > 0 {
+                chunk.slots.shrink_to_fit();
+                break;
+            }
+            self.chunks.pop();
+        }
+        while let Some(entry) = self.masks.last_entry().filter(|entry| u64::from(*entry.key()) >= blocks) {
+            entry.remove();
+        }
+    }
+}
+
+impl Content {
+    /// Where a block is, unless it is a hole.
+    #[inline]
+    pub(crate) fn get(&self, block: u32) -> Option<Mapping> {
+        match self {
+            Content::Empty => None,
+            Content::One { keep, block: at, phys, crc } => {
+                (*at == block).then_some(Mapping { phys: *phys, crc: *crc, keep: *keep })
+            }
+            Content::Many(many) => many.get(block),
+        }
+    }
+
+    /// Puts a block somewhere else; returns where it was.
+    pub(crate) fn set(&mut self, block: u32, to: Option<Mapping>) -> Option<Mapping> {
+        let before = self.get(block);
+        match (&mut *self, to) {
+            (Content::Empty, None) => {}
+            (Content::Empty, Some(m)) => *self = Content::one(block, m),
+            (Content::One { block: at, .. }, to) if *at == block => {
+                *self = to.map_or(Content::Empty, |m| Content::one(block, m));
+            }
+            (Content::One { .. }, None) => {}
+            (Content::One { keep, block: at, phys, crc }, Some(_)) => {
+                let mut many = Box::<Many>::default();
+                many.set(*at, Some(Mapping { phys: *phys, crc: *crc, keep: *keep }));
+                many.set(block, to);
+                *self = Content::Many(many);
+            }
+            (Content::Many(many), to) => many.set(block, to),
+        }
+        before
+    }
+
+    fn one(block: u32, m: Mapping) -> Content {
+        Content::One { keep: m.keep, block, phys: m.phys, crc: m.crc }
+    }
+
+    /// Frees everything at and after byte `size`; what remains of the block there ends at that byte.
+    pub(crate) fn trim(&mut self, size: u64, mut freed: impl FnMut(u32)) {
+        let blocks = size.div_ceil(BLOCK_BYTES);
+        match self {
+            Content::Empty => {}
+            Content::One { block, phys, .. } if u64::from(*block) >= blocks => {
+                freed(*phys);
+                *self = Content::Empty;
+            }
+            Content::One { .. } => {}
+            Content::Many(many) => {
+                many.cut(blocks, &mut freed);
+                if many.chunks.is_empty() {
+                    *self = Content::Empty;
+                }
+            }
+        }
+        let rest = (size % BLOCK_BYTES) as u16;
+        if rest == 0 {
+            return;
+        }
+        let last = (blocks - 1) as u32;
+        if let Some(m) = self.get(last) {
+            self.set(last, Some(Mapping { keep: m.keep.min(rest), ..m }));
+        }
+    }
+
+    /// All blocks in order.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (u32, Mapping)> + '_ {
+        let (one, many) = match self {
+            Content::Empty => (None, None),
+            Content::One { keep, block, phys, crc } => {
+                (Some((*block, Mapping { phys: *phys, crc: *crc, keep: *keep })), None)
+            }
+            Content::Many(many) => (None, Some(many.blocks())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    /// The blocks among `first..=last` as segments, each readable at once: physically consecutive, in one data file.
+    pub(crate) fn segments(&self, first: u32, last: u32, file_blocks: u32) -> SmallVec<[Segment; 1]> {
+        let mut segments = SmallVec::<[Segment; 1]>::new();
+        for block in first..=last {
+            let Some(Mapping { phys, crc, keep }) = self.get(block) else { continue };
+            match segments.last_mut() {
+                Some(Segment { extent: e, keep: before })
+                    if *before == KEEP_ALL && keep == KEEP_ALL && follows(e, block, phys, file_blocks) =>
+                {
+                    e.crcs.push(crc);
+                }
+                _ => {
+                    let extent = Extent { start: block, phys, crcs: SmallVec::from_slice(&[crc]) };
+                    segments.push(Segment { extent, keep });
+                }
+            }
+        }
+        segments
+    }
+
+    /// Numbers of the chunks that have blocks; none for a file held in place.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = u32> + '_ {
+        let many = if let Content::Many(many) = self { Some(many) } else { None };
+        many.into_iter().flat_map(|many| many.chunks.iter().map(|(number, _)| *number))
+    }
+
+    /// The last block written.
+    pub(crate) fn last(&self) -> Option<u32> {
+        match self {
+            Content::Empty => None,
+            Content::One { block, .. } => Some(*block),
+            Content::Many(many) => many.chunks.iter().rev().find_map(|(number, chunk)| {
+                let i = chunk.slots.iter().rposition(|slot| *slot != HOLE)?;
+                Some(number * CHUNK_BLOCKS + u32::from(chunk.base) + i as u32)
+            }),
+        }
+    }
+}
+
+/// Whether this block continues the extent, within one data file.
+fn follows(e: &Extent, block: u32, phys: u32, file_blocks: u32) -> bool {
+    let n = e.crcs.len() as u32;
+    e.start + n == block && e.phys + n == phys && !phys.is_multiple_of(file_blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(phys: u32) -> Mapping {
+        Mapping { phys, crc: phys * 3, keep: KEEP_ALL }
+    }
+
+    #[test]
+    fn a_small_file_fits_into_sixteen_bytes() {
+        assert_eq!(size_of::<Content>(), 16);
+    }
+
+    #[test]
+    fn blocks_are_found_wherever_they_were_put() {
+        let mut content = Content::default();
+        for block in [5, 3, 4, 1024 * 7 + 9, 1024 * 2, 5] {
+            content.set(block, Some(at(block + 100)));
+        }
+        let found: Vec<_> = content.blocks().map(|(block, m)| (block, m.phys)).collect();
+        assert_eq!(found, [(3, 103), (4, 104), (5, 105), (2048, 2148), (7177, 7277)]);
+        assert_eq!(content.get(6), None);
+        assert_eq!(content.last(), Some(7177));
+        assert_eq!(content.chunks().collect::<Vec<_>>(), [0, 2, 7]);
+    }
+
+    #[test]
+    fn a_trim_frees_what_is_behind_it_and_masks_the_block_it_cuts() {
+        let mut content = Content::default();
+        for block in 0..3000 {
+            content.set(block, Some(at(block)));
+        }
+        let mut freed = vec![];
+        content.trim(1025 * 4096 + 10, |phys| freed.push(phys));
+        freed.sort_unstable();
+        assert_eq!(freed, (1026..3000).collect::<Vec<_>>());
+        assert_eq!(content.get(1025).map(|m| m.keep), Some(10));
+        content.set(1025, Some(at(9)));
+        assert_eq!(content.get(1025).map(|m| m.keep), Some(KEEP_ALL));
+        content.trim(0, |_| ());
+        assert_eq!(content, Content::Empty);
+    }
+
+    #[test]
+    fn a_segment_ends_at_a_hole_a_jump_a_mask_and_the_end_of_a_file() {
+        let mut content = Content::default();
+        for (block, phys) in [(0, 14), (1, 15), (2, 16), (3, 17), (5, 19), (6, 30), (7, 31)] {
+            content.set(block, Some(at(phys)));
+        }
+        content.set(7, Some(Mapping { keep: 5, ..at(31) }));
+        let segments: Vec<_> =
+            content.segments(0, 9, 16).iter().map(|s| (s.extent.start, s.extent.crcs.len(), s.keep)).collect();
+        assert_eq!(segments, [(0, 2, KEEP_ALL), (2, 2, KEEP_ALL), (5, 1, KEEP_ALL), (6, 1, KEEP_ALL), (7, 1, 5)]);
+    }
+}

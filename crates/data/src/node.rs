@@ -1,0 +1,187 @@
+//! The data node as its host sees it: inputs in, outputs out.
+
+use crate::disk::{DiskOp, DiskResult, Ticket};
+use crate::index::Verdict;
+use crate::ops::{self, Job, read::ReadJob, sync, write::WriteJob};
+use crate::recover::Suspects;
+use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
+use crate::window::Seen;
+use onpath_kernel::{Input, Kernel, Now, Output, Role};
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq};
+use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
+use onpath_wire::{Errno, Packet};
+
+/// A data node. Made, then loaded and replayed, then started, then driven as a [`Role`].
+pub struct DataNode {
+    pub(crate) kernel: Kernel<State>,
+    pub(crate) suspects: Option<Suspects>,
+}
+
+impl DataNode {
+    /// An empty node.
+    pub fn new(config: DataConfig) -> DataNode {
+        let first_call = RequestSeq(config.term.first_seq());
+        let kernel = Kernel::new(State::new(config), first_call, false, ops::run);
+        DataNode { kernel, suspects: None }
+    }
+
+    /// What happened since the start.
+    pub fn counters(&self) -> DataCounters {
+        self.kernel.with(|core| DataCounters { punched_blocks: core.state.space.punched, ..core.state.counters })
+    }
+
+    /// Whether free blocks still take space on the disk; they are punched as time passes and records become durable.
+    pub fn reclaiming(&self) -> bool {
+        self.kernel.with(|core| core.state.space.pending())
+    }
+
+    /// The last record made or replayed; 0 before the first one ever.
+    pub fn last_record(&self) -> RecordSeq {
+        self.kernel.with(|core| core.state.index.last)
+    }
+}
+
+impl Role for DataNode {
+    type In = DataIn;
+    type Out = DataOut;
+
+    fn handle(&mut self, now: Now, input: Input<DataIn>) {
+        self.kernel.handle(now, input, |core, input| match input {
+            Input::Packet(packet) => on_packet(core, packet),
+            Input::Tick => on_tick(core),
+            Input::Durable(seq) => {
+                let now_us = core.now.mono_us;
+                core.state.tail.durable(seq);
+                core.state.space.durable(seq, now_us);
+            }
+            Input::Own(DataIn::DiskDone { ticket, result }) => on_disk(core, ticket, result),
+        });
+    }
+
+    fn poll_output(&mut self) -> Option<Output<DataOut>> {
+        self.kernel.poll_output()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let own = self.kernel.with(|core| [core.state.space.next_deadline(), core.state.settle_at_us]);
+        own.into_iter().flatten().chain(self.kernel.next_deadline()).min()
+    }
+}
+
+fn on_tick(core: &mut Node) {
+    let now_us = core.now.mono_us;
+    core.state.space.tick(now_us);
+    punch(core);
+    if core.state.settle_at_us.is_some_and(|at| at <= now_us) {
+        core.state.settle_at_us = None;
+        core.start(Job::Settle);
+    }
+}
+
+/// Hands out as many punches as the host may have.
+pub(crate) fn punch(core: &mut Node) {
+    loop {
+        let ticket = core.state.disk.ticket();
+        let Some(run) = core.state.space.next_punch(ticket) else { return };
+        let (file, offset) = core.state.place(run.start);
+        let op = DiskOp::Punch { file, offset, len: u64::from(run.len) * BLOCK_BYTES };
+        core.emit(DataOut::Disk { ticket, op });
+    }
+}
+
+fn on_disk(core: &mut Node, ticket: Ticket, result: DiskResult) {
+    // A punch that failed leaves bytes that nobody reads; its blocks are as good as any.
+    if core.state.space.end_punch(ticket) {
+        punch(core);
+    } else if let Some(group) = core.state.disk.done(ticket, result) {
+        core.wake(group);
+    }
+}
+
+fn on_packet(core: &mut Node, packet: Packet) {
+    let Ok(header) = packet.header() else {
+        core.state.counters.rejected += 1;
+        return;
+    };
+    core.state.saw(header.stamp);
+    match header.kind {
+        MessageKind::PeerAnswer => drop(core.answer(header.seq, packet)),
+        MessageKind::Data => match packet.body::<DataRequest>() {
+            Ok(request) => on_request(core, &header, request, packet),
+            Err(_) => core.state.counters.rejected += 1,
+        },
+        _ => core.state.counters.rejected += 1,
+    }
+}
+
+fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Packet) {
+    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest() };
+    let home = from.node.class() == Some(NodeClass::Shard);
+    match request {
+        DataRequest::Write { data, cut, offset, kill_suidgid } => {
+            let Some(session) = from.node.as_session() else {
+                core.state.counters.rejected += 1;
+                return;
+            };
+            on_write(core, WriteJob { from, session, data, cut, offset, kill_suidgid, bytes: packet.bulk });
+        }
+        DataRequest::Read { data, cut, offset, bytes } => {
+            on_read(core, ReadJob { from, data, cut, offset, bytes });
+        }
+        DataRequest::Trim { data, cut, size } if home => core.start(Job::Trim { from, data, cut, size }),
+        DataRequest::Drop { data } if home => core.start(Job::Drop { from, data }),
+        DataRequest::Trim { .. } | DataRequest::Drop { .. } => core.state.counters.rejected += 1,
+        DataRequest::Sync { data } => sync::sync(core, from, data),
+        DataRequest::Space => core.start(Job::Space { from }),
+    }
+}
+
+/// What speaks against a range of bytes.
+fn range_error(offset: u64, bytes: usize) -> Option<Errno> {
+    if bytes > IO_BYTES_MAX {
+        return Some(Errno::EINVAL);
+    }
+    offset.checked_add(bytes as u64).is_none_or(|end| end > FILE_BYTES_MAX).then_some(Errno::EFBIG)
+}
+
+fn on_write(core: &mut Node, job: WriteJob) {
+    let (data, cut, request) = (job.data, job.cut, job.from.seq);
+    if core.state.running.contains(&(job.session, request)) {
+        core.state.counters.duplicates += 1;
+        return; // it will be answered
+    }
+    let error = range_error(job.offset, job.bytes.len()).or(job.bytes.is_empty().then_some(Errno::EINVAL));
+    let seen = core.state.index.seen(job.session, request, data, cut);
+    if seen != Seen::Never {
+        core.state.counters.duplicates += 1;
+    }
+    match seen {
+        Seen::Answered => {}
+        Seen::Done => {
+            core.state.running.insert((job.session, request));
+            core.start(Job::Merge { seq: RecordSeq(0), merge: job.merge() });
+        }
+        Seen::Never => match error.or((core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN)) {
+            Some(errno) => state::refuse(core, job.from, &DataReply::Failed { errno }),
+            None if is_stale(core, data, cut) => state::refuse(core, job.from, &DataReply::Stale),
+            None => {
+                core.state.running.insert((job.session, request));
+                core.start(Job::Write(job));
+            }
+        },
+    }
+}
+
+fn on_read(core: &mut Node, job: ReadJob) {
+    match range_error(job.offset, job.bytes as usize) {
+        Some(errno) => state::refuse(core, job.from, &DataReply::Failed { errno }),
+        None if is_stale(core, job.data, job.cut) => state::refuse(core, job.from, &DataReply::Stale),
+        None => core.start(Job::Read(job)),
+    }
+}
+
+fn is_stale(core: &Node, data: DataId, cut: u32) -> bool {
+    core.state.index.verdict(data, cut) == Verdict::Stale
+}

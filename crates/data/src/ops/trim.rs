@@ -1,0 +1,42 @@
+//! Trim and Drop: homes take bytes away. Calls, answered when the record is made; repeated ones are answered again.
+//!
+//! No block is written: what a trim leaves of its last block is remembered as a length, so that it also works on a full
+//! disk. Locks: none; a write in progress under an older cut finds itself stale when it comes to record.
+//! Journals `Trimmed`, `Dropped`. Upholds R-20.
+
+use crate::index::Verdict;
+use crate::state::{self, Caller, Node, NodeCx};
+use bytes::Bytes;
+use onpath_kernel::Need;
+use onpath_wire::block::DataRecord;
+use onpath_wire::data::DataReply;
+use onpath_wire::ids::DataId;
+use onpath_wire::limits::FILE_BYTES_MAX;
+
+pub(crate) fn trim(cx: &NodeCx, from: Caller, data: DataId, cut: u32, size: u64) {
+    cx.with(|core| {
+        let index = &core.state.index;
+        let told = index.file(data).map(|file| file.cut);
+        if index.verdict(data, cut) != Verdict::Stale && told != Some(cut) {
+            let size = size.min(FILE_BYTES_MAX);
+            state::record(core, cx.op(), &DataRecord::Trimmed { data, cut, size });
+        }
+        trimmed(core, from, data);
+    });
+}
+
+pub(crate) fn drop_data(cx: &NodeCx, from: Caller, data: DataId) {
+    cx.with(|core| {
+        if !core.state.index.is_dropped(data) {
+            state::record(core, cx.op(), &DataRecord::Dropped { data });
+        }
+        trimmed(core, from, data);
+    });
+}
+
+fn trimmed(core: &mut Node, from: Caller, data: DataId) {
+    let (blocks, version) = (core.state.index.blocks_of(data), core.state.index.last.0);
+    let after = core.state.tail.last(data.inode);
+    let reply = DataReply::Trimmed { blocks, version };
+    state::answer(core, from, &reply, Bytes::new(), after, Need::ByDestination);
+}

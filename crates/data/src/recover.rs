@@ -1,0 +1,315 @@
+//! Checkpoint images, replay and start (DESIGN §4).
+//!
+//! A power loss may keep a record of the journal's tail whose blocks never reached the disk. Of the records replayed after
+//! [`DataNode::begin_tail`] every block is read once at start; one whose CRC does not fit is put back to what the
+//! file had there before: the old bytes, or a hole. So a power loss leaves the old or the new bytes, never an error.
+
+use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL};
+use crate::index::{File, Index, RANGES, Range, range_of};
+use crate::node::DataNode;
+use crate::ops::Job;
+use crate::space::{Space, Used};
+use onpath_kernel::{Input, Now};
+use onpath_store::{Image, Pair, Recoverable, StoreError};
+use onpath_wire::block::{
+    ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, SingleBlock, WindowImage,
+};
+use onpath_wire::checksum::crc32c;
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
+use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::{Errno, Wire, WireError};
+use std::collections::BTreeMap;
+
+/// Reads one block of a data file, at start and in checks: (file, offset in bytes, where to).
+pub type BlockReader<'a> = dyn FnMut(u32, u64, &mut [u8]) -> Result<(), Errno> + 'a;
+
+/// What a start found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Started {
+    /// Blocks of the journal's tail whose bytes had not reached the disk, put back to what was there before.
+    pub restored_blocks: u64,
+    /// Writes of which the homes are told again.
+    pub merges: u64,
+    /// Generations of files known.
+    pub files: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+}
+
+/// Candidates for each block written in the tail, the trusted one from before it first.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects {
+    chains: BTreeMap<(DataId, u32), Vec<Option<Mapping>>>,
+}
+
+impl Suspects {
+    /// A record of the tail is about to be applied.
+    fn note(&mut self, index: &Index, record: &DataRecord) {
+        match record {
+            DataRecord::Written { merge, extents, .. } => {
+                let file = index.file(merge.data);
+                for Extent { start, phys, crcs } in extents {
+                    for (i, &crc) in (0u32..).zip(crcs) {
+                        let before = || vec![file.and_then(|file| file.content.get(start + i))];
+                        let chain = self.chains.entry((merge.data, start + i)).or_insert_with(before);
+                        chain.push(Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
+                    }
+                }
+            }
+            DataRecord::Trimmed { data, size, .. } => {
+                let first = (size / BLOCK_BYTES) as u32;
+                let rest = (size % BLOCK_BYTES) as u16;
+                if rest > 0 {
+                    let cut = self.chains.get_mut(&(*data, first)).into_iter().flatten().flatten();
+                    cut.for_each(|m| m.keep = m.keep.min(rest));
+                }
+                let gone = first + u32::from(rest > 0);
+                self.chains.retain(|(id, block), _| id != data || *block < gone);
+            }
+            DataRecord::Dropped { data } => {
+                self.chains.retain(|(id, _), _| id.inode != data.inode || id.generation > data.generation);
+            }
+            DataRecord::Restored { data, block, .. } => drop(self.chains.remove(&(*data, *block))),
+            DataRecord::Settled { .. } => {}
+        }
+    }
+}
+
+impl DataNode {
+    /// Records replayed from now on were not known to be durable when the last process ended.
+    pub fn begin_tail(&mut self) {
+        self.suspects.get_or_insert_default();
+    }
+
+    /// Begins to serve, after load and replay. The host has made durable what it replayed (else a second loss could
+    /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
+    pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
+        let restored = self.restore_lost(now, reader);
+        self.kernel.with(|core| {
+            let state = &mut core.state;
+            assert!(state.next_record > state.index.last, "a start has a newer term than all its records");
+            let mut used = Used::default();
+            for (_, file) in state.index.files() {
+                for (_, m) in file.content.blocks() {
+                    used.insert(m.phys);
+                }
+            }
+            state.space = Space::new(state.config.file_blocks);
+            state.space.rebuild(&used, state.config.files);
+        });
+        let merges = self.kernel.with(|core| {
+            let merges = core.state.index.ranges.iter().flat_map(|range| range.merges.iter());
+            merges.map(|(&seq, &merge)| (seq, merge)).collect::<Vec<_>>()
+        });
+        let n = merges.len() as u64;
+        self.kernel.handle(now, Input::Tick, |core, _| {
+            for (seq, merge) in merges {
+                core.state.running.insert((merge.session, merge.request));
+                core.start(Job::Merge { seq, merge });
+            }
+            crate::node::punch(core);
+        });
+        self.kernel.with(|core| Started {
+            restored_blocks: restored,
+            merges: n,
+            files: core.state.index.ranges.iter().map(|range| range.all().count() as u64).sum(),
+            blocks: core.state.index.blocks,
+        })
+    }
+
+    /// Puts blocks of the tail whose bytes are not there back to the newest earlier ones that are.
+    fn restore_lost(&mut self, now: Now, reader: &mut BlockReader<'_>) -> u64 {
+        let suspects = self.suspects.take().unwrap_or_default();
+        let mut lost = Vec::new();
+        self.kernel.with(|core| {
+            let mut block_bytes = vec![0; BLOCK];
+            let mut arrived = |m: &Mapping| {
+                let (file, offset) = core.state.place(m.phys);
+                reader(file, offset, &mut block_bytes).is_ok() && crc32c(&block_bytes) == m.crc
+            };
+            for ((data, block), chain) in &suspects.chains {
+                let (before, written) = chain.split_first().expect("a chain begins with what was before");
+                let found = written.iter().rev().find(|m| m.as_ref().is_some_and(&mut arrived));
+                let to = found.unwrap_or(before);
+                if Some(to) != written.last() {
+                    lost.push((*data, *block, *to));
+                }
+            }
+        });
+        let n = lost.len() as u64;
+        self.kernel.handle(now, Input::Tick, |core, _| {
+            lost.into_iter().for_each(|(data, block, to)| core.start(Job::Restore { data, block, to }));
+        });
+        n
+    }
+}
+
+/// First byte of an image key: the kind of object, in the order in which they must be loaded.
+mod tag {
+    pub(super) const FILE: u8 = 1;
+    pub(super) const CHUNK: u8 = 2;
+    pub(super) const WINDOW: u8 = 3;
+    pub(super) const MERGE: u8 = 4;
+    pub(super) const DROPPED: u8 = 5;
+}
+
+fn key(tag: u8, data: DataId, chunk: Option<u32>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(21);
+    key.push(tag);
+    key.extend(data.inode.0.to_be_bytes());
+    key.extend(data.generation.0.to_be_bytes());
+    chunk.into_iter().for_each(|chunk| key.extend(chunk.to_be_bytes()));
+    key
+}
+
+fn file_pairs(data: DataId, file: &File, pairs: &mut Vec<Pair>) {
+    let single = match file.content {
+        Content::One { keep, block, phys, crc } => Some(SingleBlock { block, at: Mapping { phys, crc, keep } }),
+        _ => None,
+    };
+    pairs.push((key(tag::FILE, data, None), FileImage { cut: file.cut, single }.to_bytes()));
+    for chunk in file.content.chunks() {
+        let first = chunk * CHUNK_BLOCKS;
+        let segments = file.content.segments(first, first + (CHUNK_BLOCKS - 1), u32::MAX);
+        let cut = segments.iter().filter(|segment| segment.keep < KEEP_ALL);
+        let masks = cut.map(|segment| Mask { block: segment.extent.start, keep: segment.keep }).collect();
+        let extents = segments.into_iter().map(|segment| segment.extent).collect();
+        pairs.push((key(tag::CHUNK, data, Some(chunk)), ChunkImage { extents, masks }.to_bytes()));
+    }
+}
+
+fn pairs(range: &Range) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    range.all().for_each(|(data, file)| file_pairs(data, file, &mut pairs));
+    for (session, window) in range.windows.images() {
+        let key = [&[tag::WINDOW][..], &session.0.to_be_bytes()].concat();
+        pairs.push((key, window.to_bytes()));
+    }
+    for (seq, merge) in &range.merges {
+        pairs.push(([&[tag::MERGE][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
+    }
+    for (seq, inode) in &range.drops {
+        if let Some((generation, _)) = range.dropped.get(inode).filter(|(_, at)| at == seq) {
+            let data = DataId { inode: *inode, generation: *generation };
+            pairs.push(([&[tag::DROPPED][..], &seq.0.to_be_bytes()].concat(), data.to_bytes()));
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+fn load_pair(range: &mut Range, key: &[u8], value: &[u8]) -> Result<u64, WireError> {
+    let (&tag, rest) = key.split_first().ok_or(WireError::Truncated)?;
+    let number = |at: usize| -> Result<u64, WireError> {
+        let bytes = rest.get(at..at + 8).ok_or(WireError::Truncated)?;
+        Ok(u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
+    };
+    match tag {
+        tag::FILE => {
+            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
+            load_file(range, data, FileImage::from_bytes(value)?)
+        }
+        tag::CHUNK => {
+            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
+            let file = range.file_mut(data).ok_or(WireError::Bad("chunk of an unknown file"))?;
+            load_chunk(file, ChunkImage::from_bytes(value)?)
+        }
+        tag::WINDOW => {
+            let session = rest.try_into().map_err(|_| WireError::Truncated)?;
+            range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_bytes(value)?);
+            Ok(0)
+        }
+        tag::MERGE => {
+            range.merges.insert(RecordSeq(number(0)?), PendingMerge::from_bytes(value)?);
+            Ok(0)
+        }
+        tag::DROPPED => {
+            let (seq, data) = (RecordSeq(number(0)?), DataId::from_bytes(value)?);
+            range.dropped.insert(data.inode, (data.generation, seq));
+            range.drops.push_back((seq, data.inode));
+            Ok(0)
+        }
+        tag => Err(WireError::UnknownTag { what: "image key", tag }),
+    }
+}
+
+/// Loads a generation; returns how many blocks came with it.
+fn load_file(range: &mut Range, data: DataId, image: FileImage) -> Result<u64, WireError> {
+    let mut file = File { generation: data.generation, cut: image.cut, blocks: 0, content: Content::Empty };
+    if let Some(SingleBlock { block, at }) = image.single {
+        file.content.set(block, Some(at));
+        file.blocks = 1;
+    }
+    let blocks = u64::from(file.blocks);
+    match range.files.insert(data.inode, file) {
+        Some(old) if old.generation < data.generation => {
+            range.older.insert(DataId { inode: data.inode, generation: old.generation }, old);
+            Ok(blocks)
+        }
+        Some(_) => Err(WireError::Bad("order of generations")),
+        None => Ok(blocks),
+    }
+}
+
+/// Loads a chunk; returns how many blocks came with it.
+fn load_chunk(file: &mut File, image: ChunkImage) -> Result<u64, WireError> {
+    let before = file.blocks;
+    for Extent { start, phys, crcs } in &image.extents {
+        for (i, &crc) in (0u32..).zip(crcs) {
+            file.content.set(start + i, Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
+            file.blocks += 1;
+        }
+    }
+    for Mask { block, keep } in image.masks {
+        let at = file.content.get(block).ok_or(WireError::Bad("mask of a hole"))?;
+        file.content.set(block, Some(Mapping { keep, ..at }));
+    }
+    Ok(u64::from(file.blocks - before))
+}
+
+impl Recoverable for DataNode {
+    fn ranges(&self) -> u32 {
+        RANGES as u32
+    }
+
+    fn image(&mut self, range: u32) -> Image {
+        self.kernel.with(|core| {
+            let index = &core.state.index;
+            Image { upto: index.last, pairs: pairs(&index.ranges[range as usize]) }
+        })
+    }
+
+    fn load(&mut self, range: u32, upto: RecordSeq, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.loaded(range, upto);
+        self.kernel.with(|core| {
+            let index = &mut core.state.index;
+            let blocks = load_pair(&mut index.ranges[range as usize], key, value)
+                .map_err(|source| StoreError::Undecodable { what: "object of a data node's image", source })?;
+            index.blocks += blocks;
+            Ok(())
+        })
+    }
+
+    fn loaded(&mut self, range: u32, upto: RecordSeq) {
+        self.kernel.with(|core| {
+            let index = &mut core.state.index;
+            index.ranges[range as usize].upto = upto;
+            index.last = index.last.max(upto);
+        });
+    }
+
+    fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
+        let record = DataRecord::from_bytes(record)
+            .map_err(|source| StoreError::Undecodable { what: "record of a data node", source })?;
+        let suspects = self.suspects.as_mut();
+        self.kernel.with(|core| {
+            let index = &mut core.state.index;
+            let inode = record.inode();
+            if inode.is_some_and(|inode| index.ranges[range_of(inode)].upto >= seq) {
+                return Ok(());
+            }
+            suspects.into_iter().for_each(|suspects| suspects.note(index, &record));
+            index.apply(seq, &record, &mut |_| ())
+        })
+    }
+}

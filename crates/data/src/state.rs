@@ -1,0 +1,299 @@
+//! What the operations of a data node share, and the steps that several of them take.
+
+use crate::cache::BlockCache;
+use crate::disk::{Disk, DiskOp, DiskResult, Results, Ticket};
+use crate::index::{Index, Verdict};
+use crate::ops::Job;
+use crate::space::Space;
+use bytes::Bytes;
+use hashbrown::{HashMap, HashSet};
+use onpath_kernel::{Core, Cx, Need, OpId, Protocol};
+use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DataRecord};
+use onpath_wire::data::DataReply;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
+use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::{ClusterMap, Errno, Packet, Wire};
+use std::collections::VecDeque;
+
+/// Requests that wait for the trim of a newer cut; beyond them EAGAIN.
+pub(crate) const CUT_WAITERS_MAX: usize = 1_024;
+/// Writes whose homes have answered that make one record.
+pub(crate) const SETTLE_BATCH: usize = 256;
+/// An answer of a home is recorded at the latest after so long, microseconds.
+pub(crate) const SETTLE_AFTER_US: u64 = 100_000;
+
+/// Who a data node is.
+#[derive(Clone, Debug)]
+pub struct DataConfig {
+    /// Its number among the data nodes.
+    pub node: u16,
+    /// The term of this start.
+    pub term: Term,
+    /// Where the homes of inodes are.
+    pub map: ClusterMap,
+    /// Cluster number: the low half of the fsid.
+    pub cluster: u32,
+    /// Blocks (4 KiB) of one data file; never changes for a file system.
+    pub file_blocks: u32,
+    /// Data files that exist, numbered from 0.
+    pub files: u32,
+}
+
+/// What happened at a node since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataCounters {
+    /// Writes recorded.
+    pub writes: u64,
+    /// Reads answered with bytes.
+    pub reads: u64,
+    /// Blocks read back and merged because only a part of them was written.
+    pub merged_blocks: u64,
+    /// Requests refused as stale.
+    pub stale: u64,
+    /// Duplicates of writes, not executed again.
+    pub duplicates: u64,
+    /// Blocks whose checksum did not fit.
+    pub bad_blocks: u64,
+    /// Messages dropped: undecodable, or from somebody who may not send them.
+    pub rejected: u64,
+    /// Blocks given back to the file system below.
+    pub punched_blocks: u64,
+}
+
+/// The last record of inodes changed in the not yet durable tail.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    last: HashMap<InodeId, RecordSeq>,
+    order: VecDeque<(RecordSeq, InodeId)>,
+}
+
+impl Tail {
+    fn note(&mut self, inode: InodeId, seq: RecordSeq) {
+        self.last.insert(inode, seq);
+        self.order.push_back((seq, inode));
+    }
+
+    /// The last record that what is known of the inode rests on, 0 if that is durable.
+    pub(crate) fn last(&self, inode: InodeId) -> RecordSeq {
+        self.last.get(&inode).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn durable(&mut self, upto: RecordSeq) {
+        while let Some(&(seq, inode)) = self.order.front().filter(|(seq, _)| *seq <= upto) {
+            self.order.pop_front();
+            if self.last.get(&inode) == Some(&seq) {
+                self.last.remove(&inode);
+            }
+        }
+    }
+}
+
+/// The state of a data node.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) config: DataConfig,
+    pub(crate) id: NodeId,
+    pub(crate) index: Index,
+    pub(crate) space: Space,
+    pub(crate) disk: Disk,
+    pub(crate) cache: BlockCache,
+    pub(crate) tail: Tail,
+    pub(crate) next_record: RecordSeq,
+    /// Writes in progress, until their home has answered.
+    pub(crate) running: HashSet<(SessionId, RequestSeq)>,
+    pub(crate) cut_waiters: usize,
+    /// Writes whose homes have answered, not recorded yet.
+    pub(crate) settled: Vec<RecordSeq>,
+    pub(crate) settle_at_us: Option<u64>,
+    stamp: Stamp,
+    pub(crate) counters: DataCounters,
+}
+
+impl Protocol for State {
+    type Job = Job;
+    type In = DataIn;
+    type Out = DataOut;
+}
+
+/// What a host gives to a data node beside messages.
+#[derive(Debug)]
+pub enum DataIn {
+    /// A disk operation has ended.
+    DiskDone {
+        /// Its ticket.
+        ticket: Ticket,
+        /// How.
+        result: DiskResult,
+    },
+}
+
+/// What a data node gives to its host beside messages and records.
+#[derive(Debug)]
+pub enum DataOut {
+    /// To be done, then answered by [`DataIn::DiskDone`].
+    Disk {
+        /// Its name.
+        ticket: Ticket,
+        /// What.
+        op: DiskOp,
+    },
+}
+
+pub(crate) type Node = Core<State>;
+pub(crate) type NodeCx = Cx<State>;
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) node: NodeId,
+    pub(crate) seq: RequestSeq,
+    pub(crate) oldest: RequestSeq,
+}
+
+/// Whether a request may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Go,
+    Stale,
+    /// Too many wait for trims.
+    Busy,
+}
+
+impl State {
+    pub(crate) fn new(config: DataConfig) -> State {
+        State {
+            id: NodeId::data(config.node),
+            index: Index::default(),
+            space: Space::new(config.file_blocks),
+            disk: Disk::default(),
+            cache: BlockCache::default(),
+            tail: Tail::default(),
+            next_record: RecordSeq(config.term.first_seq() + 1),
+            running: HashSet::new(),
+            cut_waiters: 0,
+            settled: Vec::new(),
+            settle_at_us: None,
+            stamp: Stamp(0),
+            counters: DataCounters::default(),
+            config,
+        }
+    }
+
+    /// The hybrid logical clock.
+    pub(crate) fn stamp(&mut self, wall_ns: u64) -> Stamp {
+        self.stamp = Stamp((self.stamp.0 + 1).max(wall_ns));
+        self.stamp
+    }
+
+    /// A peer's stamp has been seen.
+    pub(crate) fn saw(&mut self, stamp: Stamp) {
+        self.stamp = self.stamp.max(stamp);
+    }
+
+    /// A header of this node.
+    pub(crate) fn header(&mut self, kind: MessageKind, seq: RequestSeq, wall_ns: u64) -> Header {
+        let mut header = Header::new(kind, self.id, seq);
+        header.cluster = self.config.cluster;
+        header.term = self.config.term;
+        header.map_epoch = self.config.map.epoch();
+        header.stamp = self.stamp(wall_ns);
+        header.slot = Slot(0);
+        header
+    }
+
+    /// The data file and the byte at which a physical block lies.
+    pub(crate) fn place(&self, phys: u32) -> (u32, u64) {
+        let file_blocks = self.config.file_blocks;
+        (phys / file_blocks, DATA_FILE_HEADER_BYTES + u64::from(phys % file_blocks) * BLOCK_BYTES)
+    }
+}
+
+/// Applies a record to the state and puts it into the journal; the state never changes otherwise.
+pub(crate) fn record(core: &mut Node, op: OpId, record: &DataRecord) -> RecordSeq {
+    let state = &mut core.state;
+    let seq = state.next_record;
+    state.next_record.0 += 1;
+    let (index, space, cache) = (&mut state.index, &mut state.space, &mut state.cache);
+    let freed = &mut |phys| {
+        space.free(phys, seq);
+        cache.forget(phys);
+    };
+    index.apply(seq, record, freed).expect("a record is checked before it is made");
+    let inode = record.inode();
+    if let Some(inode) = inode {
+        state.tail.note(inode, seq);
+    }
+    core.append(op, seq, record.to_bytes());
+    inode.into_iter().for_each(|inode| core.wake(cut_key(inode)));
+    seq
+}
+
+/// Answers a request or a call.
+pub(crate) fn answer(core: &mut Node, to: Caller, reply: &DataReply, bulk: Bytes, after: RecordSeq, need: Need) {
+    let kind = match to.node.class() {
+        Some(NodeClass::Session) => MessageKind::DataReply,
+        _ => MessageKind::PeerAnswer,
+    };
+    let header = core.state.header(kind, to.seq, core.now.wall_ns);
+    core.send_after(to.node, Packet::with_bulk(&header, reply, bulk), after, need);
+}
+
+/// Answers without bytes, and rests on no record.
+pub(crate) fn refuse(core: &mut Node, to: Caller, reply: &DataReply) {
+    if *reply == DataReply::Stale {
+        core.state.counters.stale += 1;
+    }
+    answer(core, to, reply, Bytes::new(), RecordSeq(0), Need::ByDestination);
+}
+
+/// The refusal of a request that may not go on.
+pub(crate) fn refusal(entry: Entry) -> Option<DataReply> {
+    match entry {
+        Entry::Go => None,
+        Entry::Stale => Some(DataReply::Stale),
+        Entry::Busy => Some(DataReply::Failed { errno: Errno::EAGAIN }),
+    }
+}
+
+/// Waits while the request's cut is newer than told (DESIGN §5, *Truncate*).
+pub(crate) async fn enter(cx: &NodeCx, data: DataId, cut: u32) -> Entry {
+    match cx.with(|core| core.state.index.verdict(data, cut)) {
+        Verdict::Current => return Entry::Go,
+        Verdict::Stale => return Entry::Stale,
+        Verdict::Newer => {}
+    }
+    let admitted = cx.with(|core| {
+        let free = core.state.cut_waiters < CUT_WAITERS_MAX;
+        core.state.cut_waiters += usize::from(free);
+        free
+    });
+    if !admitted {
+        return Entry::Busy;
+    }
+    let look = |core: &mut Node| match core.state.index.verdict(data, cut) {
+        Verdict::Newer => None,
+        Verdict::Current => Some(Entry::Go),
+        Verdict::Stale => Some(Entry::Stale),
+    };
+    let entry = cx.until(cut_key(data.inode), look).await;
+    cx.with(|core| core.state.cut_waiters -= 1);
+    entry
+}
+
+/// What requests of a newer cut wait on; set apart from the groups of disk operations by its top bit.
+fn cut_key(inode: InodeId) -> u64 {
+    onpath_wire::hash::inode_hash(inode) | 1 << 63
+}
+
+/// Hands disk operations to the host and waits for all of them.
+pub(crate) async fn disk(cx: &NodeCx, ops: impl ExactSizeIterator<Item = DiskOp>) -> Results {
+    let group = cx.with(|core| {
+        let group = core.state.disk.group(ops.len());
+        for (ticket, op) in (group..).zip(ops) {
+            core.emit(DataOut::Disk { ticket: Ticket(ticket), op });
+        }
+        group
+    });
+    cx.until(group, |core| core.state.disk.take(group)).await
+}

@@ -1,0 +1,164 @@
+//! Session answers as replies to the kernel.
+
+use std::time::Duration;
+
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, Opened, Totals};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::{BLOCK_BYTES, NAME_BYTES_MAX};
+use onpath_wire::reply::DirEntry;
+use onpath_wire::request::FileLock;
+use rustix::io::Errno;
+
+use super::convert::{F_UNLCK, LOCK_KINDS, os, release};
+use super::{Answers, Expected};
+use crate::abi::{self, fopen};
+use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
+
+/// The size of reads and writes that programs are advised to use: stdio buffers so much, and each write is a request.
+const PREFERRED_IO_BYTES: u32 = 128 << 10;
+
+/// The request that has to be made before the answer can be given.
+type Next = (FsOp, Replier, Expected);
+
+impl Answers {
+    /// Answers, or says what to ask next.
+    pub(super) fn answer(&self, replier: Replier, expected: Expected, result: FsResult) -> Option<Next> {
+        match (expected, result) {
+            (Expected::Release { handle, flock_owner, mut owners }, result) => {
+                if owners.pop().is_some() {
+                    let op = release(handle, flock_owner, &owners);
+                    return Some((op, replier, Expected::Release { handle, flock_owner, owners }));
+                }
+                replier.unit(result.map(drop).map_err(os));
+            }
+            (_, Err(errno)) => replier.error(os(errno)),
+            (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => list(replier, size, plus, &entries),
+            (Expected::Lock { handle, owner }, Ok(FsReply::Done)) => {
+                self.locks.locked(handle, owner);
+                replier.ok();
+            }
+            (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
+            (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
+                replier.created(&entry(&attr), &file(opened, fresh));
+            }
+            (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
+                replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
+            }
+            (_, Ok(reply)) => simple(replier, &reply),
+        }
+        None
+    }
+}
+
+fn simple(replier: Replier, reply: &FsReply) {
+    match reply {
+        FsReply::Done => replier.ok(),
+        FsReply::Entry(attr) => replier.entry(&entry(attr)),
+        FsReply::Attr(attr) => replier.attr(&attributes(attr), Duration::ZERO),
+        FsReply::Target(target) => replier.data(target),
+        FsReply::Data(parts) => {
+            let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+            replier.data_parts(&parts);
+        }
+        FsReply::Written(bytes) => replier.written(*bytes),
+        FsReply::StatFs(totals) => replier.statfs(&statfs(totals)),
+        FsReply::LockIs(conflict) => replier.lock(&lock(conflict.as_ref())),
+        FsReply::Opened(_) | FsReply::Created { .. } | FsReply::Dir(_) | FsReply::DirPlus(_) => {
+            tracing::error!(unique = replier.unique(), "the session's answer does not fit the request");
+            replier.error(Errno::IO);
+        }
+    }
+}
+
+/// Handles of files that another session has open bypass the page cache. No FLUSH for a file that is new (see `locks`).
+fn file(opened: Opened, fresh: bool) -> crate::reply::Opened {
+    let direct = if opened.shared { fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES } else { 0 };
+    let no_flush = if fresh { fopen::NOFLUSH } else { 0 };
+    let Handle(handle) = opened.handle;
+    crate::reply::Opened { handle, flags: direct | no_flush }
+}
+
+fn entry(attr: &AttrWire) -> Entry {
+    let mut attributes = attributes(attr);
+    // Of nlink 0 the kernel concludes that the inode is dead. A name leads to it, so this can only be an old value.
+    attributes.nlink = attributes.nlink.max(if attr.kind == Kind::Directory { 2 } else { 1 });
+    Entry {
+        nodeid: attr.id.0,
+        generation: 0,
+        attr: attributes,
+        entry_valid: Duration::ZERO,
+        attr_valid: Duration::ZERO,
+    }
+}
+
+/// Seconds (as the kernel's structure holds them, two's complement) and nanoseconds of a time in nanoseconds.
+fn time(nanoseconds: i64) -> (u64, u32) {
+    const SECOND: i64 = 1_000_000_000;
+    (nanoseconds.div_euclid(SECOND).cast_unsigned(), nanoseconds.rem_euclid(SECOND) as u32)
+}
+
+fn attributes(attr: &AttrWire) -> abi::Attr {
+    let ((atime, atimensec), (mtime, mtimensec), (ctime, ctimensec)) =
+        (time(attr.atime), time(attr.mtime), time(attr.ctime));
+    abi::Attr {
+        ino: attr.id.0,
+        size: attr.size,
+        blocks: attr.blocks(),
+        atime,
+        mtime,
+        ctime,
+        atimensec,
+        mtimensec,
+        ctimensec,
+        mode: attr.kind.mode_bits() | u32::from(attr.mode),
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev(),
+        blksize: PREFERRED_IO_BYTES,
+        flags: 0,
+    }
+}
+
+/// Inodes have no limit of their own: as many can be made as there are free blocks.
+fn statfs(totals: &Totals) -> abi::Kstatfs {
+    abi::Kstatfs {
+        blocks: totals.blocks,
+        bfree: totals.blocks_free,
+        bavail: totals.blocks_free,
+        files: totals.inodes.saturating_add(totals.blocks_free),
+        ffree: totals.blocks_free,
+        bsize: BLOCK_BYTES as u32,
+        namelen: NAME_BYTES_MAX as u32,
+        frsize: BLOCK_BYTES as u32,
+        ..abi::Kstatfs::default()
+    }
+}
+
+fn lock(conflict: Option<&FileLock>) -> abi::FileLock {
+    match conflict {
+        None => abi::FileLock { kind: F_UNLCK, ..abi::FileLock::default() },
+        Some(lock) => {
+            let kind = LOCK_KINDS.iter().position(|kind| *kind == lock.kind).map_or(F_UNLCK, |kind| kind as u32);
+            abi::FileLock { start: lock.start, end: lock.end, kind, pid: lock.pid }
+        }
+    }
+}
+
+/// The page. Entries that do not fit come with the next request.
+fn list(replier: Replier, size: u32, plus: bool, entries: &[DirEntry]) {
+    let mut buffer = if plus { DirectoryBuffer::plus(size) } else { DirectoryBuffer::plain(size) };
+    for entry in entries {
+        let record = DirectoryEntry {
+            inode: entry.child.0,
+            next: entry.cookie.0,
+            kind: u32::from(entry.kind.d_type()),
+            name: entry.name.as_bytes(),
+        };
+        if !buffer.push(&record) {
+            break;
+        }
+    }
+    replier.data(buffer.as_bytes());
+}

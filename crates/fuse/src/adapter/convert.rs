@@ -1,0 +1,219 @@
+//! Kernel requests as session requests.
+
+use std::ffi::CStr;
+
+use onpath_session::fs::{Caller, FsOp, FsRequest, Handle, OpenMode};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::TARGET_BYTES_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::request::{FileLock, LockKind, SetAttr, set};
+use rustix::fs::OFlags;
+
+use super::locks::LockOwners;
+use super::{Expected, Prepared};
+use crate::reply::Replier;
+use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
+
+/// The kernel's mark of an open by execve(2), beside the flags of open(2).
+const FMODE_EXEC: u32 = 0x20;
+/// Kind of a lock request that removes a lock.
+pub(super) const F_UNLCK: u32 = 2;
+/// F_RDLCK, F_WRLCK, F_UNLCK of fcntl(2).
+pub(super) const LOCK_KINDS: [LockKind; 3] = [LockKind::Read, LockKind::Write, LockKind::Unlock];
+/// A record of READDIRPLUS takes at least four times what the session counts for its entry.
+const PLUS_SIZE_FACTOR: u32 = 4;
+
+pub(super) fn os(errno: Errno) -> rustix::io::Errno {
+    rustix::io::Errno::from_raw_os_error(errno.raw())
+}
+
+/// The session's request, or `None` if the answer is given already.
+pub(super) fn convert(request: &Request<'_>, replier: Replier, locks: &LockOwners) -> Option<Prepared> {
+    let header = request.header;
+    let expected = expected(request, locks);
+    let op = match &expected {
+        Expected::Release { handle, flock_owner, owners } => Ok(release(*handle, *flock_owner, owners)),
+        _ => operation(request),
+    };
+    match op {
+        Ok(op) => {
+            let caller =
+                Caller { uid: header.uid, gid: header.gid, pid: header.pid, known_group: request.supplementary_group };
+            Some(Prepared { replier, request: FsRequest { unique: header.unique, caller, op }, expected })
+        }
+        Err(errno) => {
+            replier.error(os(errno));
+            None
+        }
+    }
+}
+
+fn expected(request: &Request<'_>, locks: &LockOwners) -> Expected {
+    match request.operation {
+        Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
+        Operation::Opendir { .. } => Expected::OpenDirectory,
+        Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
+        Operation::Readdirplus { size, .. } => Expected::Page { size, plus: true },
+        Operation::Setlk { lock, .. } if !lock.flock && lock.kind != F_UNLCK => {
+            Expected::Lock { handle: Handle(lock.handle), owner: lock.owner }
+        }
+        Operation::Release { handle, flock_owner, .. } => {
+            let handle = Handle(handle);
+            Expected::Release { handle, flock_owner, owners: locks.released(handle) }
+        }
+        _ => Expected::Simple,
+    }
+}
+
+/// RELEASE, or before it the end of an owner's locks.
+pub(super) fn release(handle: Handle, flock_owner: Option<u64>, owners: &[u64]) -> FsOp {
+    match owners.last() {
+        Some(owner) => FsOp::Flush { handle, lock_owner: *owner },
+        None => FsOp::Release { handle, flock_owner },
+    }
+}
+
+fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
+    let id = InodeId(request.header.nodeid);
+    Ok(match request.operation {
+        Operation::Lookup { name } => FsOp::Lookup { parent: id, name: checked(name)? },
+        Operation::Getattr { .. } => FsOp::GetAttr { id },
+        Operation::Setattr(attributes) => {
+            FsOp::SetAttr { id, set: set_attr(&attributes), handle: attributes.handle.map(Handle) }
+        }
+        Operation::Readlink => FsOp::ReadLink { id },
+        Operation::Symlink { .. } | Operation::Mknod { .. } | Operation::Mkdir { .. } => make(id, &request.operation)?,
+        Operation::Unlink { name } => FsOp::Unlink { parent: id, name: checked(name)? },
+        Operation::Rmdir { name } => FsOp::Rmdir { parent: id, name: checked(name)? },
+        Operation::Rename { name, new_parent, new_name, flags } => FsOp::Rename {
+            from_parent: id,
+            from: checked(name)?,
+            parent: InodeId(new_parent),
+            name: checked(new_name)?,
+            flags,
+        },
+        Operation::Link { inode, name } => FsOp::Link { id: InodeId(inode), parent: id, name: checked(name)? },
+        Operation::Open { flags, kill_suidgid } => FsOp::Open { id, mode: open_mode(flags, kill_suidgid) },
+        Operation::Create { name, flags, mode, umask, kill_suidgid } => FsOp::Create {
+            parent: id,
+            name: checked(name)?,
+            mode: permissions(mode),
+            umask: permissions(umask),
+            open: open_mode(flags, kill_suidgid),
+        },
+        Operation::Opendir { .. } => FsOp::OpenDir { id },
+        Operation::Statfs => FsOp::StatFs,
+        Operation::Access { mask } => FsOp::Access { id, mask },
+        _ => return handle_operation(&request.operation),
+    })
+}
+
+fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
+    Ok(match *operation {
+        Operation::Read { handle, offset, size, .. } => FsOp::Read { handle: Handle(handle), offset, bytes: size },
+        Operation::Write { handle, offset, data, kill_suidgid, .. } => {
+            FsOp::Write { handle: Handle(handle), offset, data: data.to_bytes(), kill_suidgid }
+        }
+        Operation::Flush { handle, lock_owner } => FsOp::Flush { handle: Handle(handle), lock_owner },
+        Operation::Fsync { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
+        Operation::Readdir { handle, offset, size } => page(handle, offset, size),
+        Operation::Readdirplus { handle, offset, size } => page(handle, offset, size / PLUS_SIZE_FACTOR),
+        Operation::Releasedir { handle, .. } => FsOp::ReleaseDir { handle: Handle(handle) },
+        Operation::Fsyncdir { handle, .. } => FsOp::FsyncDir { handle: Handle(handle) },
+        Operation::Getlk(lock) => FsOp::TestLock { handle: Handle(lock.handle), lock: file_lock(&lock)? },
+        Operation::Setlk { lock, wait } => FsOp::SetLock { handle: Handle(lock.handle), lock: file_lock(&lock)?, wait },
+        Operation::Ioctl { .. } => return Err(Errno::ENOTTY),
+        _ => return Err(Errno::ENOSYS),
+    })
+}
+
+fn page(handle: u64, offset: u64, bytes: u32) -> FsOp {
+    FsOp::ReadDir { handle: Handle(handle), after: Cookie(offset), bytes }
+}
+
+fn checked(name: &CStr) -> Result<Name, Errno> {
+    Name::new(name.to_bytes())
+}
+
+/// Permission bits, setuid, setgid and sticky.
+fn permissions(mode: u32) -> u16 {
+    (mode & 0o7777) as u16
+}
+
+fn make(parent: InodeId, operation: &Operation<'_>) -> Result<FsOp, Errno> {
+    let (name, kind, mode, umask, rdev, target) = match *operation {
+        Operation::Symlink { name, target } => match target.to_bytes() {
+            target if target.len() > TARGET_BYTES_MAX => return Err(Errno::ENAMETOOLONG),
+            target => (name, Kind::Symlink, 0o777, 0, 0, target),
+        },
+        Operation::Mkdir { name, mode, umask } => (name, Kind::Directory, mode, umask, 0, &[][..]),
+        Operation::Mknod { name, mode, umask, device } => {
+            (name, Kind::from_mode(mode).ok_or(Errno::EINVAL)?, mode, umask, device, &[][..])
+        }
+        _ => return Err(Errno::ENOSYS),
+    };
+    let (mode, umask) = (permissions(mode), permissions(umask));
+    Ok(FsOp::Make { parent, name: checked(name)?, kind, mode, umask, rdev, target: target.to_vec() })
+}
+
+fn open_mode(flags: u32, kill_suidgid: bool) -> OpenMode {
+    let flags_of_open = OFlags::from_bits_retain(flags);
+    let access = flags_of_open & OFlags::ACCMODE;
+    let exec = flags & FMODE_EXEC != 0;
+    OpenMode {
+        read: access != OFlags::WRONLY && !exec,
+        write: access != OFlags::RDONLY,
+        exec,
+        truncate: flags_of_open.contains(OFlags::TRUNC),
+        append: flags_of_open.contains(OFlags::APPEND),
+        exclusive: flags_of_open.contains(OFlags::EXCL),
+        kill_suidgid,
+    }
+}
+
+/// Nanoseconds since 1970, or the nearest that fits.
+fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(nanoseconds))
+}
+
+fn set_attr(attributes: &SetAttributes) -> SetAttr {
+    let time = |time: Option<SetTime>, bit: u32, now_bit: u32| match time {
+        None => (0, 0),
+        Some(SetTime::Now) => (bit | now_bit, 0),
+        Some(SetTime::At { seconds, nanoseconds: below }) => (bit, nanoseconds(seconds, below)),
+    };
+    let bit = |present: bool, bit: u32| if present { bit } else { 0 };
+    let (atime_bits, atime) = time(attributes.atime, set::ATIME, set::ATIME_NOW);
+    let (mtime_bits, mtime) = time(attributes.mtime, set::MTIME, set::MTIME_NOW);
+    let through_descriptor = attributes.size.is_some() && attributes.handle.is_some();
+    SetAttr {
+        valid: atime_bits
+            | mtime_bits
+            | bit(attributes.mode.is_some(), set::MODE)
+            | bit(attributes.uid.is_some(), set::UID)
+            | bit(attributes.gid.is_some(), set::GID)
+            | bit(attributes.size.is_some(), set::SIZE)
+            | bit(attributes.kill_suidgid, set::KILL_SUIDGID)
+            | bit(through_descriptor, set::OPEN_FOR_WRITE),
+        mode: permissions(attributes.mode.unwrap_or_default()),
+        uid: attributes.uid.unwrap_or_default(),
+        gid: attributes.gid.unwrap_or_default(),
+        size: attributes.size.unwrap_or_default(),
+        atime,
+        mtime,
+    }
+}
+
+fn file_lock(lock: &LockRequest) -> Result<FileLock, Errno> {
+    let kind = usize::try_from(lock.kind).ok().and_then(|kind| LOCK_KINDS.get(kind));
+    Ok(FileLock {
+        flock: lock.flock,
+        kind: *kind.ok_or(Errno::EINVAL)?,
+        start: lock.start,
+        end: lock.end,
+        owner: lock.owner,
+        pid: lock.pid,
+    })
+}

@@ -1,0 +1,146 @@
+//! A client session behind the mount: kernel requests become session requests, session answers become replies.
+//!
+//! The settings of a mount that may not be alone in the file system, whatever the session knows:
+//! - node ids are inode ids, which never repeat: generation 0;
+//! - every name and attribute is valid for no time at all, so that no mount serves an older one;
+//! - directory listings carry no attributes (node id 0): the kernel would throw them away;
+//! - a handle bypasses the page cache if another session has the file open, else pages are kept as long as size and
+//!   modification time say so;
+//! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
+//!   with the handle (`locks`).
+//!
+//! What the session does not offer (extended attributes, fallocate, copy_file_range, nameless files, birth times) is
+//! answered ENOSYS once, after which the kernel does without.
+
+mod answer;
+mod convert;
+mod groups;
+mod invalidate;
+mod locks;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult, Handle};
+
+use crate::reply::Replier;
+use crate::request::{Operation, Request};
+use crate::serve::Filesystem;
+
+use locks::LockOwners;
+
+pub use groups::supplementary_groups;
+pub use invalidate::Invalidator;
+
+/// Marks the number of an interrupt, as the kernel does; requests have even numbers.
+const INTERRUPT_BIT: u64 = 1;
+
+/// What runs the client session of a mount.
+pub trait SessionDriver: Send + Sync {
+    /// Takes a request. Its answer goes to [`Answers::complete`] from any thread, possibly before this returns. An
+    /// interrupt has no answer.
+    fn submit(&self, request: FsRequest);
+}
+
+/// What is to be done with the answer to a request.
+#[derive(Debug)]
+enum Expected {
+    /// Nothing special.
+    Simple,
+    /// Whether a handle of a file or of a directory was asked for.
+    OpenFile,
+    OpenDirectory,
+    /// A lock that its owner loses with the handle.
+    Lock {
+        handle: Handle,
+        owner: u64,
+    },
+    /// A page of a listing, of at most `size` bytes; `plus` for READDIRPLUS.
+    Page {
+        size: u32,
+        plus: bool,
+    },
+    /// Owners whose locks go before the handle does.
+    Release {
+        handle: Handle,
+        flock_owner: Option<u64>,
+        owners: Vec<u64>,
+    },
+}
+
+/// A request about to be submitted.
+struct Prepared {
+    replier: Replier,
+    request: FsRequest,
+    expected: Expected,
+}
+
+/// What is kept of a request while the session has it.
+struct Pending {
+    replier: Replier,
+    expected: Expected,
+    caller: Caller,
+}
+
+/// The requests of one mount that the session has not answered yet.
+#[derive(Default)]
+pub struct Answers {
+    /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
+    pending: Mutex<HashMap<u64, Pending>>,
+    locks: LockOwners,
+}
+
+impl Answers {
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands in the answer to request `unique`. What is returned is to be submitted next, under the same number.
+    #[must_use = "a further request may have to be submitted"]
+    pub fn complete(&self, unique: u64, result: FsResult) -> Option<FsRequest> {
+        let pending = self.pending().remove(&unique);
+        let Some(Pending { replier, expected, caller }) = pending else {
+            tracing::warn!(unique, "an answer to no request");
+            return None;
+        };
+        let (op, replier, expected) = self.answer(replier, expected, result)?;
+        self.pending().insert(unique, Pending { replier, expected, caller });
+        Some(FsRequest { unique, caller, op })
+    }
+}
+
+/// The file system of a client session.
+pub struct SessionFilesystem<D> {
+    driver: D,
+    answers: Arc<Answers>,
+}
+
+impl<D: SessionDriver> SessionFilesystem<D> {
+    /// `answers` is where `driver` hands in answers.
+    pub fn new(driver: D, answers: Arc<Answers>) -> Self {
+        Self { driver, answers }
+    }
+}
+
+impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
+    fn handle(&self, request: Request<'_>, replier: Replier) {
+        match request.operation {
+            // F_OK: the kernel has looked the name up just now.
+            Operation::Access { mask: 0 } => return replier.ok(),
+            Operation::Flush { handle, lock_owner } => self.answers.locks.flushed(Handle(handle), lock_owner),
+            _ => {}
+        }
+        let Some(prepared) = convert::convert(&request, replier, &self.answers.locks) else { return };
+        let Prepared { replier, request, expected } = prepared;
+        self.answers.pending().insert(request.unique, Pending { replier, expected, caller: request.caller });
+        self.driver.submit(request);
+    }
+
+    /// Also of requests that are answered, or that another reader has yet to hand in: the session sorts that out.
+    fn interrupt(&self, unique: u64) {
+        let op = FsOp::Interrupt { unique };
+        self.driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op });
+    }
+}

@@ -1,0 +1,314 @@
+//! Requests in, session requests out, answers back: with a transport that writes down what the kernel would get.
+
+use std::sync::{Arc, Mutex};
+
+use onpath_session::fs::{FsReply, Opened};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::name::Name;
+use onpath_wire::reply::DirEntry;
+use onpath_wire::request::{LockKind, set};
+use zerocopy::FromBytes;
+
+use super::*;
+use crate::abi::{self, fopen};
+use crate::request::{Header, LockRequest, SetAttributes, SetTime};
+use crate::transport::{Notification, Payload, RequestBuffer, Transport, TransportError};
+
+/// Number, error, content.
+type Sent = (u64, i32, Vec<u8>);
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Sent>>);
+
+impl Transport for Recorder {
+    fn read_request(&self, _buffer: &mut RequestBuffer) -> Result<bool, TransportError> {
+        Ok(false)
+    }
+
+    fn reply(&self, unique: u64, error: i32, parts: &[&[u8]]) -> Result<(), TransportError> {
+        self.0.lock().unwrap().push((unique, error, parts.concat()));
+        Ok(())
+    }
+
+    fn notify(&self, _notification: Notification<'_>) -> Result<bool, TransportError> {
+        Ok(false)
+    }
+
+    fn another_reader(&self) -> Result<Arc<dyn Transport>, TransportError> {
+        Ok(Arc::new(Recorder::default()))
+    }
+}
+
+#[derive(Default)]
+struct Queue(Arc<Mutex<Vec<FsRequest>>>);
+
+impl SessionDriver for Queue {
+    fn submit(&self, request: FsRequest) {
+        self.0.lock().unwrap().push(request);
+    }
+}
+
+/// A mount without a kernel.
+struct Bench {
+    filesystem: SessionFilesystem<Queue>,
+    answers: Arc<Answers>,
+    submitted: Arc<Mutex<Vec<FsRequest>>>,
+    transport: Arc<Recorder>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (queue, answers) = (Queue::default(), Arc::new(Answers::default()));
+        let submitted = Arc::clone(&queue.0);
+        let filesystem = SessionFilesystem::new(queue, Arc::clone(&answers));
+        Self { filesystem, answers, submitted, transport: Arc::default() }
+    }
+
+    fn ask(&self, unique: u64, nodeid: u64, operation: Operation<'_>) {
+        let header = Header { unique, nodeid, uid: 1000, gid: 100, pid: 77 };
+        let request = Request { header, supplementary_group: Some(5), operation };
+        self.filesystem.handle(request, Replier::new(unique, Arc::clone(&self.transport) as Arc<dyn Transport>));
+    }
+
+    fn submitted(&self) -> FsRequest {
+        let mut submitted = self.submitted.lock().unwrap();
+        assert_eq!(submitted.len(), 1, "{submitted:?}");
+        submitted.remove(0)
+    }
+
+    fn answer(&self, unique: u64, result: FsResult) {
+        if let Some(next) = self.answers.complete(unique, result) {
+            self.submitted.lock().unwrap().push(next);
+        }
+    }
+
+    fn sent(&self) -> Sent {
+        let mut sent = self.transport.0.lock().unwrap();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        sent.remove(0)
+    }
+}
+
+const FILE: u64 = 0x8000_0000_0100_0001;
+
+fn file_attr(nlink: u32) -> AttrWire {
+    let inode = Inode { mode: 0o640, size: 10, mtime: -1, nlink, ..Inode::new(InodeId(FILE), Kind::File) };
+    AttrWire::of(&inode)
+}
+
+fn opened(shared: bool) -> Opened {
+    Opened { handle: Handle(9), shared }
+}
+
+#[test]
+fn lookup_says_who_asks_and_lets_nothing_be_cached() {
+    let bench = Bench::new();
+    bench.ask(2, 1, Operation::Lookup { name: c"a" });
+    let request = bench.submitted();
+    assert_eq!(request.caller, Caller { uid: 1000, gid: 100, pid: 77, known_group: Some(5) });
+    assert!(matches!(request.op, FsOp::Lookup { parent: InodeId::ROOT, name } if name.as_bytes() == b"a"));
+    bench.answer(2, Ok(FsReply::Entry(file_attr(0))));
+    let (unique, error, content) = bench.sent();
+    assert_eq!((unique, error), (2, 0));
+    let entry = abi::EntryOut::read_from_bytes(&content).unwrap();
+    assert_eq!((entry.nodeid, entry.generation, entry.entry_valid, entry.attr_valid), (FILE, 0, 0, 0));
+    assert_eq!((entry.attr.mode, entry.attr.nlink), (0o100_640, 1));
+    assert_eq!((entry.attr.mtime.cast_signed(), entry.attr.mtimensec), (-1, 999_999_999));
+}
+
+#[test]
+fn errors_pass_through_and_long_names_are_refused_at_once() {
+    let bench = Bench::new();
+    bench.ask(2, 1, Operation::Unlink { name: c"a" });
+    bench.answer(2, Err(Errno::EACCES));
+    assert_eq!(bench.sent(), (2, Errno::EACCES.raw(), vec![]));
+    let name = std::ffi::CString::new(vec![b'x'; 256]).unwrap();
+    bench.submitted.lock().unwrap().clear();
+    bench.ask(4, 1, Operation::Lookup { name: &name });
+    assert_eq!(bench.sent(), (4, Errno::ENAMETOOLONG.raw(), vec![]));
+    assert!(bench.submitted.lock().unwrap().is_empty());
+    bench.ask(6, 1, Operation::Getxattr { name: c"user.a", size: 0 });
+    assert_eq!(bench.sent(), (6, Errno::ENOSYS.raw(), vec![]));
+}
+
+#[test]
+fn only_new_files_close_without_flush_and_shared_ones_bypass_the_cache() {
+    let bench = Bench::new();
+    for (unique, fresh, shared, flags) in [
+        (2, true, false, fopen::NOFLUSH),
+        (4, false, false, 0),
+        (6, false, true, fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES),
+    ] {
+        bench.ask(
+            unique,
+            1,
+            Operation::Create { name: c"a", flags: 0o301, mode: 0o100_666, umask: 0o22, kill_suidgid: false },
+        );
+        let request = bench.submitted();
+        let FsOp::Create { mode: 0o666, umask: 0o22, open, .. } = request.op else { panic!("{request:?}") };
+        assert!(open.write && open.exclusive && !open.read && !open.truncate);
+        bench.answer(unique, Ok(FsReply::Created { attr: file_attr(1), opened: opened(shared), fresh }));
+        let (_, error, content) = bench.sent();
+        let (_, open) = abi::OpenOut::read_from_suffix(&content).unwrap();
+        assert_eq!((error, open.fh, open.open_flags), (0, 9, flags));
+    }
+}
+
+#[test]
+fn execution_asks_for_x_only() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Open { flags: 0x20, kill_suidgid: false });
+    let FsOp::Open { mode, .. } = bench.submitted().op else { panic!("not an open") };
+    assert!(mode.exec && !mode.read && !mode.write);
+}
+
+#[test]
+fn attributes_are_set_as_asked() {
+    let bench = Bench::new();
+    let set = SetAttributes {
+        handle: Some(9),
+        size: Some(3),
+        mtime: Some(SetTime::At { seconds: -1, nanoseconds: 5 }),
+        atime: Some(SetTime::Now),
+        kill_suidgid: true,
+        ..SetAttributes::default()
+    };
+    bench.ask(2, FILE, Operation::Setattr(set));
+    let FsOp::SetAttr { set, handle, .. } = bench.submitted().op else { panic!("not a setattr") };
+    let expected = set::SIZE | set::OPEN_FOR_WRITE | set::MTIME | set::ATIME | set::ATIME_NOW | set::KILL_SUIDGID;
+    assert_eq!((set.valid, set.size, set.mtime, handle), (expected, 3, -999_999_995, Some(Handle(9))));
+}
+
+#[test]
+fn listings_carry_no_inodes_and_stop_where_the_room_ends() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Readdirplus { handle: 9, offset: 0, size: 480 });
+    let FsOp::ReadDir { after: Cookie(0), bytes: 120, .. } = bench.submitted().op else { panic!("not a page") };
+    let entry = |name, kind, child, cookie| DirEntry { child: InodeId(child), kind, cookie, name };
+    let name = |name| Name::new(name).unwrap();
+    let entries = vec![
+        entry(Name::dot(), Kind::Directory, FILE, Cookie::DOT),
+        entry(Name::dot_dot(), Kind::Directory, 77, Cookie::DOTDOT),
+        entry(name(b"a"), Kind::File, 5, Cookie(1 << 20)),
+        entry(name(b"b"), Kind::File, 6, Cookie(1 << 21)),
+    ];
+    bench.answer(2, Ok(FsReply::Dir(entries)));
+    let (_, error, content) = bench.sent();
+    assert_eq!((error, content.len()), (0, 3 * 160), "the fourth does not fit");
+    let records: Vec<_> = content
+        .chunks(160)
+        .map(|record| {
+            let (entry, rest) = abi::EntryOut::read_from_prefix(record).unwrap();
+            assert_eq!(entry, abi::EntryOut::default(), "no inodes");
+            let (dirent, name) = abi::Dirent::read_from_prefix(rest).unwrap();
+            (dirent.ino, dirent.off, dirent.kind, name[..dirent.namelen as usize].to_vec())
+        })
+        .collect();
+    assert_eq!(records, [(FILE, 1, 4, b".".to_vec()), (77, 2, 4, b"..".to_vec()), (5, 1 << 20, 8, b"a".to_vec())]);
+    bench.ask(4, FILE, Operation::Readdir { handle: 9, offset: 1 << 20, size: 4096 });
+    assert!(matches!(bench.submitted().op, FsOp::ReadDir { after: Cookie(0x10_0000), bytes: 4096, .. }));
+    bench.answer(4, Ok(FsReply::Dir(vec![])));
+    assert_eq!(bench.sent(), (4, 0, vec![]));
+}
+
+fn lock(kind: u32, owner: u64) -> LockRequest {
+    LockRequest { handle: 9, owner, start: 0, end: u64::MAX, kind, pid: 77, flock: false }
+}
+
+#[test]
+fn locks_go_with_the_handle_unless_flushed_before() {
+    let bench = Bench::new();
+    for (unique, owner) in [(2, 11), (4, 12)] {
+        bench.ask(unique, FILE, Operation::Setlk { lock: lock(1, owner), wait: false });
+        assert!(matches!(bench.submitted().op, FsOp::SetLock { lock, .. } if lock.kind == LockKind::Write));
+        bench.answer(unique, Ok(FsReply::Done));
+        assert_eq!(bench.sent(), (unique, 0, vec![]));
+    }
+    bench.ask(6, FILE, Operation::Flush { handle: 9, lock_owner: 11 });
+    bench.submitted();
+    bench.answer(6, Ok(FsReply::Done));
+    bench.sent();
+    bench.ask(8, FILE, Operation::Release { handle: 9, flags: 0, flock_owner: Some(3) });
+    assert!(matches!(bench.submitted().op, FsOp::Flush { lock_owner: 12, .. }));
+    bench.answer(8, Ok(FsReply::Done));
+    assert!(matches!(bench.submitted().op, FsOp::Release { handle: Handle(9), flock_owner: Some(3) }));
+    bench.answer(8, Ok(FsReply::Done));
+    assert_eq!(bench.sent(), (8, 0, vec![]));
+    bench.ask(10, FILE, Operation::Release { handle: 9, flags: 0, flock_owner: None });
+    assert!(matches!(bench.submitted().op, FsOp::Release { .. }));
+}
+
+#[test]
+fn a_lock_test_reports_the_conflict_or_none() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Getlk(lock(0, 1)));
+    let FsOp::TestLock { lock: asked, .. } = bench.submitted().op else { panic!("not a test") };
+    bench.answer(2, Ok(FsReply::LockIs(Some(asked))));
+    let found = abi::LkOut::read_from_bytes(&bench.sent().2).unwrap();
+    assert_eq!((found.lk.kind, found.lk.end, found.lk.pid), (0, u64::MAX, 77));
+    bench.ask(4, FILE, Operation::Getlk(lock(0, 1)));
+    bench.answer(4, Ok(FsReply::LockIs(None)));
+    assert_eq!(abi::LkOut::read_from_bytes(&bench.sent().2).unwrap().lk.kind, 2);
+    bench.submitted.lock().unwrap().clear();
+    bench.ask(6, FILE, Operation::Getlk(lock(7, 1)));
+    assert_eq!(bench.sent().1, Errno::EINVAL.raw());
+}
+
+#[test]
+fn interrupts_go_to_the_session_under_numbers_of_their_own() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Setlk { lock: lock(1, 1), wait: true });
+    bench.submitted();
+    bench.filesystem.interrupt(2);
+    let request = bench.submitted();
+    assert!(matches!(request.op, FsOp::Interrupt { unique: 2 }) && request.unique == 3);
+    bench.answer(2, Err(Errno::EINTR));
+    assert_eq!(bench.sent().1, Errno::EINTR.raw());
+}
+
+#[test]
+fn groups_of_this_process_can_be_read() {
+    let groups = supplementary_groups(std::process::id());
+    let expected: Vec<u32> = rustix::process::getgroups().unwrap().iter().map(|gid| gid.as_raw()).collect();
+    assert!(expected.iter().all(|gid| groups.contains(gid)));
+    assert_eq!(supplementary_groups(0), []);
+}
+
+#[test]
+fn data_goes_both_ways() {
+    let bench = Bench::new();
+    let data = Payload::borrowed(b"hello");
+    let write = Operation::Write {
+        handle: 9,
+        offset: 3,
+        data,
+        flags: 1,
+        lock_owner: None,
+        kill_suidgid: true,
+        from_cache: false,
+    };
+    bench.ask(2, FILE, write);
+    let FsOp::Write { offset: 3, data, kill_suidgid: true, .. } = bench.submitted().op else { panic!("not a write") };
+    assert_eq!(data, b"hello"[..]);
+    bench.answer(2, Ok(FsReply::Written(5)));
+    assert_eq!(bench.sent().2, [5, 0, 0, 0, 0, 0, 0, 0]);
+    bench.ask(4, FILE, Operation::Read { handle: 9, offset: 3, size: 100, flags: 0, lock_owner: None });
+    bench.answer(4, Ok(FsReply::Data(vec![data.clone(), data])));
+    assert_eq!(bench.sent().2, b"hellohello");
+}
+
+#[test]
+fn requests_that_die_unanswered_get_eio() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Getattr { handle: None });
+    bench.submitted();
+    assert!(bench.answers.complete(99, Ok(FsReply::Done)).is_none(), "an answer to nothing is ignored");
+    bench.answer(2, Ok(FsReply::Dir(vec![])));
+    assert_eq!(bench.sent(), (2, Errno::EIO.raw(), vec![]), "an answer of the wrong kind");
+    bench.ask(4, FILE, Operation::Getattr { handle: None });
+    bench.answers.pending().clear();
+    assert_eq!(bench.sent(), (4, Errno::EIO.raw(), vec![]));
+}

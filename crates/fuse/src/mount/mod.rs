@@ -1,0 +1,272 @@
+//! The life of a mount: mount(2), read-ahead, unmount, and the removal of what a killed server left behind.
+
+mod mountinfo;
+mod options;
+mod users;
+
+use std::ffi::CString;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+
+use crate::serve::{Filesystem, Negotiated, ServeError, ServeOptions};
+use crate::transport::{DevFuse, Transport};
+
+pub use mountinfo::{DeviceNumber, MountEntry, mounts};
+pub use options::{MountOptions, OptionError, ParsedOptions};
+pub use users::{Usage, User};
+
+/// Type of our mounts in `/proc/self/mountinfo`.
+pub const FILESYSTEM_TYPE: &str = "fuse.onpath";
+/// Read-ahead that makes sequential READs as large as the kernel allows, in KiB.
+pub const READ_AHEAD_KIB: u32 = 4096;
+/// Dead mounts removed from one mountpoint before giving up.
+const DEAD_MOUNTS_MAX: usize = 64;
+
+/// Why a mount or unmount failed.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The mountpoint does not exist.
+    #[error("mountpoint {0} does not exist: create it first (mkdir -p)")]
+    Missing(PathBuf),
+    /// The mountpoint is not a directory.
+    #[error("mountpoint {0} is not a directory")]
+    NotADirectory(PathBuf),
+    /// A live mount of ours is there.
+    #[error("mountpoint {0} is busy: already mounted; unmount it first (umount {0})")]
+    AlreadyMounted(PathBuf),
+    /// `/dev/fuse` is missing.
+    #[error("/dev/fuse is missing: load the kernel module (modprobe fuse), or give the container the device")]
+    NoDevice,
+    /// Not allowed to mount.
+    #[error("mounting needs root (CAP_SYS_ADMIN)")]
+    NotRoot,
+    /// Still in use.
+    #[error("{mountpoint} is busy: {users}")]
+    Busy {
+        /// Where.
+        mountpoint: PathBuf,
+        /// By whom.
+        users: Usage,
+    },
+    /// Nothing of ours is mounted there.
+    #[error("{0} is not an Onpath mount")]
+    NotMounted(PathBuf),
+    /// Something else is mounted over our mount.
+    #[error("another file system is mounted over {0}: unmount that first")]
+    Covered(PathBuf),
+    /// A system call failed otherwise.
+    #[error("cannot {action} {path}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl MountError {
+    fn system(action: &'static str, path: &Path, source: impl Into<std::io::Error>) -> Self {
+        Self::System { action, path: path.to_path_buf(), source: source.into() }
+    }
+}
+
+/// A mount of this process. Dropped while mounted it detaches itself: users get ENOTCONN once the server is gone.
+#[derive(Debug)]
+pub struct Mount {
+    mountpoint: PathBuf,
+    device: Arc<DevFuse>,
+    number: DeviceNumber,
+}
+
+impl Mount {
+    /// Mounts at `mountpoint`, first removing what a killed server left there. Requests queue until
+    /// [`Mount::serve`] runs; until then nobody can use the mount, not even stat it.
+    pub fn new(mountpoint: &Path, options: &MountOptions) -> Result<Mount, MountError> {
+        let mountpoint = resolve(mountpoint)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(MountError::NotRoot);
+        }
+        clear_dead(&mountpoint)?;
+        let metadata = std::fs::metadata(&mountpoint).map_err(|error| missing_or(&mountpoint, error))?;
+        if !metadata.is_dir() {
+            return Err(MountError::NotADirectory(mountpoint));
+        }
+        let device =
+            rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(
+                |error| match error {
+                    Errno::NOENT | Errno::NODEV | Errno::NXIO => MountError::NoDevice,
+                    Errno::PERM | Errno::ACCESS => MountError::NotRoot,
+                    _ => MountError::system("open", Path::new("/dev/fuse"), error),
+                },
+            )?;
+        let data = options.mount_data(device.as_raw_fd());
+        rustix::mount::mount(options.source(), &mountpoint, FILESYSTEM_TYPE, options.flags(), Some(data.as_c_str()))
+            .map_err(|error| match error {
+                Errno::PERM => MountError::NotRoot,
+                Errno::NOENT => MountError::Missing(mountpoint.clone()),
+                Errno::NOTDIR => MountError::NotADirectory(mountpoint.clone()),
+                Errno::NODEV => MountError::NoDevice,
+                Errno::BUSY => MountError::AlreadyMounted(mountpoint.clone()),
+                _ => MountError::system("mount", &mountpoint, error),
+            })?;
+        match top(&mountpoint)? {
+            Some(entry) if entry.kind == FILESYSTEM_TYPE => {
+                Ok(Mount { mountpoint, device: Arc::new(DevFuse::new(device)), number: entry.device })
+            }
+            _ => Err(MountError::NotMounted(mountpoint)),
+        }
+    }
+
+    /// Where it is mounted (absolute, without symbolic links).
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Requests of the mount; also the way to send notifications.
+    pub fn transport(&self) -> Arc<dyn Transport> {
+        Arc::clone(&self.device) as Arc<dyn Transport>
+    }
+
+    /// Serves the mount until it is gone; `mounted` runs as soon as it can be used. See [`serve`](crate::serve::serve).
+    pub fn serve<F: Filesystem + ?Sized>(
+        &self,
+        filesystem: &F,
+        options: ServeOptions,
+        mounted: impl FnOnce(&Negotiated),
+    ) -> Result<(), ServeError> {
+        crate::serve::serve(&self.transport(), filesystem, options, |negotiated| {
+            if let Err(error) = self.set_read_ahead(READ_AHEAD_KIB) {
+                tracing::warn!(%error, "read-ahead stays at the kernel's default");
+            }
+            mounted(negotiated);
+        })
+    }
+
+    /// Sets the read-ahead. Only after INIT is answered, which would lower it again.
+    pub fn set_read_ahead(&self, kib: u32) -> Result<(), MountError> {
+        let path = PathBuf::from(format!("/sys/class/bdi/{}/read_ahead_kb", self.number));
+        std::fs::write(&path, kib.to_string()).map_err(|error| MountError::system("write", &path, error))
+    }
+
+    fn is_mounted(&self) -> Result<bool, MountError> {
+        let mounts = mounts().map_err(|error| MountError::system("read", Path::new("/proc/self/mountinfo"), error))?;
+        let here: Vec<_> = mounts.into_iter().filter(|entry| entry.mountpoint == self.mountpoint).collect();
+        match here.iter().rposition(|entry| entry.device == self.number) {
+            None => Ok(false),
+            Some(index) if index + 1 == here.len() => Ok(true),
+            Some(_) => Err(MountError::Covered(self.mountpoint.clone())),
+        }
+    }
+
+    /// Unmounts; [`MountError::Busy`] names the users. No error if somebody else has unmounted it.
+    pub fn unmount(&self) -> Result<(), MountError> {
+        if self.is_mounted()? { umount(&self.mountpoint, UnmountFlags::empty()) } else { Ok(()) }
+    }
+
+    /// Takes the mount out of the name space. It is served on until the last user is gone.
+    pub fn detach(&self) -> Result<(), MountError> {
+        if self.is_mounted()? { umount(&self.mountpoint, UnmountFlags::DETACH) } else { Ok(()) }
+    }
+
+    /// Ends the connection (requests under way fail with ECONNABORTED, users get ENOTCONN), then detaches.
+    pub fn abort(&self) -> Result<(), MountError> {
+        if !self.is_mounted()? {
+            return Ok(());
+        }
+        match umount(&self.mountpoint, UnmountFlags::FORCE) {
+            Err(MountError::Busy { .. }) => self.detach(),
+            result => result,
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(error) = self.detach() {
+            tracing::warn!(%error, "mount left behind");
+        }
+    }
+}
+
+/// Unmounts the Onpath mount (of any process, dead or alive) at `mountpoint`. With `lazy`, users keep it until they are done.
+pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
+    let mountpoint = resolve(mountpoint)?;
+    match top(&mountpoint)? {
+        Some(entry) if entry.kind == FILESYSTEM_TYPE => {
+            umount(&mountpoint, if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() })
+        }
+        _ => Err(MountError::NotMounted(mountpoint)),
+    }
+}
+
+fn umount(mountpoint: &Path, flags: UnmountFlags) -> Result<(), MountError> {
+    match rustix::mount::unmount(mountpoint, flags | UnmountFlags::NOFOLLOW) {
+        // Not mounted any more: somebody was faster.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(Errno::BUSY) => {
+            Err(MountError::Busy { mountpoint: mountpoint.to_path_buf(), users: Usage::of(mountpoint) })
+        }
+        Err(Errno::PERM) => Err(MountError::NotRoot),
+        Err(error) => Err(MountError::system("unmount", mountpoint, error)),
+    }
+}
+
+/// Removes mounts of ours at `mountpoint` whose server is gone. A live one is an error.
+fn clear_dead(mountpoint: &Path) -> Result<(), MountError> {
+    for _ in 0..DEAD_MOUNTS_MAX {
+        match top(mountpoint)? {
+            Some(entry) if entry.kind == FILESYSTEM_TYPE => {}
+            _ => return Ok(()),
+        }
+        if rustix::fs::stat(mountpoint).err() != Some(Errno::NOTCONN) {
+            break;
+        }
+        tracing::info!(mountpoint = %mountpoint.display(), "removing the mount of a server that is gone");
+        umount(mountpoint, UnmountFlags::DETACH)?;
+    }
+    Err(MountError::AlreadyMounted(mountpoint.to_path_buf()))
+}
+
+/// What is mounted at `mountpoint`, the topmost if several are.
+fn top(mountpoint: &Path) -> Result<Option<MountEntry>, MountError> {
+    let mounts = mounts().map_err(|error| MountError::system("read", Path::new("/proc/self/mountinfo"), error))?;
+    Ok(mounts.into_iter().rfind(|entry| entry.mountpoint == mountpoint))
+}
+
+/// The path as mountinfo shows it, found without asking a dead or stuck mount for anything.
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, MountError> {
+    let Some(name) = path.file_name() else {
+        return std::fs::canonicalize(path).map_err(|error| missing_or(path, error));
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let resolved = std::fs::canonicalize(parent).map_err(|error| missing_or(path, error))?.join(name);
+    if CString::new(resolved.as_os_str().as_bytes()).is_err() {
+        return Err(MountError::Missing(resolved));
+    }
+    // Of a mountpoint readlink asks the file system nothing: its root is a directory, whatever the server says.
+    match std::fs::read_link(&resolved) {
+        Ok(_) => std::fs::canonicalize(&resolved).map_err(|error| missing_or(path, error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(MountError::Missing(resolved)),
+        Err(_) => Ok(resolved),
+    }
+}
+
+fn missing_or(path: &Path, error: std::io::Error) -> MountError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => MountError::Missing(path.to_path_buf()),
+        std::io::ErrorKind::NotADirectory => MountError::NotADirectory(path.to_path_buf()),
+        _ => MountError::system("find", path, error),
+    }
+}

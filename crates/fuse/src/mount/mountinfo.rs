@@ -1,0 +1,89 @@
+//! `/proc/self/mountinfo`: what is mounted where, without touching any of it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// `major:minor` of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceNumber {
+    /// Major number; 0 for file systems without a disk.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountEntry {
+    /// Number of the file system.
+    pub device: DeviceNumber,
+    /// Where it is mounted.
+    pub mountpoint: PathBuf,
+    /// Type, such as `ext4` or `fuse.onpath`.
+    pub kind: String,
+    /// What is mounted.
+    pub source: String,
+}
+
+/// All mounts in this mount name space, older before newer.
+pub fn mounts() -> std::io::Result<Vec<MountEntry>> {
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
+}
+
+fn parse_line(line: &[u8]) -> Option<MountEntry> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
+    let mountpoint = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = String::from_utf8_lossy(fields.next()?).into_owned();
+    let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
+    Some(MountEntry { device, mountpoint, kind, source })
+}
+
+/// Undoes the kernel's `\ooo` for blanks and backslashes.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [byte, tail @ ..] = rest {
+        let octal = match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if *byte == b'\\' => {
+                Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'))
+            }
+            _ => None,
+        };
+        out.push(octal.unwrap_or(*byte));
+        rest = if octal.is_some() { &tail[3..] } else { tail };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_optional_fields_and_escapes() {
+        let line = br"36 35 0:52 / /mnt/a\040b\134c rw,nosuid shared:1 master:2 - fuse.onpath on\011path rw,user_id=0";
+        let entry = parse_line(line).unwrap();
+        assert_eq!(entry.device, DeviceNumber { major: 0, minor: 52 });
+        assert_eq!(entry.mountpoint, PathBuf::from(r"/mnt/a b\c"));
+        assert_eq!((entry.kind.as_str(), entry.source.as_str()), ("fuse.onpath", "on\tpath"));
+    }
+
+    #[test]
+    fn lines_that_are_not_mounts_are_skipped() {
+        for line in [&b""[..], b"1 2", b"1 2 x:y / /a rw - t s", b"1 2 0:1 / /a rw"] {
+            assert_eq!(parse_line(line), None);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Who keeps a mount busy: processes with a working directory, root, program or open file below it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Most users that are named.
+const USERS_MAX: usize = 8;
+
+/// A process that uses a mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Process id.
+    pub pid: u32,
+    /// Name of the program.
+    pub command: String,
+    /// What it has there.
+    pub path: PathBuf,
+}
+
+/// The users of a mount, as far as `/proc` shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage(pub Vec<User>);
+
+impl Usage {
+    /// Looks through `/proc`. Reads links only, so the mount itself is asked for nothing.
+    pub fn of(mountpoint: &Path) -> Usage {
+        let mut users = Vec::new();
+        let Ok(processes) = fs::read_dir("/proc") else { return Usage(users) };
+        for process in processes.flatten() {
+            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if let Some(path) = used_path(&process.path(), mountpoint) {
+                let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+                users.push(User { pid, command: command.trim_end().to_owned(), path });
+            }
+        }
+        users.sort_by_key(|user| user.pid);
+        Usage(users)
+    }
+}
+
+/// The first thing below `mountpoint` that the process has.
+fn used_path(process: &Path, mountpoint: &Path) -> Option<PathBuf> {
+    let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let links = ["cwd", "root", "exe"].into_iter().map(|name| process.join(name)).chain(files);
+    links.filter_map(|link| fs::read_link(link).ok()).find(|path| path.starts_with(mountpoint)).or_else(|| {
+        let maps = fs::read_dir(process.join("map_files")).into_iter().flatten().flatten();
+        maps.filter_map(|entry| fs::read_link(entry.path()).ok()).find(|path| path.starts_with(mountpoint))
+    })
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("used by a process that /proc does not show, or by a mount below it");
+        }
+        f.write_str("used by ")?;
+        for (index, user) in self.0.iter().take(USERS_MAX).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{} (pid {}: {})", user.command, user.pid, user.path.display())?;
+        }
+        match self.0.len().saturating_sub(USERS_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}

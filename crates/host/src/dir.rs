@@ -1,0 +1,417 @@
+//! The layout of a DIR, and what may be opened as one (DESIGN §4).
+//!
+//! `superblock` (identity, version, shape, taken terms; replaced by rename), `lock` (flock of the one process
+//! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
+//! are taken in blocks, durably and before any role starts.
+
+use crate::sys;
+use onpath_wire::checksum::crc32c;
+use onpath_wire::codec::Wire;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::ids::Term;
+use onpath_wire::limits::{SHARDS_MAX, TERM_BLOCK};
+use onpath_wire::superblock::{FEATURES_KNOWN, FORMAT_VERSION, SUPERBLOCK_MAGIC, Superblock};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use thiserror::Error;
+
+/// Session ids that a process takes durably at one start.
+pub const SESSION_BLOCK: u32 = 1024;
+/// Session ids are 24 bits, as they are the number part of an address.
+const SESSIONS_MAX: u32 = 1 << 24;
+/// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
+const OWN_NAMES: [&str; 7] = ["lock", "superblock.tmp", "journal", "checkpoint", "data", "socket", "lost+found"];
+
+/// Why a DIR cannot be used.
+#[derive(Debug, Error)]
+pub enum DirError {
+    /// There is no superblock.
+    #[error("{0} is no Onpath directory: it has no superblock (`onpath dev {0}` makes one of an empty directory)", path.display())]
+    NotOnpath {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Something else is in the directory.
+    #[error("{} is neither an Onpath directory nor empty (it holds {found:?}): choose an empty or a new directory", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// A name found in it.
+        found: String,
+    },
+    /// The superblock does not check.
+    #[error("{} is damaged: {why}; restore it from a backup of the directory", path.display())]
+    Superblock {
+        /// The superblock.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Written by another version.
+    #[error("{} has format version {found}: this program reads version {FORMAT_VERSION}; use an onpath of format version {found}", path.display())]
+    Version {
+        /// The directory.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// Uses features that this program does not know.
+    #[error("{} uses features {unknown:#x} of format version {version} that this program does not know: use a newer onpath", path.display())]
+    Features {
+        /// The directory.
+        path: PathBuf,
+        /// The unknown bits.
+        unknown: u64,
+        /// The version that wrote them.
+        version: u32,
+    },
+    /// Formatted with another number of shards.
+    #[error("{} was formatted with {have} shards, not {asked}: leave out --shards, or reshape it offline with `onpath reshape --shards {asked} {}`", path.display(), path.display())]
+    Shards {
+        /// The directory.
+        path: PathBuf,
+        /// Its number.
+        have: u16,
+        /// The number asked for.
+        asked: u16,
+    },
+    /// A number of shards that no file system may have.
+    #[error("{asked} shards are not possible: choose 1 to {SHARDS_MAX}")]
+    ShardsRange {
+        /// The number asked for.
+        asked: u16,
+    },
+    /// Another process uses it.
+    #[error("{} is in use by process {pid}: stop that one first, or attach to it with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Who uses it, as it says itself.
+        pid: String,
+    },
+    /// All terms or session ids of the format are used up.
+    #[error("{}: no {what} left in this format", path.display())]
+    UsedUp {
+        /// The directory.
+        path: PathBuf,
+        /// What is used up.
+        what: &'static str,
+    },
+    /// The operating system refused.
+    #[error("{}: {what}: {source}", path.display())]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+}
+
+fn at<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> DirError + use<'a> {
+    move |source| DirError::Io { path: path.to_owned(), what, source }
+}
+
+/// A DIR that this process alone may use, until this value is dropped.
+#[derive(Debug)]
+pub struct Dir {
+    path: PathBuf,
+    superblock: Mutex<Superblock>,
+    /// The terms taken at this start: one for each shard, and spare ones.
+    pub terms: Range<u32>,
+    /// The session ids taken at this start.
+    pub sessions: Range<u32>,
+    /// Whether this start formatted it.
+    pub fresh: bool,
+    _lock: File,
+}
+
+impl Dir {
+    /// Opens `path`, formatting it first if it is empty or missing. `shards`: the number to format with, or
+    /// to insist on; none for one a core.
+    pub fn open_or_format(path: &Path, shards: Option<u16>) -> Result<Dir, DirError> {
+        if let Some(asked) = shards.filter(|n| !(1..=SHARDS_MAX).contains(n)) {
+            return Err(DirError::ShardsRange { asked });
+        }
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(path, "create")(error)),
+            _ => {}
+        }
+        let formatted = path.join("superblock").try_exists().map_err(at(path, "look for a superblock"))?;
+        if !formatted {
+            refuse_foreign(path)?;
+        }
+        let lock = take_lock(path)?;
+        if !formatted {
+            format(path, shards)?;
+        }
+        Dir::start(path, lock, shards, !formatted)
+    }
+
+    /// Opens an existing DIR.
+    pub fn open(path: &Path) -> Result<Dir, DirError> {
+        read_superblock(path)?;
+        let lock = take_lock(path)?;
+        Dir::start(path, lock, None, false)
+    }
+
+    fn start(path: &Path, lock: File, shards: Option<u16>, fresh: bool) -> Result<Dir, DirError> {
+        let superblock = read_superblock(path)?;
+        if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
+            return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
+        }
+        let (terms, sessions) = (u32::from(superblock.shards) + TERM_BLOCK, SESSION_BLOCK);
+        let superblock = Mutex::new(superblock);
+        let mut dir = Dir { path: path.to_owned(), superblock, terms: 0..0, sessions: 0..0, fresh, _lock: lock };
+        (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
+        Ok(dir)
+    }
+
+    /// Takes further terms and session ids, durably.
+    pub fn take(&self, terms: u32, sessions: u32) -> Result<(Range<u32>, Range<u32>), DirError> {
+        let mut held = self.superblock.lock().expect("no panic while the superblock is held");
+        let mut next = held.clone();
+        let used_up = |what| DirError::UsedUp { path: self.path.clone(), what };
+        next.next_term = next.next_term.checked_add(terms).filter(|&t| t <= Term::MAX.0 + 1).ok_or(used_up("terms"))?;
+        next.next_session =
+            next.next_session.checked_add(sessions).filter(|&s| s <= SESSIONS_MAX).ok_or(used_up("session ids"))?;
+        write_superblock(&self.path, &next)?;
+        let taken = (held.next_term..next.next_term, held.next_session..next.next_session);
+        *held = next;
+        Ok(taken)
+    }
+
+    /// The superblock as it is now.
+    pub fn superblock(&self) -> Superblock {
+        self.superblock.lock().expect("no panic while the superblock is held").clone()
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the journal is.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// Where checkpoints are.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join("checkpoint")
+    }
+
+    /// Where data nodes keep their files.
+    pub fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// Where other processes attach.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("socket")
+    }
+}
+
+fn refuse_foreign(path: &Path) -> Result<(), DirError> {
+    for entry in fs::read_dir(path).map_err(at(path, "list"))? {
+        let name = entry.map_err(at(path, "list"))?.file_name();
+        let name = name.to_string_lossy();
+        if !OWN_NAMES.contains(&name.as_ref()) {
+            return Err(DirError::NotEmpty { path: path.to_owned(), found: name.into_owned() });
+        }
+    }
+    Ok(())
+}
+
+fn take_lock(path: &Path) -> Result<File, DirError> {
+    let name = path.join("lock");
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.read(true).write(true).create(true).truncate(false).open(&name).map_err(at(&name, "open"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(at(&name, "read"))?;
+            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
+            return Err(DirError::InUse { path: path.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(at(&name, "lock")(error)),
+    }
+    let write_pid = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    // The pid only serves the message to others: a full disk must not keep anybody from starting.
+    match write_pid(&mut file) {
+        Err(error) if !sys::is_no_space(&error) => Err(at(&name, "write")(error)),
+        _ => Ok(file),
+    }
+}
+
+fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
+    for sub in ["journal", "checkpoint", "data"] {
+        let sub = path.join(sub);
+        fs::create_dir_all(&sub).map_err(at(&sub, "create"))?;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
+    let superblock = Superblock {
+        magic: SUPERBLOCK_MAGIC,
+        version: FORMAT_VERSION,
+        features: 0,
+        fsid: u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?),
+        shards: shards.unwrap_or(cores as u16),
+        cookie_key: CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?),
+        next_term: 1,
+        next_session: 1,
+        formatted: sys::now().wall_ns,
+    };
+    write_superblock(path, &superblock)?;
+    match path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(parent) => sys::sync_dir(parent).map_err(at(parent, "sync")),
+        None => Ok(()),
+    }
+}
+
+fn write_superblock(path: &Path, superblock: &Superblock) -> Result<(), DirError> {
+    let mut bytes = superblock.to_bytes();
+    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+    replace_file(path, "superblock", &bytes).map_err(|(file, source)| at(&file, "write")(source))
+}
+
+/// Replaces a file of `dir` by one with these contents, durably and atomically.
+pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), (PathBuf, io::Error)> {
+    let (tmp, to) = (dir.join(format!("{name}.tmp")), dir.join(name));
+    let write = || {
+        let mut file = File::create(&tmp)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(|error| (tmp.clone(), error))?;
+    fs::rename(&tmp, &to).and_then(|()| sys::sync_dir(dir)).map_err(|error| (to, error))
+}
+
+/// Reads and checks the superblock of a DIR, without locking it.
+pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
+    let name = path.join("superblock");
+    let bytes = match fs::read(&name) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(DirError::NotOnpath { path: path.to_owned() });
+        }
+        other => other.map_err(at(&name, "read"))?,
+    };
+    let damaged = |why: String| DirError::Superblock { path: name.clone(), why };
+    // Magic, version and features keep their places in every version, so that others can be told by name.
+    let Some((head, _)) = bytes.split_first_chunk::<20>() else {
+        return Err(damaged(format!("{} bytes are too few", bytes.len())));
+    };
+    let magic = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+    let version = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
+    let features = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
+    if magic != SUPERBLOCK_MAGIC {
+        return Err(damaged("it does not begin with Onpath's magic number".into()));
+    }
+    if version != FORMAT_VERSION {
+        return Err(DirError::Version { path: path.to_owned(), found: version });
+    }
+    if features & !FEATURES_KNOWN != 0 {
+        return Err(DirError::Features { path: path.to_owned(), unknown: features & !FEATURES_KNOWN, version });
+    }
+    let (body, crc) = bytes.split_last_chunk::<4>().expect("longer than 20 bytes");
+    if crc32c(body) != u32::from_le_bytes(*crc) {
+        return Err(damaged("checksum mismatch".into()));
+    }
+    let superblock = Superblock::from_bytes(body).map_err(|error| damaged(error.to_string()))?;
+    if !(1..=SHARDS_MAX).contains(&superblock.shards) {
+        return Err(damaged(format!("{} shards", superblock.shards)));
+    }
+    Ok(superblock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewrite(dir: &Path, change: impl FnOnce(&mut Superblock)) {
+        let mut superblock = read_superblock(dir).unwrap();
+        change(&mut superblock);
+        write_superblock(dir, &superblock).unwrap();
+    }
+
+    #[test]
+    fn terms_and_sessions_are_never_given_twice() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("new");
+        let first = Dir::open_or_format(&path, Some(3)).unwrap();
+        assert!(first.fresh && first.terms.start == 1 && first.sessions.start == 1);
+        assert_eq!(first.terms.len() as u32, 3 + TERM_BLOCK);
+        let more = first.take(2, 1).unwrap();
+        assert_eq!(more.0, first.terms.end..first.terms.end + 2);
+        let fsid = first.superblock().fsid;
+        drop(first);
+        let second = Dir::open_or_format(&path, None).unwrap();
+        assert!(!second.fresh && second.terms.start == more.0.end && second.sessions.start == more.1.end);
+        assert_eq!((second.superblock().shards, second.superblock().fsid), (3, fsid));
+    }
+
+    #[test]
+    fn a_dir_has_one_user() {
+        let tmp = tempfile::tempdir().unwrap();
+        let _first = Dir::open_or_format(tmp.path(), None).unwrap();
+        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        assert!(matches!(&error, DirError::InUse { pid, .. } if *pid == std::process::id().to_string()));
+        assert!(error.to_string().contains("in use by process"), "{error}");
+    }
+
+    #[test]
+    fn foreign_directories_are_left_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        assert!(matches!(Dir::open(tmp.path()), Err(DirError::NotOnpath { .. })));
+        fs::write(tmp.path().join("thesis.tex"), "x").unwrap();
+        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        assert!(matches!(&error, DirError::NotEmpty { found, .. } if found == "thesis.tex"), "{error}");
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 1, "nothing was left behind");
+        let missing = tmp.path().join("a/b");
+        assert!(matches!(Dir::open_or_format(&missing, None), Err(DirError::Io { .. })));
+    }
+
+    #[test]
+    fn an_interrupted_format_is_taken_up() {
+        let tmp = tempfile::tempdir().unwrap();
+        fs::create_dir(tmp.path().join("journal")).unwrap();
+        fs::write(tmp.path().join("superblock.tmp"), "torn").unwrap();
+        assert!(Dir::open_or_format(tmp.path(), Some(1)).unwrap().fresh);
+    }
+
+    #[test]
+    fn other_shapes_and_versions_are_named() {
+        let tmp = tempfile::tempdir().unwrap();
+        drop(Dir::open_or_format(tmp.path(), Some(2)).unwrap());
+        let error = Dir::open_or_format(tmp.path(), Some(4)).unwrap_err();
+        assert!(matches!(error, DirError::Shards { have: 2, asked: 4, .. }));
+        assert!(error.to_string().contains("onpath reshape --shards 4"), "{error}");
+        assert!(matches!(Dir::open_or_format(tmp.path(), Some(0)), Err(DirError::ShardsRange { asked: 0 })));
+        rewrite(tmp.path(), |s| s.features = 0x80);
+        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        assert!(matches!(error, DirError::Features { unknown: 0x80, .. }), "{error}");
+        rewrite_raw(tmp.path(), 12, 0);
+        rewrite_raw(tmp.path(), 8, 9);
+        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        assert!(matches!(error, DirError::Version { found: 9, .. }), "{error}");
+        rewrite_raw(tmp.path(), 8, FORMAT_VERSION as u8);
+        rewrite_raw(tmp.path(), 30, 0xee);
+        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        assert!(matches!(error, DirError::Superblock { .. }), "{error}");
+    }
+
+    fn rewrite_raw(dir: &Path, at: usize, byte: u8) {
+        let mut bytes = fs::read(dir.join("superblock")).unwrap();
+        bytes[at] = byte;
+        fs::write(dir.join("superblock"), bytes).unwrap();
+    }
+}

@@ -1,0 +1,296 @@
+//! Recovery: the contiguous prefix is replayed, what follows is cut before anybody serves, damage is refused
+//! (DESIGN §4). After a kill as after a power loss.
+
+use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};
+use super::segment::{self, BadHead, HEADER_BYTES, number_of, read_header};
+use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
+use crate::sys;
+use onpath_store::StoreError;
+use onpath_store::batch::{Batch, Broken, Scanner, Step, durable_evidence, end_of_segment};
+use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// What takes the records of a recovery.
+pub type Replay<'a> = dyn FnMut(NodeId, RecordSeq, &[u8]) -> Result<(), StoreError> + 'a;
+
+/// Where the journal was cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TailCut {
+    /// The segment.
+    pub file: PathBuf,
+    /// Bytes from its start.
+    pub offset: u64,
+    /// What was found there.
+    pub why: String,
+}
+
+/// What a recovery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Batches replayed.
+    pub batches: u64,
+    /// Records replayed.
+    pub records: u64,
+    /// Batches before the checkpoint's start, passed over.
+    pub skipped: u64,
+    /// The journal goes on after this lsn.
+    pub last: Lsn,
+    /// A torn end was cut: none of it was acknowledged.
+    pub tail_cut: Option<TailCut>,
+}
+
+struct Found {
+    number: u64,
+    path: PathBuf,
+    bytes: u64,
+}
+
+/// Where the contiguous prefix ends inside a segment.
+struct Stop {
+    /// Index of the segment.
+    index: usize,
+    /// Where, from the start of the file; none if the segment has no valid header.
+    place: Option<(u64, u32)>,
+    why: String,
+    clean: bool,
+}
+
+struct Scan<'a> {
+    options: &'a Options,
+    from: Lsn,
+    next: Option<Lsn>,
+    report: RecoveryReport,
+    closed: Vec<Closed>,
+    replay: &'a mut Replay<'a>,
+}
+
+fn at<'a>(path: &'a Path) -> impl Fn(io::Error) -> JournalError + use<'a> {
+    move |source| JournalError::Io { path: path.to_owned(), source }
+}
+
+impl Journal {
+    /// Reads the journal in `dir` from lsn `from` on, gives every record to `replay`, cuts the tail, makes all
+    /// that remains durable, and goes on in a fresh segment. An empty directory becomes an empty journal.
+    pub fn recover<'a>(
+        dir: &Path,
+        options: Options,
+        from: Lsn,
+        replay: &'a mut Replay<'a>,
+    ) -> Result<(Journal, RecoveryReport), JournalError> {
+        let segments = list(dir)?;
+        let from = from.max(Lsn(1));
+        if segments.is_empty() && from > Lsn(1) {
+            let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
+            return Err(JournalError::Missing { dir: dir.to_owned(), why });
+        }
+        let report = RecoveryReport::default();
+        let mut scan = Scan { options: &options, from, next: None, report, closed: vec![], replay };
+        let stop = scan.all(&segments)?;
+        let next = scan.next.unwrap_or(from);
+        if next < from {
+            let why = format!("it ends before batch {next}, but the checkpoint needs it from {from} on");
+            return Err(JournalError::Missing { dir: dir.to_owned(), why });
+        }
+        let (mut report, mut closed) = (scan.report, scan.closed);
+        report.last = Lsn(next.0 - 1);
+        cut(dir, &segments, stop, next, &mut closed, &mut report)?;
+        for segment in &closed {
+            File::open(&segment.path).and_then(|file| file.sync_all()).map_err(at(&segment.path))?;
+        }
+        sys::sync_dir(dir).map_err(at(dir))?;
+        let number = segments.last().map_or(1, |s| s.number + 1);
+        let journal = begin(dir, options, next, number, closed)?;
+        Ok((journal, report))
+    }
+}
+
+/// The segments in order; what an interrupted preparation left is removed.
+fn list(dir: &Path) -> Result<Vec<Found>, JournalError> {
+    let mut found = vec![];
+    for entry in fs::read_dir(dir).map_err(at(dir))? {
+        let entry = entry.map_err(at(dir))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if let Some(number) = number_of(&name) {
+            let bytes = entry.metadata().map_err(at(&path))?.len();
+            found.push(Found { number, path, bytes });
+        } else if name.ends_with(".tmp") {
+            fs::remove_file(&path).map_err(at(&path))?;
+        }
+    }
+    found.sort_by_key(|f| f.number);
+    Ok(found)
+}
+
+impl Scan<'_> {
+    /// Replays the contiguous prefix; says where it ends if not at the end of a closed last segment.
+    fn all(&mut self, segments: &[Found]) -> Result<Option<Stop>, JournalError> {
+        for (index, segment) in segments.iter().enumerate() {
+            let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
+            let stop = match read_header(&bytes, segment.number, self.options.fsid) {
+                Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
+                Err(BadHead::Torn(why)) => {
+                    Some(Stop { index, place: None, why: why.into(), clean: bytes.iter().all(|&b| b == 0) })
+                }
+                Err(BadHead::Foreign(why)) => {
+                    return Err(JournalError::Damage { file: segment.path.clone(), offset: 0, why: why.into() });
+                }
+            };
+            if let Some(stop) = stop {
+                self.refuse_damage(&segments[index..], &stop)?;
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+
+    fn segment(&mut self, index: usize, found: &Found, bytes: &[u8], salt: u32) -> Result<Option<Stop>, JournalError> {
+        let mut scanner = Scanner::new(bytes, salt, self.next);
+        loop {
+            match scanner.step() {
+                Step::Batch(batch) => {
+                    let end = (HEADER_BYTES + scanner.offset()) as u64;
+                    self.batch(found, &batch, end)?;
+                    self.next = scanner.next_lsn();
+                }
+                Step::End => {
+                    let end = scanner.next_lsn().expect("a closed segment names the next lsn");
+                    self.next = Some(end);
+                    self.closed.push(Closed { path: found.path.clone(), bytes: found.bytes, end });
+                    return Ok(None);
+                }
+                Step::Tail { offset, why } => {
+                    let place = Some(((HEADER_BYTES + offset) as u64, salt));
+                    let clean = why == Broken::Nothing;
+                    return Ok(Some(Stop { index, place, why: why.to_string(), clean }));
+                }
+                Step::Damage { offset, why } => {
+                    let offset = (HEADER_BYTES + offset) as u64;
+                    return Err(JournalError::Damage { file: found.path.clone(), offset, why: why.to_string() });
+                }
+            }
+        }
+    }
+
+    fn batch(&mut self, found: &Found, batch: &Batch<'_>, end: u64) -> Result<(), JournalError> {
+        if self.next.is_none() && batch.lsn > self.from {
+            let why =
+                format!("batches {} to {} are missing before {}", self.from, batch.lsn.0 - 1, found.path.display());
+            return Err(JournalError::Missing { dir: found.path.parent().unwrap_or(&found.path).to_owned(), why });
+        }
+        if batch.lsn < self.from {
+            self.report.skipped += 1;
+            return Ok(());
+        }
+        for (seq, record) in batch.iter() {
+            (self.replay)(batch.role, seq, record).map_err(|source| JournalError::Replay {
+                file: found.path.clone(),
+                offset: end,
+                source,
+            })?;
+        }
+        self.report.batches += 1;
+        self.report.records += u64::from(batch.records);
+        Ok(())
+    }
+
+    /// Refuses a stop if a later segment says that what should follow was durable.
+    fn refuse_damage(&self, rest: &[Found], stop: &Stop) -> Result<(), JournalError> {
+        let next = self.next.unwrap_or(self.from);
+        for later in &rest[1..] {
+            let bytes = fs::read(&later.path).map_err(at(&later.path))?;
+            let Ok(head) = read_header(&bytes, later.number, self.options.fsid) else { continue };
+            if durable_evidence(&bytes[HEADER_BYTES..], head.salt) >= next {
+                let offset = stop.place.map_or(0, |(offset, _)| offset);
+                return Err(JournalError::Damage { file: rest[0].path.clone(), offset, why: stop.why.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts what follows the prefix, so that it can never come back: later segments first, then the end of this one.
+fn cut(
+    dir: &Path,
+    segments: &[Found],
+    stop: Option<Stop>,
+    next: Lsn,
+    closed: &mut Vec<Closed>,
+    report: &mut RecoveryReport,
+) -> Result<(), JournalError> {
+    let Some(stop) = stop else { return Ok(()) };
+    let segment = &segments[stop.index];
+    if !stop.clean {
+        let offset = stop.place.map_or(0, |(offset, _)| offset);
+        tracing::warn!(file = %segment.path.display(), offset, why = %stop.why, "the torn end of the journal is cut");
+        report.tail_cut = Some(TailCut { file: segment.path.clone(), offset, why: stop.why.clone() });
+    }
+    let first_useless = stop.index + usize::from(stop.place.is_some());
+    for later in &segments[first_useless..] {
+        fs::rename(&later.path, prepare::free_path(&later.path)).map_err(at(&later.path))?;
+    }
+    sys::sync_dir(dir).map_err(at(dir))?;
+    if let Some((offset, salt)) = stop.place {
+        let end = end_of_segment(next, Lsn(0), salt);
+        let file = OpenOptions::new().write(true).open(&segment.path).map_err(at(&segment.path))?;
+        file.write_all_at(&end, offset).and_then(|()| file.sync_all()).map_err(at(&segment.path))?;
+        closed.push(Closed { path: segment.path.clone(), bytes: segment.bytes, end: next });
+    }
+    Ok(())
+}
+
+fn begin(dir: &Path, options: Options, next: Lsn, number: u64, closed: Vec<Closed>) -> Result<Journal, JournalError> {
+    let mut maker = Maker { next_number: number, free: vec![], reserve: vec![] };
+    for path in put_aside(dir)? {
+        let len = fs::metadata(&path).map_or(0, |m| m.len());
+        if len == options.segment_bytes {
+            maker.free.push(path);
+        } else {
+            fs::remove_file(&path).map_err(at(&path))?;
+        }
+    }
+    for path in (0..RESERVE_SEGMENTS).map(|i| reserve_path(dir, i)) {
+        if fs::metadata(&path).is_ok_and(|m| m.len() == options.segment_bytes) {
+            maker.reserve.push(path);
+        }
+    }
+    let first = prepare::first(dir, &options, &mut maker).map_err(at(dir))?;
+    let append = Append {
+        segment: Arc::new(first),
+        at: segment::HEADER_BYTES,
+        flushed_at: segment::HEADER_BYTES,
+        next,
+        bytes: 0,
+        unflushed: vec![],
+        closed,
+    };
+    let shared = Shared {
+        dir: dir.to_owned(),
+        options,
+        append: Mutex::new(append),
+        durable: AtomicU64::new(next.0 - 1),
+        full: AtomicBool::new(false),
+        failed: OnceLock::new(),
+        flush: flush::Control::default(),
+        prepare: prepare::Control::new(maker),
+    };
+    Ok(Journal { shared: Arc::new(shared), threads: Mutex::default() })
+}
+
+/// Segments that this recovery or an earlier run put aside for use again.
+fn put_aside(dir: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let mut found = vec![];
+    for entry in fs::read_dir(dir).map_err(at(dir))? {
+        let path = entry.map_err(at(dir))?.path();
+        if path.extension().is_some_and(|e| e == "free") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

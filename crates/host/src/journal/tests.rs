@@ -1,0 +1,230 @@
+use super::*;
+use onpath_store::batch::BatchBuilder;
+use onpath_wire::ids::{RecordSeq, ShardId};
+use std::os::unix::fs::FileExt;
+use std::sync::Condvar;
+
+const FSID: u64 = 0xf51d;
+
+fn options(segment_bytes: u64, commit: Commit) -> Options {
+    Options { segment_bytes, commit, fsid: FSID }
+}
+
+#[derive(Default)]
+struct Watch {
+    durable: Mutex<Lsn>,
+    came: Condvar,
+    data_error: AtomicBool,
+    failures: Mutex<Vec<String>>,
+}
+
+impl JournalEvents for Watch {
+    fn flush_data(&self) -> io::Result<()> {
+        if self.data_error.load(Ordering::Acquire) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        Ok(())
+    }
+    fn durable(&self, lsn: Lsn) {
+        *self.durable.lock().unwrap() = lsn;
+        self.came.notify_all();
+    }
+    fn space(&self, _full: bool) {}
+    fn failed(&self, why: &str) {
+        self.failures.lock().unwrap().push(why.into());
+    }
+}
+
+type Records = Vec<(NodeId, RecordSeq, Vec<u8>)>;
+
+fn open(dir: &Path, segment_bytes: u64, from: u64) -> Result<(Journal, RecoveryReport, Records), JournalError> {
+    let mut records = vec![];
+    let mut replay = |role: NodeId, seq: RecordSeq, bytes: &[u8]| {
+        records.push((role, seq, bytes.to_vec()));
+        Ok(())
+    };
+    let (journal, report) = Journal::recover(dir, options(segment_bytes, Commit::Interval(5)), Lsn(from), &mut replay)?;
+    Ok((journal, report, records))
+}
+
+fn append(journal: &Journal, n: u64, bytes: usize) -> Lsn {
+    let mut batch = BatchBuilder::default();
+    batch.push(RecordSeq(n), &vec![n as u8; bytes]);
+    let lsn = journal.append(NodeId::shard(ShardId(n as u16 % 3)), &mut batch).unwrap();
+    assert!(batch.is_empty());
+    lsn
+}
+
+fn expect(records: &Records, numbers: std::ops::RangeInclusive<u64>, bytes: usize) {
+    let got: Vec<u64> = records.iter().map(|r| r.1.0).collect();
+    assert_eq!(got, numbers.collect::<Vec<_>>());
+    for (role, seq, record) in records {
+        assert_eq!(*role, NodeId::shard(ShardId(seq.0 as u16 % 3)));
+        assert_eq!(*record, vec![seq.0 as u8; bytes]);
+    }
+}
+
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "seg"));
+    paths.sort();
+    paths
+}
+
+#[test]
+fn what_was_appended_survives_a_kill_without_a_flush() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, report, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    assert_eq!(report, RecoveryReport::default());
+    (1..=50).for_each(|n| assert_eq!(append(&journal, n, 100), Lsn(n)));
+    assert_eq!(journal.durable(), Lsn(0));
+    drop(journal);
+    let (journal, report, records) = open(tmp.path(), 1 << 16, 0).unwrap();
+    expect(&records, 1..=50, 100);
+    assert_eq!((report.batches, report.records, report.last, &report.tail_cut), (50, 50, Lsn(50), &None));
+    assert_eq!(journal.durable(), Lsn(50), "recovery makes durable what it keeps");
+    assert_eq!(append(&journal, 51, 100), Lsn(51));
+    drop(journal);
+    let (_, report, records) = open(tmp.path(), 1 << 16, 41).unwrap();
+    expect(&records, 41..=51, 100);
+    assert_eq!(report.skipped, 40);
+}
+
+#[test]
+fn segments_roll_are_prepared_ahead_and_recycled() {
+    let tmp = tempfile::tempdir().unwrap();
+    let watch = Arc::new(Watch::default());
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(watch.clone());
+    (1..=600).for_each(|n| _ = append(&journal, n, 1000));
+    assert_eq!(journal.flush_wait().unwrap(), Lsn(600));
+    assert_eq!(*watch.durable.lock().unwrap(), Lsn(600));
+    assert!(journal.status().segments >= 9, "{:?}", journal.status());
+    let before = journal.status().segments;
+    journal.release(Lsn(500));
+    assert_eq!(journal.status().segments, before - 8);
+    (601..=1200).for_each(|n| _ = append(&journal, n, 1000));
+    journal.close().unwrap();
+    drop(journal);
+    assert!(matches!(open(tmp.path(), 1 << 16, 0), Err(JournalError::Missing { .. })));
+    let (_, report, records) = open(tmp.path(), 1 << 16, 500).unwrap();
+    expect(&records, 500..=1200, 1000);
+    assert!(report.tail_cut.is_none(), "{report:?}");
+}
+
+#[test]
+fn a_batch_larger_than_a_segment_gets_its_own() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    append(&journal, 1, 200_000);
+    append(&journal, 2, 200_000);
+    drop(journal);
+    let (_, _, records) = open(tmp.path(), 1 << 16, 0).unwrap();
+    expect(&records, 1..=2, 200_000);
+}
+
+/// The last segment with batches, and the offset at which its `n`-th batch of `bytes`-byte records begins.
+fn place(dir: &Path, n: usize, bytes: usize) -> (std::fs::File, PathBuf, u64) {
+    let path = segments(dir)[0].clone();
+    let each = (batch::HEADER_BYTES + 4 + bytes).next_multiple_of(8);
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    (file, path, (segment::HEADER_BYTES + n * each) as u64)
+}
+
+#[test]
+fn a_torn_tail_is_cut_for_good() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    (1..=10).for_each(|n| _ = append(&journal, n, 100));
+    drop(journal);
+    let (file, path, offset) = place(tmp.path(), 7, 100);
+    file.write_all_at(b"torn", offset + 60).unwrap();
+    let (journal, report, records) = open(tmp.path(), 1 << 16, 0).unwrap();
+    expect(&records, 1..=7, 100);
+    assert_eq!(report.tail_cut, Some(TailCut { file: path, offset, why: "checksum mismatch".into() }));
+    assert_eq!(append(&journal, 8, 50), Lsn(8));
+    drop(journal);
+    let (_, report, records) = open(tmp.path(), 1 << 16, 0).unwrap();
+    assert_eq!((records.len(), records[7].2.len()), (8, 50), "the old eighth batch does not come back");
+    assert!(report.tail_cut.is_none(), "{report:?}");
+}
+
+#[test]
+fn damage_below_the_durable_lsn_is_refused_by_file_and_offset() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    (1..=10).for_each(|n| _ = append(&journal, n, 100));
+    journal.flush_wait().unwrap();
+    append(&journal, 11, 100);
+    journal.close().unwrap();
+    drop(journal);
+    let (file, path, offset) = place(tmp.path(), 4, 100);
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset + 70).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], offset + 70).unwrap();
+    let error = open(tmp.path(), 1 << 16, 0).unwrap_err();
+    let JournalError::Damage { file: named, offset: at, .. } = &error else { panic!("{error}") };
+    assert_eq!((named, *at), (&path, offset));
+    assert!(error.to_string().contains(&format!("offset {offset}")), "{error}");
+    file.write_all_at(&byte, offset + 70).unwrap();
+    assert_eq!(open(tmp.path(), 1 << 16, 0).unwrap().2.len(), 11);
+}
+
+#[test]
+fn damage_in_an_earlier_segment_is_known_from_a_later_one() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    for n in 1..=200 {
+        append(&journal, n, 1000);
+        if n == 150 {
+            journal.flush_wait().unwrap();
+        }
+    }
+    journal.close().unwrap();
+    drop(journal);
+    let first = segments(tmp.path())[0].clone();
+    let file = std::fs::OpenOptions::new().write(true).open(&first).unwrap();
+    file.set_len(5000).unwrap();
+    assert!(matches!(open(tmp.path(), 1 << 16, 0), Err(JournalError::Damage { file, .. }) if file == first));
+    std::fs::remove_file(&first).unwrap();
+    assert!(matches!(open(tmp.path(), 1 << 16, 0), Err(JournalError::Missing { .. })));
+    segments(tmp.path()).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert!(matches!(open(tmp.path(), 1 << 16, 7), Err(JournalError::Missing { .. })));
+}
+
+#[test]
+fn a_segment_of_another_file_system_is_refused() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    (1..=3).for_each(|n| _ = append(&journal, n, 10));
+    drop(journal);
+    let other = Options { fsid: FSID + 1, ..options(1 << 16, Commit::Sync) };
+    let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
+    let error = Journal::recover(tmp.path(), other, Lsn(2), &mut replay).unwrap_err();
+    assert!(error.to_string().contains("another file system"), "{error}");
+}
+
+#[test]
+fn an_error_of_a_flush_is_final() {
+    let tmp = tempfile::tempdir().unwrap();
+    let watch = Arc::new(Watch::default());
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(watch.clone());
+    append(&journal, 1, 10);
+    journal.flush_wait().unwrap();
+    watch.data_error.store(true, Ordering::Release);
+    append(&journal, 2, 10);
+    assert!(matches!(journal.flush_wait(), Err(JournalError::Stopped(_))));
+    watch.data_error.store(false, Ordering::Release);
+    let mut batch = BatchBuilder::default();
+    batch.push(RecordSeq(3), b"never");
+    assert!(matches!(journal.append(NodeId(1), &mut batch), Err(JournalError::Stopped(_))));
+    assert!(matches!(journal.flush_wait(), Err(JournalError::Stopped(_))));
+    assert_eq!(journal.durable(), Lsn(1));
+    drop(journal);
+    let failures = watch.failures.lock().unwrap();
+    assert!(failures.len() == 1 && failures[0].contains("Input/output error"), "{failures:?}");
+}

@@ -1,0 +1,314 @@
+//! One role of the process: its inbox, its lock, and what a thread does that holds the lock.
+
+use super::{Counters, Effects, HostedRole, Node, Work};
+use crate::sys;
+use onpath_kernel::{Input, Need, Now, Output};
+use onpath_store::Image;
+use onpath_store::batch::BatchBuilder;
+use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
+use onpath_wire::limits::INBOX_MAX;
+use onpath_wire::packet::Packet;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+
+/// Inputs that a thread handles before it releases the lock and executes what came of them.
+const INPUTS_PER_HOLD: usize = 64;
+/// No deadline.
+pub(super) const NEVER: u64 = u64::MAX;
+const POISONED: &str = "a role that panicked is not used again";
+
+/// How `status` calls a role.
+pub(super) fn name(address: NodeId) -> String {
+    let class = match address.class() {
+        Some(NodeClass::Shard) => "shard",
+        Some(NodeClass::Data) => "data",
+        Some(NodeClass::Session) => "session",
+        None => "unknown",
+    };
+    format!("{class}-{}", address.number())
+}
+
+/// A role of any kind.
+pub(super) trait AnyCell: Send + Sync {
+    fn address(&self) -> NodeId;
+    /// Puts a message into the inbox; false if that is full.
+    fn push(&self, packet: Packet) -> bool;
+    /// A deadline has passed.
+    fn tick(&self);
+    /// Batches up to `lsn` are durable; true if the role waits to hear so.
+    fn durable(&self, lsn: Lsn) -> bool;
+    /// Drains the inbox, unless another thread is about to.
+    fn run(&self, node: &Node, work: &mut Work);
+    /// The role's next deadline, monotonic microseconds, or [`NEVER`].
+    fn deadline(&self) -> u64;
+    fn status(&self) -> Counters;
+    fn ranges(&self) -> Option<u32>;
+    fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)>;
+}
+
+struct Outgoing {
+    to: NodeId,
+    packet: Packet,
+    after: RecordSeq,
+    need: Need,
+}
+
+/// What the role's lock protects.
+struct Core<R: HostedRole> {
+    role: R,
+    inputs: VecDeque<Input<R::In>>,
+    batch: BatchBuilder,
+    sends: Vec<Outgoing>,
+    owns: Vec<R::Out>,
+    /// Last record and lsn of each batch that is not durable yet, in order.
+    tail: VecDeque<(RecordSeq, Lsn)>,
+    appended: RecordSeq,
+    full: bool,
+}
+
+/// A role of the process.
+pub(super) struct Cell<R: HostedRole> {
+    this: Weak<Cell<R>>,
+    address: NodeId,
+    index: usize,
+    inbox: Mutex<VecDeque<Input<R::In>>>,
+    core: Mutex<Core<R>>,
+    effects: Arc<dyn Effects<R>>,
+    deadline: AtomicU64,
+    ticked: AtomicBool,
+    /// The journal is durable up to here, as far as this role has been told to look.
+    durable: AtomicU64,
+    /// Whether the role has records that are not durable.
+    has_tail: AtomicBool,
+}
+
+impl<R: HostedRole> Cell<R> {
+    pub(super) fn new(address: NodeId, index: usize, role: R, effects: Arc<dyn Effects<R>>) -> Arc<Cell<R>> {
+        let core = Core {
+            role,
+            inputs: VecDeque::new(),
+            batch: BatchBuilder::default(),
+            sends: vec![],
+            owns: vec![],
+            tail: VecDeque::new(),
+            appended: RecordSeq(0),
+            full: false,
+        };
+        Arc::new_cyclic(|this| Cell {
+            this: this.clone(),
+            address,
+            index,
+            inbox: Mutex::default(),
+            core: Mutex::new(core),
+            effects,
+            deadline: AtomicU64::new(NEVER),
+            ticked: AtomicBool::new(false),
+            durable: AtomicU64::new(0),
+            has_tail: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Puts an input into the inbox. Not bounded here: own inputs answer own outputs or come from callers
+    /// who wait for the answer, so their number is that of operations in progress.
+    pub(super) fn push_own(&self, input: R::In) {
+        self.inbox.lock().expect(POISONED).push_back(Input::Own(input));
+    }
+
+    pub(super) fn with_role<T>(&self, f: impl FnOnce(&mut R) -> T) -> T {
+        f(&mut self.core.lock().expect(POISONED).role)
+    }
+
+    fn waiting(&self) -> bool {
+        self.ticked.load(Ordering::Acquire) || !self.inbox.lock().expect(POISONED).is_empty()
+    }
+
+    /// Handles what waits for the role: at most [`INPUTS_PER_HOLD`] inputs of the inbox.
+    fn handle_inputs(&self, core: &mut Core<R>, node: &Node, now: Now) {
+        let full = node.full.load(Ordering::Relaxed);
+        if core.full != full {
+            core.full = full;
+            core.role.disk_full(full);
+        }
+        if let Some(seq) = self.newly_durable(core) {
+            core.role.handle(now, Input::Durable(seq));
+        }
+        if self.ticked.swap(false, Ordering::AcqRel) {
+            core.role.handle(now, Input::Tick);
+        }
+        {
+            let mut inbox = self.inbox.lock().expect(POISONED);
+            if inbox.len() <= INPUTS_PER_HOLD {
+                std::mem::swap(&mut *inbox, &mut core.inputs);
+            } else {
+                core.inputs.extend(inbox.drain(..INPUTS_PER_HOLD));
+            }
+        }
+        while let Some(input) = core.inputs.pop_front() {
+            core.role.handle(now, input);
+        }
+    }
+
+    fn newly_durable(&self, core: &mut Core<R>) -> Option<RecordSeq> {
+        let durable = Lsn(self.durable.load(Ordering::Acquire));
+        let mut last = None;
+        while let Some((seq, _)) = core.tail.pop_front_if(|(_, lsn)| *lsn <= durable) {
+            last = Some(seq);
+        }
+        if last.is_some() && core.tail.is_empty() {
+            self.has_tail.store(false, Ordering::Release);
+        }
+        last
+    }
+
+    /// Takes all outputs: records become a batch, then messages leave as far as the gate lets them.
+    fn take_outputs(&self, core: &mut Core<R>, node: &Node, work: &mut Work) {
+        while let Some(output) = core.role.poll_output() {
+            match output {
+                Output::Append { seq, bytes } => {
+                    if !core.batch.fits(seq, bytes.len()) && !self.append(core, node) {
+                        return;
+                    }
+                    core.batch.push(seq, &bytes);
+                }
+                Output::Send { to, packet, after, need } => core.sends.push(Outgoing { to, packet, after, need }),
+                Output::Own(out) => core.owns.push(out),
+            }
+        }
+        if !core.batch.is_empty() && !self.append(core, node) {
+            return;
+        }
+        let mut sends = std::mem::take(&mut core.sends);
+        for Outgoing { to, packet, after, need } in sends.drain(..) {
+            let lsn = if after.0 > 0 && node.must_be_durable(to, need) { rests_on(core, after) } else { None };
+            match lsn {
+                Some(lsn) => node.send_when_durable(lsn, to, packet, work),
+                None => node.route(to, packet, work),
+            }
+        }
+        core.sends = sends;
+    }
+
+    /// Appends the batch; false if the journal has stopped, and with it this process.
+    fn append(&self, core: &mut Core<R>, node: &Node) -> bool {
+        let journal = node.journal.as_ref().expect("a role with records runs in a process with a journal");
+        let last = core.batch.last();
+        match journal.append(self.address, &mut core.batch) {
+            Ok(lsn) => {
+                assert!(core.appended < last, "{} appended record {last} twice", name(self.address));
+                core.appended = last;
+                core.tail.push_back((last, lsn));
+                self.has_tail.store(true, Ordering::Release);
+                true
+            }
+            Err(error) => {
+                core.sends.clear();
+                core.owns.clear();
+                node.fail(&error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Executes own outputs; nobody holds the lock for it.
+    fn perform(&self, owns: Vec<R::Out>, node: &Node) {
+        let mut done = Vec::new();
+        for out in owns {
+            if self.effects.is_slow(&out) {
+                let cell = self.this.upgrade().expect("a running cell is alive");
+                node.background.add(Box::new(move |node| {
+                    let mut done = Vec::new();
+                    cell.effects.perform(out, &mut done);
+                    done.into_iter().for_each(|input| cell.push_own(input));
+                    node.resume(cell.index);
+                }));
+            } else {
+                self.effects.perform(out, &mut done);
+            }
+        }
+        done.into_iter().for_each(|input| self.push_own(input));
+    }
+
+    fn try_core(&self) -> Option<MutexGuard<'_, Core<R>>> {
+        match self.core.try_lock() {
+            Ok(core) => Some(core),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("{POISONED}"),
+        }
+    }
+}
+
+/// The batch that holds a record, unless it is durable.
+fn rests_on<R: HostedRole>(core: &Core<R>, after: RecordSeq) -> Option<Lsn> {
+    assert!(after <= core.appended || core.appended.0 == 0, "an output rests on record {after}, which is not appended");
+    let place = core.tail.partition_point(|(seq, _)| *seq < after);
+    core.tail.get(place).map(|(_, lsn)| *lsn)
+}
+
+impl<R: HostedRole> AnyCell for Cell<R> {
+    fn address(&self) -> NodeId {
+        self.address
+    }
+
+    fn push(&self, packet: Packet) -> bool {
+        let mut inbox = self.inbox.lock().expect(POISONED);
+        let room = inbox.len() < INBOX_MAX;
+        if room {
+            inbox.push_back(Input::Packet(packet));
+        }
+        room
+    }
+
+    fn tick(&self) {
+        // The thread that handles the tick publishes the next deadline; until then the timer need not look.
+        self.deadline.store(NEVER, Ordering::SeqCst);
+        self.ticked.store(true, Ordering::Release);
+    }
+
+    fn durable(&self, lsn: Lsn) -> bool {
+        self.durable.store(lsn.0, Ordering::Release);
+        self.has_tail.load(Ordering::Acquire)
+    }
+
+    fn run(&self, node: &Node, work: &mut Work) {
+        // Whoever holds the lock looks at the inbox again after releasing it, so nothing is left behind.
+        let Some(mut core) = self.try_core() else { return };
+        self.handle_inputs(&mut core, node, sys::now());
+        self.take_outputs(&mut core, node, work);
+        let owns = std::mem::take(&mut core.owns);
+        let deadline = core.role.next_deadline().unwrap_or(NEVER);
+        self.deadline.store(deadline, Ordering::SeqCst);
+        drop(core);
+        node.timer.earlier(deadline);
+        if !owns.is_empty() {
+            self.perform(owns, node);
+        }
+        if self.waiting() {
+            work.add(self.index);
+        }
+    }
+
+    fn deadline(&self) -> u64 {
+        self.deadline.load(Ordering::SeqCst)
+    }
+
+    fn status(&self) -> Counters {
+        self.with_role(|role| role.status())
+    }
+
+    fn ranges(&self) -> Option<u32> {
+        self.with_role(|role| role.recoverable().map(|r| r.ranges()))
+    }
+
+    fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)> {
+        let mut core = self.core.lock().expect(POISONED);
+        let image = core.role.recoverable()?.image(range);
+        // Under the lock all of the role's records are appended, so this covers what the image reflects.
+        let lsn = node.journal.as_ref().map_or(Lsn(0), |journal| journal.appended());
+        Some((image, lsn))
+    }
+}

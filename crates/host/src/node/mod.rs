@@ -1,0 +1,476 @@
+//! The runtime of a process: roles behind mutexes, run inline by whatever thread has a message for them
+//! (DESIGN §1, "A shard is not a thread"). Upholds R-16's output gate.
+//!
+//! A message is put into the inbox of its role; then whoever gets the role's mutex drains the inbox in order.
+//! Messages to other roles of the process enter their inboxes before the lock is released; the same thread
+//! goes on with them afterwards, from a list, never by recursion. Everything that may enter the operating
+//! system (disk operations, replies to a mount, other processes) happens outside the lock.
+
+mod background;
+mod cell;
+mod timer;
+
+#[cfg(test)]
+mod tests;
+
+use crate::journal::{Commit, Journal, JournalError, JournalEvents};
+use background::Background;
+use cell::{AnyCell, Cell};
+use onpath_kernel::gate::OutputGate;
+use onpath_kernel::{Need, Role};
+use onpath_store::{Image, Recoverable};
+use onpath_wire::ids::{Lsn, NodeClass, NodeId};
+use onpath_wire::packet::Packet;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::thread::JoinHandle;
+use timer::Timer;
+
+/// Counters with their names.
+pub type Counters = Vec<(String, u64)>;
+
+/// A role as this runtime keeps it.
+pub trait HostedRole: Role<In: Send, Out: Send> + Send + 'static {
+    /// Counters for `onpath status`.
+    fn status(&self) -> Counters {
+        Vec::new()
+    }
+    /// The role's durable state, if it has any of its own.
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        None
+    }
+    /// From now on only what frees space may be recorded (`true`), or everything again.
+    fn disk_full(&mut self, _full: bool) {}
+}
+
+/// What executes a role's own outputs, outside its lock. Several threads call it at once, and outputs of two
+/// inputs may be executed in either order: a role that needs an order waits for completions.
+pub trait Effects<R: Role>: Send + Sync + 'static {
+    /// Executes one output; what comes of it at once is pushed to `done` and becomes inputs of the role.
+    fn perform(&self, out: R::Out, done: &mut Vec<R::In>);
+    /// Whether executing it may take so long that the thread which brought the message should not wait.
+    fn is_slow(&self, _out: &R::Out) -> bool {
+        false
+    }
+}
+
+/// Effects of a role that has no outputs of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEffects;
+
+impl<R: Role<Out = ()>> Effects<R> for NoEffects {
+    fn perform(&self, (): (), _done: &mut Vec<R::In>) {}
+}
+
+/// The way to a role in another process. `send` neither blocks nor fails: what cannot be sent is lost, and
+/// the roles repeat what matters to them.
+pub trait Link: Send + Sync {
+    /// Sends a message to `to`.
+    fn send(&self, to: NodeId, packet: Packet);
+}
+
+/// What a process does besides its roles when the journal needs it.
+pub trait HostHooks: Send + Sync {
+    /// Makes data files durable; called before each flush of the journal.
+    fn flush_data(&self) -> io::Result<()>;
+    /// The journal has become full, or has room again: a checkpoint would help.
+    fn space(&self, full: bool);
+    /// The journal has failed; nothing is answered any more. The process should say so and end.
+    fn failed(&self, why: &str);
+}
+
+/// A typed handle to a role of the process, for its own inputs.
+pub struct Port<R: HostedRole> {
+    cell: Arc<Cell<R>>,
+}
+
+impl<R: HostedRole> Clone for Port<R> {
+    fn clone(&self) -> Self {
+        Port { cell: self.cell.clone() }
+    }
+}
+
+impl<R: HostedRole> Port<R> {
+    /// The address of the role.
+    pub fn address(&self) -> NodeId {
+        self.cell.address()
+    }
+}
+
+/// An output that waits for its record to be durable.
+struct Held {
+    to: NodeId,
+    packet: Packet,
+}
+
+/// Collects the roles of a process.
+pub struct NodeBuilder {
+    cells: Vec<Arc<dyn AnyCell>>,
+    shards: Vec<Option<usize>>,
+    data: Vec<Option<usize>>,
+    sessions: Vec<(NodeId, usize)>,
+}
+
+impl Default for NodeBuilder {
+    fn default() -> Self {
+        NodeBuilder::new()
+    }
+}
+
+impl NodeBuilder {
+    /// No roles yet.
+    pub fn new() -> NodeBuilder {
+        NodeBuilder { cells: vec![], shards: vec![], data: vec![], sessions: vec![] }
+    }
+
+    /// Adds a role under its address.
+    pub fn add<R: HostedRole>(&mut self, address: NodeId, role: R, effects: impl Effects<R>) -> Port<R> {
+        let index = self.cells.len();
+        let table = match address.class() {
+            Some(NodeClass::Shard) => Some(&mut self.shards),
+            Some(NodeClass::Data) => Some(&mut self.data),
+            Some(NodeClass::Session) => None,
+            None => panic!("{address:?} is no address of a role"),
+        };
+        let taken = match table {
+            Some(table) => {
+                let number = address.number() as usize;
+                table.resize(table.len().max(number + 1), None);
+                table[number].replace(index).is_some()
+            }
+            None => {
+                let taken = self.sessions.iter().any(|(a, _)| *a == address);
+                self.sessions.push((address, index));
+                taken
+            }
+        };
+        assert!(!taken, "two roles under {address:?}");
+        let cell = Cell::new(address, index, role, Arc::new(effects));
+        self.cells.push(cell.clone());
+        Port { cell }
+    }
+
+    /// Starts the runtime. Roles that have records need a `journal` (recovered, not started).
+    pub fn start(self, commit: Commit, journal: Option<Journal>, hooks: Arc<dyn HostHooks>) -> Arc<Node> {
+        let durable = journal.as_ref().map_or(Lsn(0), Journal::durable);
+        let node = Arc::new(Node {
+            cells: self.cells,
+            shards: self.shards,
+            data: self.data,
+            sessions: self.sessions,
+            commit,
+            journal,
+            hooks,
+            gate: Mutex::new(OutputGate::new(durable)),
+            links: RwLock::default(),
+            timer: Timer::default(),
+            background: Background::default(),
+            full: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            failure: OnceLock::new(),
+            lost: AtomicU64::new(0),
+            threads: Mutex::default(),
+        });
+        if let Some(journal) = &node.journal {
+            journal.start(Arc::new(Events { node: Arc::downgrade(&node) }));
+        }
+        let mut threads = node.threads.lock().expect("starting does not panic");
+        threads.push(timer::start(&node));
+        threads.extend(background::start(&node));
+        drop(threads);
+        // A role may have something to say before its first input.
+        let mut work = Work::default();
+        (0..node.cells.len()).for_each(|index| {
+            node.cells[index].tick();
+            work.add(index);
+        });
+        node.execute(&mut work);
+        node
+    }
+}
+
+#[derive(Default)]
+struct Links {
+    by_address: HashMap<NodeId, Arc<dyn Link>>,
+    default: Option<Arc<dyn Link>>,
+}
+
+/// Roles of the process that have messages, in the order in which they got them, and messages that leave.
+#[derive(Default)]
+struct Work {
+    cells: VecDeque<usize>,
+    remote: Vec<(NodeId, Packet)>,
+}
+
+impl Work {
+    fn add(&mut self, index: usize) {
+        if !self.cells.contains(&index) {
+            self.cells.push_back(index);
+        }
+    }
+}
+
+/// The runtime of a process.
+pub struct Node {
+    cells: Vec<Arc<dyn AnyCell>>,
+    shards: Vec<Option<usize>>,
+    data: Vec<Option<usize>>,
+    sessions: Vec<(NodeId, usize)>,
+    commit: Commit,
+    journal: Option<Journal>,
+    hooks: Arc<dyn HostHooks>,
+    gate: Mutex<OutputGate<Held>>,
+    links: RwLock<Links>,
+    timer: Timer,
+    background: Background,
+    full: AtomicBool,
+    stopped: AtomicBool,
+    failure: OnceLock<String>,
+    /// Messages to nobody or into full inboxes.
+    lost: AtomicU64,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Node {
+    /// Delivers a message and runs everything that it makes runnable.
+    pub fn deliver(&self, to: NodeId, packet: Packet) {
+        let mut work = Work::default();
+        self.route(to, packet, &mut work);
+        self.execute(&mut work);
+    }
+
+    /// Gives a role an input of its own kind and runs everything that it makes runnable.
+    pub fn submit<R: HostedRole>(&self, port: &Port<R>, input: R::In) {
+        port.cell.push_own(input);
+        let mut work = Work::default();
+        work.add(port.cell.index());
+        self.execute(&mut work);
+    }
+
+    /// Runs `f` on a role under its lock, between inputs.
+    pub fn with_role<R: HostedRole, T>(&self, port: &Port<R>, f: impl FnOnce(&mut R) -> T) -> T {
+        let result = port.cell.with_role(f);
+        self.resume(port.cell.index());
+        result
+    }
+
+    /// Whoever found the role locked has left its message there: look after it.
+    fn resume(&self, index: usize) {
+        let mut work = Work::default();
+        work.add(index);
+        self.execute(&mut work);
+    }
+
+    fn execute(&self, work: &mut Work) {
+        while let Some(index) = work.cells.pop_front() {
+            if self.stopped.load(Ordering::Acquire) {
+                return;
+            }
+            self.cells[index].run(self, work);
+            self.send_remote(work);
+        }
+        self.send_remote(work);
+    }
+
+    fn send_remote(&self, work: &mut Work) {
+        for (to, packet) in work.remote.drain(..) {
+            let link = {
+                let links = self.links.read().expect("links do not panic");
+                links.by_address.get(&to).or(links.default.as_ref()).cloned()
+            };
+            match link {
+                Some(link) => link.send(to, packet),
+                None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+            }
+        }
+    }
+
+    fn local(&self, to: NodeId) -> Option<usize> {
+        let number = to.number() as usize;
+        match to.class()? {
+            NodeClass::Shard => self.shards.get(number).copied().flatten(),
+            NodeClass::Data => self.data.get(number).copied().flatten(),
+            NodeClass::Session => self.sessions.iter().find(|(a, _)| *a == to).map(|(_, index)| *index),
+        }
+    }
+
+    /// Brings a released message on its way.
+    fn route(&self, to: NodeId, packet: Packet, work: &mut Work) {
+        let Some(index) = self.local(to) else {
+            work.remote.push((to, packet));
+            return;
+        };
+        if self.cells[index].push(packet) {
+            work.add(index);
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a message must wait until its record is durable; else "appended" is enough, which with a
+    /// mapped journal is the same as "written".
+    fn must_be_durable(&self, to: NodeId, need: Need) -> bool {
+        match (need, to.class()) {
+            (Need::Durable, _) => true,
+            (_, Some(NodeClass::Session)) => self.commit == Commit::Sync,
+            (_, _) => self.local(to).is_none(),
+        }
+    }
+
+    /// Sends a message that rests on batch `lsn` once that is durable.
+    fn send_when_durable(&self, lsn: Lsn, to: NodeId, packet: Packet, work: &mut Work) {
+        let passed = self.gate.lock().expect("the gate does not panic").pass(lsn, Held { to, packet });
+        match passed {
+            Some(Held { to, packet }) => self.route(to, packet, work),
+            None => self.journal.as_ref().expect("only a journal gives out batches").flush_soon(),
+        }
+    }
+
+    /// Makes `link` the way to a role of another process.
+    pub fn attach(&self, to: NodeId, link: Arc<dyn Link>) {
+        self.links.write().expect("links do not panic").by_address.insert(to, link);
+    }
+
+    /// The role is not reachable any more, unless by another link than `link`.
+    pub fn detach(&self, to: NodeId, link: &Arc<dyn Link>) {
+        let mut links = self.links.write().expect("links do not panic");
+        if links.by_address.get(&to).is_some_and(|l| Arc::ptr_eq(l, link)) {
+            links.by_address.remove(&to);
+        }
+    }
+
+    /// Makes `link` the way to all roles that are neither here nor attached by their own link.
+    pub fn attach_default(&self, link: Arc<dyn Link>) {
+        self.links.write().expect("links do not panic").default = Some(link);
+    }
+
+    /// The journal of the process.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Why the process has stopped serving, if it has.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Counters of all roles, then of the runtime and the journal.
+    pub fn status(&self) -> Vec<(String, Counters)> {
+        let mut all = vec![];
+        for (index, cell) in self.cells.iter().enumerate() {
+            all.push((cell::name(cell.address()), cell.status()));
+            self.resume(index);
+        }
+        let held = self.gate.lock().expect("the gate does not panic").len() as u64;
+        let runtime = [
+            ("messages_lost", self.lost.load(Ordering::Relaxed)),
+            ("outputs_held", held),
+            ("disk_full", u64::from(self.full.load(Ordering::Relaxed))),
+        ];
+        all.push(("host".into(), runtime.map(|(name, value)| (name.into(), value)).into()));
+        if let Some(journal) = &self.journal {
+            let s = journal.status();
+            let counters = [
+                ("appended_lsn", s.appended.0),
+                ("durable_lsn", s.durable.0),
+                ("bytes", s.bytes),
+                ("segments", s.segments),
+                ("flushes", s.flushes),
+                ("prepared_inline", s.prepared_inline),
+            ];
+            all.push(("journal".into(), counters.map(|(name, value)| (name.into(), value)).into()));
+        }
+        all
+    }
+
+    /// Addresses of the roles that have durable state, with their numbers of ranges.
+    pub fn recoverable(&self) -> Vec<(NodeId, u32)> {
+        let cells = self.cells.iter().enumerate();
+        cells
+            .filter_map(|(index, cell)| {
+                let ranges = cell.ranges();
+                self.resume(index);
+                ranges.map(|ranges| (cell.address(), ranges))
+            })
+            .collect()
+    }
+
+    /// The present state of a range of a role, and the lsn of the last batch that it can reflect. Takes the
+    /// role's lock for as long as the image takes.
+    pub fn image(&self, role: NodeId, range: u32) -> Option<(Image, Lsn)> {
+        let index = self.local(role)?;
+        let image = self.cells[index].image(self, range);
+        self.resume(index);
+        image
+    }
+
+    /// Stops serving, without a flush: what a crash would leave is left.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.timer.stop();
+        self.background.stop();
+        let threads: Vec<_> = self.threads.lock().expect("starting does not panic").drain(..).collect();
+        for thread in threads {
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                tracing::error!("a thread of the runtime panicked");
+            }
+        }
+        if let Some(journal) = &self.journal {
+            journal.stop();
+        }
+    }
+
+    /// Flushes the journal and stops serving.
+    pub fn close(&self) -> Result<(), JournalError> {
+        let result = self.journal.as_ref().map_or(Ok(Lsn(0)), Journal::flush_wait);
+        self.stop();
+        result.map(|_| ())
+    }
+
+    fn fail(&self, why: &str) {
+        self.stopped.store(true, Ordering::Release);
+        if self.failure.set(why.to_owned()).is_ok() {
+            self.hooks.failed(why);
+        }
+    }
+}
+
+/// What the journal tells the runtime.
+struct Events {
+    node: Weak<Node>,
+}
+
+impl JournalEvents for Events {
+    fn flush_data(&self) -> io::Result<()> {
+        self.node.upgrade().map_or(Ok(()), |node| node.hooks.flush_data())
+    }
+
+    fn durable(&self, lsn: Lsn) {
+        let Some(node) = self.node.upgrade() else { return };
+        let released = node.gate.lock().expect("the gate does not panic").advance(lsn);
+        let mut work = Work::default();
+        for Held { to, packet } in released {
+            node.route(to, packet, &mut work);
+        }
+        for (index, cell) in node.cells.iter().enumerate() {
+            if cell.durable(lsn) {
+                work.add(index);
+            }
+        }
+        node.execute(&mut work);
+    }
+
+    fn space(&self, full: bool) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.full.store(full, Ordering::Release);
+        node.hooks.space(full);
+    }
+
+    fn failed(&self, why: &str) {
+        if let Some(node) = self.node.upgrade() {
+            node.fail(why);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+use super::*;
+use crate::journal::Options;
+use onpath_kernel::{Input, Now, Output};
+use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
+use onpath_wire::{Header, MessageKind};
+use std::sync::Condvar;
+use std::time::Duration;
+
+/// A shard that records every message and passes it on, the number in the header's `seq` counted down.
+struct Relay {
+    address: NodeId,
+    next: NodeId,
+    records: u64,
+    durable: RecordSeq,
+    seen: Vec<u64>,
+    ticks: u64,
+    deadline: Option<u64>,
+    full: bool,
+    need: Need,
+    outputs: VecDeque<Output<()>>,
+}
+
+fn packet(from: NodeId, n: u64) -> Packet {
+    Packet::new(&Header::new(MessageKind::Peer, from, RequestSeq(n)), &0u8)
+}
+
+impl Role for Relay {
+    type In = ();
+    type Out = ();
+
+    fn handle(&mut self, now: Now, input: Input<()>) {
+        match input {
+            Input::Packet(p) => {
+                let n = p.header().unwrap().seq.0;
+                self.seen.push(n);
+                self.records += 1;
+                let seq = RecordSeq(self.records);
+                self.outputs.push_back(Output::Append { seq, bytes: n.to_le_bytes().to_vec() });
+                if n > 0 {
+                    let packet = packet(self.address, n - 1);
+                    self.outputs.push_back(Output::Send { to: self.next, packet, after: seq, need: self.need });
+                }
+            }
+            Input::Tick => {
+                self.ticks += 1;
+                self.deadline = (self.ticks < 3).then_some(now.mono_us + 2_000);
+            }
+            Input::Durable(seq) => {
+                assert!(seq > self.durable && seq.0 <= self.records);
+                self.durable = seq;
+            }
+            Input::Own(()) => self.outputs.push_back(Output::Own(())),
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<Output<()>> {
+        self.outputs.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+}
+
+impl HostedRole for Relay {
+    fn status(&self) -> Counters {
+        vec![("records".into(), self.records)]
+    }
+    fn disk_full(&mut self, full: bool) {
+        self.full = full;
+    }
+}
+
+fn relay(address: NodeId, next: NodeId, need: Need) -> Relay {
+    Relay {
+        address,
+        next,
+        records: 0,
+        durable: RecordSeq(0),
+        seen: vec![],
+        ticks: 0,
+        deadline: None,
+        full: false,
+        need,
+        outputs: VecDeque::new(),
+    }
+}
+
+#[derive(Default)]
+struct Hooks {
+    data_flushes: AtomicU64,
+    fail: AtomicBool,
+    failures: Mutex<Vec<String>>,
+}
+
+impl HostHooks for Hooks {
+    fn flush_data(&self) -> io::Result<()> {
+        self.data_flushes.fetch_add(1, Ordering::Relaxed);
+        if self.fail.load(Ordering::Relaxed) { Err(io::Error::from_raw_os_error(libc::EIO)) } else { Ok(()) }
+    }
+    fn space(&self, _full: bool) {}
+    fn failed(&self, why: &str) {
+        self.failures.lock().unwrap().push(why.into());
+    }
+}
+
+/// A link that keeps what it gets, with the durable lsn at that time.
+#[derive(Default)]
+struct Kept {
+    got: Mutex<Vec<(NodeId, u64)>>,
+    came: Condvar,
+}
+
+impl Link for Kept {
+    fn send(&self, to: NodeId, packet: Packet) {
+        self.got.lock().unwrap().push((to, packet.header().unwrap().seq.0));
+        self.came.notify_all();
+    }
+}
+
+impl Kept {
+    fn wait(&self, n: usize) -> Vec<(NodeId, u64)> {
+        let got = self.got.lock().unwrap();
+        self.came.wait_timeout_while(got, Duration::from_secs(10), |got| got.len() < n).unwrap().0.clone()
+    }
+}
+
+struct Setup {
+    node: Arc<Node>,
+    ports: Vec<Port<Relay>>,
+    hooks: Arc<Hooks>,
+    link: Arc<Kept>,
+    _dir: tempfile::TempDir,
+}
+
+fn shard(n: u16) -> NodeId {
+    NodeId::shard(ShardId(n))
+}
+
+fn session() -> NodeId {
+    NodeId::session(SessionId(9))
+}
+
+/// Shards that pass messages on in a ring, the last one to `last`.
+fn setup(shards: u16, last: NodeId, need: Need, commit: Commit) -> Setup {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 1 << 20, commit, fsid: 1 };
+    let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
+    let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay).unwrap();
+    let mut builder = NodeBuilder::new();
+    let add = |n| {
+        let next = if n + 1 < shards { shard(n + 1) } else { last };
+        builder.add(shard(n), relay(shard(n), next, need), NoEffects)
+    };
+    let ports = (0..shards).map(add).collect();
+    let hooks = Arc::new(Hooks::default());
+    let node = builder.start(commit, Some(journal), hooks.clone());
+    let link = Arc::new(Kept::default());
+    node.attach(session(), link.clone());
+    Setup { node, ports, hooks, link, _dir: dir }
+}
+
+const HOUR: Commit = Commit::Interval(3_600_000);
+
+#[test]
+fn a_message_runs_through_all_shards_of_the_process_at_once() {
+    let s = setup(3, shard(0), Need::ByDestination, HOUR);
+    s.node.deliver(shard(0), packet(session(), 30));
+    for (i, port) in s.ports.iter().enumerate() {
+        let expected: Vec<u64> = (0..=30u64).rev().filter(|n| (30 - n) % 3 == i as u64).collect();
+        assert_eq!(s.node.with_role(port, |role| role.seen.clone()), expected);
+    }
+    assert_eq!(s.node.journal().unwrap().appended(), Lsn(31));
+    assert_eq!(s.hooks.data_flushes.load(Ordering::Relaxed), 0, "nobody waited for the disk");
+    s.node.stop();
+}
+
+#[test]
+fn under_interval_a_reply_leaves_at_once_and_under_sync_when_durable() {
+    let s = setup(2, session(), Need::ByDestination, HOUR);
+    s.node.deliver(shard(0), packet(session(), 7));
+    assert_eq!(*s.link.got.lock().unwrap(), [(session(), 5)]);
+    assert_eq!(s.node.journal().unwrap().durable(), Lsn(0));
+    s.node.stop();
+
+    let s = setup(2, session(), Need::ByDestination, Commit::Sync);
+    s.node.deliver(shard(0), packet(session(), 7));
+    assert_eq!(s.link.wait(1), [(session(), 5)]);
+    assert!(s.node.journal().unwrap().durable() >= Lsn(2));
+    assert!(s.hooks.data_flushes.load(Ordering::Relaxed) > 0, "data before the journal");
+    s.node.close().unwrap();
+}
+
+#[test]
+fn what_must_be_durable_asks_for_a_flush_in_any_mode() {
+    let s = setup(2, session(), Need::Durable, HOUR);
+    s.node.deliver(shard(0), packet(session(), 7));
+    assert_eq!(s.link.wait(1), [(session(), 5)]);
+    assert_eq!(s.node.journal().unwrap().durable(), Lsn(2));
+    s.node.journal().unwrap().wait_durable(Lsn(2)).unwrap();
+    s.node.close().unwrap();
+    assert_eq!(s.node.with_role(&s.ports[0], |role| role.durable), RecordSeq(1), "the role heard of it");
+}
+
+#[test]
+fn after_a_failed_flush_nothing_leaves_any_more() {
+    let s = setup(1, session(), Need::ByDestination, Commit::Sync);
+    s.hooks.fail.store(true, Ordering::Relaxed);
+    s.node.deliver(shard(0), packet(session(), 3));
+    assert!(s.node.close().is_err());
+    s.node.deliver(shard(0), packet(session(), 2));
+    assert_eq!(*s.link.got.lock().unwrap(), []);
+    assert_eq!(s.hooks.failures.lock().unwrap().len(), 1);
+    assert!(s.node.failure().unwrap().contains("a flush failed"));
+}
+
+#[test]
+fn deadlines_are_kept() {
+    let s = setup(1, shard(0), Need::ByDestination, HOUR);
+    let ticks = || s.node.with_role(&s.ports[0], |role| role.ticks);
+    let begin = std::time::Instant::now();
+    while ticks() < 3 && begin.elapsed() < Duration::from_secs(10) {
+        std::thread::yield_now();
+    }
+    assert_eq!(ticks(), 3);
+    assert!(begin.elapsed() >= Duration::from_millis(2), "{:?}", begin.elapsed());
+    s.node.stop();
+}
+
+#[test]
+fn threads_that_meet_at_a_role_leave_nothing_behind() {
+    const EACH: u64 = 20_000;
+    let s = setup(2, shard(0), Need::ByDestination, Commit::Interval(1));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..EACH).for_each(|n| s.node.deliver(shard((n % 2) as u16), packet(session(), 1))));
+        }
+    });
+    s.node.close().unwrap();
+    let records: u64 = s.ports.iter().map(|p| s.node.with_role(p, |role| role.records)).sum();
+    assert_eq!(records, 4 * EACH * 2);
+    let status = s.node.status();
+    assert_eq!(status.iter().find(|(name, _)| name == "host").unwrap().1[0], ("messages_lost".into(), 0));
+}
+
+/// Own outputs come back as own inputs until the count is over.
+struct Loop {
+    left: Arc<AtomicU64>,
+    slow: bool,
+}
+
+impl Effects<Relay> for Loop {
+    fn perform(&self, (): (), done: &mut Vec<()>) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
+            done.push(());
+        }
+    }
+    fn is_slow(&self, (): &()) -> bool {
+        self.slow
+    }
+}
+
+#[test]
+fn effects_run_outside_the_lock_and_their_results_come_back() {
+    for slow in [false, true] {
+        let left = Arc::new(AtomicU64::new(1000));
+        let mut builder = NodeBuilder::new();
+        let effects = Loop { left: left.clone(), slow };
+        let port = builder.add(shard(0), relay(shard(0), shard(0), Need::ByDestination), effects);
+        let node = builder.start(HOUR, None, Arc::new(Hooks::default()));
+        node.submit(&port, ());
+        let begin = std::time::Instant::now();
+        while left.load(Ordering::Acquire) > 0 && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert_eq!(left.load(Ordering::Acquire), 0);
+        node.stop();
+    }
+}

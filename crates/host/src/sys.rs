@@ -1,0 +1,116 @@
+//! The few system calls that the standard library does not offer, each behind a safe function.
+
+#![allow(unsafe_code)]
+
+use onpath_kernel::Now;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+fn clock(id: libc::clockid_t) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec that outlives the call.
+    let result = unsafe { libc::clock_gettime(id, &raw mut time) };
+    assert_eq!(result, 0, "clocks of Linux do not fail");
+    time
+}
+
+/// Both clocks, read now.
+pub fn now() -> Now {
+    let mono = clock(libc::CLOCK_MONOTONIC);
+    let wall = clock(libc::CLOCK_REALTIME);
+    Now {
+        mono_us: mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000,
+        wall_ns: wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64,
+    }
+}
+
+/// Bytes from the system's random generator.
+pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    assert!(N <= 256, "longer reads may be interrupted");
+    // SAFETY: the buffer is valid for N bytes.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    if got == N as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reserves `bytes` of disk space for a file and makes it so long.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Size and free space (for this process) of the file system that holds `path`, bytes.
+pub fn space(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: all-zero bytes are a valid statvfs.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` is a C string and `stat` a valid buffer; both outlive the call.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
+}
+
+/// Effective user id of the process at the other end of a stream, as of its connect.
+pub fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the buffer and its length are valid and outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut len,
+        )
+    };
+    if result == 0 { Ok(credentials.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits until a descriptor can be written or is closed at the other end.
+pub fn wait_writable(file: &impl AsRawFd) -> io::Result<()> {
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: `poll` is one valid pollfd.
+    match unsafe { libc::poll(&raw mut poll, 1, -1) } {
+        n if n >= 0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+/// Whether an error says that there is no space left (or a quota is used up).
+pub fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+/// Makes the entries of a directory durable.
+pub fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_calls_answer() {
+        let (early, late) = (now(), now());
+        assert!(early.mono_us <= late.mono_us && early.wall_ns > 1_600_000_000_000_000_000);
+        assert_ne!(random_bytes::<16>().unwrap(), random_bytes::<16>().unwrap());
+        let (total, free) = space(Path::new("/")).unwrap();
+        assert!(total >= free && total > 0);
+        let (a, _b) = UnixStream::pair().unwrap();
+        peer_uid(&a).unwrap();
+        wait_writable(&a).unwrap();
+    }
+}

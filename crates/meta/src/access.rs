@@ -1,0 +1,163 @@
+//! Permission rules (DESIGN §6): decided by the shards, never by sessions.
+//!
+//! uid, gid and groups are the session's word, as with AUTH_SYS. Where membership in a gid decides and is not
+//! known, the answer is [`Stop::NeedGroups`], before any effect.
+
+use crate::ops::{Req, Stop};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::peer::Access;
+use smallvec::smallvec;
+
+/// r, w, x as in access(2).
+pub(crate) const READ: u16 = 4;
+/// Write.
+pub(crate) const WRITE: u16 = 2;
+/// Execute or search.
+pub(crate) const EXEC: u16 = 1;
+
+/// setuid bit.
+pub(crate) const SETUID: u16 = 0o4000;
+/// setgid bit.
+pub(crate) const SETGID: u16 = 0o2000;
+/// Sticky bit.
+pub(crate) const STICKY: u16 = 0o1000;
+
+/// Owner, group and mode of anything.
+#[derive(Clone, Copy)]
+pub(crate) struct Owned {
+    pub(crate) mode: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl From<&Inode> for Owned {
+    fn from(i: &Inode) -> Owned {
+        Owned { mode: i.mode, uid: i.uid, gid: i.gid }
+    }
+}
+
+impl From<&AttrWire> for Owned {
+    fn from(a: &AttrWire) -> Owned {
+        Owned { mode: a.mode, uid: a.uid, gid: a.gid }
+    }
+}
+
+impl From<&Access> for Owned {
+    fn from(a: &Access) -> Owned {
+        Owned { mode: a.mode, uid: a.uid, gid: a.gid }
+    }
+}
+
+/// Whether the caller is a member of `gid`.
+pub(crate) fn in_group(req: &Req, gid: u32) -> Result<bool, Stop> {
+    if req.gid == gid || req.groups.member.contains(&gid) {
+        Ok(true)
+    } else if req.groups.stranger.contains(&gid) {
+        Ok(false)
+    } else {
+        Err(Stop::NeedGroups(smallvec![gid]))
+    }
+}
+
+/// EACCES unless the caller may do all of `want` (bits r, w, x).
+pub(crate) fn check(req: &Req, what: Owned, kind: Kind, want: u16) -> Result<(), Stop> {
+    let any_x = what.mode & 0o111 != 0;
+    if req.uid == 0 {
+        // uid 0 passes, but executes only what somebody may execute.
+        let refused = want & EXEC != 0 && kind != Kind::Directory && !any_x;
+        return if refused { Err(Errno::EACCES.into()) } else { Ok(()) };
+    }
+    let class = |shift: u16| (what.mode >> shift & 7) & want == want;
+    let allowed = if req.uid == what.uid {
+        class(6)
+    } else if class(3) == class(0) {
+        class(0) // membership does not decide
+    } else if in_group(req, what.gid)? {
+        class(3)
+    } else {
+        class(0)
+    };
+    if allowed { Ok(()) } else { Err(Errno::EACCES.into()) }
+}
+
+/// Search permission on a directory.
+pub(crate) fn search(req: &Req, dir: &Access) -> Result<(), Stop> {
+    check(req, dir.into(), Kind::Directory, EXEC)
+}
+
+/// Permission to add or remove names in a directory.
+pub(crate) fn modify(req: &Req, dir: &Access) -> Result<(), Stop> {
+    check(req, dir.into(), Kind::Directory, WRITE | EXEC)
+}
+
+/// EPERM if the directory is sticky and the caller owns neither it nor the child.
+pub(crate) fn sticky(req: &Req, dir: &Access, child_uid: u32) -> Result<(), Stop> {
+    let refused = dir.mode & STICKY != 0 && ![0, child_uid, dir.uid].contains(&req.uid);
+    if refused { Err(Errno::EPERM.into()) } else { Ok(()) }
+}
+
+/// The directory's owner if its sticky bit matters for the caller.
+pub(crate) fn sticky_owner(dir: &Access) -> Option<u32> {
+    (dir.mode & STICKY != 0).then_some(dir.uid)
+}
+
+/// EPERM unless the caller owns the inode.
+pub(crate) fn owner(req: &Req, uid: u32) -> Result<(), Stop> {
+    if req.uid == 0 || req.uid == uid { Ok(()) } else { Err(Errno::EPERM.into()) }
+}
+
+/// Mode of a file after a write by somebody without CAP_FSETID.
+pub(crate) fn without_suid(mode: u16) -> u16 {
+    let sgid = if mode & 0o010 != 0 { SETGID } else { 0 };
+    mode & !(SETUID | sgid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::request::Groups;
+
+    fn req(uid: u32, gid: u32) -> Req {
+        Req { uid, gid, ..Req::default() }
+    }
+    fn owned(mode: u16) -> Owned {
+        Owned { mode, uid: 10, gid: 20 }
+    }
+
+    #[test]
+    fn the_first_class_that_fits_decides() {
+        let file = |who: &Req, mode, want| check(who, owned(mode), Kind::File, want);
+        assert!(file(&req(10, 1), 0o400, READ).is_ok());
+        assert!(matches!(file(&req(10, 20), 0o077, READ), Err(Stop::Errno(Errno::EACCES))), "owner before group");
+        assert!(file(&req(11, 20), 0o040, READ).is_ok());
+        assert!(matches!(file(&req(11, 20), 0o007, READ), Err(Stop::Errno(Errno::EACCES))), "group before other");
+        assert!(matches!(file(&req(11, 21), 0o040, READ), Err(Stop::NeedGroups(_))));
+        assert!(file(&req(11, 21), 0o044, READ).is_ok(), "membership does not decide");
+        let stranger = Req { groups: Groups { member: smallvec![], stranger: smallvec![20] }, ..req(11, 21) };
+        assert!(matches!(file(&stranger, 0o040, READ), Err(Stop::Errno(Errno::EACCES))));
+    }
+
+    #[test]
+    fn root_executes_only_what_is_executable() {
+        assert!(check(&req(0, 0), owned(0), Kind::File, READ | WRITE).is_ok());
+        assert!(check(&req(0, 0), owned(0o600), Kind::File, EXEC).is_err());
+        assert!(check(&req(0, 0), owned(0), Kind::Directory, EXEC).is_ok());
+    }
+
+    #[test]
+    fn sticky_directories_protect_foreign_children() {
+        let dir = Access { mode: 0o1777, uid: 10, gid: 20 };
+        assert!(sticky(&req(11, 1), &dir, 11).is_ok());
+        assert!(sticky(&req(10, 1), &dir, 11).is_ok());
+        assert!(sticky(&req(12, 1), &dir, 11).is_err());
+        assert!(sticky(&req(12, 1), &Access { mode: 0o777, ..dir }, 11).is_ok());
+    }
+
+    #[test]
+    fn writes_clear_suid_and_executable_sgid() {
+        assert_eq!(without_suid(0o6755), 0o755);
+        assert_eq!(without_suid(0o6745), 0o2745, "sgid without group x is mandatory locking, kept");
+    }
+}

@@ -1,0 +1,113 @@
+//! Directory renames take turns: the walk that refuses cycles is true only while no other directory moves.
+
+use crate::shard::Job;
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::peer::{Peer, TxnId};
+
+/// How often the holder of the lock is asked whether it is done, microseconds.
+const WATCH_US: u64 = 1_000_000;
+
+/// Waits for this shard's turn; the returned attempt names the lock.
+pub(crate) async fn acquire(cx: &Cx) -> TxnId {
+    let (guard, coordinator, me) = cx.with(|core| {
+        let me = core.state.me();
+        (core.state.txns.begin(me), core.state.config.map.coordinator(), me)
+    });
+    if coordinator == me {
+        take(cx, me, guard).await;
+    } else {
+        cx.call(NodeId::shard(coordinator), |core, seq| core.state.peer_packet(seq, &Peer::RenameLock { txn: guard }))
+            .await;
+    }
+    guard
+}
+
+/// Ends this shard's turn.
+pub(crate) async fn release(cx: &Cx, guard: TxnId) {
+    let (coordinator, me) = cx.with(|core| {
+        core.state.txns.end(guard);
+        core.wake(keys::RENAME_TURN);
+        (core.state.config.map.coordinator(), core.state.me())
+    });
+    if coordinator == me {
+        cx.with(|core| free(core, guard));
+    } else {
+        cx.call(NodeId::shard(coordinator), |core, seq| {
+            core.state.peer_packet(seq, &Peer::RenameUnlock { txn: guard })
+        })
+        .await;
+    }
+}
+
+async fn take(cx: &Cx, from: ShardId, guard: TxnId) {
+    cx.until(keys::RENAME_TURN, |core| match core.state.coordinator.rename_holder {
+        None => {
+            core.state.coordinator.rename_holder = Some((from, guard));
+            Some(())
+        }
+        Some((_, holder)) => (holder == guard).then_some(()),
+    })
+    .await;
+    cx.with(|core| {
+        if !core.state.coordinator.rename_watched {
+            core.state.coordinator.rename_watched = true;
+            core.start(Job::WatchRename);
+        }
+    });
+}
+
+fn free(core: &mut Core, guard: TxnId) {
+    if core.state.coordinator.rename_holder.is_some_and(|(_, holder)| holder == guard) {
+        core.state.coordinator.rename_holder = None;
+        core.wake(keys::RENAME_TURN);
+    }
+}
+
+/// Another shard wants its turn.
+pub(crate) async fn lock(cx: &Cx, from: ShardId, seq: RequestSeq, guard: TxnId) {
+    take(cx, from, guard).await;
+    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done));
+}
+
+/// Another shard's turn is over.
+pub(crate) fn unlock(cx: &Cx, from: ShardId, seq: RequestSeq, guard: TxnId) {
+    cx.with(|core| {
+        free(core, guard);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+    });
+}
+
+/// Asks the holder whether it is done, in case it crashed or its unlock was a copy of a lock's.
+pub(crate) async fn watch(cx: &Cx) {
+    let mut last = None;
+    loop {
+        let now_us = cx.with(|core| core.now.mono_us);
+        cx.sleep_until(now_us + WATCH_US).await;
+        let (holder, me) = cx.with(|core| (core.state.coordinator.rename_holder, core.state.me()));
+        let Some((shard, guard)) = holder else {
+            cx.with(|core| core.state.coordinator.rename_watched = false);
+            return;
+        };
+        if last == holder && shard != me {
+            cx.call(NodeId::shard(shard), |core, seq| core.state.peer_packet(seq, &Peer::RenameOver { txn: guard }))
+                .await;
+            cx.with(|core| free(core, guard));
+        }
+        last = holder;
+    }
+}
+
+/// The parent of a directory; none if it is gone.
+pub(crate) async fn parent_of(cx: &Cx, dir: InodeId) -> InodeId {
+    let (home, me) = cx.with(|core| (core.state.config.map.home(dir), core.state.me()));
+    if home == me {
+        return cx.with(|core| core.state.inodes.get(dir).map_or(InodeId::NONE, |inode| inode.parent));
+    }
+    let answer = cx.call(NodeId::shard(home), |core, seq| core.state.peer_packet(seq, &Peer::ParentOf { dir })).await;
+    match answer.body::<Peer>() {
+        Ok(Peer::ParentIs { parent }) => parent,
+        _ => InodeId::NONE,
+    }
+}

@@ -1,0 +1,96 @@
+//! The registry of sessions: attach, renew, detach, death (DESIGN §6).
+
+use crate::ops::{Req, Step, Stop, begin, opens};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit, commit_own};
+use crate::state::keys;
+use crate::{Core, Cx};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::limits::SESSION_LEASE_MS;
+use onpath_wire::peer::Peer;
+use onpath_wire::record::{Answer, Effect};
+use onpath_wire::reply::Reply;
+use smallvec::smallvec;
+
+/// A session joins, or comes back after a restart of this shard.
+pub(crate) fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
+    cx.with(|core| {
+        only_here(core)?;
+        begin(core, req)?;
+        let now_us = core.now.mono_us;
+        let session = req.session;
+        let known = core.state.coordinator.lives(session);
+        let reply = Reply::Attached { session, lease_ms: SESSION_LEASE_MS };
+        if known {
+            core.state.coordinator.renew(session, now_us);
+            return Ok(reply);
+        }
+        if again.0 != 0 || core.state.coordinator.was_given(session) {
+            return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
+        }
+        let stamp = core.state.clock.stamp(core.now.wall_ns);
+        let effects: Effects = smallvec![Effect::Session { session, alive: true }];
+        let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
+        core.state.coordinator.renew(session, now_us);
+        Ok(reply)
+    })
+}
+
+/// A session extends its lease.
+pub(crate) fn renew(cx: &Cx, req: &Req) -> Step {
+    cx.with(|core| {
+        only_here(core)?;
+        if !core.state.coordinator.lives(req.session) {
+            return Err(Errno::ESTALE.into());
+        }
+        let now_us = core.now.mono_us;
+        core.state.coordinator.renew(req.session, now_us);
+        Ok(Reply::Done)
+    })
+}
+
+/// A session leaves, or its host says that it is dead.
+pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
+    cx.with(|core| {
+        only_here(core)?;
+        if core.state.coordinator.lives(req.session) {
+            core.start(Job::Bury(req.session));
+        }
+        Ok(Reply::Done)
+    })
+}
+
+fn only_here(core: &Core) -> Result<(), Stop> {
+    if core.state.config.map.coordinator() == core.state.me() { Ok(()) } else { Err(Errno::EPROTO.into()) }
+}
+
+/// Declares a session dead at every shard, then in the registry.
+pub(crate) async fn bury(cx: &Cx, session: SessionId) {
+    let peers: Vec<NodeId> = cx.with(|core| {
+        let me = core.state.me();
+        opens::bury(core, session);
+        core.state.config.map.all().filter(|&s| s != me).map(NodeId::shard).collect()
+    });
+    cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::SessionDead { session })).await;
+    cx.with(|core| {
+        let effects: Effects = smallvec![Effect::Session { session, alive: false }];
+        commit_own(core, cx.op(), effects);
+        core.wake(keys::session(session));
+    });
+}
+
+/// Looks after leases as long as the shard lives.
+pub(crate) async fn watch(cx: &Cx) {
+    loop {
+        let now_us = cx.with(|core| core.now.mono_us);
+        cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000 / 4).await;
+        cx.with(|core| {
+            let expired = core.state.coordinator.expired(core.now.mono_us);
+            for session in expired {
+                core.state.coordinator.expire(session);
+                core.start(Job::Bury(session));
+            }
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! Collects and recalls: the job between an owner and the holders of a directory's parts.
+//!
+//! A collect is a recall of the append part by a reader; chmod and rmdir recall more. One job a directory at a
+//! time; while it runs the owner grants nothing of what it takes back, to itself neither.
+
+use super::owner::{apply_batch, table, wake};
+use super::tracker::{OwnerForm, Tracker};
+use crate::shard::Job;
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use onpath_kernel::Answer;
+use onpath_wire::ids::{InodeId, JobId, NodeId};
+use onpath_wire::limits::RECALL_TIMEOUT_US;
+use onpath_wire::peer::{Peer, part};
+use smallvec::SmallVec;
+
+/// How long a directory stays sealed for a transaction's next attempt, microseconds.
+const SEAL_US: u64 = 30_000;
+
+enum Next {
+    Clear,
+    Ask { job: JobId, holders: SmallVec<[NodeId; 4]>, everybody: bool },
+}
+
+/// After this, and until the next await, every update of the directory that has returned is applied here.
+pub(crate) async fn collect(cx: &Cx, dir: InodeId) {
+    recall(cx, dir, OwnerForm.collect_recalls()).await;
+}
+
+/// After this, and until the next await, no other shard has any of `parts`, and all entries are applied.
+pub(crate) async fn recall(cx: &Cx, dir: InodeId, parts: u8) {
+    loop {
+        match cx.until(keys::grants(dir), |core| next(core, dir, parts)).await {
+            Next::Clear => return,
+            Next::Ask { job, holders, everybody } => round(cx, dir, parts, job, &holders, everybody).await,
+        }
+    }
+}
+
+/// Takes both parts back and keeps them for a moment, for the next attempt of a transaction that removes the
+/// directory: its Prepare never waits.
+pub(crate) async fn seal(cx: &Cx, dir: InodeId) {
+    let running = cx.with(|core| table(core, dir).sealing);
+    if running {
+        return;
+    }
+    cx.with(|core| table(core, dir).sealing = true);
+    recall(cx, dir, part::BOTH).await;
+    let until_us = cx.with(|core| core.now.mono_us + SEAL_US);
+    cx.sleep_until(until_us).await;
+    cx.with(|core| {
+        table(core, dir).sealing = false;
+        wake(core, dir);
+        core.start(Job::GiveGrants(dir));
+    });
+}
+
+/// Whether [`recall`] would return at once.
+pub(crate) fn is_clear(core: &mut Core, dir: InodeId, parts: u8) -> bool {
+    !core.state.txns.in_doubt(dir) && {
+        let table = table(core, dir);
+        table.job.is_none() && table.knows(parts) && table.holders_of(parts).is_empty()
+    }
+}
+
+fn next(core: &mut Core, dir: InodeId, parts: u8) -> Option<Next> {
+    if core.state.txns.in_doubt(dir) {
+        return None; // our own prepared record makes a recall wait like anybody's
+    }
+    let me = core.state.me();
+    let all = core.state.config.map.all();
+    let term = core.state.config.term;
+    let born_now = dir.term() == term || core.state.config.map.shards() == 1;
+    let known = core.state.dirs.owner.get(&dir);
+    if parts == part::APPEND && known.is_none_or(|t| t.job.is_none()) && !OwnerForm.scattered(known, born_now) {
+        return Some(Next::Clear);
+    }
+    let table = table(core, dir);
+    if table.job.is_some() {
+        return None;
+    }
+    let everybody = !table.knows(parts);
+    let holders: SmallVec<[NodeId; 4]> = if everybody {
+        all.filter(|&shard| shard != me).map(NodeId::shard).collect()
+    } else {
+        table.holders_of(parts).into_iter().map(NodeId::shard).collect()
+    };
+    if holders.is_empty() {
+        return Some(Next::Clear);
+    }
+    let job = core.state.dirs.next_job(term);
+    core.state.counters.collects += 1;
+    self::table(core, dir).job = Some((job, parts));
+    Some(Next::Ask { job, holders, everybody })
+}
+
+async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId], everybody: bool) {
+    let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
+    let answers = cx
+        .call_all(holders, deadline_us, |core, _, seq| core.state.peer_packet(seq, &Peer::Recall { dir, parts, job }))
+        .await;
+    cx.with(|core| {
+        let mut complete = true;
+        for (&holder, answer) in holders.iter().zip(answers) {
+            complete &= take_back(core, cx, dir, parts, job, holder, answer);
+        }
+        let table = table(core, dir);
+        if complete && everybody {
+            table.learn(parts);
+        }
+        table.job = None;
+        let waiters = table.has_waiters();
+        wake(core, dir);
+        if waiters {
+            // A job, not a call: readers that waited for this collect run first and need no further one.
+            core.start(Job::GiveGrants(dir));
+        }
+    });
+}
+
+/// Takes one holder's answer; true when it holds nothing more of what was recalled.
+fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, holder: NodeId, answer: Answer) -> bool {
+    let shard = holder.as_shard().expect("holders are shards");
+    let Some(Ok(Peer::Recalled { job: of, batch, more, .. })) = answer.packet().map(|p| p.body::<Peer>()) else {
+        core.state.counters.recalls_abandoned += 1; // it stays in the table; the next round asks again
+        return false;
+    };
+    if of != job {
+        return false;
+    }
+    let entries = !batch.entries.is_empty();
+    let last = batch.entries.last().map(|entry| entry.seq);
+    let upto = apply_batch(core, cx.op(), dir, shard, batch);
+    if entries {
+        packets::tell(core, cx.op(), shard, &Peer::Applied { dir, upto });
+    }
+    let all_applied = !more && last.is_none_or(|last| last <= upto);
+    if all_applied {
+        table(core, dir).gave_back(shard, parts);
+    }
+    all_applied
+}

@@ -1,0 +1,183 @@
+//! Directories as SwitchFS §5 keeps them: updates go to change-logs at the names' sites, grants tell the owner
+//! who may have some, and whoever reads a directory collects first.
+//!
+//! `site` is the side that appends, `owner` the side that lists, `collect` the job between them, `push` what
+//! empties change-logs unasked, `tracker` what differs between the tracking forms.
+
+pub(crate) mod collect;
+pub(crate) mod owner;
+pub(crate) mod push;
+pub(crate) mod site;
+pub(crate) mod tracker;
+
+use hashbrown::HashMap;
+use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Term};
+use onpath_wire::limits::BATCH_ENTRIES_MAX;
+use onpath_wire::peer::{Batch, LogEntry};
+use owner::OwnerDir;
+use site::SiteDir;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Both sides of the directory protocol at this shard.
+#[derive(Default)]
+pub(crate) struct Directories {
+    /// Directories in which names of this shard are (durable: their change-logs).
+    pub(crate) site: HashMap<InodeId, SiteDir>,
+    /// Directories whose home this is (volatile).
+    pub(crate) owner: HashMap<InodeId, OwnerDir>,
+    /// Change-logs, by directory; never an empty one.
+    logs: BTreeMap<InodeId, VecDeque<LogEntry>>,
+    /// Where the change-log of a directory was trimmed last, above our own floor.
+    trimmed: BTreeMap<InodeId, LogSeq>,
+    /// Everything of ours up to here is applied and trimmed, and every owner knows.
+    own_floor: LogSeq,
+    /// What of whom is applied.
+    watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
+    /// Everything of a site up to here is applied.
+    floors: BTreeMap<ShardId, LogSeq>,
+    log_seq: u64,
+    job: u64,
+    /// Change-logs to be pushed when idle: due time and directory.
+    pub(crate) idle: VecDeque<(u64, InodeId)>,
+    pub(crate) pushing: std::collections::BTreeSet<InodeId>,
+    /// Directories in the order in which grants of them were installed.
+    pub(crate) held_order: VecDeque<InodeId>,
+    pub(crate) pusher_runs: bool,
+    pub(crate) floor_runs: bool,
+    /// Entries up to here are of a former term: shown when their owner has applied them.
+    recovered: LogSeq,
+}
+
+impl Directories {
+    /// The next position of this shard's change-logs.
+    pub(crate) fn next_log_seq(&mut self, term: Term) -> LogSeq {
+        self.log_seq = self.log_seq.max(term.first_seq()) + 1;
+        LogSeq(self.log_seq)
+    }
+
+    /// A name for a collect or recall, never reused.
+    pub(crate) fn next_job(&mut self, term: Term) -> JobId {
+        self.job = self.job.max(term.first_seq()) + 1;
+        JobId(self.job)
+    }
+
+    /// After recovery: everything in the change-logs is of a former term.
+    pub(crate) fn begin_term(&mut self) {
+        self.recovered = self.logs.values().filter_map(|log| log.back()).map(|e| e.seq).max().unwrap_or_default();
+    }
+
+    /// Directories with unapplied entries.
+    pub(crate) fn unapplied(&self) -> Vec<InodeId> {
+        self.logs.keys().copied().collect()
+    }
+
+    /// Whether entries of a former term wait for the owner: then no name of the directory is shown here.
+    pub(crate) fn hidden(&self, dir: InodeId) -> bool {
+        self.recovered > LogSeq(0)
+            && self.logs.get(&dir).and_then(|log| log.front()).is_some_and(|e| e.seq <= self.recovered)
+    }
+
+    /// Appends an entry.
+    pub(crate) fn append(&mut self, dir: InodeId, entry: LogEntry) {
+        self.log_seq = self.log_seq.max(entry.seq.0);
+        let log = self.logs.entry(dir).or_default();
+        assert!(log.back().is_none_or(|last| last.seq < entry.seq), "change-log positions grow");
+        log.push_back(entry);
+    }
+
+    /// The owner has applied the change-log up to here.
+    pub(crate) fn trim(&mut self, dir: InodeId, upto: LogSeq) {
+        if let Some(log) = self.logs.get_mut(&dir) {
+            while log.front().is_some_and(|entry| entry.seq <= upto) {
+                log.pop_front();
+            }
+            if log.is_empty() {
+                self.logs.remove(&dir);
+            }
+        }
+        if upto > self.own_floor {
+            let at = self.trimmed.entry(dir).or_default();
+            *at = (*at).max(upto);
+        }
+    }
+
+    /// Entries of a directory that the owner has not applied.
+    pub(crate) fn log_len(&self, dir: InodeId) -> usize {
+        self.logs.get(&dir).map_or(0, VecDeque::len)
+    }
+
+    /// The first unapplied entries, and whether more follow.
+    pub(crate) fn batch(&self, dir: InodeId) -> (Batch, bool) {
+        let before = self.trimmed.get(&dir).copied().unwrap_or_default();
+        let Some(log) = self.logs.get(&dir) else { return (Batch { before, entries: Vec::new() }, false) };
+        let entries: Vec<_> = log.iter().take(BATCH_ENTRIES_MAX).cloned().collect();
+        let more = entries.len() < log.len();
+        (Batch { before, entries }, more)
+    }
+
+    /// What of `from`'s change-log for `dir` is applied here.
+    pub(crate) fn watermark(&self, dir: InodeId, from: ShardId) -> LogSeq {
+        let floor = self.floors.get(&from).copied().unwrap_or_default();
+        self.watermarks.get(&(dir, from)).copied().unwrap_or_default().max(floor)
+    }
+
+    /// Records what is applied.
+    pub(crate) fn set_watermark(&mut self, dir: InodeId, from: ShardId, upto: LogSeq) {
+        let at = self.watermarks.entry((dir, from)).or_default();
+        *at = (*at).max(upto);
+    }
+
+    /// Watermarks up to here need not be kept.
+    pub(crate) fn raise_floor(&mut self, from: ShardId, upto: LogSeq) {
+        let floor = self.floors.entry(from).or_default();
+        *floor = (*floor).max(upto);
+        let floor = *floor;
+        self.watermarks.retain(|&(_, shard), at| shard != from || *at > floor);
+    }
+
+    /// All owners know that everything of ours up to here is applied.
+    pub(crate) fn raise_own_floor(&mut self, upto: LogSeq) {
+        self.own_floor = self.own_floor.max(upto);
+        let floor = self.own_floor;
+        self.trimmed.retain(|_, at| *at > floor);
+    }
+
+    /// The highest position below which everything of ours is applied and trimmed.
+    pub(crate) fn floor_now(&self) -> LogSeq {
+        let first = self.logs.values().filter_map(|log| log.front()).map(|e| e.seq.0).min();
+        LogSeq(first.map_or(self.log_seq, |seq| seq - 1))
+    }
+
+    /// Number of positions remembered above the floor.
+    pub(crate) fn trimmed_len(&self) -> usize {
+        self.trimmed.len()
+    }
+
+    /// Change-logs, for an image.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = (InodeId, Vec<LogEntry>)> + '_ {
+        self.logs.iter().map(|(&dir, log)| (dir, log.iter().cloned().collect()))
+    }
+
+    /// Trimmed positions, for an image.
+    pub(crate) fn trimmed(&self) -> impl Iterator<Item = (InodeId, LogSeq)> + '_ {
+        self.trimmed.iter().map(|(&dir, &at)| (dir, at))
+    }
+
+    /// Floors of sites and our own, for an image.
+    pub(crate) fn floors(&self, me: ShardId) -> impl Iterator<Item = (ShardId, LogSeq)> + '_ {
+        self.floors.iter().map(|(&from, &at)| (from, at)).chain([(me, self.own_floor)])
+    }
+
+    /// Watermarks of the directories of a range, for an image.
+    pub(crate) fn watermarks_in(&self, range: u32) -> impl Iterator<Item = ((InodeId, ShardId), LogSeq)> + '_ {
+        let here = move |&(&(dir, _), _): &(&(InodeId, ShardId), &LogSeq)| {
+            crate::state::recover::range_of(dir.slot()) == range
+        };
+        self.watermarks.iter().filter(here).map(|(&id, &at)| (id, at))
+    }
+
+    /// Unapplied entries in all change-logs.
+    pub(crate) fn pending(&self) -> usize {
+        self.logs.values().map(VecDeque::len).sum()
+    }
+}

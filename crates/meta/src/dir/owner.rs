@@ -1,0 +1,214 @@
+//! The side that lists: the table of holders, grants, and applying change-logs.
+
+use super::site::Gone;
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use hashbrown::HashMap;
+use onpath_kernel::OpId;
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::GRANT_WAITERS_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, Peer, part};
+use onpath_wire::record::Effect;
+use smallvec::{SmallVec, smallvec};
+use std::collections::VecDeque;
+
+/// What the owner knows of a directory's holders. Volatile: after a restart everybody may be one.
+#[derive(Default, Debug)]
+pub(crate) struct OwnerDir {
+    holders: SmallVec<[(ShardId, u8); 2]>,
+    /// Parts whose holders are all in the table.
+    known: u8,
+    /// The collect or recall that runs, and the parts that it takes back.
+    pub(crate) job: Option<(JobId, u8)>,
+    /// Kept sealed for a transaction's next attempt: nothing is granted.
+    pub(crate) sealing: bool,
+    waiting: VecDeque<(ShardId, RequestSeq, u8)>,
+}
+
+impl OwnerDir {
+    /// Holders of any of `parts` in the table.
+    pub(crate) fn holders_of(&self, parts: u8) -> SmallVec<[ShardId; 2]> {
+        self.holders.iter().filter(|(_, held)| held & parts != 0).map(|&(shard, _)| shard).collect()
+    }
+
+    /// Whether the table has all holders of `parts`.
+    pub(crate) fn knows(&self, parts: u8) -> bool {
+        self.known & parts == parts
+    }
+
+    /// `parts` were recalled from everybody.
+    pub(crate) fn learn(&mut self, parts: u8) {
+        self.known |= parts;
+    }
+
+    /// `shard` has given `parts` back, and its entries are applied.
+    pub(crate) fn gave_back(&mut self, shard: ShardId, parts: u8) {
+        self.holders.iter_mut().filter(|(holder, _)| *holder == shard).for_each(|(_, held)| *held &= !parts);
+        self.holders.retain(|(_, held)| *held != 0);
+    }
+
+    fn grant(&mut self, shard: ShardId, parts: u8) {
+        match self.holders.iter_mut().find(|(holder, _)| *holder == shard) {
+            Some((_, held)) => *held |= parts,
+            None => {
+                self.holders.push((shard, parts));
+                self.holders.sort_unstable();
+            }
+        }
+    }
+
+    fn recalls(&self, parts: u8) -> bool {
+        self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0)
+    }
+
+    /// Whether somebody waits for grants.
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+/// The table of a directory; a directory born in this term begins with a known, empty one.
+pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
+    let born_now = dir.term() == core.state.config.term;
+    let alone = core.state.config.map.shards() == 1;
+    core.state
+        .dirs
+        .owner
+        .entry(dir)
+        .or_insert_with(|| OwnerDir { known: if born_now || alone { part::BOTH } else { 0 }, ..OwnerDir::default() })
+}
+
+/// The access part of a live directory of this shard.
+fn alive(core: &Core, dir: InodeId) -> Option<Access> {
+    let live = core.state.inodes.kind(dir) == Some(Kind::Directory) && core.state.inodes.nlink(dir) != Some(0);
+    if live { core.state.inodes.access(dir) } else { None }
+}
+
+/// Whether parts are taken back right now, or the directory is promised to be removed: nothing is granted.
+fn withheld(core: &Core, dir: InodeId, parts: u8) -> bool {
+    core.state.txns.is_sealed(dir) || core.state.dirs.owner.get(&dir).is_some_and(|table| table.recalls(parts))
+}
+
+/// The owner's own parts: there unless a job takes them back.
+pub(crate) fn own(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Access, Gone>> {
+    if withheld(core, dir, parts) {
+        return None;
+    }
+    Some(alive(core, dir).ok_or(Gone))
+}
+
+/// A site asks for parts.
+pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8) {
+    cx.with(|core| {
+        if !core.state.is_home(dir) || from == core.state.me() {
+            core.state.counters.malformed += 1;
+            return;
+        }
+        if !withheld(core, dir, parts) {
+            return answer(core, cx.op(), from, seq, dir, parts);
+        }
+        let waiting = &mut table(core, dir).waiting;
+        if waiting.len() < GRANT_WAITERS_MAX && !waiting.contains(&(from, seq, parts)) {
+            waiting.push_back((from, seq, parts)); // else the site repeats its request
+        }
+    });
+}
+
+fn answer(core: &mut Core, op: OpId, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8) {
+    let result = match alive(core, dir) {
+        None => GrantResult::Gone,
+        Some(access) => {
+            let parts = parts | part::ACCESS;
+            table(core, dir).grant(from, parts);
+            core.state.counters.grants_given += 1;
+            GrantResult::Granted { parts, access }
+        }
+    };
+    packets::answer_call(core, op, NodeId::shard(from), seq, &Peer::GrantAnswer { dir, nonce: seq.0, result });
+}
+
+/// A job is over, and the readers that waited for it have been served: now grants.
+pub(crate) fn give_waiting(cx: &Cx, dir: InodeId) {
+    cx.with(|core| {
+        let Some(table) = core.state.dirs.owner.get_mut(&dir) else { return };
+        if table.job.is_some() {
+            return; // the next job's end starts this again
+        }
+        let waiting = std::mem::take(&mut table.waiting);
+        if withheld(core, dir, part::BOTH) {
+            core.state.dirs.owner.get_mut(&dir).expect("looked up").waiting = waiting;
+            return; // the end of the seal starts this again
+        }
+        for (from, seq, parts) in waiting {
+            answer(core, cx.op(), from, seq, dir, parts);
+        }
+    });
+}
+
+/// A site pushes its change-log.
+pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batch: Batch) {
+    cx.with(|core| {
+        if !core.state.is_home(dir) || from == core.state.me() {
+            core.state.counters.malformed += 1;
+            return;
+        }
+        let upto = apply_batch(core, cx.op(), dir, from, batch);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Applied { dir, upto });
+    });
+}
+
+/// A site's floor rises.
+pub(crate) fn floor(cx: &Cx, from: ShardId, seq: RequestSeq, upto: LogSeq) {
+    cx.with(|core| {
+        let effects: Effects = smallvec![Effect::Floor { from, upto }];
+        commit_own(core, cx.op(), effects);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+    });
+}
+
+/// Applies what is new of a batch, exactly once and in order; says up to where it is applied now.
+pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId, batch: Batch) -> LogSeq {
+    let Some(last) = batch.entries.last().map(|entry| entry.seq) else {
+        return core.state.dirs.watermark(dir, from);
+    };
+    if alive(core, dir).is_none() {
+        return last; // late entries for a removed directory are acknowledged and dropped
+    }
+    let applied = core.state.dirs.watermark(dir, from);
+    if batch.before > applied || last <= applied {
+        return applied; // a gap is refused, a duplicate has nothing new
+    }
+    let fresh: Vec<LogEntry> = batch.entries.into_iter().filter(|entry| entry.seq > applied).collect();
+    let counters = &mut core.state.counters;
+    counters.batches_applied += 1;
+    counters.entries_applied += fresh.len() as u64;
+    let dcount = fresh.iter().map(|e| i64::from(e.dcount)).sum();
+    let dnlink = fresh.iter().map(|e| i64::from(e.dnlink)).sum();
+    let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty");
+    let before = fresh.len();
+    let entries = compact(fresh);
+    core.state.counters.entries_compacted += (before - entries.len()) as u64;
+    let effects: Effects = smallvec![Effect::AppliedLog { dir, from, upto: last, entries, dcount, dnlink, stamp }];
+    commit_own(core, op, effects);
+    last
+}
+
+/// Of each name only the last operation remains.
+fn compact(entries: Vec<LogEntry>) -> Vec<LogEntry> {
+    if entries.len() < 2 {
+        return entries;
+    }
+    let mut last: HashMap<Name, LogSeq> = HashMap::with_capacity(entries.len());
+    for entry in &entries {
+        last.insert(entry.name.clone(), entry.seq);
+    }
+    entries.into_iter().filter(|entry| last[&entry.name] == entry.seq).collect()
+}
+
+/// Wakes everybody who waits for the state of a directory.
+pub(crate) fn wake(core: &mut Core, dir: InodeId) {
+    core.wake(keys::grants(dir));
+}

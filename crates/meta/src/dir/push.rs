@@ -1,0 +1,120 @@
+//! Emptying change-logs unasked, and raising the floor below which nobody keeps watermarks.
+
+use super::site::trim;
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit_own};
+use crate::{Core, Cx};
+use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
+use onpath_wire::peer::Peer;
+use onpath_wire::record::Effect;
+use smallvec::smallvec;
+
+/// Positions remembered above the floor before owners are told to raise it.
+const FLOOR_EVERY: usize = 4_096;
+
+/// An entry was appended to the change-log of `dir`.
+pub(crate) fn consider(core: &mut Core, dir: InodeId) {
+    let pending = core.state.dirs.log_len(dir);
+    if pending >= PUSH_ENTRIES && !core.state.dirs.pushing.contains(&dir) {
+        core.state.dirs.pushing.insert(dir);
+        core.start(Job::Push(dir));
+    } else if pending == 1 {
+        let due_us = core.now.mono_us + PUSH_IDLE_US;
+        core.state.dirs.idle.push_back((due_us, dir));
+        if !core.state.dirs.pusher_runs {
+            core.state.dirs.pusher_runs = true;
+            core.start(Job::Pusher);
+        }
+    }
+}
+
+/// Pushes change-logs that were begun a while ago, until there are none.
+pub(crate) async fn idle(cx: &Cx) {
+    while let Some((due_us, _)) = cx.with(|core| core.state.dirs.idle.front().copied()) {
+        cx.sleep_until(due_us).await;
+        cx.with(|core| {
+            while let Some((_, dir)) = core.state.dirs.idle.pop_front_if(|(due, _)| *due <= core.now.mono_us) {
+                if core.state.dirs.log_len(dir) > 0 && core.state.dirs.pushing.insert(dir) {
+                    core.start(Job::Push(dir));
+                }
+            }
+        });
+    }
+    cx.with(|core| core.state.dirs.pusher_runs = false);
+}
+
+/// Pushes a change-log until it is short and holds nothing of a former term.
+pub(crate) async fn push(cx: &Cx, dir: InodeId) {
+    let owner = cx.with(|core| {
+        core.state.dirs.pushing.insert(dir);
+        core.state.counters.pushes += 1;
+        NodeId::shard(core.state.config.map.home(dir))
+    });
+    loop {
+        let before = cx.with(|core| core.state.dirs.log_len(dir));
+        if before == 0 {
+            break;
+        }
+        let answer = cx
+            .call(owner, |core, seq| {
+                let (batch, _) = core.state.dirs.batch(dir);
+                let all = core.state.record_seq; // a push rests on its records
+                core.rest_on(cx.op(), all);
+                core.state.peer_packet(seq, &Peer::Push { dir, batch })
+            })
+            .await;
+        let (left, hidden, now_us) = cx.with(|core| {
+            if let Ok(Peer::Applied { dir: of, upto }) = answer.body::<Peer>()
+                && of == dir
+            {
+                trim(core, cx.op(), dir, upto);
+            }
+            (core.state.dirs.log_len(dir), core.state.dirs.hidden(dir), core.now.mono_us)
+        });
+        if left >= before {
+            cx.sleep_until(now_us + CALL_RETRY_US).await; // refused: the owner lacks what came before
+        } else if left < PUSH_ENTRIES && !hidden {
+            break;
+        }
+    }
+    cx.with(|core| {
+        core.state.dirs.pushing.remove(&dir);
+        if core.state.dirs.log_len(dir) > 0 {
+            core.state.dirs.idle.push_back((core.now.mono_us + PUSH_IDLE_US, dir));
+            if !core.state.dirs.pusher_runs {
+                core.state.dirs.pusher_runs = true;
+                core.start(Job::Pusher);
+            }
+        }
+    });
+}
+
+/// Starts raising the floor when many positions are remembered.
+pub(crate) fn consider_floor(core: &mut Core) {
+    if core.state.dirs.trimmed_len() >= FLOOR_EVERY && !core.state.dirs.floor_runs {
+        core.state.dirs.floor_runs = true;
+        core.start(Job::RaiseFloor);
+    }
+}
+
+/// Tells every owner that all our entries up to here are applied and trimmed, then forgets their positions.
+pub(crate) async fn raise_floor(cx: &Cx) {
+    let (upto, peers) = cx.with(|core| {
+        let me = core.state.me();
+        let all = core.state.record_seq;
+        core.rest_on(cx.op(), all);
+        let peers: Vec<_> = core.state.config.map.all().filter(|&s| s != me).map(NodeId::shard).collect();
+        (core.state.dirs.floor_now(), peers)
+    });
+    let answers =
+        cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::Floor { upto })).await;
+    cx.with(|core| {
+        let all = answers.into_iter().all(|a| a.packet().is_some_and(|p| p.body::<Peer>() == Ok(Peer::Done)));
+        if all {
+            let effects: Effects = smallvec![Effect::Floor { from: core.state.me(), upto }];
+            commit_own(core, cx.op(), effects);
+        }
+        core.state.dirs.floor_runs = false;
+    });
+}

@@ -1,0 +1,185 @@
+//! The side that appends: parts held of directories that other shards own.
+
+use super::tracker::{OwnerForm, Tracker};
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{keys, packets};
+use crate::{Core, Cx, dir};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
+use onpath_wire::limits::GRANTS_HELD_MAX;
+use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
+use onpath_wire::record::{Effect, Record};
+use smallvec::smallvec;
+
+/// What this shard holds of a directory.
+#[derive(Default, Debug)]
+pub(crate) struct SiteDir {
+    access: Option<Access>,
+    append: bool,
+    /// The owner has said that it is removed; ids are never reused, so this stays true.
+    gone: bool,
+    /// Parts that operations wait for.
+    wanted: u8,
+    /// A request to the owner is on its way.
+    asking: bool,
+    /// A recall came since we asked: the answer on its way does not count.
+    void: bool,
+}
+
+/// The directory is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+impl SiteDir {
+    fn holds(&self) -> u8 {
+        (if self.access.is_some() { part::ACCESS } else { 0 }) | (if self.append { part::APPEND } else { 0 })
+    }
+}
+
+/// The access part of `dir` if this shard has `parts` of it now; else they are asked for.
+pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Access, Gone>> {
+    if core.state.is_home(dir) {
+        return dir::owner::own(core, dir, parts);
+    }
+    if core.state.dirs.hidden(dir) {
+        return None; // shown when the owner has applied it
+    }
+    let site = core.state.dirs.site.entry(dir).or_default();
+    if site.gone {
+        return Some(Err(Gone));
+    }
+    if let (Some(access), true) = (site.access, site.holds() & parts == parts) {
+        return Some(Ok(access));
+    }
+    site.wanted |= parts | part::ACCESS;
+    if !site.asking {
+        site.asking = true;
+        core.start(crate::shard::Job::AskGrant(dir));
+    }
+    None
+}
+
+/// Waits for `parts` of a directory. They are good until the next await.
+pub(crate) async fn grant(cx: &Cx, dir: InodeId, parts: u8) -> Result<Access, Gone> {
+    cx.until(keys::grants(dir), |core| have(core, dir, parts)).await
+}
+
+/// Asks the owner until what is wanted is there, or the directory is gone.
+pub(crate) async fn ask(cx: &Cx, dir: InodeId) {
+    let owner = cx.with(|core| {
+        core.state.counters.grants_asked += 1;
+        NodeId::shard(core.state.config.map.home(dir))
+    });
+    loop {
+        let answer = cx
+            .call(owner, |core, seq| {
+                let site = core.state.dirs.site.entry(dir).or_default();
+                site.void = false;
+                let parts = site.wanted;
+                core.state.peer_packet(seq, &Peer::GrantAsk { dir, parts, nonce: seq.0 })
+            })
+            .await;
+        let done = cx.with(|core| match answer.body::<Peer>() {
+            Ok(Peer::GrantAnswer { result, .. }) => install(core, dir, result),
+            _ => false,
+        });
+        if done {
+            return;
+        }
+    }
+}
+
+fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
+    let dirs = &mut core.state.dirs;
+    let site = dirs.site.entry(dir).or_default();
+    match result {
+        GrantResult::Gone => site.gone = true,
+        GrantResult::Granted { .. } if site.void => return false,
+        GrantResult::Granted { parts, access } => {
+            if parts & part::ACCESS != 0 {
+                site.access = Some(access);
+            }
+            site.append |= parts & part::APPEND != 0;
+        }
+    }
+    let done = site.gone || site.wanted & !site.holds() == 0;
+    if done {
+        site.asking = false;
+        site.wanted = 0;
+        dirs.held_order.push_back(dir);
+        forget_oldest(core);
+    }
+    core.wake(keys::grants(dir));
+    done
+}
+
+/// Holding less than the owner believes is always safe, so the oldest grants are dropped when there are too many.
+fn forget_oldest(core: &mut Core) {
+    let dirs = &mut core.state.dirs;
+    while dirs.held_order.len() > GRANTS_HELD_MAX {
+        let Some(oldest) = dirs.held_order.pop_front() else { return };
+        if dirs.site.get(&oldest).is_some_and(|site| !site.asking) {
+            dirs.site.remove(&oldest);
+        }
+    }
+}
+
+/// A recall of the owner: gives the parts back and hands over all unapplied entries. It waits for nothing but
+/// prepared transactions of this directory (R-13, transactions step 4).
+pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8, job: JobId) {
+    if cx.with(|core| core.state.config.map.home(dir)) != from {
+        return; // not the owner's to recall
+    }
+    cx.until(keys::doubt(dir), |core| (!core.state.txns.in_doubt(dir)).then_some(())).await;
+    cx.with(|core| {
+        if let Some(site) = core.state.dirs.site.get_mut(&dir) {
+            if parts & part::ACCESS != 0 {
+                site.access = None;
+            }
+            if parts & part::APPEND != 0 {
+                site.append = false;
+            }
+            site.void = site.asking;
+        }
+        core.state.counters.recalls += 1;
+        let append = parts & part::APPEND != 0;
+        let (batch, more) = if append { core.state.dirs.batch(dir) } else { (Batch::default(), false) };
+        if !batch.entries.is_empty() {
+            let all = core.state.record_seq; // an answer with entries rests on their records
+            core.rest_on(cx.op(), all);
+        }
+        let answer = Peer::Recalled { dir, job, batch, more };
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+    });
+}
+
+/// The owner has applied our change-log up to here.
+pub(crate) fn applied(cx: &Cx, from: ShardId, dir: InodeId, upto: LogSeq) {
+    cx.with(|core| {
+        if core.state.config.map.home(dir) == from {
+            trim(core, cx.op(), dir, upto);
+        }
+    });
+}
+
+/// Trims a change-log and shows what waited for that.
+pub(crate) fn trim(core: &mut Core, op: onpath_kernel::OpId, dir: InodeId, upto: LogSeq) {
+    let (batch, _) = core.state.dirs.batch(dir);
+    if batch.entries.first().is_some_and(|first| first.seq <= upto) {
+        let effects: Effects = smallvec![Effect::TrimLog { dir, upto }];
+        commit_own(core, op, effects);
+        core.wake(keys::grants(dir));
+        dir::push::consider_floor(core);
+    }
+}
+
+/// A record was committed: what it appended will be pushed in time.
+pub(crate) fn appended(core: &mut Core, record: &Record) {
+    for effect in &record.effects {
+        if let Effect::PutName { parent, log, .. } | Effect::DropName { parent, log, .. } = effect
+            && log.seq != LogSeq(0)
+        {
+            assert!(OwnerForm.exposed_when_appended(), "other forms gate the reply by a mark");
+            dir::push::consider(core, *parent);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! create, mkdir, mknod, symlink: a name and its inode are born together at the name's site (SwitchFS §5.2.1).
+//!
+//! Semantics: search and write permission on the directory; umask; group and setgid inherited from a setgid
+//! directory; O_CREAT without O_EXCL finds an existing file (which the session then opens at its home).
+//! Locks: the name, exclusive. Journals: inode, name, change-log entry. Rules.
+
+use super::{Req, Step, Stop, begin, named, need_space};
+use crate::dir::site;
+use crate::state::commit::{Effects, commit};
+use crate::{Core, Cx, access};
+use onpath_kernel::{Mode, OpId};
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::site as site_of;
+use onpath_wire::ids::{InodeId, Stamp};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::TARGET_BYTES_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, part};
+use onpath_wire::record::{Answer, Effect};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{NewNode, open};
+use smallvec::smallvec;
+
+pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: &NewNode) -> Step {
+    named::lock(cx, parent, name, Mode::Exclusive).await;
+    let mut at_home = None;
+    loop {
+        let dir = site::grant(cx, parent, part::BOTH).await;
+        match cx.with(|core| step(core, cx.op(), req, dir?, parent, name, node))? {
+            Outcome::Reply(reply) => return Ok(reply),
+            Outcome::Exists(id) => match at_home.take() {
+                Some(Some((attr, data))) => return Ok(Reply::Entry { attr, data, created: false }),
+                Some(None) => return Err(Errno::ESTALE.into()),
+                None => at_home = Some(named::read_home(cx, id).await),
+            },
+        }
+    }
+}
+
+enum Outcome {
+    Reply(Reply),
+    /// The name exists, and its inode lives elsewhere.
+    Exists(InodeId),
+}
+
+fn step(
+    core: &mut Core,
+    op: OpId,
+    req: &Req,
+    dir: Access,
+    parent: InodeId,
+    name: &Name,
+    node: &NewNode,
+) -> Result<Outcome, Stop> {
+    begin(core, req)?;
+    access::search(req, &dir)?;
+    if let Some(found) = core.state.name(parent, name) {
+        if node.open == 0 || node.open & open::EXCLUSIVE != 0 {
+            return Err(Errno::EEXIST.into());
+        }
+        let attr = core.state.inodes.attr(found.child).zip(core.state.inodes.data_ref(found.child));
+        return Ok(match attr {
+            Some((attr, data)) => Outcome::Reply(Reply::Entry { attr, data, created: false }),
+            None => Outcome::Exists(found.child),
+        });
+    }
+    access::modify(req, &dir)?;
+    if node.target.0.len() > TARGET_BYTES_MAX {
+        return Err(Errno::ENAMETOOLONG.into());
+    }
+    let mode = mode_of(req, &dir, node)?;
+    need_space(core)?;
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let id = core.state.new_inode_id(site_of(parent, name.as_bytes()));
+    let inode = newborn(req, id, &dir, parent, node, mode, stamp);
+    let log = core.state.log(parent, 1, i8::from(node.kind == Kind::Directory));
+    let effects: Effects = smallvec![
+        Effect::PutInode { inode },
+        Effect::PutName { parent, name: name.clone(), child: id, kind: node.kind, log },
+    ];
+    if node.open & open::REGISTER != 0 {
+        core.state.opens.register(id, req.session)?;
+    }
+    Ok(Outcome::Reply(commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects)))
+}
+
+/// Permission bits after the umask, with what a setgid directory adds and takes.
+fn mode_of(req: &Req, dir: &Access, node: &NewNode) -> Result<u16, Stop> {
+    if node.kind == Kind::Symlink {
+        return Ok(0o777);
+    }
+    let mut mode = node.mode & 0o7777 & !node.umask;
+    if dir.mode & access::SETGID != 0 {
+        if node.kind == Kind::Directory {
+            mode |= access::SETGID;
+        } else if mode & 0o2010 == 0o2010 && req.uid != 0 && !access::in_group(req, dir.gid)? {
+            mode &= !access::SETGID; // nobody gives away a group that is not theirs
+        }
+    }
+    Ok(mode)
+}
+
+fn newborn(req: &Req, id: InodeId, dir: &Access, parent: InodeId, node: &NewNode, mode: u16, stamp: Stamp) -> Inode {
+    let now = stamp.0 as i64;
+    let mut inode = Inode::new(id, node.kind);
+    inode.mode = mode;
+    inode.uid = req.uid;
+    inode.gid = if dir.mode & access::SETGID != 0 { dir.gid } else { req.gid };
+    (inode.atime, inode.mtime, inode.ctime, inode.btime) = (now, now, now, now);
+    inode.mtime_stamp = stamp;
+    inode.rdev = node.rdev;
+    inode.parent = parent;
+    inode.target = node.target.clone();
+    inode
+}

@@ -1,0 +1,272 @@
+//! File locks of one shard's inodes: a pure automaton for flock(2) and fcntl(2) (DESIGN §6).
+//!
+//! fcntl locks are byte ranges that an owner may split, merge, up- and downgrade; flock locks cover the whole file
+//! and have a space of their own. Waiting requests are granted in order of arrival as far as they do not conflict.
+
+use hashbrown::HashMap;
+use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
+use onpath_wire::limits::LOCKS_PER_INODE_MAX;
+use onpath_wire::request::{FileLock, LockKind};
+use std::collections::VecDeque;
+
+/// Whose lock: owners of different sessions differ.
+type Owner = (SessionId, u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    session: SessionId,
+    lock: FileLock,
+}
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) session: SessionId,
+    pub(crate) seq: RequestSeq,
+    pub(crate) lock: FileLock,
+}
+
+#[derive(Default, Debug)]
+struct Locks {
+    held: Vec<Held>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// All file locks.
+#[derive(Default, Debug)]
+pub(crate) struct FileLocks {
+    inodes: HashMap<InodeId, Locks>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Granted,
+    Conflict,
+    Queued,
+    TooMany,
+}
+
+impl Locks {
+    fn conflict(&self, session: SessionId, lock: &FileLock) -> Option<FileLock> {
+        let owner = (session, lock.owner);
+        let clash = |h: &&Held| {
+            h.lock.flock == lock.flock
+                && (h.session, h.lock.owner) != owner
+                && h.lock.start <= lock.end
+                && lock.start <= h.lock.end
+                && (h.lock.kind == LockKind::Write || lock.kind == LockKind::Write)
+        };
+        self.held.iter().find(clash).map(|h| h.lock)
+    }
+
+    /// Makes `lock` the only word of its owner on its bytes.
+    fn set(&mut self, session: SessionId, lock: FileLock) {
+        let owner: Owner = (session, lock.owner);
+        let mut kept = Vec::with_capacity(self.held.len() + 2);
+        let mut merged = lock;
+        for held in self.held.drain(..) {
+            let same = (held.session, held.lock.owner) == owner && held.lock.flock == lock.flock;
+            let touches =
+                held.lock.start <= lock.end.saturating_add(1) && lock.start <= held.lock.end.saturating_add(1);
+            if !same || !touches {
+                kept.push(held);
+            } else if held.lock.kind == lock.kind {
+                merged.start = merged.start.min(held.lock.start);
+                merged.end = merged.end.max(held.lock.end);
+            } else {
+                // Another kind: what lies outside the new range stays as it was.
+                if held.lock.start < lock.start {
+                    let end = held.lock.end.min(lock.start - 1);
+                    kept.push(Held { session, lock: FileLock { end, ..held.lock } });
+                }
+                if held.lock.end > lock.end {
+                    let start = held.lock.start.max(lock.end + 1);
+                    kept.push(Held { session, lock: FileLock { start, ..held.lock } });
+                }
+            }
+        }
+        if lock.kind != LockKind::Unlock {
+            kept.push(Held { session, lock: merged });
+        }
+        kept.sort_by_key(|h| (h.lock.flock, h.lock.start, h.session, h.lock.owner));
+        self.held = kept;
+    }
+
+    fn grant_waiting(&mut self, granted: &mut Vec<Waiting>) {
+        let mut still = VecDeque::new();
+        while let Some(waiting) = self.waiting.pop_front() {
+            if self.conflict(waiting.session, &waiting.lock).is_none() {
+                self.set(waiting.session, waiting.lock);
+                granted.push(waiting);
+            } else {
+                still.push_back(waiting);
+            }
+        }
+        self.waiting = still;
+    }
+}
+
+impl FileLocks {
+    /// Takes, waits for or frees a lock; `granted` gets the waiting requests that this lets through.
+    pub(crate) fn set(
+        &mut self,
+        id: InodeId,
+        session: SessionId,
+        lock: FileLock,
+        wait: Option<RequestSeq>,
+        granted: &mut Vec<Waiting>,
+    ) -> Outcome {
+        let locks = self.inodes.entry(id).or_default();
+        if lock.kind != LockKind::Unlock && locks.held.len() + locks.waiting.len() >= LOCKS_PER_INODE_MAX {
+            return Outcome::TooMany;
+        }
+        let outcome = if lock.kind != LockKind::Unlock && locks.conflict(session, &lock).is_some() {
+            match wait {
+                None => Outcome::Conflict,
+                Some(seq) => {
+                    if lock.flock {
+                        // A conversion first gives up the old lock, as flock(2) says.
+                        locks.set(session, FileLock { kind: LockKind::Unlock, ..lock });
+                        locks.grant_waiting(granted);
+                    }
+                    let waiting = Waiting { session, seq, lock };
+                    if !locks.waiting.contains(&waiting) {
+                        locks.waiting.push_back(waiting);
+                    }
+                    Outcome::Queued
+                }
+            }
+        } else {
+            locks.set(session, lock);
+            locks.grant_waiting(granted);
+            Outcome::Granted
+        };
+        self.tidy(id);
+        outcome
+    }
+
+    /// The first lock in the way, for F_GETLK.
+    pub(crate) fn test(&self, id: InodeId, session: SessionId, lock: &FileLock) -> Option<FileLock> {
+        self.inodes.get(&id)?.conflict(session, lock)
+    }
+
+    /// Gives up waiting; false if it does not wait (any more).
+    pub(crate) fn cancel(&mut self, id: InodeId, session: SessionId, lock: &FileLock) -> bool {
+        let Some(locks) = self.inodes.get_mut(&id) else { return false };
+        let before = locks.waiting.len();
+        locks.waiting.retain(|w| !(w.session == session && w.lock == *lock));
+        let cancelled = locks.waiting.len() < before;
+        self.tidy(id);
+        cancelled
+    }
+
+    /// Whether this session holds exactly this lock (or more).
+    pub(crate) fn holds(&self, id: InodeId, session: SessionId, lock: &FileLock) -> bool {
+        let covers = |h: &Held| {
+            h.session == session
+                && (h.lock.owner, h.lock.flock, h.lock.kind) == (lock.owner, lock.flock, lock.kind)
+                && h.lock.start <= lock.start
+                && h.lock.end >= lock.end
+        };
+        self.inodes.get(&id).is_some_and(|locks| locks.held.iter().any(covers))
+    }
+
+    /// Drops all locks and waits of those that `whose` names; all inodes, in order.
+    pub(crate) fn drop_all(
+        &mut self,
+        only: Option<InodeId>,
+        whose: impl Fn(SessionId, &FileLock) -> bool,
+        granted: &mut Vec<(InodeId, Waiting)>,
+    ) {
+        let mut ids: Vec<_> = match only {
+            Some(id) => vec![id],
+            None => self.inodes.keys().copied().collect(),
+        };
+        ids.sort_unstable();
+        for id in ids {
+            let Some(locks) = self.inodes.get_mut(&id) else { continue };
+            locks.held.retain(|h| !whose(h.session, &h.lock));
+            locks.waiting.retain(|w| !whose(w.session, &w.lock));
+            let mut freed = Vec::new();
+            locks.grant_waiting(&mut freed);
+            granted.extend(freed.into_iter().map(|w| (id, w)));
+            self.tidy(id);
+        }
+    }
+
+    fn tidy(&mut self, id: InodeId) {
+        if self.inodes.get(&id).is_some_and(|l| l.held.is_empty() && l.waiting.is_empty()) {
+            self.inodes.remove(&id);
+        }
+    }
+
+    /// Locks held and waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.inodes.values().map(|l| l.held.len() + l.waiting.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: InodeId = InodeId(7);
+
+    fn lock(owner: u64, kind: LockKind, start: u64, end: u64) -> FileLock {
+        FileLock { flock: false, kind, start, end, owner, pid: 1 }
+    }
+
+    fn set(locks: &mut FileLocks, session: u32, l: FileLock) -> (Outcome, Vec<Waiting>) {
+        let mut granted = vec![];
+        let outcome = locks.set(ID, SessionId(session), l, Some(RequestSeq(owner_seq(&l))), &mut granted);
+        (outcome, granted)
+    }
+    fn owner_seq(l: &FileLock) -> u64 {
+        l.owner * 100 + l.start
+    }
+
+    #[test]
+    fn owners_of_two_sessions_conflict_although_their_numbers_agree() {
+        let mut locks = FileLocks::default();
+        assert_eq!(set(&mut locks, 1, lock(5, LockKind::Write, 0, 9)).0, Outcome::Granted);
+        assert_eq!(set(&mut locks, 2, lock(5, LockKind::Read, 9, 9)).0, Outcome::Queued);
+        assert_eq!(set(&mut locks, 2, lock(5, LockKind::Read, 10, 19)).0, Outcome::Granted);
+        let (outcome, granted) = set(&mut locks, 1, lock(5, LockKind::Unlock, 5, 9));
+        assert_eq!((outcome, granted.len()), (Outcome::Granted, 1));
+        assert!(locks.test(ID, SessionId(2), &lock(5, LockKind::Read, 0, 4)).is_some(), "the first half is still held");
+    }
+
+    #[test]
+    fn ranges_split_merge_and_change_kind() {
+        let mut locks = FileLocks::default();
+        set(&mut locks, 1, lock(1, LockKind::Read, 0, 99));
+        set(&mut locks, 1, lock(1, LockKind::Write, 40, 59));
+        assert_eq!(locks.len(), 3);
+        set(&mut locks, 1, lock(1, LockKind::Read, 40, 59));
+        assert_eq!(locks.len(), 1, "neighbours of one kind merge");
+        set(&mut locks, 1, lock(1, LockKind::Unlock, 0, u64::MAX));
+        assert_eq!(locks.len(), 0);
+    }
+
+    #[test]
+    fn flock_and_fcntl_do_not_meet() {
+        let mut locks = FileLocks::default();
+        set(&mut locks, 1, lock(1, LockKind::Write, 0, u64::MAX));
+        let flock = FileLock { flock: true, ..lock(2, LockKind::Write, 0, u64::MAX) };
+        assert_eq!(set(&mut locks, 1, flock).0, Outcome::Granted);
+    }
+
+    #[test]
+    fn a_dead_session_frees_what_it_held_and_what_it_waited_for() {
+        let mut locks = FileLocks::default();
+        set(&mut locks, 1, lock(1, LockKind::Write, 0, 9));
+        set(&mut locks, 2, lock(2, LockKind::Write, 0, 9));
+        set(&mut locks, 3, lock(3, LockKind::Write, 0, 9));
+        let mut granted = vec![];
+        locks.drop_all(None, |s, _| s == SessionId(2), &mut granted);
+        assert!(granted.is_empty());
+        locks.drop_all(None, |s, _| s == SessionId(1), &mut granted);
+        assert_eq!(granted.iter().map(|(_, w)| w.session).collect::<Vec<_>>(), [SessionId(3)]);
+    }
+}

@@ -1,0 +1,61 @@
+//! GETATTR and its relatives: attributes of an inode at its home.
+//!
+//! Semantics: exact, of a directory too (every update that has returned is applied first, R-4).
+//! Locks: the inode, shared. Journals: nothing.
+
+use super::{Step, Stop, named};
+use crate::dir::collect;
+use crate::state::packets;
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
+
+pub(crate) async fn run(cx: &Cx, id: InodeId) -> Step {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    if cx.with(|core| core.state.inodes.kind(id)) == Some(Kind::Directory) {
+        collect::collect(cx, id).await;
+    }
+    cx.with(|core| attr(core, id, false))
+}
+
+/// Which bytes a file has.
+pub(crate) async fn data_ref(cx: &Cx, id: InodeId) -> Step {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    cx.with(|core| attr(core, id, false))
+}
+
+/// Attributes as they are; ESTALE makes the kernel look the path up again.
+pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
+    match (core.state.inodes.attr(id), core.state.inodes.data_ref(id)) {
+        (Some(attr), Some(data)) => Ok(Reply::Attr { attr, data, shared }),
+        _ => Err(Stop::Errno(Errno::ESTALE)),
+    }
+}
+
+/// Attributes of many inodes as they are: for listings, where directories need not be exact.
+pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
+    cx.with(|core| Ok(Reply::Attrs { attrs: ids.iter().map(|&id| core.state.inodes.attr(id)).collect() }))
+}
+
+/// A name's site asks for the attributes of an inode that lives here.
+pub(crate) async fn home_read(cx: &Cx, from: ShardId, seq: RequestSeq, id: InodeId) {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    cx.with(|core| {
+        let attr = core.state.inodes.attr(id);
+        let data = core.state.inodes.data_ref(id).unwrap_or_default();
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::HomeAttr { attr, data });
+    });
+}
+
+/// The parent of a directory, for the walk that refuses cycles.
+pub(crate) async fn parent_of(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId) {
+    named::lock_inode(cx, dir, Mode::Shared).await;
+    cx.with(|core| {
+        let parent = core.state.inodes.get(dir).map_or(InodeId::NONE, |inode| inode.parent);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::ParentIs { parent });
+    });
+}

@@ -1,0 +1,138 @@
+//! link: a further name for a file, decided at the new name's site.
+//!
+//! Semantics: no links to directories; a file that is not the caller's must be readable and writable for them and
+//! not set-uid (as Linux does with protected_hardlinks). The home counts the link: a transaction if it is elsewhere.
+//! Locks: the new name and a local inode, exclusive. Journals: name, change-log entry, inode. Rules.
+
+use super::{Req, Step, Stop, begin, need_space};
+use crate::access::{self, Owned};
+use crate::dir::site;
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit};
+use crate::state::keys;
+use crate::txn::coordinator::{self, Plan, Refusal};
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::NLINK_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
+use onpath_wire::record::{Answer, Effect};
+use onpath_wire::reply::Reply;
+use smallvec::smallvec;
+
+pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: Name) -> Step {
+    let local = cx.with(|core| core.state.is_home(id));
+    for attempt in 0.. {
+        let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
+        cx.lock_all([(keys::name(parent, &name), Mode::Exclusive)].into_iter().chain(inode_key)).await;
+        let dir = site::grant(cx, parent, part::BOTH).await;
+        cx.with(|core| check(core, req, dir?, parent, &name))?;
+        if local {
+            return cx.with(|core| here(core, cx, req, id, parent, &name));
+        }
+        let (txn, plan) = cx.with(|core| plan(core, id));
+        match coordinator::prepare(cx, req, txn, &plan).await {
+            Ok(states) => {
+                let done = cx.with(|core| decide(core, cx, req, parent, &name, txn, &plan, &states[0][0]));
+                if let Some(outcome) = done {
+                    return outcome;
+                }
+            }
+            Err(Refusal::Stop(stop)) => return Err(stop),
+            Err(Refusal::Busy) => {}
+        }
+        cx.unlock_all();
+        coordinator::back_off(cx, attempt).await?;
+    }
+    unreachable!("attempts are bounded by back_off")
+}
+
+fn check(core: &mut Core, req: &Req, dir: Access, parent: InodeId, name: &Name) -> Result<(), Stop> {
+    begin(core, req)?;
+    access::search(req, &dir)?;
+    if core.state.name(parent, name).is_some() {
+        return Err(Errno::EEXIST.into());
+    }
+    access::modify(req, &dir)?;
+    need_space(core)
+}
+
+/// Whether a further name may be given to this inode.
+pub(crate) fn may_link(req: &Req, inode: &Inode) -> Result<(), Stop> {
+    if inode.is_dir() {
+        return Err(Errno::EPERM.into());
+    }
+    if inode.nlink >= NLINK_MAX {
+        return Err(Errno::EMLINK.into());
+    }
+    if req.uid == 0 || req.uid == inode.uid {
+        return Ok(());
+    }
+    let special = inode.kind != Kind::File || inode.mode & access::SETUID != 0 || inode.mode & 0o2010 == 0o2010;
+    let rights = access::check(req, Owned::from(inode), inode.kind, access::READ | access::WRITE);
+    match rights {
+        Err(Stop::NeedGroups(gids)) => Err(Stop::NeedGroups(gids)),
+        Ok(()) if !special => Ok(()),
+        _ => Err(Errno::EPERM.into()),
+    }
+}
+
+fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: &Name) -> Step {
+    let mut inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0).ok_or(Errno::ENOENT)?;
+    may_link(req, &inode)?;
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    inode.nlink += 1;
+    inode.ctime = stamp.0 as i64;
+    let log = core.state.log(parent, 1, 0);
+    let kind = inode.kind;
+    let effects: Effects =
+        smallvec![Effect::PutInode { inode }, Effect::PutName { parent, name: name.clone(), child: id, kind, log },];
+    Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: true }, effects))
+}
+
+fn plan(core: &mut Core, id: InodeId) -> (TxnId, Plan) {
+    let me = core.state.me();
+    let txn = core.state.txns.begin(me);
+    core.state.counters.txns += 1;
+    let part = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+    (txn, vec![(core.state.config.map.home(id), vec![part])])
+}
+
+#[allow(clippy::too_many_arguments)]
+fn decide(
+    core: &mut Core,
+    cx: &Cx,
+    req: &Req,
+    parent: InodeId,
+    name: &Name,
+    txn: TxnId,
+    plan: &Plan,
+    state: &PartState,
+) -> Option<Step> {
+    let PartState::Inode { attr, data } = state else { unreachable!("an inode was prepared") };
+    let dir = site::have(core, parent, part::BOTH);
+    let Some(dir) = dir else {
+        coordinator::abort(core, cx.op(), txn, plan);
+        return None;
+    };
+    if let Err(stop) = dir.map_err(Stop::from).and_then(|dir| check(core, req, dir, parent, name)) {
+        coordinator::abort(core, cx.op(), txn, plan);
+        return Some(Err(stop));
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let mut attr = *attr;
+    attr.nlink += 1;
+    attr.ctime = stamp.0 as i64;
+    let log = core.state.log(parent, 1, 0);
+    let effects: Effects = smallvec![
+        coordinator::decision(txn, plan),
+        Effect::PutName { parent, name: name.clone(), child: attr.id, kind: attr.kind, log },
+    ];
+    let reply = Reply::Entry { attr, data: *data, created: true };
+    let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
+    core.start(Job::Finish(txn));
+    Some(Ok(reply))
+}

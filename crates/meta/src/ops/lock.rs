@@ -1,0 +1,65 @@
+//! File locks at the inode's home: set, test, cancel, drop. A waiting request is *queued*, later *granted*.
+
+use super::filelock::{Outcome, Waiting};
+use super::{Req, Step, begin, named};
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::FileLock;
+
+pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: bool) -> Step {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    cx.with(|core| {
+        begin(core, req)?;
+        if !core.state.inodes.contains(id) {
+            return Err(Errno::ESTALE.into());
+        }
+        let mut granted = Vec::new();
+        let outcome = core.state.filelocks.set(id, req.session, lock, wait.then_some(req.seq), &mut granted);
+        tell(core, granted);
+        match outcome {
+            Outcome::Granted => Ok(Reply::Done),
+            Outcome::Queued => Ok(Reply::Queued),
+            Outcome::Conflict => Err(Errno::EAGAIN.into()),
+            Outcome::TooMany => Err(Errno::ENOLCK.into()),
+        }
+    })
+}
+
+pub(crate) fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
+    cx.with(|core| Ok(Reply::LockIs { conflict: core.state.filelocks.test(id, req.session, &lock) }))
+}
+
+pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
+    cx.with(|core| {
+        let waited = core.state.filelocks.cancel(id, req.session, &lock);
+        let holds = core.state.filelocks.holds(id, req.session, &lock);
+        Ok(if holds && !waited { Reply::Granted } else { Reply::Done })
+    })
+}
+
+pub(crate) fn drop_owner(cx: &Cx, req: &Req, id: InodeId, flock: bool, owner: u64) -> Step {
+    cx.with(|core| {
+        let mut granted = Vec::new();
+        let whose = |s: SessionId, l: &FileLock| s == req.session && l.owner == owner && l.flock == flock;
+        core.state.filelocks.drop_all(Some(id), whose, &mut granted);
+        tell(core, granted.into_iter().map(|(_, w)| w).collect());
+        Ok(Reply::Done)
+    })
+}
+
+/// A session is dead: its locks and waits are dropped.
+pub(crate) fn session_dead(core: &mut Core, session: SessionId) {
+    let mut granted = Vec::new();
+    core.state.filelocks.drop_all(None, |s, _| s == session, &mut granted);
+    tell(core, granted.into_iter().map(|(_, w)| w).collect());
+}
+
+fn tell(core: &mut Core, granted: Vec<Waiting>) {
+    for Waiting { session, seq, .. } in granted {
+        let packet = core.state.reply_packet(seq, &Reply::Granted);
+        core.send_after(NodeId::session(session), packet, Default::default(), onpath_kernel::Need::ByDestination);
+    }
+}

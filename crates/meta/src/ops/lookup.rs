@@ -1,0 +1,52 @@
+//! LOOKUP: finds a name.
+//!
+//! Semantics: search permission on the directory; attributes exact, except times, size and nlink of a directory
+//! (LOOKUP never collects, DESIGN §6).
+//! Locks: the name and a local inode, shared. Journals: nothing. Rules: R-5, R-15 (through the grant).
+
+use super::{Req, Step, Stop, named};
+use crate::dir::site;
+use crate::{Core, Cx, access};
+use onpath_kernel::Mode;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, part};
+use onpath_wire::reply::{DataRef, Reply};
+
+pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
+    named::lock(cx, parent, name, Mode::Shared).await;
+    let mut at_home = None;
+    loop {
+        let dir = site::grant(cx, parent, part::ACCESS).await?;
+        match cx.with(|core| step(core, req, dir, parent, name, at_home))? {
+            Ok(reply) => return Ok(reply),
+            // The inode lives elsewhere: ask its home while the name is ours, then decide afresh.
+            Err(elsewhere) => at_home = Some(named::read_home(cx, elsewhere).await),
+        }
+    }
+}
+
+type AtHome = Option<Option<(AttrWire, DataRef)>>;
+
+fn step(
+    core: &mut Core,
+    req: &Req,
+    dir: Access,
+    parent: InodeId,
+    name: &Name,
+    at_home: AtHome,
+) -> Result<Result<Reply, InodeId>, Stop> {
+    access::search(req, &dir)?;
+    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    if let Some(attr) = core.state.inodes.attr(found.child) {
+        let data = core.state.inodes.data_ref(found.child).expect("an inode has both");
+        return Ok(Ok(Reply::Entry { attr, data, created: false }));
+    }
+    match at_home {
+        None => Ok(Err(found.child)),
+        Some(Some((attr, data))) => Ok(Ok(Reply::Entry { attr, data, created: false })),
+        Some(None) => Err(Errno::ESTALE.into()),
+    }
+}

@@ -1,0 +1,71 @@
+//! Merge: a data node has written bytes; the home makes them part of the file (DESIGN §5).
+//!
+//! Semantics: size = max(size, end); mtime = ctime = the home's stamp; setuid and setgid cleared. The home answers
+//! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20).
+//! Locks: the inode, exclusive. Journals: size, blocks, times.
+
+use super::{Req, named};
+use crate::shard::Job;
+use crate::state::commit::commit;
+use crate::state::replies::Seen;
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_wire::data::Merge;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{DataId, NodeId, RequestSeq};
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::Peer;
+use onpath_wire::record::{Answer, Effect};
+use onpath_wire::reply::Reply;
+use smallvec::smallvec;
+
+pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
+    let Merge::Written { data, session, .. } = merge;
+    named::lock_inode(cx, data.inode, Mode::Exclusive).await;
+    cx.with(|core| {
+        step(core, cx, &merge);
+        if core.state.opens.unreserve(data.inode, session) {
+            core.wake(keys::inode(data.inode).0);
+        }
+        packets::answer_call(core, cx.op(), from, seq, &Peer::Done);
+    });
+}
+
+fn step(core: &mut Core, cx: &Cx, merge: &Merge) {
+    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge;
+    let from = NodeId::session(session);
+    let req = Req { from, session, seq: request, oldest, ..Req::default() };
+    match core.state.replies.seen(session, request) {
+        Seen::Over => return,
+        Seen::Answered(reply) => {
+            let reply = reply.clone();
+            return packets::reply(core, cx.op(), &req, &reply);
+        }
+        Seen::New => {}
+    }
+    let reply = match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
+        None => {
+            forget_bytes(core, data);
+            Reply::Failed { errno: Errno::ESTALE }
+        }
+        Some(inode) if inode.generation != data.generation || inode.cut != cut => {
+            Reply::Stale { data: core.state.inodes.data_ref(data.inode).expect("the inode is here") }
+        }
+        Some(inode) => {
+            let stamp = core.state.clock.stamp(core.now.wall_ns);
+            let size = inode.size.max(end);
+            let blocks = if version > inode.blocks_version { blocks } else { inode.blocks };
+            let version = version.max(inode.blocks_version);
+            let effect = Effect::Merged { id: data.inode, size, blocks, version, kill_suidgid };
+            commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, smallvec![effect])
+        }
+    };
+    packets::reply(core, cx.op(), &req, &reply);
+}
+
+/// Bytes of a file that is gone were written late: they must go as well.
+fn forget_bytes(core: &mut Core, data: DataId) {
+    let after = core.state.record_seq;
+    core.start(Job::DataPending(data, 0, true, after));
+}

@@ -1,0 +1,176 @@
+//! Operations: one file each, straight line: lock → grants → one synchronous step (DESIGN §1).
+//!
+//! Nothing here knows how directories are tracked. Errors are checked in the order in which Linux reports them.
+
+mod access;
+mod append;
+mod create;
+pub(crate) mod datapending;
+pub(crate) mod filelock;
+pub(crate) mod getattr;
+pub(crate) mod link;
+mod lock;
+mod lookup;
+pub(crate) mod merge;
+pub(crate) mod named;
+mod open;
+pub(crate) mod opens;
+mod readdir;
+mod readlink;
+mod rename;
+mod rmdir;
+pub(crate) mod root;
+mod setattr;
+mod statfs;
+mod sync;
+pub(crate) mod unlink;
+
+use crate::shard::Job;
+use crate::state::packets;
+use crate::state::replies::Seen;
+use crate::{Core, Cx};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Groups, Request};
+use smallvec::SmallVec;
+
+/// Who asks, and how to answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Req {
+    pub(crate) from: NodeId,
+    pub(crate) session: SessionId,
+    pub(crate) seq: RequestSeq,
+    pub(crate) oldest: RequestSeq,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Groups,
+}
+
+/// Why an operation has no ordinary reply.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It failed.
+    Errno(Errno),
+    /// Membership in these gids decides.
+    NeedGroups(SmallVec<[u32; 4]>),
+    /// It was answered before; this was the answer.
+    Again(Box<Reply>),
+    /// Nobody waits for it any more.
+    Over,
+    /// Answered already, in a way of its own.
+    Answered,
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Stop {
+        Stop::Errno(errno)
+    }
+}
+
+impl From<crate::dir::site::Gone> for Stop {
+    fn from(_: crate::dir::site::Gone) -> Stop {
+        Stop::Errno(Errno::ENOENT)
+    }
+}
+
+/// The outcome of an operation.
+pub(crate) type Step = Result<Reply, Stop>;
+
+/// First thing in the step of every operation that changes something: a retried request gets its first result.
+pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
+    match core.state.replies.seen(req.session, req.seq) {
+        Seen::New => Ok(()),
+        Seen::Answered(reply) => {
+            let reply = Box::new(reply.clone());
+            core.state.counters.replayed_replies += 1;
+            Err(Stop::Again(reply))
+        }
+        Seen::Over => Err(Stop::Over),
+    }
+}
+
+/// ENOSPC before any effect when only what frees space is accepted.
+pub(crate) fn need_space(core: &Core) -> Result<(), Stop> {
+    if core.state.full { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+}
+
+/// Runs a job as its operation.
+pub(crate) async fn run(cx: Cx, job: Job) {
+    match job {
+        Job::Request(request) => {
+            let (req, request) = *request;
+            let failure_matters = changes(&request);
+            let outcome = dispatch(&cx, &req, request).await;
+            cx.with(|core| conclude(core, &cx, &req, outcome, failure_matters));
+        }
+        other => other.run(cx).await,
+    }
+}
+
+/// Whether a failed result must be remembered: what changes nothing is simply executed again.
+fn changes(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::Lookup { .. }
+            | Request::GetAttr { .. }
+            | Request::ReadDir { .. }
+            | Request::ReadLink { .. }
+            | Request::Access { .. }
+            | Request::StatFs
+            | Request::GetAttrs { .. }
+            | Request::TestLock { .. }
+            | Request::DataRef { .. }
+            | Request::Renew
+    )
+}
+
+async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
+    match request {
+        Request::Lookup { parent, name } => lookup::run(cx, req, parent, &name).await,
+        Request::GetAttr { id } => getattr::run(cx, id).await,
+        Request::SetAttr { id, set } => setattr::run(cx, req, id, set).await,
+        Request::Create { parent, name, node } => create::run(cx, req, parent, &name, &node).await,
+        Request::Link { id, parent, name } => Box::pin(link::run(cx, req, id, parent, name)).await,
+        Request::Unlink { parent, name } => unlink::run(cx, req, parent, &name).await,
+        Request::Rmdir { parent, name } => rmdir::run(cx, req, parent, &name).await,
+        Request::Rename { from_parent, from, parent, name, flags } => {
+            Box::pin(rename::run(cx, req, rename::Rename { from_parent, from, parent, name, flags })).await
+        }
+        Request::Open { id, flags } => open::run(cx, req, id, flags).await,
+        Request::Release { id } => opens::release(cx, req, id).await,
+        Request::ReadDir { id, after, bytes } => readdir::run(cx, id, after, bytes).await,
+        Request::ReadLink { id } => readlink::run(cx, id).await,
+        Request::Access { id, mask } => access::run(cx, req, id, mask).await,
+        Request::StatFs => statfs::run(cx),
+        Request::GetAttrs { ids } => getattr::many(cx, &ids),
+        Request::SetLock { id, lock, wait } => lock::set(cx, req, id, lock, wait).await,
+        Request::TestLock { id, lock } => lock::test(cx, req, id, lock),
+        Request::CancelLock { id, lock } => lock::cancel(cx, req, id, lock),
+        Request::DropLocks { id, flock, owner } => lock::drop_owner(cx, req, id, flock, owner),
+        Request::Reserve { id } => append::reserve(cx, req, id).await,
+        Request::Unreserve { id } => append::unreserve(cx, req, id),
+        Request::Sync { id } => sync::run(cx, req, id).await,
+        Request::Attach { again } => crate::coord::sessions::attach(cx, req, again),
+        Request::Renew => crate::coord::sessions::renew(cx, req),
+        Request::Detach => crate::coord::sessions::detach(cx, req),
+        Request::DataRef { id } => getattr::data_ref(cx, id).await,
+    }
+}
+
+fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, failure_matters: bool) {
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(Stop::Errno(errno)) => {
+            let reply = Reply::Failed { errno };
+            if failure_matters {
+                core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
+            }
+            reply
+        }
+        Err(Stop::NeedGroups(gids)) => Reply::NeedGroups { gids },
+        Err(Stop::Again(reply)) => *reply,
+        Err(Stop::Over | Stop::Answered) => return,
+    };
+    packets::reply(core, cx.op(), req, &reply);
+}

@@ -1,0 +1,48 @@
+//! open: checks permissions at the inode's home and registers the session's open (DESIGN §6).
+//!
+//! Semantics: r, w or x by mode; EISDIR for writing a directory; O_TRUNC as truncate to 0.
+//! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
+
+use super::{Req, Step, begin, getattr, named, setattr};
+use crate::{Core, Cx, access};
+use onpath_kernel::{Mode, OpId};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::request::{SetAttr, open, set};
+
+pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
+    let mode = if flags & open::TRUNCATE != 0 { Mode::Exclusive } else { Mode::Shared };
+    named::lock_inode(cx, id, mode).await;
+    cx.with(|core| step(core, cx.op(), req, id, flags))
+}
+
+fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
+    if flags & open::TRUNCATE != 0 {
+        begin(core, req)?;
+    }
+    let attr = core.state.inodes.attr(id).ok_or(Errno::ESTALE)?;
+    if flags & open::AGAIN == 0 {
+        if attr.kind == Kind::Directory && flags & open::WRITE != 0 {
+            return Err(Errno::EISDIR.into());
+        }
+        let mut want = 0;
+        for (flag, bit) in [(open::READ, access::READ), (open::WRITE, access::WRITE), (open::EXEC, access::EXEC)] {
+            want |= if flags & flag != 0 { bit } else { 0 };
+        }
+        if flags & open::TRUNCATE != 0 {
+            want |= access::WRITE;
+        }
+        access::check(req, (&attr).into(), attr.kind, want)?;
+    }
+    if flags & open::REGISTER != 0 {
+        core.state.opens.register(id, req.session)?;
+    }
+    let shared = core.state.opens.shared(id, req.session);
+    if flags & open::TRUNCATE != 0 && attr.kind == Kind::File {
+        let kill = if flags & open::KILL_SUIDGID != 0 { set::KILL_SUIDGID } else { 0 };
+        let valid = set::SIZE | set::OPEN_FOR_WRITE | kill;
+        return setattr::file_step(core, op, req, id, SetAttr { valid, size: 0, ..SetAttr::default() });
+    }
+    getattr::attr(core, id, shared)
+}

@@ -1,0 +1,177 @@
+//! Which sessions have which inodes open, reservations of O_APPEND, and reclaiming orphans (DESIGN §6).
+//!
+//! Volatile: after a restart sessions register their opens again, and until the grace (one session lease) is over
+//! no orphan is reclaimed.
+
+use super::unlink::{drop_data, drop_inode};
+use super::{Req, Step, Stop, named};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use hashbrown::HashMap;
+use onpath_kernel::Mode;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS};
+use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who has what open.
+#[derive(Debug)]
+pub(crate) struct Opens {
+    by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
+    by_session: BTreeMap<SessionId, BTreeSet<InodeId>>,
+    reserved: BTreeMap<InodeId, (SessionId, RequestSeq)>,
+    grace: bool,
+}
+
+impl Default for Opens {
+    fn default() -> Self {
+        Opens { by_inode: HashMap::new(), by_session: BTreeMap::new(), reserved: BTreeMap::new(), grace: false }
+    }
+}
+
+impl Opens {
+    /// A session has an inode open from now on.
+    pub(crate) fn register(&mut self, id: InodeId, session: SessionId) -> Result<(), Stop> {
+        let mine = self.by_session.entry(session).or_default();
+        if mine.len() >= OPENS_PER_SESSION_MAX {
+            return Err(Errno::ENFILE.into());
+        }
+        if mine.insert(id) {
+            self.by_inode.entry(id).or_default().push(session);
+        }
+        Ok(())
+    }
+
+    /// A session has closed an inode; true if nobody has it open any more.
+    pub(crate) fn release(&mut self, id: InodeId, session: SessionId) -> bool {
+        if let Some(mine) = self.by_session.get_mut(&session) {
+            mine.remove(&id);
+            if mine.is_empty() {
+                self.by_session.remove(&session);
+            }
+        }
+        let Some(holders) = self.by_inode.get_mut(&id) else { return true };
+        holders.retain(|holder| *holder != session);
+        let last = holders.is_empty();
+        if last {
+            self.by_inode.remove(&id);
+        }
+        last
+    }
+
+    /// Whether anybody has it open.
+    pub(crate) fn is_open(&self, id: InodeId) -> bool {
+        self.by_inode.contains_key(&id)
+    }
+
+    /// Whether another session has it open.
+    pub(crate) fn shared(&self, id: InodeId, session: SessionId) -> bool {
+        self.by_inode.get(&id).is_some_and(|holders| holders.iter().any(|&holder| holder != session))
+    }
+
+    /// Whether opens of a former term may not be registered yet.
+    pub(crate) fn grace(&self) -> bool {
+        self.grace
+    }
+
+    /// Reserves a file's end; true if this request has it.
+    pub(crate) fn reserve(&mut self, id: InodeId, session: SessionId, seq: RequestSeq) -> bool {
+        *self.reserved.entry(id).or_insert((session, seq)) == (session, seq)
+    }
+
+    /// Gives up a session's reservation; true if it had one.
+    pub(crate) fn unreserve(&mut self, id: InodeId, session: SessionId) -> bool {
+        let mine = self.reserved.get(&id).is_some_and(|(holder, _)| *holder == session);
+        if mine {
+            self.reserved.remove(&id);
+        }
+        mine
+    }
+
+    /// A session is dead: what it had open alone, and what it had reserved.
+    fn forget(&mut self, session: SessionId) -> (Vec<InodeId>, Vec<InodeId>) {
+        let opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
+        let closed = opened.into_iter().filter(|&id| self.release(id, session)).collect();
+        let reserved: Vec<_> = self.reserved.iter().filter(|(_, r)| r.0 == session).map(|(&id, _)| id).collect();
+        reserved.iter().for_each(|id| {
+            self.reserved.remove(id);
+        });
+        (closed, reserved)
+    }
+
+    /// Number of inodes that somebody has open.
+    pub(crate) fn len(&self) -> usize {
+        self.by_inode.len()
+    }
+}
+
+/// The session has closed its last handle.
+pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
+    cx.with(|core| {
+        if core.state.opens.release(id, req.session) && core.state.inodes.nlink(id) == Some(0) {
+            core.start(Job::Reclaim(id));
+        }
+        Ok(Reply::Done)
+    })
+}
+
+/// Reclaims an orphan unless somebody has opened it again.
+pub(crate) async fn reclaim(cx: &Cx, id: InodeId) {
+    named::lock_inode(cx, id, Mode::Exclusive).await;
+    cx.with(|core| {
+        let orphan = core.state.inodes.get(id).filter(|inode| inode.nlink == 0);
+        let Some(inode) = orphan.filter(|_| !core.state.opens.is_open(id) && !core.state.opens.grace) else { return };
+        let mut effects = Effects::new();
+        let dropped = drop_inode(&inode, &mut effects);
+        commit_own(core, cx.op(), effects);
+        drop_data(core, dropped);
+    });
+}
+
+/// Waits one session lease after a restart; then orphans that nobody has registered are reclaimed.
+pub(crate) async fn grace(cx: &Cx) {
+    let (orphans_possible, now_us) = cx.with(|core| {
+        let possible = core.state.inodes.len() > 1;
+        core.state.opens.grace = possible;
+        (possible, core.now.mono_us)
+    });
+    if !orphans_possible {
+        return; // freshly made: nobody can have anything open
+    }
+    cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000).await;
+    cx.with(|core| {
+        core.state.opens.grace = false;
+        let orphans = orphans(core);
+        orphans.into_iter().for_each(|id| core.start(Job::Reclaim(id)));
+    });
+}
+
+fn orphans(core: &Core) -> Vec<InodeId> {
+    core.state.orphans.iter().copied().collect()
+}
+
+/// The coordinator module says that a session is dead.
+pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: SessionId) {
+    cx.with(|core| {
+        bury(core, session);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+    });
+}
+
+/// Drops everything that a dead session holds here.
+pub(crate) fn bury(core: &mut Core, session: SessionId) {
+    let (closed, reserved) = core.state.opens.forget(session);
+    for id in closed {
+        if core.state.inodes.nlink(id) == Some(0) {
+            core.start(Job::Reclaim(id));
+        }
+    }
+    reserved.into_iter().for_each(|id| core.wake(keys::inode(id).0));
+    super::lock::session_dead(core, session);
+    core.state.replies.forget(session);
+}

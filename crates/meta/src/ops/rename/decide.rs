@@ -1,0 +1,103 @@
+//! Step 7 of a rename: everything is checked again and decided in one step; then the reply leaves.
+
+use super::Rename;
+use super::plan::{self, Look, Votes};
+use crate::access;
+use crate::dir::{collect, owner};
+use crate::ops::unlink::{drop_data, remove_link};
+use crate::ops::{Req, Stop};
+use crate::state::commit::{Effects, commit};
+use crate::state::packets;
+use crate::txn::coordinator;
+use crate::txn::participant::{may_move, moved};
+use crate::{Core, Cx};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::part;
+use onpath_wire::record::{Answer, Effect};
+
+/// Decides; nothing if parts were recalled meanwhile (F2).
+#[allow(clippy::too_many_arguments)]
+pub(super) fn step(
+    core: &mut Core,
+    cx: &Cx,
+    req: &Req,
+    what: &Rename,
+    look: &Look,
+    votes: &Votes,
+    child: InodeId,
+    kind: Kind,
+) -> Option<Result<(), Stop>> {
+    let (dir, from_dir) = plan::both(core, what, look.source_here)?;
+    if let Some(replaced) = plan::local_directory_to_replace(core, look)
+        && !collect::is_clear(core, replaced, part::BOTH)
+    {
+        return None;
+    }
+    Some(decided(core, cx, req, what, look, votes, child, kind, dir.ok(), from_dir.ok()))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn decided(
+    core: &mut Core,
+    cx: &Cx,
+    req: &Req,
+    what: &Rename,
+    look: &Look,
+    votes: &Votes,
+    child: InodeId,
+    kind: Kind,
+    dir: Option<onpath_wire::peer::Access>,
+    from_dir: Option<onpath_wire::peer::Access>,
+) -> Result<(), Stop> {
+    let (dir, from_dir) = dir.zip(from_dir).ok_or(Errno::ENOENT)?;
+    plan::check(core, req, what, look, dir, from_dir)?;
+    let is_dir = kind == Kind::Directory;
+    let replaced = look.destination;
+    let local_child = core.state.inodes.get(child);
+    if let (Some(inode), false) = (&local_child, look.source_here) {
+        // Its home is here but its name was elsewhere: the checks that its site could not make.
+        access::sticky(req, &from_sticky(votes), inode.uid)?;
+        may_move(req, inode, what.from_parent != what.parent)?;
+    }
+    let local_replaced = replaced.and_then(|r| core.state.inodes.get(r.child));
+    if local_replaced.as_ref().is_some_and(|inode| inode.is_dir() && inode.entries > 0) {
+        return Err(Errno::ENOTEMPTY.into());
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let mut effects = Effects::new();
+    for (txn, plan) in &votes.plans {
+        if plan.is_empty() {
+            core.state.txns.end(*txn);
+        } else {
+            effects.push(coordinator::decision(*txn, plan));
+        }
+    }
+    if look.source_here {
+        let log = core.state.log(what.from_parent, -1, -i8::from(is_dir));
+        effects.push(Effect::DropName { parent: what.from_parent, name: what.from.clone(), child, kind, log });
+    }
+    let replaced_dir = replaced.is_some_and(|r| r.kind == Kind::Directory);
+    let log = core.state.log(what.parent, i8::from(replaced.is_none()), i8::from(is_dir) - i8::from(replaced_dir));
+    effects.push(Effect::PutName { parent: what.parent, name: what.name.clone(), child, kind, log });
+    if let Some(inode) = local_child {
+        effects.push(moved(inode, what.parent, stamp));
+    }
+    let dropped = local_replaced.and_then(|inode| remove_link(core, inode, stamp, &mut effects));
+    let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
+    packets::reply(core, cx.op(), req, &reply);
+    drop_data(core, dropped);
+    if let Some(replaced) = replaced {
+        owner::wake(core, replaced.child);
+    }
+    Ok(())
+}
+
+/// The source directory's stickiness, as its site found it.
+fn from_sticky(votes: &Votes) -> onpath_wire::peer::Access {
+    match votes.source_sticky() {
+        Some(uid) => onpath_wire::peer::Access { mode: access::STICKY, uid, gid: 0 },
+        None => onpath_wire::peer::Access::default(),
+    }
+}

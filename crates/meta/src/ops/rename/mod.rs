@@ -1,0 +1,207 @@
+//! rename: moves a name, over another one if need be; decided at the destination name's site (DESIGN §3).
+//!
+//! Semantics: rename(2) and RENAME_NOREPLACE: same inode under both names is a success that does nothing; a
+//! directory replaces only an empty directory and never moves below itself. Directories that change their parent
+//! are serialized by the coordinator module, which makes the walk for cycles stable.
+//! Locks: both names if they are here, inodes whose home is here. Journals: names, change-log entries, inodes, the
+//! decision. Rules. `plan` finds out what is where, `decide` is step 7.
+
+mod decide;
+mod plan;
+
+use super::{Req, Step, Stop};
+use crate::Cx;
+use crate::coord::renames;
+use crate::dir::{collect, site};
+use crate::txn::coordinator::{self, Refusal};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, ShardId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{TxnId, part};
+use onpath_wire::request::rename;
+use plan::{Look, Votes};
+
+/// What is asked.
+pub(crate) struct Rename {
+    pub(crate) from_parent: InodeId,
+    pub(crate) from: Name,
+    pub(crate) parent: InodeId,
+    pub(crate) name: Name,
+    pub(crate) flags: u32,
+}
+
+/// What ends an attempt without ending the operation.
+enum Again {
+    /// Somebody was busy: after a pause.
+    Later,
+    /// It is a directory that moves: with the rename lock.
+    WithLock,
+}
+
+pub(crate) async fn run(cx: &Cx, req: &Req, what: Rename) -> Step {
+    if what.flags & !rename::NOREPLACE != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut guard = None;
+    for attempt in 0.. {
+        let outcome = attempt_once(cx, req, &what, guard).await;
+        cx.unlock_all();
+        match outcome {
+            Ok(Ok(reply)) => {
+                release(cx, guard).await;
+                return reply;
+            }
+            Ok(Err(Again::WithLock)) => guard = Some(renames::acquire(cx).await),
+            Ok(Err(Again::Later)) => {
+                if let Err(stop) = coordinator::back_off(cx, attempt).await {
+                    release(cx, guard).await;
+                    return Err(stop);
+                }
+            }
+            Err(stop) => {
+                release(cx, guard).await;
+                return Err(stop);
+            }
+        }
+    }
+    unreachable!("attempts are bounded by back_off")
+}
+
+async fn release(cx: &Cx, guard: Option<TxnId>) {
+    if let Some(guard) = guard {
+        renames::release(cx, guard).await;
+    }
+}
+
+/// One attempt: look, ask, decide. The reply of a decided rename has left when this returns.
+async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -> Result<Result<Step, Again>, Stop> {
+    let look = plan::lock(cx, what).await;
+    loop {
+        let dir = site::grant(cx, what.parent, part::BOTH).await;
+        let from_dir = if look.source_here { site::grant(cx, what.from_parent, part::BOTH).await } else { dir };
+        let both = cx.with(|core| plan::both(core, what, look.source_here));
+        if both.is_none() {
+            continue; // one was recalled while we waited for the other
+        }
+        cx.with(|core| plan::check(core, req, what, &look, dir?, from_dir?))?;
+        let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, &look)) else { break };
+        if cx.with(|core| collect::is_clear(core, replaced, part::BOTH)) {
+            break;
+        }
+        collect::recall(cx, replaced, part::BOTH).await;
+        if cx.with(|core| plan::both(core, what, look.source_here)).is_some() {
+            break;
+        }
+    }
+    if look.source_here && look.is_same_inode() {
+        return Ok(Ok(Ok(onpath_wire::reply::Reply::Done)));
+    }
+    if guard.is_none() && look.source_kind() == Some(Kind::Directory) && what.from_parent != what.parent {
+        return Ok(Err(Again::WithLock));
+    }
+    vote(cx, req, what, &look, guard).await
+}
+
+async fn vote(
+    cx: &Cx,
+    req: &Req,
+    what: &Rename,
+    look: &Look,
+    guard: Option<TxnId>,
+) -> Result<Result<Step, Again>, Stop> {
+    let (txn, plan) = cx.with(|core| plan::first(core, what, look));
+    let mut votes = Votes::new(txn, plan);
+    match coordinator::prepare(cx, req, txn, &votes.plans[0].1).await {
+        Ok(states) => votes.hear(states),
+        Err(Refusal::Busy) => return Ok(Err(Again::Later)),
+        Err(Refusal::Stop(stop)) => return Err(stop),
+    }
+    let Some((child, kind)) = votes.source(look) else { unreachable!("the source is here or was prepared") };
+    let early = judge(what, look, child, kind, guard);
+    if let Some(early) = early {
+        cx.with(|core| votes.abort(core, cx));
+        return early;
+    }
+    if kind == Kind::Directory && what.from_parent != what.parent && below(cx, what.parent, child).await {
+        cx.with(|core| votes.abort(core, cx));
+        return Err(Errno::EINVAL.into());
+    }
+    if let Some((txn, plan)) = cx.with(|core| plan::second(core, what, look, &votes, child)) {
+        match coordinator::prepare(cx, req, txn, &plan).await {
+            Ok(states) => {
+                votes.plans.push((txn, plan));
+                votes.hear(states);
+            }
+            Err(refusal) => {
+                cx.with(|core| votes.abort(core, cx));
+                return match refusal {
+                    Refusal::Busy => Ok(Err(Again::Later)),
+                    Refusal::Stop(stop) => Err(stop),
+                };
+            }
+        }
+    }
+    let decided = cx.with(|core| decide::step(core, cx, req, what, look, &votes, child, kind));
+    match decided {
+        None => {
+            cx.with(|core| votes.abort(core, cx));
+            Ok(Err(Again::Later))
+        }
+        Some(Err(stop)) => {
+            cx.with(|core| votes.abort(core, cx));
+            Err(stop)
+        }
+        Some(Ok(())) => {
+            cx.unlock_all();
+            for (txn, plan) in &votes.plans {
+                if !plan.is_empty() {
+                    coordinator::finish(cx, *txn).await;
+                }
+            }
+            Ok(Ok(Err(Stop::Answered)))
+        }
+    }
+}
+
+/// What can be said as soon as the source is known: an answer, or the need for the rename lock.
+#[allow(clippy::type_complexity)]
+fn judge(
+    what: &Rename,
+    look: &Look,
+    child: InodeId,
+    kind: Kind,
+    guard: Option<TxnId>,
+) -> Option<Result<Result<Step, Again>, Stop>> {
+    if let Some(replaced) = look.destination {
+        if replaced.child == child {
+            return Some(Ok(Ok(Ok(onpath_wire::reply::Reply::Done))));
+        }
+        match (kind == Kind::Directory, replaced.kind == Kind::Directory) {
+            (true, false) => return Some(Err(Errno::ENOTDIR.into())),
+            (false, true) => return Some(Err(Errno::EISDIR.into())),
+            _ => {}
+        }
+    }
+    if what.parent == child {
+        return Some(Err(Errno::EINVAL.into()));
+    }
+    let moves = kind == Kind::Directory && what.from_parent != what.parent;
+    (moves && guard.is_none()).then_some(Ok(Err(Again::WithLock)))
+}
+
+/// Whether `dir` is `top` or below it. Stable while we hold the rename lock.
+async fn below(cx: &Cx, mut dir: InodeId, top: InodeId) -> bool {
+    while dir != InodeId::ROOT && dir.is_some() {
+        if dir == top {
+            return true;
+        }
+        dir = renames::parent_of(cx, dir).await;
+    }
+    dir == top
+}
+
+/// The shard that must be asked about a part, unless it is this one.
+fn elsewhere(me: ShardId, shard: ShardId) -> Option<ShardId> {
+    (shard != me).then_some(shard)
+}

@@ -1,0 +1,241 @@
+//! What is where: the names and inodes of a rename, who must be asked about what, and their votes.
+
+use super::{Rename, elsewhere};
+use crate::access;
+use crate::dir::site::{self, Gone};
+use crate::ops::{Req, Stop, begin, need_space};
+use crate::state::keys;
+use crate::txn::coordinator::{self, Plan};
+use crate::txn::participant::may_move;
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_store::NameValue;
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::site as site_of;
+use onpath_wire::ids::{InodeId, ShardId};
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
+use onpath_wire::request::rename;
+
+/// What this shard sees of the names; true as long as they are locked.
+pub(super) struct Look {
+    pub(super) source_here: bool,
+    pub(super) source: Option<NameValue>,
+    pub(super) destination: Option<NameValue>,
+    /// Both names are the same one.
+    pub(super) same_name: bool,
+}
+
+impl Look {
+    pub(super) fn is_same_inode(&self) -> bool {
+        self.same_name || self.source.zip(self.destination).is_some_and(|(s, d)| s.child == d.child)
+    }
+
+    pub(super) fn source_kind(&self) -> Option<Kind> {
+        self.source.map(|s| s.kind)
+    }
+}
+
+/// Locks the names that are here and the inodes behind them whose home is here.
+pub(super) async fn lock(cx: &Cx, what: &Rename) -> Look {
+    loop {
+        let before = cx.with(|core| look(core, what));
+        let keys = cx.with(|core| {
+            let mut locked = vec![(keys::name(what.parent, &what.name), Mode::Exclusive)];
+            if before.source_here {
+                locked.push((keys::name(what.from_parent, &what.from), Mode::Exclusive));
+            }
+            for found in [before.source, before.destination].into_iter().flatten() {
+                if core.state.is_home(found.child) {
+                    locked.push((keys::inode(found.child), Mode::Exclusive));
+                }
+            }
+            locked
+        });
+        cx.lock_all(keys).await;
+        let now = cx.with(|core| look(core, what));
+        if (now.source, now.destination) == (before.source, before.destination) {
+            return now;
+        }
+        cx.unlock_all();
+    }
+}
+
+fn look(core: &mut Core, what: &Rename) -> Look {
+    let at = core.state.config.map.shard(site_of(what.from_parent, what.from.as_bytes()));
+    let source_here = at == core.state.me();
+    Look {
+        source_here,
+        source: if source_here { core.state.name(what.from_parent, &what.from) } else { None },
+        destination: core.state.name(what.parent, &what.name),
+        same_name: what.from_parent == what.parent && what.from == what.name,
+    }
+}
+
+/// The access parts of both directories, if all parts are here at this instant.
+pub(super) fn both(
+    core: &mut Core,
+    what: &Rename,
+    source_here: bool,
+) -> Option<(Result<Access, Gone>, Result<Access, Gone>)> {
+    let dir = site::have(core, what.parent, part::BOTH)?;
+    let from_dir = if source_here { site::have(core, what.from_parent, part::BOTH)? } else { dir };
+    Some((dir, from_dir))
+}
+
+/// Everything that can be checked here, in the order of rename(2).
+pub(super) fn check(
+    core: &mut Core,
+    req: &Req,
+    what: &Rename,
+    look: &Look,
+    dir: Access,
+    from_dir: Access,
+) -> Result<(), Stop> {
+    begin(core, req)?;
+    if look.source_here {
+        access::search(req, &from_dir)?;
+    }
+    access::search(req, &dir)?;
+    if look.source_here && look.source.is_none() {
+        return Err(Errno::ENOENT.into());
+    }
+    if look.destination.is_some() && what.flags & rename::NOREPLACE != 0 {
+        return Err(Errno::EEXIST.into());
+    }
+    if look.source_here && look.is_same_inode() {
+        return Ok(());
+    }
+    if let Some(source) = look.source {
+        access::modify(req, &from_dir)?;
+        if let Some(inode) = core.state.inodes.get(source.child) {
+            access::sticky(req, &from_dir, inode.uid)?;
+            may_move(req, &inode, what.from_parent != what.parent)?;
+        }
+        if what.parent == source.child {
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    access::modify(req, &dir)?;
+    if let Some(replaced) = look.destination {
+        if let Some(inode) = core.state.inodes.get(replaced.child) {
+            access::sticky(req, &dir, inode.uid)?;
+        }
+        match (look.source_kind().map(|kind| kind == Kind::Directory), replaced.kind == Kind::Directory) {
+            (Some(true), false) => return Err(Errno::ENOTDIR.into()),
+            (Some(false), true) => return Err(Errno::EISDIR.into()),
+            _ => {}
+        }
+    }
+    need_space(core)
+}
+
+/// A directory that goes if the rename does, and whose home is here: both parts must be recalled first.
+pub(super) fn local_directory_to_replace(core: &mut Core, look: &Look) -> Option<InodeId> {
+    let replaced = look.destination.filter(|d| d.kind == Kind::Directory)?;
+    let replaces = !look.is_same_inode() && look.source_kind().is_none_or(|kind| kind == Kind::Directory);
+    (replaces && core.state.is_home(replaced.child)).then_some(replaced.child)
+}
+
+/// The attempt, and who is asked first: the source's site, the home of what is replaced, the home of what moves.
+pub(super) fn first(core: &mut Core, what: &Rename, look: &Look) -> (TxnId, Plan) {
+    let me = core.state.me();
+    let txn = core.state.txns.begin(me);
+    core.state.counters.txns += 1;
+    let map = core.state.config.map.clone();
+    let mut plan: Plan = Vec::new();
+    let mut ask = |shard: ShardId, part: TxnPart| {
+        let Some(shard) = elsewhere(me, shard) else { return };
+        match plan.iter_mut().find(|(asked, _)| *asked == shard) {
+            Some((_, parts)) => parts.push(part),
+            None => plan.push((shard, vec![part])),
+        }
+    };
+    let (parent, name) = (what.from_parent, what.from.clone());
+    ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent });
+    if let Some(replaced) = look.destination {
+        let sticky = sticky_of(core, what.parent);
+        let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Unlink };
+        ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
+    }
+    if let Some(source) = look.source {
+        let sticky = sticky_of(core, what.from_parent);
+        let change = move_to(what);
+        ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky });
+    }
+    plan.sort_by_key(|(shard, _)| *shard);
+    (txn, plan)
+}
+
+/// The home of what moves, where that is neither here nor the source's site: an attempt of its own, since that shard
+/// may have been asked for another part already.
+pub(super) fn second(
+    core: &mut Core,
+    what: &Rename,
+    look: &Look,
+    votes: &Votes,
+    child: InodeId,
+) -> Option<(TxnId, Plan)> {
+    if look.source_here {
+        return None;
+    }
+    let map = core.state.config.map.clone();
+    let home = map.home(child);
+    let source_site = map.shard(site_of(what.from_parent, what.from.as_bytes()));
+    if home == core.state.me() || home == source_site {
+        return None;
+    }
+    let me = core.state.me();
+    let txn = core.state.txns.begin(me);
+    let part = TxnPart::Inode { id: child, change: move_to(what), sticky: votes.source_sticky };
+    Some((txn, vec![(home, vec![part])]))
+}
+
+fn move_to(what: &Rename) -> InodeChange {
+    InodeChange::Move { parent: what.parent, parent_changes: what.parent != what.from_parent }
+}
+
+fn sticky_of(core: &mut Core, dir: InodeId) -> Option<u32> {
+    match site::have(core, dir, part::BOTH) {
+        Some(Ok(access)) => access::sticky_owner(&access),
+        _ => None, // checked again at the decision, which needs the parts
+    }
+}
+
+/// The attempts of one try and what their participants found.
+pub(super) struct Votes {
+    pub(super) plans: Vec<(TxnId, Plan)>,
+    source: Option<(InodeId, Kind)>,
+    source_sticky: Option<u32>,
+}
+
+impl Votes {
+    pub(super) fn new(txn: TxnId, plan: Plan) -> Votes {
+        Votes { plans: vec![(txn, plan)], source: None, source_sticky: None }
+    }
+
+    pub(super) fn hear(&mut self, states: Vec<Vec<PartState>>) {
+        for state in states.into_iter().flatten() {
+            if let PartState::Source { child, kind, sticky } = state {
+                self.source = Some((child, kind));
+                self.source_sticky = sticky;
+            }
+        }
+    }
+
+    /// What moves.
+    pub(super) fn source(&self, look: &Look) -> Option<(InodeId, Kind)> {
+        look.source.map(|s| (s.child, s.kind)).or(self.source)
+    }
+
+    /// Owner of the source directory if it is sticky.
+    pub(super) fn source_sticky(&self) -> Option<u32> {
+        self.source_sticky
+    }
+
+    pub(super) fn abort(&self, core: &mut Core, cx: &Cx) {
+        for (txn, plan) in &self.plans {
+            coordinator::abort(core, cx.op(), *txn, plan);
+        }
+    }
+}

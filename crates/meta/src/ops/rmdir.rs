@@ -1,0 +1,69 @@
+//! rmdir: removes an empty directory (SwitchFS §5.2.3).
+//!
+//! Semantics: as unlink, for directories; ENOTEMPTY after every update that has returned was applied. The
+//! directory's home recalls both parts from everybody first, so nobody creates in it while it is decided.
+//! Locks: name and inode, exclusive. Journals: name, change-log entry, inode. Rules.
+
+use super::unlink::remove_link;
+use super::{Req, Step, begin, named};
+use crate::dir::site::Gone;
+use crate::dir::{collect, site};
+use crate::state::commit::{Effects, commit};
+use crate::{Core, Cx, access, txn};
+use onpath_kernel::{Mode, OpId};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, part};
+use onpath_wire::record::{Answer, Effect};
+
+pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
+    let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+    let child = found.filter(|f| f.kind == Kind::Directory).map(|f| f.child);
+    if let Some(child) = child
+        && !cx.with(|core| core.state.is_home(child))
+    {
+        return Box::pin(txn::unlink::run(cx, req, parent, name, txn::unlink::What::Directory)).await;
+    }
+    loop {
+        let dir = site::grant(cx, parent, part::BOTH).await;
+        // Without permission nothing is recalled: a stranger must not slow a directory down.
+        let sealed = cx.with(|core| {
+            let refused = dir.is_err() || dir.is_ok_and(|dir| access::modify(req, &dir).is_err());
+            refused || child.is_none_or(|child| collect::is_clear(core, child, part::BOTH))
+        });
+        if sealed {
+            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+        }
+        collect::recall(cx, child.expect("only a directory is sealed"), part::BOTH).await;
+        // What was recalled stays recalled until the next await; the parent's parts may have gone meanwhile.
+        if let Some(dir) = cx.with(|core| site::have(core, parent, part::BOTH)) {
+            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+        }
+    }
+}
+
+fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Step {
+    begin(core, req)?;
+    let dir = dir?;
+    access::search(req, &dir)?;
+    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    access::modify(req, &dir)?;
+    let inode = core.state.inodes.get(found.child).ok_or(Errno::EIO)?;
+    access::sticky(req, &dir, inode.uid)?;
+    if found.kind != Kind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    if inode.entries > 0 {
+        return Err(Errno::ENOTEMPTY.into());
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let log = core.state.log(parent, -1, -1);
+    let mut effects = Effects::new();
+    effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });
+    remove_link(core, inode, stamp, &mut effects);
+    let reply = commit(core, op, req, stamp, Answer::Done, effects);
+    crate::dir::owner::wake(core, found.child);
+    Ok(reply)
+}

@@ -1,0 +1,169 @@
+//! setattr: chmod, chown, utimens, truncate at the inode's home.
+//!
+//! Semantics: ownership rules of chmod(2), chown(2), utimensat(2), truncate(2); setgid dropped by a chmod of an
+//! owner outside the group, suid and sgid cleared by chown, truncate and write. A directory is collected first, and
+//! if its access part changes that is recalled from every holder before anything is decided.
+//! Locks: the inode, exclusive. Journals: the inode; for a shrink the trim or drop. Rules.
+
+use super::unlink::drop_data;
+use super::{Req, Step, Stop, begin, getattr, named, need_space};
+use crate::access::{self, Owned};
+use crate::dir::{collect, owner};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit};
+use crate::{Core, Cx};
+use onpath_kernel::{Mode, OpId};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{DataId, InodeId, Stamp};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::peer::part;
+use onpath_wire::record::{Answer, Effect};
+use onpath_wire::request::{SetAttr, set};
+
+pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
+    named::lock_inode(cx, id, Mode::Exclusive).await;
+    let Some(kind) = cx.with(|core| core.state.inodes.kind(id)) else { return Err(Errno::ESTALE.into()) };
+    if kind != Kind::Directory {
+        return cx.with(|core| file_step(core, cx.op(), req, id, change));
+    }
+    let access_changes = change.valid & (set::MODE | set::UID | set::GID) != 0;
+    let allowed = cx.with(|core| {
+        let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
+        let changed = changed(req, inode, change, Stamp(0));
+        changed.map(|_| ())
+    });
+    if allowed.is_ok() {
+        collect::recall(cx, id, if access_changes { part::BOTH } else { part::APPEND }).await;
+    }
+    cx.with(|core| dir_step(core, cx.op(), req, id, change))
+}
+
+fn dir_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, change: SetAttr) -> Step {
+    begin(core, req)?;
+    let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
+    if change.valid & set::SIZE != 0 {
+        return Err(Errno::EISDIR.into());
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let inode = changed(req, inode, change, stamp)?;
+    let mut effects = Effects::new();
+    effects.push(Effect::PutInode { inode });
+    let reply = commit(core, op, req, stamp, Answer::Attr { id }, effects);
+    owner::wake(core, id);
+    Ok(reply)
+}
+
+/// The step for what is no directory; also O_TRUNC.
+pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, change: SetAttr) -> Step {
+    begin(core, req)?;
+    let before = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
+    if change.valid == 0 {
+        return getattr::attr(core, id, false);
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let mut inode = changed(req, before.clone(), change, stamp)?;
+    let mut effects = Effects::new();
+    let mut dropped = None;
+    let mut trimmed = None;
+    if change.valid & set::SIZE != 0 {
+        if before.kind != Kind::File {
+            return Err(Errno::EINVAL.into());
+        }
+        if change.size > FILE_BYTES_MAX {
+            return Err(Errno::EFBIG.into());
+        }
+        if change.size > before.size {
+            need_space(core)?;
+        }
+        let data = DataId { inode: id, generation: before.generation };
+        if change.size == 0 && (before.size > 0 || before.blocks_version > 0) {
+            inode.generation = core.state.new_generation();
+            (inode.cut, inode.blocks, inode.blocks_version) = (0, 0, 0);
+            effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
+            dropped = Some(data);
+        } else if change.size < before.size {
+            inode.cut += 1;
+            effects.push(Effect::DataPending { data, cut: inode.cut, size: change.size, drop: false });
+            trimmed = Some((data, inode.cut));
+        }
+        inode.size = change.size;
+    }
+    effects.insert(0, Effect::PutInode { inode });
+    let reply = commit(core, op, req, stamp, Answer::Attr { id }, effects);
+    drop_data(core, dropped);
+    if let Some((data, cut)) = trimmed {
+        let after = core.state.record_seq;
+        core.start(Job::DataPending(data, cut, false, after));
+    }
+    Ok(reply)
+}
+
+/// The inode with everything but its size changed, or why the caller may not.
+fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result<Inode, Stop> {
+    let has = |bit| change.valid & bit != 0;
+    if has(set::SIZE) && !has(set::OPEN_FOR_WRITE) {
+        let owned = Owned::from(&inode);
+        access::check(req, owned, inode.kind, access::WRITE)?;
+    }
+    change_owner(req, &mut inode, change)?;
+    if has(set::MODE) {
+        access::owner(req, inode.uid)?;
+        inode.mode = change.mode & 0o7777;
+        let foreign = inode.mode & access::SETGID != 0 && req.uid != 0 && !inode.is_dir();
+        if foreign && !access::in_group(req, inode.gid)? {
+            inode.mode &= !access::SETGID;
+        }
+    }
+    if has(set::KILL_SUIDGID) && !inode.is_dir() {
+        inode.mode = access::without_suid(inode.mode);
+    }
+    let now = stamp.0 as i64;
+    if has(set::ATIME) || has(set::MTIME) {
+        let explicit = (has(set::ATIME) && !has(set::ATIME_NOW)) || (has(set::MTIME) && !has(set::MTIME_NOW));
+        if explicit {
+            access::owner(req, inode.uid)?;
+        } else if req.uid != inode.uid {
+            // "Now" needs no more than write permission.
+            access::check(req, Owned::from(&inode), inode.kind, access::WRITE)?;
+        }
+        if has(set::ATIME) {
+            inode.atime = if has(set::ATIME_NOW) { now } else { change.atime };
+        }
+    }
+    if has(set::MTIME) {
+        inode.mtime = if has(set::MTIME_NOW) { now } else { change.mtime };
+        inode.mtime_stamp = stamp;
+    } else if has(set::SIZE) {
+        inode.mtime = now;
+        inode.mtime_stamp = stamp;
+    }
+    inode.ctime = now;
+    Ok(inode)
+}
+
+fn change_owner(req: &Req, inode: &mut Inode, change: SetAttr) -> Result<(), Stop> {
+    let uid = (change.valid & set::UID != 0).then_some(change.uid);
+    let gid = (change.valid & set::GID != 0).then_some(change.gid);
+    if uid.is_none() && gid.is_none() {
+        return Ok(());
+    }
+    if req.uid != 0 {
+        access::owner(req, inode.uid)?;
+        if uid.is_some_and(|uid| uid != inode.uid) {
+            return Err(Errno::EPERM.into());
+        }
+        if let Some(gid) = gid
+            && gid != inode.gid
+            && !access::in_group(req, gid)?
+        {
+            return Err(Errno::EPERM.into());
+        }
+    }
+    if !inode.is_dir() {
+        inode.mode = access::without_suid(inode.mode);
+    }
+    inode.uid = uid.unwrap_or(inode.uid);
+    inode.gid = gid.unwrap_or(inode.gid);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! unlink: removes a name that is no directory.
+//!
+//! Semantics: write and search permission, sticky rule; the last name of a file that somebody has open makes it
+//! an orphan (nlink 0), else it is gone with its bytes. A name whose inode lives elsewhere is a transaction.
+//! Locks: name and inode, exclusive. Journals: name, change-log entry, inode. Rules.
+
+use super::{Req, Step, begin, named};
+use crate::dir::site::{self, Gone};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit};
+use crate::{Core, Cx, access, txn};
+use onpath_kernel::{Mode, OpId};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{DataId, InodeId, Stamp};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, part};
+use onpath_wire::record::{Answer, Effect};
+
+pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
+    let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+    if let Some(found) = found
+        && !cx.with(|core| core.state.is_home(found.child))
+    {
+        return Box::pin(txn::unlink::run(cx, req, parent, name, txn::unlink::What::File)).await;
+    }
+    let dir = site::grant(cx, parent, part::BOTH).await;
+    cx.with(|core| step(core, cx.op(), req, dir, parent, name))
+}
+
+fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Step {
+    begin(core, req)?;
+    let dir = dir?;
+    access::search(req, &dir)?;
+    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    access::modify(req, &dir)?;
+    let inode = core.state.inodes.get(found.child).ok_or(Errno::EIO)?;
+    access::sticky(req, &dir, inode.uid)?;
+    if found.kind == Kind::Directory {
+        return Err(Errno::EISDIR.into());
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let log = core.state.log(parent, -1, 0);
+    let mut effects = Effects::new();
+    effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });
+    let dropped = remove_link(core, inode, stamp, &mut effects);
+    let reply = commit(core, op, req, stamp, Answer::Done, effects);
+    drop_data(core, dropped);
+    Ok(reply)
+}
+
+/// One name fewer: the inode lives on, is an orphan, or is gone. Returns the bytes that go with it.
+pub(crate) fn remove_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
+    inode.nlink = if inode.is_dir() { 0 } else { inode.nlink - 1 };
+    inode.ctime = stamp.0 as i64;
+    if inode.nlink > 0 || core.state.opens.is_open(inode.id) || core.state.opens.grace() {
+        effects.push(Effect::PutInode { inode });
+        return None;
+    }
+    drop_inode(&inode, effects)
+}
+
+/// The inode goes for good; its bytes too, if it ever had any.
+pub(crate) fn drop_inode(inode: &Inode, effects: &mut Effects) -> Option<DataId> {
+    effects.push(Effect::DropInode { id: inode.id });
+    let written = inode.kind == Kind::File && (inode.blocks_version > 0 || inode.size > 0 || inode.generation.0 > 0);
+    written.then(|| {
+        let data = DataId { inode: inode.id, generation: inode.generation };
+        effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
+        data
+    })
+}
+
+/// Tells the data node, once the record is durable (DESIGN §5).
+pub(crate) fn drop_data(core: &mut Core, dropped: Option<DataId>) {
+    if let Some(data) = dropped {
+        let after = core.state.record_seq;
+        core.start(Job::DataPending(data, 0, true, after));
+    }
+}

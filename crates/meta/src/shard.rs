@@ -1,0 +1,262 @@
+//! The metadata shard as a role: inputs become jobs, jobs become operations.
+
+use crate::Core;
+use crate::ops::{self, Req};
+use crate::state::State;
+use crate::state::recover::Reflected;
+use crate::{coord, dir, txn};
+use onpath_kernel::{Input, Kernel, Now, Output, Role};
+use onpath_wire::codec::Reader;
+use onpath_wire::codec::Wire;
+use onpath_wire::data::Merge;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
+use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::packet::Packet;
+use onpath_wire::peer::{Peer, TxnId};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Request, RequestBody};
+
+/// What a shard is started with.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// Which shard.
+    pub shard: ShardId,
+    /// Slots and shards.
+    pub map: ClusterMap,
+    /// This start, taken durably before.
+    pub term: Term,
+    /// Key of the cookie hash, from the superblock.
+    pub cookie_key: CookieKey,
+    /// Low half of the fsid.
+    pub cluster: u32,
+    /// Outputs may have to wait for the disk: replies say what they rest on.
+    pub track_unsynced: bool,
+}
+
+/// What starts an operation.
+pub(crate) enum Job {
+    /// A client's request.
+    Request(Box<(Req, Request)>),
+    /// Bytes were written.
+    Merge { from: NodeId, seq: RequestSeq, merge: Merge },
+    /// A message of another shard that needs an operation.
+    Peer { from: ShardId, seq: RequestSeq, peer: Box<Peer> },
+    /// Ask the owner for grants.
+    AskGrant(InodeId),
+    /// Answer those who waited for grants while a job ran.
+    GiveGrants(InodeId),
+    /// Push a change-log.
+    Push(InodeId),
+    /// Push what has been idle for long.
+    Pusher,
+    /// Tell owners the floor.
+    RaiseFloor,
+    /// Repeat a commit until all participants have it.
+    Finish(TxnId),
+    /// A prepared transaction of a former term waits for its decision.
+    Resume(TxnId),
+    /// Ask coordinators about promises.
+    AskDecisions,
+    /// Take back both parts of a directory that a transaction wants to remove.
+    Seal(InodeId),
+    /// Watch the holder of the rename lock.
+    WatchRename,
+    /// Tell a data node.
+    DataPending(DataId, u32, bool, RecordSeq),
+    /// Reclaim an orphan that nobody has open.
+    Reclaim(InodeId),
+    /// A session is dead: tell all shards.
+    Bury(SessionId),
+    /// Watch the leases of sessions.
+    Leases,
+    /// Orphans may be reclaimed once every session had time to register its opens again.
+    Grace,
+}
+
+/// A metadata shard.
+pub struct Shard {
+    pub(crate) kernel: Kernel<State>,
+    pub(crate) reflected: Reflected,
+}
+
+impl Shard {
+    /// A shard without state; load images and replay records, then [`start`](Shard::start) it.
+    pub fn new(config: ShardConfig) -> Shard {
+        let first_call = RequestSeq(config.term.first_seq());
+        let track = config.track_unsynced;
+        let kernel = Kernel::new(State::new(config), first_call, track, ops::run);
+        Shard { kernel, reflected: Reflected::default() }
+    }
+
+    /// Begins to serve: the root exists afterwards, and what a former term left undone goes on.
+    pub fn start(&mut self, now: Now) {
+        self.kernel.handle(now, Input::Tick, |core, _| {
+            let wall = core.now.wall_ns;
+            core.state.clock.stamp(wall);
+            core.state.dirs.begin_term();
+            for txn in core.state.txns.prepared_ids() {
+                core.start(Job::Resume(txn));
+            }
+            ops::root::ensure(core);
+            for txn in core.state.txns.decided_ids() {
+                core.start(Job::Finish(txn));
+            }
+            for dir in core.state.dirs.unapplied() {
+                core.start(Job::Push(dir));
+            }
+            let pending: Vec<_> = core.state.data_pending.keys().copied().collect();
+            for (data, cut, drop) in pending {
+                core.start(Job::DataPending(data, cut, drop, RecordSeq(0)));
+            }
+            core.start(Job::Grace);
+            if core.state.config.map.coordinator() == core.state.me() {
+                let now_us = core.now.mono_us;
+                core.state.coordinator.begin(now_us);
+                core.start(Job::Leases);
+            }
+        });
+    }
+
+    /// Whether only what frees space may be accepted (DESIGN §4, disk full).
+    pub fn set_full(&mut self, full: bool) {
+        self.kernel.with(|core| core.state.full = full);
+    }
+
+    /// Named counters, for `onpath status`.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        self.kernel.with(|core| core.state.status())
+    }
+}
+
+impl Role for Shard {
+    type In = ();
+    type Out = ();
+
+    fn handle(&mut self, now: Now, input: Input<()>) {
+        self.kernel.handle(now, input, |core, input| {
+            if let Input::Packet(packet) = input {
+                receive(core, packet);
+            }
+        });
+    }
+
+    fn poll_output(&mut self) -> Option<Output<()>> {
+        self.kernel.poll_output()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        self.kernel.next_deadline()
+    }
+}
+
+fn receive(core: &mut Core, packet: Packet) {
+    let Ok(header) = packet.header() else {
+        core.state.counters.malformed += 1;
+        return;
+    };
+    if !core.state.clock.observe(header.stamp, core.now.wall_ns) {
+        core.state.counters.skewed += 1;
+        return;
+    }
+    let taken = match (header.kind, header.source.class()) {
+        (MessageKind::Request, Some(NodeClass::Session)) => request(core, &header, &packet),
+        (MessageKind::Peer, Some(NodeClass::Shard)) => peer(core, &header, &packet),
+        (MessageKind::Data, Some(NodeClass::Data)) => packet.body::<Merge>().map(|merge| {
+            core.start(Job::Merge { from: header.source, seq: header.seq, merge });
+        }),
+        (MessageKind::PeerAnswer, Some(_)) => {
+            core.answer(header.seq, packet);
+            Ok(())
+        }
+        _ => Err(onpath_wire::WireError::Bad("message kind for a shard")),
+    };
+    if taken.is_err() {
+        core.state.counters.malformed += 1;
+    }
+}
+
+/// Requests of another term are not executed: the client is told and sends again.
+fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {
+    let session = header.source.as_session().expect("checked by class");
+    if header.term != core.state.config.term {
+        core.state.counters.wrong_term += 1;
+        let reply = core.state.reply_packet(header.seq, &Reply::NewTerm { term: core.state.config.term });
+        core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
+        return Ok(());
+    }
+    let body: RequestBody = packet.body()?;
+    core.state.counters.requests += 1;
+    let req = Req {
+        from: header.source,
+        session,
+        seq: header.seq,
+        oldest: header.oldest(),
+        uid: header.uid,
+        gid: header.gid,
+        groups: body.groups,
+    };
+    core.start(Job::Request(Box::new((req, body.request))));
+    Ok(())
+}
+
+fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {
+    let from = header.source.as_shard().expect("checked by class");
+    let mut r = Reader::new(packet.head.get(HEADER_BYTES..).unwrap_or_default());
+    let peer = Peer::take(&mut r)?;
+    r.finish()?;
+    match peer {
+        // Answers to a participant's question: it waits for them by name.
+        Peer::Commit { txn } if header.seq.0 == 0 => txn::participant::told(core, txn, true),
+        Peer::Abort { txn } => txn::participant::told(core, txn, false),
+        peer => core.start(Job::Peer { from, seq: header.seq, peer: Box::new(peer) }),
+    }
+    Ok(())
+}
+
+impl Job {
+    /// Runs operations that are not a client's.
+    pub(crate) async fn run(self, cx: crate::Cx) {
+        match self {
+            Job::Request(_) => unreachable!("requests have their own way in"),
+            Job::Merge { from, seq, merge } => ops::merge::run(&cx, from, seq, merge).await,
+            Job::Peer { from, seq, peer } => Box::pin(peer_job(&cx, from, seq, *peer)).await,
+            Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
+            Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
+            Job::Push(dir) => dir::push::push(&cx, dir).await,
+            Job::Pusher => dir::push::idle(&cx).await,
+            Job::RaiseFloor => dir::push::raise_floor(&cx).await,
+            Job::Finish(txn) => txn::coordinator::finish(&cx, txn).await,
+            Job::Resume(txn) => txn::participant::resume(&cx, txn).await,
+            Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
+            Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
+            Job::WatchRename => coord::renames::watch(&cx).await,
+            Job::DataPending(data, cut, drop, after) => ops::datapending::run(&cx, data, cut, drop, after).await,
+            Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
+            Job::Bury(session) => coord::sessions::bury(&cx, session).await,
+            Job::Leases => coord::sessions::watch(&cx).await,
+            Job::Grace => ops::opens::grace(&cx).await,
+        }
+    }
+}
+
+async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
+    match peer {
+        Peer::GrantAsk { dir, parts, .. } => dir::owner::asked(cx, from, seq, dir, parts),
+        Peer::Recall { dir, parts, job } => dir::site::recalled(cx, from, seq, dir, parts, job).await,
+        Peer::Applied { dir, upto } => dir::site::applied(cx, from, dir, upto),
+        Peer::Push { dir, batch } => dir::owner::pushed(cx, from, seq, dir, batch),
+        Peer::Floor { upto } => dir::owner::floor(cx, from, seq, upto),
+        Peer::HomeRead { id } => ops::getattr::home_read(cx, from, seq, id).await,
+        Peer::ParentOf { dir } => ops::getattr::parent_of(cx, from, seq, dir).await,
+        peer @ Peer::Prepare { .. } => txn::participant::prepare(cx, from, seq, peer).await,
+        Peer::Commit { txn } => txn::participant::commit(cx, from, seq, txn).await,
+        Peer::Ask { txn } => txn::coordinator::asked(cx, from, txn),
+        Peer::SessionDead { session } => ops::opens::session_dead(cx, from, seq, session),
+        Peer::RenameLock { txn } => coord::renames::lock(cx, from, seq, txn).await,
+        Peer::RenameUnlock { txn } => coord::renames::unlock(cx, from, seq, txn),
+        Peer::RenameOver { txn } => txn::coordinator::over(cx, from, seq, txn).await,
+        _ => cx.with(|core| core.state.counters.malformed += 1),
+    }
+}

@@ -1,0 +1,195 @@
+//! Applying records: the same code live and in replay.
+//!
+//! In replay each effect is skipped for a range whose image already reflects the record (`wants`).
+
+use crate::state::State;
+use crate::state::recover::{GLOBAL_RANGE, range_of};
+use onpath_store::NameValue;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::hash::{name_hash, site_of_hash};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, ShardId, Stamp};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::name::Name;
+use onpath_wire::peer::LogEntry;
+use onpath_wire::record::{Answer, Effect, Log, Record};
+use onpath_wire::reply::Reply;
+
+/// Which ranges an effect applies to.
+pub(crate) trait Wants {
+    fn wants(&self, range: u32) -> bool;
+}
+
+/// Live: everything.
+pub(crate) struct Everything;
+
+impl Wants for Everything {
+    #[inline]
+    fn wants(&self, _: u32) -> bool {
+        true
+    }
+}
+
+impl State {
+    /// Applies a record of the present.
+    pub(crate) fn apply_live(&mut self, record: &Record) -> Option<Reply> {
+        self.apply(record, &Everything)
+    }
+
+    /// Applies a record to the ranges that want it; the reply that it stands for goes into the reply cache.
+    pub(crate) fn apply(&mut self, record: &Record, wants: &impl Wants) -> Option<Reply> {
+        self.clock.replayed(record.stamp);
+        for effect in &record.effects {
+            self.apply_effect(record.stamp, effect, wants);
+        }
+        let reply = self.derive(&record.answer)?;
+        if record.session.0 != 0 && wants.wants(GLOBAL_RANGE) {
+            self.replies.remember(record.session, record.request, record.oldest, reply.clone(), true);
+        }
+        Some(reply)
+    }
+
+    fn derive(&self, answer: &Answer) -> Option<Reply> {
+        // In replay an image may already lack the inode; the global range is imaged last, so then nobody asks.
+        let gone = Reply::Failed { errno: onpath_wire::Errno::ESTALE };
+        Some(match answer {
+            Answer::Nothing => return None,
+            Answer::Done => Reply::Done,
+            Answer::Entry { id, created } => match (self.inodes.attr(*id), self.inodes.data_ref(*id)) {
+                (Some(attr), Some(data)) => Reply::Entry { attr, data, created: *created },
+                _ => gone,
+            },
+            Answer::Attr { id } => match (self.inodes.attr(*id), self.inodes.data_ref(*id)) {
+                (Some(attr), Some(data)) => Reply::Attr { attr, data, shared: false },
+                _ => gone,
+            },
+            Answer::Written { id } => match self.inodes.attr(*id) {
+                Some(AttrWire { size, .. }) => Reply::Written { size },
+                None => gone,
+            },
+            Answer::Literal { reply } => reply.clone(),
+        })
+    }
+
+    fn apply_effect(&mut self, stamp: Stamp, effect: &Effect, wants: &impl Wants) {
+        match effect {
+            Effect::PutName { parent, name, child, kind, log } => {
+                self.apply_name(stamp, *parent, name, *child, *kind, *log, true, wants);
+            }
+            Effect::DropName { parent, name, child, kind, log } => {
+                self.apply_name(stamp, *parent, name, *child, *kind, *log, false, wants);
+            }
+            Effect::PutInode { inode } if wants.wants(range_of(inode.id.slot())) => self.put_inode(inode),
+            Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
+                self.inodes.remove(*id);
+                self.orphans.remove(id);
+                self.listings.drop_dir(*id);
+            }
+            Effect::Merged { id, size, blocks, version, kill_suidgid } if wants.wants(range_of(id.slot())) => {
+                self.inodes.merged(*id, *size, *blocks, *version, *kill_suidgid, stamp);
+            }
+            Effect::AppliedLog { dir, from, upto, entries, dcount, dnlink, stamp }
+                if wants.wants(range_of(dir.slot())) =>
+            {
+                for entry in entries {
+                    self.list(*dir, &entry.name, entry.child, entry.kind, entry.put);
+                }
+                self.inodes.touch_dir(*dir, *dcount, *dnlink, *stamp);
+                self.dirs.set_watermark(*dir, *from, *upto);
+            }
+            Effect::DataPending { data, cut, size, drop } if wants.wants(range_of(data.inode.slot())) => {
+                self.data_pending.insert((*data, *cut, *drop), *size);
+            }
+            Effect::DataDone { data, cut, drop, blocks, version } if wants.wants(range_of(data.inode.slot())) => {
+                self.data_pending.retain(|(d, c, x), _| !(d == data && *c <= *cut && *x == *drop));
+                self.trimmed(*data, *blocks, *version);
+            }
+            _ if wants.wants(GLOBAL_RANGE) => self.apply_global(effect),
+            _ => {}
+        }
+    }
+
+    fn apply_global(&mut self, effect: &Effect) {
+        match effect {
+            Effect::TrimLog { dir, upto } => self.dirs.trim(*dir, *upto),
+            Effect::Floor { from, upto } => self.raise_floor(*from, *upto),
+            Effect::Prepared { txn, parts, states } => self.txns.prepared(*txn, parts, states),
+            Effect::Decided { txn, participants } => self.txns.decided(*txn, participants),
+            Effect::Finished { txn } => self.txns.finished(*txn),
+            Effect::Aborted { txn } => self.txns.aborted(*txn),
+            Effect::Forgotten { txn } => self.txns.forgotten(*txn),
+            Effect::Session { session, alive } => {
+                self.coordinator.registered(*session, *alive);
+                if !alive {
+                    self.replies.forget(*session);
+                }
+            }
+            _ => {} // a ranged effect that its range does not want
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn apply_name(
+        &mut self,
+        stamp: Stamp,
+        parent: InodeId,
+        name: &Name,
+        child: InodeId,
+        kind: Kind,
+        log: Log,
+        put: bool,
+        wants: &impl Wants,
+    ) {
+        let hash = name_hash(parent, name.as_bytes());
+        if wants.wants(range_of(site_of_hash(hash))) {
+            if put {
+                self.names.put(hash, parent, name.as_bytes(), NameValue { child, kind });
+            } else {
+                self.names.remove(hash, parent, name.as_bytes());
+            }
+        }
+        if log.seq != LogSeq(0) {
+            if wants.wants(GLOBAL_RANGE) {
+                let Log { seq, dcount, dnlink } = log;
+                let entry = LogEntry { seq, stamp, put, name: name.clone(), child, kind, dcount, dnlink };
+                self.dirs.append(parent, entry);
+            }
+        } else if wants.wants(range_of(parent.slot())) {
+            self.list(parent, name, child, kind, put);
+            self.inodes.touch_dir(parent, i64::from(log.dcount), i64::from(log.dnlink), stamp);
+        }
+    }
+
+    fn list(&mut self, dir: InodeId, name: &Name, child: InodeId, kind: Kind, put: bool) {
+        if put {
+            self.listings.put(dir, name.as_bytes(), child, kind);
+        } else {
+            self.listings.remove(dir, name.as_bytes());
+        }
+    }
+
+    /// Puts an inode; one without a name is an orphan (DESIGN §6).
+    pub(crate) fn put_inode(&mut self, inode: &Inode) {
+        if inode.nlink == 0 {
+            self.orphans.insert(inode.id);
+        }
+        self.inodes.put(inode);
+    }
+
+    /// A site's floor rises; our own means that every owner knows ours.
+    pub(crate) fn raise_floor(&mut self, from: ShardId, upto: LogSeq) {
+        if from == self.config.shard {
+            self.dirs.raise_own_floor(upto);
+        } else {
+            self.dirs.raise_floor(from, upto);
+        }
+    }
+
+    fn trimmed(&mut self, data: DataId, blocks: u64, version: u64) {
+        let Some(mut inode) = self.inodes.get(data.inode) else { return };
+        if inode.generation == data.generation && version > inode.blocks_version {
+            inode.blocks = blocks;
+            inode.blocks_version = version;
+            self.inodes.put(&inode);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The only way to change durable state: commit a record, which journals and applies it in one step.
+
+use crate::Core;
+use crate::ops::Req;
+use crate::state::State;
+use onpath_kernel::OpId;
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
+use onpath_wire::record::{Answer, Effect, Log, Record};
+use onpath_wire::reply::Reply;
+use smallvec::SmallVec;
+
+/// Effects of one step, in order.
+pub(crate) type Effects = SmallVec<[Effect; 2]>;
+
+/// Journals and applies what a client's request does, and gives its reply.
+pub(crate) fn commit(core: &mut Core, op: OpId, req: &Req, stamp: Stamp, answer: Answer, effects: Effects) -> Reply {
+    let record =
+        Record { stamp, session: req.session, request: req.seq, oldest: req.oldest, uid: req.uid, answer, effects };
+    record_and_apply(core, op, record).expect("a client's record has an answer")
+}
+
+/// Journals and applies the shard's own work.
+pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordSeq {
+    let stamp = core.state.clock.last();
+    let record = Record {
+        stamp,
+        session: SessionId(0),
+        request: RequestSeq(0),
+        oldest: RequestSeq(0),
+        uid: 0,
+        answer: Answer::Nothing,
+        effects,
+    };
+    record_and_apply(core, op, record);
+    core.state.record_seq
+}
+
+fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
+    let seq = core.state.next_record();
+    core.append(op, seq, record.to_bytes());
+    let reply = core.state.apply_live(&record);
+    crate::dir::site::appended(core, &record);
+    reply
+}
+
+impl State {
+    /// The number of the next record.
+    pub(crate) fn next_record(&mut self) -> RecordSeq {
+        self.record_seq.0 += 1;
+        self.counters.records += 1;
+        self.record_seq
+    }
+
+    /// How a change of a name in `dir` reaches the directory: at once if its owner is here, else by the change-log.
+    pub(crate) fn log(&mut self, dir: InodeId, dcount: i8, dnlink: i8) -> Log {
+        let seq = if self.is_home(dir) { LogSeq(0) } else { self.dirs.next_log_seq(self.config.term) };
+        Log { seq, dcount, dnlink }
+    }
+}

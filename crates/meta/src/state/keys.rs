@@ -1,0 +1,40 @@
+//! Lock and wait keys: hashes of names, inodes, directories' grants and transactions.
+
+use onpath_kernel::Key;
+use onpath_wire::hash::{inode_hash, name_hash};
+use onpath_wire::ids::{InodeId, SessionId};
+use onpath_wire::name::Name;
+use onpath_wire::peer::TxnId;
+
+/// Lock of a name.
+pub(crate) fn name(parent: InodeId, name: &Name) -> Key {
+    Key(name_hash(parent, name.as_bytes()))
+}
+
+/// Lock of an inode.
+pub(crate) fn inode(id: InodeId) -> Key {
+    Key(inode_hash(id))
+}
+
+/// Where operations wait for the grants, jobs and recovered entries of a directory.
+pub(crate) fn grants(dir: InodeId) -> u64 {
+    inode_hash(dir) ^ 0x6772_616e_7473_0001
+}
+
+/// Where a transaction's participant waits for the decision.
+pub(crate) fn txn(txn: TxnId) -> u64 {
+    (txn.seq.0 ^ u64::from(txn.coordinator.0) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Where whoever answers a recall waits for prepared records of a directory.
+pub(crate) fn doubt(dir: InodeId) -> u64 {
+    inode_hash(dir) ^ 0x646f_7562_7400_0002
+}
+
+/// Where directory renames wait for their turn.
+pub(crate) const RENAME_TURN: u64 = 0x7265_6e61_6d65_0003;
+
+/// Where the deaths of a session wait.
+pub(crate) fn session(session: SessionId) -> u64 {
+    u64::from(session.0) ^ 0x7365_7373_696f_0004
+}

@@ -1,0 +1,127 @@
+//! The state of a shard. Durable parts change only by [`apply`](State::apply)ing records.
+
+pub(crate) mod apply;
+pub(crate) mod clock;
+pub(crate) mod commit;
+mod image;
+pub(crate) mod keys;
+pub(crate) mod packets;
+pub(crate) mod recover;
+pub(crate) mod replies;
+mod status;
+
+use crate::coord::Coordinator;
+use crate::dir::Directories;
+use crate::ops::filelock::FileLocks;
+use crate::ops::opens::Opens;
+use crate::shard::{Job, ShardConfig};
+use crate::txn::Transactions;
+use clock::Clock;
+use hashbrown::HashMap;
+use onpath_kernel::Protocol;
+use onpath_store::{Inodes, Listings, Names};
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, ShardId, Slot};
+use replies::Replies;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything a shard knows.
+pub(crate) struct State {
+    pub(crate) config: ShardConfig,
+    pub(crate) clock: Clock,
+    pub(crate) names: Names,
+    pub(crate) inodes: Inodes,
+    pub(crate) listings: Listings,
+    pub(crate) dirs: Directories,
+    pub(crate) txns: Transactions,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) replies: Replies,
+    pub(crate) opens: Opens,
+    pub(crate) filelocks: FileLocks,
+    /// Trims and drops that data nodes have not acknowledged yet.
+    pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
+    /// Inodes without a name, to be reclaimed when nobody has them open.
+    pub(crate) orphans: BTreeSet<InodeId>,
+    pub(crate) record_seq: RecordSeq,
+    next_inode: HashMap<Slot, u32>,
+    next_generation: u64,
+    pub(crate) counters: Counters,
+    /// The shard refuses what needs space (DESIGN §4, disk full).
+    pub(crate) full: bool,
+}
+
+/// Counters per rule path, for `onpath status`.
+#[derive(Default, Debug, Clone, Copy)]
+pub(crate) struct Counters {
+    pub(crate) records: u64,
+    pub(crate) requests: u64,
+    pub(crate) wrong_term: u64,
+    pub(crate) replayed_replies: u64,
+    pub(crate) grants_asked: u64,
+    pub(crate) grants_given: u64,
+    pub(crate) collects: u64,
+    pub(crate) recalls: u64,
+    pub(crate) recalls_abandoned: u64,
+    pub(crate) pushes: u64,
+    pub(crate) batches_applied: u64,
+    pub(crate) entries_applied: u64,
+    pub(crate) entries_compacted: u64,
+    pub(crate) txns: u64,
+    pub(crate) txn_busy: u64,
+    pub(crate) malformed: u64,
+    pub(crate) skewed: u64,
+}
+
+impl Protocol for State {
+    type Job = Job;
+    type In = ();
+    type Out = ();
+}
+
+impl State {
+    pub(crate) fn new(config: ShardConfig) -> State {
+        State {
+            clock: Clock::default(),
+            names: Names::default(),
+            inodes: Inodes::default(),
+            listings: Listings::new(config.cookie_key),
+            dirs: Directories::default(),
+            txns: Transactions::new(config.term),
+            coordinator: Coordinator::default(),
+            replies: Replies::default(),
+            opens: Opens::default(),
+            filelocks: FileLocks::default(),
+            data_pending: BTreeMap::new(),
+            orphans: BTreeSet::new(),
+            record_seq: RecordSeq(config.term.first_seq()),
+            next_inode: HashMap::new(),
+            next_generation: 0,
+            counters: Counters::default(),
+            full: false,
+            config,
+        }
+    }
+
+    /// This shard.
+    pub(crate) fn me(&self) -> ShardId {
+        self.config.shard
+    }
+
+    /// Whether this shard is the home of `id`.
+    #[inline]
+    pub(crate) fn is_home(&self, id: InodeId) -> bool {
+        self.config.map.home(id) == self.config.shard
+    }
+
+    /// A new inode id in `slot`; never repeated, whatever a power loss forgets.
+    pub(crate) fn new_inode_id(&mut self, slot: Slot) -> InodeId {
+        let count = self.next_inode.entry(slot).or_insert(0);
+        *count += 1;
+        InodeId::new(slot, self.config.term, *count)
+    }
+
+    /// A new generation of a file's bytes; never repeated (DESIGN §5).
+    pub(crate) fn new_generation(&mut self) -> Generation {
+        self.next_generation += 1;
+        Generation(u64::from(self.config.term.0) << 32 | self.next_generation)
+    }
+}

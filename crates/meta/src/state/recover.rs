@@ -1,0 +1,87 @@
+//! Images and replay (DESIGN §4).
+//!
+//! 64 ranges of slots and one for what belongs to the shard as a whole. The global range is imaged last, so that
+//! whoever replays a record for it also replays what the record did to inodes: cached replies come out the same.
+
+use crate::shard::Shard;
+use crate::state::apply::Wants;
+use onpath_store::{Image, Recoverable, StoreError};
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{RecordSeq, Slot};
+use onpath_wire::record::Record;
+
+/// Ranges of slots.
+const SLOT_RANGES: u32 = 64;
+/// What belongs to no slot: change-logs, transactions, the reply cache, the registry of sessions.
+pub const GLOBAL_RANGE: u32 = SLOT_RANGES;
+/// All ranges.
+pub const RANGES: u32 = SLOT_RANGES + 1;
+
+/// The range of a slot.
+#[inline]
+pub(crate) fn range_of(slot: Slot) -> u32 {
+    u32::from(slot.0) / (65_536 / SLOT_RANGES)
+}
+
+/// The slots of a range.
+pub(crate) fn slots_of(range: u32) -> impl Iterator<Item = Slot> {
+    let width = 65_536 / SLOT_RANGES;
+    (range * width..(range + 1) * width).map(|slot| Slot(slot as u16))
+}
+
+/// What each range already reflects.
+pub(crate) struct Reflected {
+    pub(crate) upto: Vec<RecordSeq>,
+}
+
+impl Default for Reflected {
+    fn default() -> Self {
+        Reflected { upto: vec![RecordSeq(0); RANGES as usize] }
+    }
+}
+
+struct Replay<'a> {
+    seq: RecordSeq,
+    reflected: &'a Reflected,
+}
+
+impl Wants for Replay<'_> {
+    #[inline]
+    fn wants(&self, range: u32) -> bool {
+        self.seq > self.reflected.upto[range as usize]
+    }
+}
+
+impl Recoverable for Shard {
+    fn ranges(&self) -> u32 {
+        RANGES
+    }
+
+    fn image(&mut self, range: u32) -> Image {
+        self.kernel.with(|core| Image { upto: core.state.record_seq, pairs: core.state.image_pairs(range) })
+    }
+
+    fn load(&mut self, range: u32, upto: RecordSeq, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.loaded(range, upto);
+        self.kernel
+            .with(|core| core.state.load_pair(key, value))
+            .map_err(|source| StoreError::Undecodable { what: "object of an image", source })
+    }
+
+    fn loaded(&mut self, range: u32, upto: RecordSeq) {
+        if let Some(slot) = self.reflected.upto.get_mut(range as usize) {
+            *slot = upto;
+        }
+    }
+
+    fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
+        let record =
+            Record::from_bytes(record).map_err(|source| StoreError::Undecodable { what: "journal record", source })?;
+        let wants = Replay { seq, reflected: &self.reflected };
+        self.kernel.with(|core| {
+            core.state.apply(&record, &wants);
+            core.state.counters.records += 1;
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The reply cache: a retried request gets its first result, failures included.
+//!
+//! Successes of mutations are derived from records, so they survive a restart. Failures are volatile: a request
+//! names the shard's term, so after a restart an old copy of it is not executed. Bounded by the client's window.
+
+use hashbrown::HashMap;
+use onpath_wire::ids::{RequestSeq, SessionId};
+use onpath_wire::reply::Reply;
+use std::collections::BTreeMap;
+
+/// Results by session and request.
+#[derive(Default, Debug)]
+pub(crate) struct Replies {
+    sessions: HashMap<SessionId, Remembered>,
+}
+
+#[derive(Default, Debug)]
+struct Remembered {
+    oldest: RequestSeq,
+    replies: BTreeMap<RequestSeq, Cached>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    reply: Reply,
+    durable: bool,
+}
+
+/// What the cache says of a request.
+pub(crate) enum Seen<'a> {
+    /// Never seen: execute it.
+    New,
+    /// Answered before.
+    Answered(&'a Reply),
+    /// The client no longer waits for it: drop it.
+    Over,
+}
+
+impl Replies {
+    /// What is known of a request.
+    pub(crate) fn seen(&self, session: SessionId, request: RequestSeq) -> Seen<'_> {
+        let Some(remembered) = self.sessions.get(&session) else { return Seen::New };
+        if request < remembered.oldest {
+            return Seen::Over;
+        }
+        remembered.replies.get(&request).map_or(Seen::New, |cached| Seen::Answered(&cached.reply))
+    }
+
+    /// Remembers a result; what the client no longer waits for is forgotten.
+    pub(crate) fn remember(
+        &mut self,
+        session: SessionId,
+        request: RequestSeq,
+        oldest: RequestSeq,
+        reply: Reply,
+        durable: bool,
+    ) {
+        let remembered = self.sessions.entry(session).or_default();
+        if oldest > remembered.oldest {
+            remembered.oldest = oldest;
+            while remembered.replies.first_key_value().is_some_and(|(&seq, _)| seq < oldest) {
+                remembered.replies.pop_first();
+            }
+        }
+        if request >= remembered.oldest {
+            remembered.replies.insert(request, Cached { reply, durable });
+        }
+    }
+
+    /// A session is dead: nobody waits for anything.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+    }
+
+    /// Everything that a restart must find again, in order.
+    pub(crate) fn durable(&self) -> Vec<(SessionId, RequestSeq, RequestSeq, Reply)> {
+        let mut all: Vec<_> = self
+            .sessions
+            .iter()
+            .flat_map(|(&session, r)| {
+                let replies = r.replies.iter().filter(|(_, c)| c.durable);
+                replies.map(move |(&request, c)| (session, request, r.oldest, c.reply.clone()))
+            })
+            .collect();
+        all.sort_by_key(|&(session, request, _, _)| (session, request));
+        all
+    }
+
+    /// Number of remembered results.
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.values().map(|r| r.replies.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::errno::Errno;
+
+    #[test]
+    fn results_are_kept_while_the_client_may_ask() {
+        let mut replies = Replies::default();
+        let s = SessionId(1);
+        replies.remember(s, RequestSeq(5), RequestSeq(5), Reply::Done, true);
+        let failed = Reply::Failed { errno: Errno::EACCES };
+        replies.remember(s, RequestSeq(6), RequestSeq(5), failed.clone(), false);
+        assert!(matches!(replies.seen(s, RequestSeq(5)), Seen::Answered(Reply::Done)));
+        assert!(matches!(replies.seen(s, RequestSeq(6)), Seen::Answered(r) if *r == failed));
+        assert!(matches!(replies.seen(s, RequestSeq(7)), Seen::New));
+        assert_eq!(replies.durable().len(), 1, "failures are volatile");
+        replies.remember(s, RequestSeq(7), RequestSeq(7), Reply::Done, true);
+        assert!(matches!(replies.seen(s, RequestSeq(5)), Seen::Over));
+        assert_eq!(replies.len(), 1);
+    }
+}

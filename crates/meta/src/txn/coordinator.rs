@@ -1,0 +1,132 @@
+//! The side that decides: Prepare, the votes, Commit until everybody has it (DESIGN §3, steps 2, 6, 9).
+
+use super::TxnId;
+use crate::ops::{Req, Stop};
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use onpath_kernel::OpId;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
+use onpath_wire::limits::{RECALL_TIMEOUT_US, TXN_ATTEMPTS_MAX, TXN_BACKOFF_US, TXN_BACKOFF_US_MAX};
+use onpath_wire::peer::{PartState, Peer, TxnPart};
+use onpath_wire::record::Effect;
+use smallvec::{SmallVec, smallvec};
+
+/// What is asked of whom.
+pub(crate) type Plan = Vec<(ShardId, Vec<TxnPart>)>;
+
+/// Why an attempt does not go on.
+pub(crate) enum Refusal {
+    /// Somebody was busy: from the start, after a pause.
+    Busy,
+    /// The operation fails, or needs to know more.
+    Stop(Stop),
+}
+
+/// Asks all participants of a plan; their states in the plan's order, or what the first refusal means. On a refusal
+/// everybody asked has been told to forget the attempt.
+pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Result<Vec<Vec<PartState>>, Refusal> {
+    let peers: Vec<NodeId> = plan.iter().map(|(shard, _)| NodeId::shard(*shard)).collect();
+    let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
+    let mut parts = plan.iter().map(|(_, parts)| parts.clone());
+    let answers = cx
+        .call_all(&peers, deadline_us, |core, _, seq| {
+            let oldest_unfinished = core.state.txns.oldest_unfinished();
+            let stamp = core.state.clock.last();
+            let parts = parts.next().expect("one a peer");
+            let groups = req.groups.clone();
+            let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, uid: req.uid, gid: req.gid, groups, parts };
+            core.state.peer_packet(seq, &prepare)
+        })
+        .await;
+    let mut states = Vec::with_capacity(plan.len());
+    let mut refusal = None;
+    for answer in answers {
+        match answer.packet().and_then(|p| p.body::<Peer>().ok()) {
+            Some(Peer::Prepared { states: found }) => states.push(found),
+            Some(Peer::No { errno }) => refusal = Some(Refusal::Stop(errno.into())),
+            Some(Peer::NeedGroups { gids }) => refusal = Some(Refusal::Stop(Stop::NeedGroups(gids.into()))),
+            _ => refusal = Some(refusal.unwrap_or(Refusal::Busy)),
+        }
+    }
+    match refusal {
+        None => Ok(states),
+        Some(refusal) => {
+            cx.with(|core| abort(core, cx.op(), txn, plan));
+            Err(refusal)
+        }
+    }
+}
+
+/// Tells everybody asked to forget the attempt.
+pub(crate) fn abort(core: &mut Core, op: OpId, txn: TxnId, plan: &Plan) {
+    core.state.txns.end(txn);
+    for (shard, _) in plan {
+        packets::tell(core, op, *shard, &Peer::Abort { txn });
+    }
+}
+
+/// The effect that makes an attempt's outcome durable at its coordinator.
+pub(crate) fn decision(txn: TxnId, plan: &Plan) -> Effect {
+    let participants: SmallVec<[ShardId; 3]> = plan.iter().map(|(shard, _)| *shard).collect();
+    Effect::Decided { txn, participants }
+}
+
+/// A pause after attempt number `attempt` met somebody busy; EBUSY after too many.
+pub(crate) async fn back_off(cx: &Cx, attempt: u32) -> Result<(), Stop> {
+    if attempt >= TXN_ATTEMPTS_MAX {
+        return Err(Errno::EBUSY.into());
+    }
+    let pause_us = (TXN_BACKOFF_US << attempt.min(16)).min(TXN_BACKOFF_US_MAX);
+    let now_us = cx.with(|core| {
+        core.state.counters.txn_busy += 1;
+        core.now.mono_us
+    });
+    cx.sleep_until(now_us + pause_us).await;
+    Ok(())
+}
+
+/// Repeats Commit until all participants have acknowledged it, then forgets the transaction.
+pub(crate) async fn finish(cx: &Cx, txn: TxnId) {
+    let peers: Vec<NodeId> = cx.with(|core| {
+        let all = core.state.record_seq; // Commit rests on the decision
+        core.rest_on(cx.op(), all);
+        core.state.txns.participants(txn).into_iter().map(NodeId::shard).collect()
+    });
+    cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::Commit { txn })).await;
+    cx.with(|core| {
+        if core.state.txns.is_decided(txn) {
+            let effects: Effects = smallvec![Effect::Forgotten { txn }];
+            commit_own(core, cx.op(), effects);
+        }
+        core.wake(keys::RENAME_TURN);
+    });
+}
+
+/// A participant asks what became of an attempt: undecided is no answer, unknown is Abort.
+pub(crate) fn asked(cx: &Cx, from: ShardId, txn: TxnId) {
+    cx.with(|core| {
+        if txn.coordinator != core.state.me() || core.state.txns.is_active(txn) {
+            return;
+        }
+        if core.state.txns.is_decided(txn) {
+            let all = core.state.record_seq;
+            core.rest_on(cx.op(), all);
+            packets::tell(core, cx.op(), from, &Peer::Commit { txn });
+        } else {
+            packets::tell(core, cx.op(), from, &Peer::Abort { txn });
+        }
+    });
+}
+
+/// The coordinator module asks whether a directory rename of ours is over.
+pub(crate) async fn over(cx: &Cx, from: ShardId, seq: RequestSeq, txn: TxnId) {
+    cx.until(keys::RENAME_TURN, |core| {
+        let term = core.state.config.term;
+        let over = !core.state.txns.is_active(txn) && !core.state.txns.former_decisions(term);
+        over.then_some(())
+    })
+    .await;
+    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done));
+}

@@ -1,0 +1,196 @@
+//! Transactions over several shards: two-phase commits in the order that was explored (DESIGN §3, R-23).
+//!
+//! `coordinator` decides, `participant` prepares and obeys; `unlink` is the transaction of a name whose inode lives
+//! elsewhere. link and rename are operations (`ops`) that use them.
+
+pub(crate) mod coordinator;
+pub(crate) mod participant;
+pub(crate) mod unlink;
+
+use hashbrown::HashMap;
+use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
+use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Transactions that this shard takes part in or decides.
+pub(crate) struct Transactions {
+    next: u64,
+    prepared: BTreeMap<TxnId, Prepared>,
+    decided: BTreeMap<TxnId, SmallVec<[ShardId; 3]>>,
+    finished: BTreeSet<TxnId>,
+    /// Our own attempts that are not decided (volatile).
+    active: BTreeSet<TxnSeq>,
+    /// Decisions that a participant's operation has yet to carry out (volatile).
+    pub(crate) told: BTreeMap<TxnId, bool>,
+    /// Below this, a coordinator's attempts are over.
+    oldest_of: BTreeMap<ShardId, TxnSeq>,
+    /// Directories whose parts are counted as held by a prepared record.
+    doubt: HashMap<InodeId, u32>,
+    /// Directories that a prepared transaction removes.
+    sealed: HashMap<InodeId, u32>,
+    pub(crate) asker_runs: bool,
+}
+
+/// A durable promise.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) parts: Vec<TxnPart>,
+    pub(crate) states: Vec<PartState>,
+}
+
+impl Transactions {
+    pub(crate) fn new(term: Term) -> Transactions {
+        Transactions {
+            next: term.first_seq(),
+            prepared: BTreeMap::new(),
+            decided: BTreeMap::new(),
+            finished: BTreeSet::new(),
+            active: BTreeSet::new(),
+            told: BTreeMap::new(),
+            oldest_of: BTreeMap::new(),
+            doubt: HashMap::new(),
+            sealed: HashMap::new(),
+            asker_runs: false,
+        }
+    }
+
+    /// A new attempt of this shard; every attempt has its own name (F3).
+    pub(crate) fn begin(&mut self, me: ShardId) -> TxnId {
+        self.next += 1;
+        self.active.insert(TxnSeq(self.next));
+        TxnId { coordinator: me, seq: TxnSeq(self.next) }
+    }
+
+    /// An attempt is over without a decision, or after one.
+    pub(crate) fn end(&mut self, txn: TxnId) {
+        self.active.remove(&txn.seq);
+    }
+
+    /// Whether an attempt of ours is undecided.
+    pub(crate) fn is_active(&self, txn: TxnId) -> bool {
+        self.active.contains(&txn.seq)
+    }
+
+    /// The oldest of our attempts that anybody may still ask about.
+    pub(crate) fn oldest_unfinished(&self) -> TxnSeq {
+        let active = self.active.first().copied();
+        let decided = self.decided.keys().map(|txn| txn.seq).min();
+        active.into_iter().chain(decided).min().unwrap_or(TxnSeq(self.next + 1))
+    }
+
+    /// A coordinator says that its attempts below `oldest` are over: their copies are ignored.
+    pub(crate) fn hear_oldest(&mut self, coordinator: ShardId, oldest: TxnSeq) {
+        let known = self.oldest_of.entry(coordinator).or_default();
+        *known = (*known).max(oldest);
+        let known = *known;
+        self.finished.retain(|txn| txn.coordinator != coordinator || txn.seq >= known);
+    }
+
+    /// Whether a Prepare is a late copy (F4).
+    pub(crate) fn is_over(&self, txn: TxnId) -> bool {
+        self.finished.contains(&txn) || self.oldest_of.get(&txn.coordinator).is_some_and(|&oldest| txn.seq < oldest)
+    }
+
+    /// What was promised, if it still is.
+    pub(crate) fn promise(&self, txn: TxnId) -> Option<&Prepared> {
+        self.prepared.get(&txn)
+    }
+
+    /// Whether a prepared record makes recalls of this directory wait.
+    pub(crate) fn in_doubt(&self, dir: InodeId) -> bool {
+        !self.doubt.is_empty() && self.doubt.contains_key(&dir)
+    }
+
+    /// Whether a prepared transaction removes this directory: nothing of it is granted.
+    pub(crate) fn is_sealed(&self, dir: InodeId) -> bool {
+        !self.sealed.is_empty() && self.sealed.contains_key(&dir)
+    }
+
+    /// Whether a decision of ours is not known to all participants.
+    pub(crate) fn is_decided(&self, txn: TxnId) -> bool {
+        self.decided.contains_key(&txn)
+    }
+
+    /// Whether decisions of a former term wait for their participants.
+    pub(crate) fn former_decisions(&self, term: Term) -> bool {
+        self.decided.keys().any(|txn| txn.seq.0 < term.first_seq())
+    }
+
+    /// Participants of a decision.
+    pub(crate) fn participants(&self, txn: TxnId) -> SmallVec<[ShardId; 3]> {
+        self.decided.get(&txn).cloned().unwrap_or_default()
+    }
+
+    /// Promises whose decision is not known.
+    pub(crate) fn undecided(&self) -> Vec<TxnId> {
+        self.prepared.keys().filter(|txn| !self.told.contains_key(txn)).copied().collect()
+    }
+
+    fn count(&mut self, parts: &[TxnPart], up: bool) {
+        for part in parts {
+            let (table, dir) = match part {
+                TxnPart::Source { parent, .. } => (&mut self.doubt, *parent),
+                TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => (&mut self.sealed, *id),
+                TxnPart::Inode { .. } => continue,
+            };
+            let n = table.entry(dir).or_insert(0);
+            *n = if up { *n + 1 } else { *n - 1 };
+            if *n == 0 {
+                table.remove(&dir);
+            }
+        }
+    }
+
+    // What records do, live and in replay.
+
+    pub(crate) fn prepared(&mut self, txn: TxnId, parts: &[TxnPart], states: &[PartState]) {
+        self.count(parts, true);
+        let promise = Prepared { parts: parts.to_vec(), states: states.to_vec() };
+        let before = self.prepared.insert(txn, promise);
+        assert!(before.is_none(), "a transaction is prepared once");
+    }
+
+    pub(crate) fn finished(&mut self, txn: TxnId) {
+        self.aborted(txn);
+        self.finished.insert(txn);
+    }
+
+    pub(crate) fn aborted(&mut self, txn: TxnId) {
+        if let Some(promise) = self.prepared.remove(&txn) {
+            self.count(&promise.parts, false);
+        }
+        self.told.remove(&txn);
+    }
+
+    pub(crate) fn decided(&mut self, txn: TxnId, participants: &[ShardId]) {
+        self.active.remove(&txn.seq);
+        self.decided.insert(txn, participants.into());
+    }
+
+    pub(crate) fn forgotten(&mut self, txn: TxnId) {
+        self.decided.remove(&txn);
+    }
+
+    // What an image holds.
+
+    pub(crate) fn prepared_ids(&self) -> Vec<TxnId> {
+        self.prepared.keys().copied().collect()
+    }
+
+    pub(crate) fn decided_ids(&self) -> Vec<TxnId> {
+        self.decided.keys().copied().collect()
+    }
+
+    pub(crate) fn all_prepared(&self) -> impl Iterator<Item = (TxnId, &Vec<TxnPart>, &Vec<PartState>)> {
+        self.prepared.iter().map(|(&txn, p)| (txn, &p.parts, &p.states))
+    }
+
+    pub(crate) fn all_decided(&self) -> impl Iterator<Item = (TxnId, &SmallVec<[ShardId; 3]>)> {
+        self.decided.iter().map(|(&txn, p)| (txn, p))
+    }
+
+    pub(crate) fn all_finished(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.finished.iter().copied()
+    }
+}

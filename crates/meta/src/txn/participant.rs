@@ -1,0 +1,290 @@
+//! The side that promises: Prepare in one step that never waits, then obedience across restarts (steps 3, 4, 8).
+
+use super::TxnId;
+use crate::dir::{collect, site};
+use crate::ops::unlink::{drop_data, remove_link};
+use crate::ops::{Req, Stop, link};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{keys, packets};
+use crate::{Core, Cx, access};
+use onpath_kernel::{Key, Mode};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::name::Name;
+use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
+use onpath_wire::record::Effect;
+use smallvec::SmallVec;
+
+/// How often an undecided promise is asked about, microseconds.
+const ASK_US: u64 = 200_000;
+
+/// Why a Prepare keeps nothing.
+enum Refused {
+    Busy,
+    Stop(Stop),
+}
+
+impl<E: Into<Stop>> From<E> for Refused {
+    fn from(stop: E) -> Refused {
+        Refused::Stop(stop.into())
+    }
+}
+
+/// A coordinator's Prepare.
+pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
+    let Peer::Prepare { txn, oldest_unfinished, uid, gid, groups, parts, .. } = prepare else { return };
+    let known = cx.with(|core| {
+        core.state.txns.hear_oldest(txn.coordinator, oldest_unfinished);
+        if txn.coordinator != from || core.state.txns.is_over(txn) {
+            return Some(None); // a late copy: ignored
+        }
+        core.state.txns.promise(txn).map(|p| Some(Peer::Prepared { states: p.states.clone() }))
+    });
+    if let Some(answer) = known {
+        if let Some(answer) = answer {
+            cx.with(|core| {
+                let all = core.state.record_seq;
+                core.rest_on(cx.op(), all);
+                packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+            });
+        }
+        return;
+    }
+    let req = Req { uid, gid, groups, ..Req::default() };
+    let keys = cx.with(|core| keys_of(core, &parts));
+    let outcome =
+        if cx.try_lock_all(keys) { cx.with(|core| promise(core, cx, &req, txn, parts)) } else { Err(Refused::Busy) };
+    let promised = outcome.is_ok();
+    let answer = match outcome {
+        Ok(states) => Peer::Prepared { states },
+        Err(Refused::Busy) => Peer::Busy,
+        Err(Refused::Stop(Stop::NeedGroups(gids))) => Peer::NeedGroups { gids: gids.to_vec() },
+        Err(Refused::Stop(Stop::Errno(errno))) => Peer::No { errno },
+        Err(Refused::Stop(_)) => Peer::Busy,
+    };
+    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer));
+    if promised {
+        obey(cx, txn).await;
+    }
+}
+
+/// A promise of a former term: locked again before anybody is served, then obeyed.
+pub(crate) async fn resume(cx: &Cx, txn: TxnId) {
+    let keys = cx.with(|core| {
+        let promise = core.state.txns.promise(txn).expect("resumed from the table").clone();
+        keys_of(core, &promise.parts)
+    });
+    cx.lock_all(keys).await;
+    obey(cx, txn).await;
+}
+
+/// What a participant locks: the source name, and inodes whose home is here.
+fn keys_of(core: &Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
+    let mut locked = SmallVec::new();
+    for part in parts {
+        match part {
+            TxnPart::Source { parent, name, .. } => {
+                locked.push((keys::name(*parent, name), Mode::Exclusive));
+                if let Some(found) = core.state.name(*parent, name)
+                    && core.state.is_home(found.child)
+                {
+                    locked.push((keys::inode(found.child), Mode::Exclusive));
+                }
+            }
+            TxnPart::Inode { id, .. } => locked.push((keys::inode(*id), Mode::Exclusive)),
+        }
+    }
+    locked
+}
+
+fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>) -> Result<Vec<PartState>, Refused> {
+    let mut states = Vec::with_capacity(parts.len());
+    for part in &parts {
+        states.push(match part {
+            TxnPart::Source { parent, name, to } => source(core, req, *parent, name, *to)?,
+            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
+        });
+    }
+    let effects: Effects = [Effect::Prepared { txn, parts, states: states.clone() }].into_iter().collect();
+    commit_own(core, cx.op(), effects);
+    if !core.state.txns.asker_runs {
+        core.state.txns.asker_runs = true;
+        core.start(Job::AskDecisions);
+    }
+    Ok(states)
+}
+
+fn source(core: &mut Core, req: &Req, parent: InodeId, name: &Name, to: InodeId) -> Result<PartState, Refused> {
+    let dir = site::have(core, parent, part::BOTH).ok_or(Refused::Busy)??;
+    access::search(req, &dir)?;
+    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    access::modify(req, &dir)?;
+    if let Some(inode) = core.state.inodes.get(found.child) {
+        access::sticky(req, &dir, inode.uid)?;
+        may_move(req, &inode, parent != to)?;
+    }
+    let sticky = access::sticky_owner(&dir);
+    Ok(PartState::Source { child: found.child, kind: found.kind, sticky })
+}
+
+/// Moving a directory changes its "..", which needs write permission on it.
+pub(crate) fn may_move(req: &Req, inode: &Inode, parent_changes: bool) -> Result<(), Stop> {
+    if inode.is_dir() && parent_changes {
+        access::check(req, inode.into(), Kind::Directory, access::WRITE)?;
+    }
+    Ok(())
+}
+
+fn inode(
+    core: &mut Core,
+    req: &Req,
+    id: InodeId,
+    change: InodeChange,
+    sticky: Option<u32>,
+) -> Result<PartState, Refused> {
+    let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0).ok_or(Errno::ENOENT)?;
+    if sticky.is_some_and(|owner| ![0, owner, inode.uid].contains(&req.uid)) {
+        return Err(Errno::EPERM.into());
+    }
+    match change {
+        InodeChange::Link => link::may_link(req, &inode)?,
+        InodeChange::Unlink if inode.is_dir() => return Err(Errno::EISDIR.into()),
+        InodeChange::Unlink => {}
+        InodeChange::Move { parent_changes, .. } => may_move(req, &inode, parent_changes)?,
+        InodeChange::RemoveDir => {
+            if !inode.is_dir() {
+                return Err(Errno::ENOTDIR.into());
+            }
+            if !collect::is_clear(core, id, part::BOTH) {
+                core.start(Job::Seal(id)); // asked for on the side; the next attempt finds it done
+                return Err(Refused::Busy);
+            }
+            if core.state.inodes.get(id).is_some_and(|inode| inode.entries > 0) {
+                return Err(Errno::ENOTEMPTY.into());
+            }
+        }
+    }
+    let attr = core.state.inodes.attr(id).expect("the inode is here");
+    let data = core.state.inodes.data_ref(id).expect("the inode is here");
+    Ok(PartState::Inode { attr, data })
+}
+
+/// Holds the locks until the decision comes, and carries it out in one step.
+async fn obey(cx: &Cx, txn: TxnId) {
+    let commit = cx.until(keys::txn(txn), |core| core.state.txns.told.get(&txn).copied()).await;
+    cx.with(|core| {
+        let Some(promise) = core.state.txns.promise(txn).cloned() else { return };
+        let mut effects = Effects::new();
+        let mut dropped = None;
+        if commit {
+            let stamp = core.state.clock.stamp(core.now.wall_ns);
+            for (part, state) in promise.parts.iter().zip(&promise.states) {
+                dropped = dropped.or(carry_out(core, part, state, stamp, &mut effects));
+            }
+            effects.push(Effect::Finished { txn });
+        } else {
+            effects.push(Effect::Aborted { txn });
+        }
+        commit_own(core, cx.op(), effects);
+        drop_data(core, dropped);
+        core.wake(keys::txn(txn));
+        for part in &promise.parts {
+            match part {
+                TxnPart::Source { parent, .. } => {
+                    core.wake(keys::doubt(*parent));
+                    core.wake(keys::grants(*parent));
+                }
+                TxnPart::Inode { id, .. } => {
+                    core.wake(keys::grants(*id));
+                    core.start(Job::GiveGrants(*id));
+                }
+            }
+        }
+    });
+}
+
+fn carry_out(
+    core: &mut Core,
+    part: &TxnPart,
+    state: &PartState,
+    stamp: onpath_wire::ids::Stamp,
+    effects: &mut Effects,
+) -> Option<onpath_wire::ids::DataId> {
+    match (part, state) {
+        (TxnPart::Source { parent, name, to }, PartState::Source { child, kind, .. }) => {
+            let log = core.state.log(*parent, -1, if *kind == Kind::Directory { -1 } else { 0 });
+            let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
+            effects.push(Effect::DropName { parent, name, child, kind, log });
+            if let Some(inode) = core.state.inodes.get(child) {
+                effects.push(moved(inode, *to, stamp));
+            }
+            None
+        }
+        (TxnPart::Inode { id, change, .. }, _) => {
+            let mut inode = core.state.inodes.get(*id)?;
+            match change {
+                InodeChange::Link => {
+                    inode.nlink += 1;
+                    inode.ctime = stamp.0 as i64;
+                    effects.push(Effect::PutInode { inode });
+                    None
+                }
+                InodeChange::Unlink | InodeChange::RemoveDir => remove_link(core, inode, stamp, effects),
+                InodeChange::Move { parent, .. } => {
+                    effects.push(moved(inode, *parent, stamp));
+                    None
+                }
+            }
+        }
+        _ => unreachable!("a state fits its part"),
+    }
+}
+
+/// An inode whose name has moved to another directory.
+pub(crate) fn moved(mut inode: Inode, to: InodeId, stamp: onpath_wire::ids::Stamp) -> Effect {
+    inode.parent = to;
+    inode.ctime = stamp.0 as i64;
+    Effect::PutInode { inode }
+}
+
+/// The decision is known.
+pub(crate) fn told(core: &mut Core, txn: TxnId, commit: bool) {
+    if core.state.txns.promise(txn).is_some() {
+        core.state.txns.told.entry(txn).or_insert(commit);
+        core.wake(keys::txn(txn));
+    }
+}
+
+/// A coordinator's Commit: acknowledged when it is carried out here.
+pub(crate) async fn commit(cx: &Cx, from: ShardId, seq: RequestSeq, txn: TxnId) {
+    cx.with(|core| told(core, txn, true));
+    cx.until(keys::txn(txn), |core| core.state.txns.promise(txn).is_none().then_some(())).await;
+    cx.with(|core| {
+        let all = core.state.record_seq; // the acknowledgement rests on what was carried out
+        core.rest_on(cx.op(), all);
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+    });
+}
+
+/// Asks coordinators again and again what became of promises.
+pub(crate) async fn ask_decisions(cx: &Cx) {
+    loop {
+        let now_us = cx.with(|core| core.now.mono_us);
+        cx.sleep_until(now_us + ASK_US).await;
+        let more = cx.with(|core| {
+            for txn in core.state.txns.undecided() {
+                if txn.coordinator == core.state.me() {
+                    continue; // our own attempt tells us itself
+                }
+                packets::tell(core, cx.op(), txn.coordinator, &Peer::Ask { txn });
+            }
+            core.state.txns.asker_runs = core.state.txns.prepared_ids().iter().any(|_| true);
+            core.state.txns.asker_runs
+        });
+        if !more {
+            return;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The transaction of unlink and rmdir where the inode lives elsewhere: the name's site coordinates, the home
+//! participates (DESIGN §3).
+//!
+//! Locks: the name, exclusive. Journals: name, change-log entry, decision. Rules.
+
+use super::coordinator::{self, Plan, Refusal};
+use crate::access;
+use crate::dir::site;
+use crate::ops::{Req, Step, Stop, begin, named};
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit};
+use crate::{Core, Cx};
+use onpath_kernel::Mode;
+use onpath_store::NameValue;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart, part};
+use onpath_wire::record::{Answer, Effect};
+use smallvec::smallvec;
+
+/// Which of the two system calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    File,
+    Directory,
+}
+
+/// Runs with the name locked; the inode's home is another shard.
+pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, what: What) -> Step {
+    for attempt in 0.. {
+        let dir = site::grant(cx, parent, part::BOTH).await;
+        let found = cx.with(|core| check(core, req, dir?, parent, name, what))?;
+        if cx.with(|core| core.state.is_home(found.child)) {
+            return Err(Errno::EBUSY.into()); // the name changed hands between two attempts: let the caller retry
+        }
+        let (txn, plan) = cx.with(|core| plan(core, dir.expect("checked"), found, what));
+        match coordinator::prepare(cx, req, txn, &plan).await {
+            Ok(_) => {
+                let done = cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan));
+                if let Some(outcome) = done {
+                    return outcome;
+                }
+            }
+            Err(Refusal::Stop(stop)) => return Err(stop),
+            Err(Refusal::Busy) => {}
+        }
+        cx.unlock_all();
+        coordinator::back_off(cx, attempt).await?;
+        named::lock(cx, parent, name, Mode::Exclusive).await;
+    }
+    unreachable!("attempts are bounded by back_off")
+}
+
+fn check(core: &mut Core, req: &Req, dir: Access, parent: InodeId, name: &Name, what: What) -> Result<NameValue, Stop> {
+    begin(core, req)?;
+    access::search(req, &dir)?;
+    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    access::modify(req, &dir)?;
+    match (what, found.kind) {
+        (What::File, Kind::Directory) => Err(Errno::EISDIR.into()),
+        (What::Directory, kind) if kind != Kind::Directory => Err(Errno::ENOTDIR.into()),
+        _ => Ok(found),
+    }
+}
+
+fn plan(core: &mut Core, dir: Access, found: NameValue, what: What) -> (TxnId, Plan) {
+    let me = core.state.me();
+    let txn = core.state.txns.begin(me);
+    core.state.counters.txns += 1;
+    let change = if what == What::File { InodeChange::Unlink } else { InodeChange::RemoveDir };
+    let part = TxnPart::Inode { id: found.child, change, sticky: access::sticky_owner(&dir) };
+    (txn, vec![(core.state.config.map.home(found.child), vec![part])])
+}
+
+/// Step 7: everything is checked again; nothing was decided before the votes were in.
+#[allow(clippy::too_many_arguments)]
+fn decide(
+    core: &mut Core,
+    cx: &Cx,
+    req: &Req,
+    parent: InodeId,
+    name: &Name,
+    what: What,
+    found: NameValue,
+    txn: TxnId,
+    plan: &Plan,
+) -> Option<Step> {
+    let Some(dir) = site::have(core, parent, part::BOTH) else {
+        coordinator::abort(core, cx.op(), txn, plan);
+        return None; // recalled meanwhile (F2)
+    };
+    let checked = dir.map_err(Stop::from).and_then(|dir| check(core, req, dir, parent, name, what));
+    if let Err(stop) = checked {
+        coordinator::abort(core, cx.op(), txn, plan);
+        return Some(Err(stop));
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let log = core.state.log(parent, -1, if what == What::Directory { -1 } else { 0 });
+    let effects: Effects = smallvec![
+        coordinator::decision(txn, plan),
+        Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log },
+    ];
+    let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
+    core.start(Job::Finish(txn));
+    Some(Ok(reply))
+}

@@ -1,0 +1,259 @@
+//! Inputs of a session: requests are admitted, interrupts find what they mean, answers find their calls.
+//!
+//! Upholds R-17: a reply counts only if it comes from the term under which its request was last sent; a newer term makes
+//! the session send again, under it and the same sequence numbers, all that is open there.
+
+use crate::fs::{FsOp, FsRequest, FsResult};
+use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
+use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
+use crate::running::Slot;
+use crate::session::{LostReason, SessionIn, SessionOut};
+use crate::state::{Job, Phase, State, WaitKey, wake_window};
+use onpath_kernel::{Core, Input};
+use onpath_wire::codec::Wire;
+use onpath_wire::errno::Errno;
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
+use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::limits::SESSION_QUEUE_MAX;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::Reply;
+
+/// Takes one input.
+pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
+    match input {
+        Input::Packet(packet) => receive(core, packet),
+        Input::Own(SessionIn::Fs(request)) => match request.op {
+            FsOp::Interrupt { unique } => interrupt(core, unique),
+            _ => admit(core, request),
+        },
+        Input::Own(SessionIn::Groups { ticket, gids }) => {
+            if let Some(place) = core.state.groups.get_mut(&ticket) {
+                *place = Some(gids);
+                core.wake(WaitKey::Groups(ticket).hash());
+            }
+        }
+        Input::Own(SessionIn::PeerReset(node)) => {
+            core.resend_all(node);
+            resend_waits(core, node);
+        }
+        Input::Own(SessionIn::Shutdown) => shut_down(core),
+        Input::Tick | Input::Durable(_) => {}
+    }
+}
+
+fn shut_down(core: &mut Core<State>) {
+    match core.state.phase {
+        Phase::Joining => lose(core, LostReason::Detached),
+        Phase::Joined => {
+            core.state.phase = Phase::Leaving;
+            core.start(Job::Detach);
+        }
+        Phase::Leaving | Phase::Lost => {}
+    }
+}
+
+fn reply(core: &mut Core<State>, unique: u64, result: FsResult) {
+    core.emit(SessionOut::Reply { unique, result });
+}
+
+/// Starts a request, or queues it until the session has joined and has room.
+fn admit(core: &mut Core<State>, request: FsRequest) {
+    let state = &mut core.state;
+    if matches!(state.phase, Phase::Lost | Phase::Leaving) {
+        return reply(core, request.unique, Err(Errno::ENOTCONN));
+    }
+    if state.phase == Phase::Joining || state.running.len() >= REQUESTS_RUNNING_MAX || !state.queue.is_empty() {
+        if state.queue.len() >= SESSION_QUEUE_MAX {
+            return reply(core, request.unique, Err(Errno::EAGAIN));
+        }
+        return state.queue.push_back(request);
+    }
+    begin(core, request);
+}
+
+fn begin(core: &mut Core<State>, request: FsRequest) {
+    let state = &mut core.state;
+    let slot = state.running.enter(request.unique);
+    let unique = request.unique;
+    let early = !state.early_interrupts.is_empty() && state.early_interrupts.contains(&unique);
+    core.start(Job::Fs(slot, request));
+    if early {
+        interrupt_running(core, slot, unique);
+    }
+}
+
+/// Starts queued requests as long as there is room.
+pub(crate) fn drain_queue(core: &mut Core<State>) {
+    while core.state.phase == Phase::Joined && core.state.running.len() < REQUESTS_RUNNING_MAX {
+        let Some(request) = core.state.queue.pop_front() else { return };
+        begin(core, request);
+    }
+}
+
+/// A running request ends; without a result somebody else answers it later (a waiting lock).
+pub(crate) fn finish(core: &mut Core<State>, slot: Slot, unique: u64, result: Option<FsResult>) {
+    if let Some(result) = result {
+        reply(core, unique, result);
+    }
+    core.state.running.leave(slot);
+    wake_window(core);
+    if !core.state.waiting.is_empty() {
+        keep_window_open(core);
+    }
+    if !core.state.queue.is_empty() {
+        drain_queue(core);
+    }
+}
+
+/// The caller of a request got a signal.
+fn interrupt(core: &mut Core<State>, unique: u64) {
+    let state = &mut core.state;
+    if let Some(at) = state.queue.iter().position(|r| r.unique == unique) {
+        state.queue.remove(at);
+        return reply(core, unique, Err(Errno::EINTR));
+    }
+    if let Some((_, wait)) = state.waiting.iter_mut().find(|(_, w)| w.unique == unique && !w.answered) {
+        if !wait.cancelling {
+            wait.cancelling = true;
+            core.start(Job::CancelWait(unique));
+            core.start(Job::CancelTimeout(unique));
+        }
+        return;
+    }
+    if let Some(slot) = state.running.find(unique) {
+        return interrupt_running(core, slot, unique);
+    }
+    if state.early_interrupts.len() == EARLY_INTERRUPTS_MAX {
+        state.early_interrupts.pop_front();
+    }
+    state.early_interrupts.push_back(unique);
+}
+
+fn interrupt_running(core: &mut Core<State>, slot: Slot, unique: u64) {
+    let running = core.state.running.get(slot).expect("a running request");
+    if !running.interrupted {
+        running.interrupted = true;
+        core.start(Job::Interrupt { slot, unique });
+    }
+}
+
+/// Ends what a request waits for: it continues with this error and asks nobody any more.
+pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
+    let Some(running) = core.state.running.get(slot) else { return };
+    running.abandoned = Some(errno);
+    let (first, calls, parked) = (running.first_call, running.calls, running.parked);
+    for seq in (first.0..first.0 + calls).map(RequestSeq) {
+        let header = Header::new(MessageKind::Reply, core.state.node, seq);
+        core.answer(seq, Packet::new(&header, &Reply::Failed { errno }));
+    }
+    if let Some(key) = parked {
+        core.wake(key);
+    }
+}
+
+/// The session is over: everybody is answered.
+pub(crate) fn lose(core: &mut Core<State>, reason: LostReason) {
+    if core.state.phase == Phase::Lost {
+        return;
+    }
+    core.state.phase = Phase::Lost;
+    while let Some(request) = core.state.queue.pop_front() {
+        reply(core, request.unique, Err(Errno::ENOTCONN));
+    }
+    for slot in core.state.running.all() {
+        abandon(core, slot, Errno::EIO);
+    }
+    for (_, wait) in std::mem::take(&mut core.state.waiting) {
+        if !wait.answered {
+            reply(core, wait.unique, Err(Errno::EIO));
+        }
+    }
+    core.emit(SessionOut::Lost(reason));
+}
+
+/// A message has come; what is not an answer to something open, or comes from an older term, is dropped.
+fn receive(core: &mut Core<State>, packet: Packet) {
+    let Ok(header) = packet.header() else { return };
+    let now = core.now;
+    core.state.observe(header.stamp, now);
+    match (header.kind, header.source.class()) {
+        (MessageKind::Reply, Some(NodeClass::Shard)) => receive_reply(core, &header, packet),
+        (MessageKind::DataReply, Some(NodeClass::Data)) => {
+            if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
+                deliver(core, header.seq, packet);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
+    let shard = ShardId(header.source.number() as u16);
+    let Some(&known) = core.state.terms.get(shard.0 as usize) else { return };
+    if let Some(term) = new_term(&packet) {
+        return adopt(core, shard, term);
+    }
+    if header.term < known {
+        return;
+    }
+    adopt(core, shard, header.term);
+    match core.open_call(header.seq).map(|(to, _)| to) {
+        // The answer of a term under which the request was not last sent: `adopt` has sent it again.
+        Some(to) if to == header.source && header.term != known => {}
+        // A write goes to the data node, and is answered by the file's home.
+        Some(to) if to == header.source || to.class() == Some(NodeClass::Data) => deliver(core, header.seq, packet),
+        Some(_) => {}
+        None => {
+            if core.state.waiting.contains_key(&header.seq) {
+                wait_answered(core, header.seq, &packet);
+            }
+        }
+    }
+}
+
+fn deliver(core: &mut Core<State>, seq: RequestSeq, packet: Packet) {
+    core.answer(seq, packet);
+    wake_window(core);
+}
+
+/// The term that a `NewTerm` reply names.
+fn new_term(packet: &Packet) -> Option<Term> {
+    const NEW_TERM_TAG: u8 = 15;
+    if packet.head.get(HEADER_BYTES) != Some(&NEW_TERM_TAG) {
+        return None;
+    }
+    match Reply::from_bytes(&packet.head[HEADER_BYTES..]) {
+        Ok(Reply::NewTerm { term }) => Some(term),
+        _ => None,
+    }
+}
+
+/// A shard is in a newer term than known: joins again at the coordinator, opens and locks again what this session has
+/// there, and sends again what is open, in this order.
+fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
+    let known = &mut core.state.terms[shard.0 as usize];
+    if term <= *known {
+        return;
+    }
+    let first_contact = *known == Term(0);
+    *known = term;
+    if core.state.phase == Phase::Joined && shard == core.state.config.map.coordinator() {
+        let again = core.state.config.session;
+        core.start(Job::Attach { again });
+    }
+    if first_contact {
+        resend(core, shard);
+    } else {
+        core.start(Job::Restore { shard, term });
+        core.start(Job::Resend { shard });
+    }
+}
+
+/// Sends all that is open at a shard again, under its present term.
+pub(crate) fn resend(core: &mut Core<State>, shard: ShardId) {
+    core.resend_all(NodeId::shard(shard));
+    resend_waits(core, NodeId::shard(shard));
+}
+
+/// The id a session names when it joins for the first time.
+pub(crate) const NOBODY: SessionId = SessionId(0);

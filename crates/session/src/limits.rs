@@ -1,0 +1,34 @@
+//! Bounds that only a session knows; those shared with other roles are in [`onpath_wire::limits`].
+
+use onpath_wire::limits::SESSION_WINDOW;
+
+/// Requests of the mount that run at a time; more wait in the session's queue.
+pub const REQUESTS_RUNNING_MAX: usize = 2_048;
+/// Part of the window kept free for what keeps the session alive: attach, renew, opening again, releases.
+pub const WINDOW_RESERVE: u64 = SESSION_WINDOW / 8;
+/// Rounds of a read, write or sync that meets newer generations or cuts before it ends with EIO.
+pub const STALE_ROUNDS_MAX: u32 = 64;
+/// Times an operation may be asked for supplementary groups before it ends with EACCES.
+pub const GROUP_ROUNDS_MAX: u32 = 8;
+/// A server that has not answered for so long counts as unreachable: an interrupted caller gets EINTR, microseconds.
+pub const UNREACHABLE_US: u64 = 1_000_000;
+/// With `soft`: a request unanswered for so long ends with EIO, microseconds.
+pub const SOFT_TIMEOUT_US: u64 = 30_000_000;
+/// A waiting lock of which nothing was heard for so long is asked for again, microseconds.
+pub const LOCK_ASK_AGAIN_US: u64 = 2_000_000;
+/// Locks of this session that may wait at a time; more end with ENOLCK.
+pub const WAITING_LOCKS_MAX: usize = SESSION_WINDOW as usize / 4;
+/// Ranges locked by this session, remembered to be taken again after a restart of their home; more end with ENOLCK.
+pub const HELD_LOCKS_MAX: usize = 1 << 18;
+/// Handles that a session gives out; more end with ENFILE.
+pub const HANDLES_MAX: usize = 1 << 22;
+/// Releases under way that the mount no longer waits for; beyond it a release is answered only when it is done.
+pub const RELEASES_MAX: usize = 1_024;
+/// Inodes opened again at a time after a restart of their home.
+pub const RESTORE_BATCH: usize = 64;
+/// Interrupts remembered that came before the request they name (several reader threads).
+pub const EARLY_INTERRUPTS_MAX: usize = 8;
+/// How long a leaving session waits for the coordinator, microseconds.
+pub const DETACH_TIMEOUT_US: u64 = 1_000_000;
+/// Bytes of zeros that stand for holes in a read; a longer hole repeats them.
+pub const ZEROS_BYTES: usize = 64 << 10;

@@ -1,0 +1,284 @@
+//! What every operation of a session does: ask a shard, ask the data node, wait inside the session.
+
+use crate::fs::Caller;
+use crate::limits::{GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US};
+use crate::running::Slot;
+use crate::session::SessionOut;
+use crate::state::{State, WaitKey, header, wake_window, window_has_room};
+use bytes::Bytes;
+use onpath_kernel::{Answer, Core, Cx};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::site;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Slot as HashSlot};
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::{DataRef, Reply};
+use onpath_wire::request::{Groups, Request, RequestBody};
+
+/// One operation: for whom it runs, and what is known of the caller's groups.
+pub(crate) struct Op {
+    pub(crate) cx: Cx<State>,
+    pub(crate) slot: Slot,
+    pub(crate) caller: Caller,
+    groups: Groups,
+}
+
+/// The answer to a message to a data node. A write is answered by the file's home, unless the node refuses it.
+pub(crate) enum DataAnswer {
+    Node(DataReply, Bytes),
+    Home(Reply),
+}
+
+impl Op {
+    /// An operation for a request of the mount.
+    pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
+        let mut groups = Groups::default();
+        groups.member.extend(caller.known_group);
+        Op { cx, slot, caller, groups }
+    }
+
+    /// An operation of the session itself.
+    pub(crate) fn background(cx: Cx<State>) -> Op {
+        Op::new(cx, Slot::BACKGROUND, Caller::default())
+    }
+
+    /// Looks at and changes the session's state.
+    #[inline]
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Core<State>) -> T) -> T {
+        self.cx.with(f)
+    }
+
+    /// Asks the shard that holds `slot`; brings groups if they decide. A failure is the error.
+    pub(crate) async fn ask(&mut self, slot: HashSlot, request: Request) -> Result<Reply, Errno> {
+        Ok(self.exchange(slot, request).await?.1)
+    }
+
+    /// Asks the home of an inode.
+    pub(crate) async fn ask_home(&mut self, id: InodeId, request: Request) -> Result<Reply, Errno> {
+        self.ask(id.slot(), request).await
+    }
+
+    /// Asks the site of a name.
+    pub(crate) async fn ask_site(&mut self, parent: InodeId, name: &Name, request: Request) -> Result<Reply, Errno> {
+        self.ask(site(parent, name.as_bytes()), request).await
+    }
+
+    /// Asks, and says under which sequence number the answer came.
+    pub(crate) async fn exchange(&mut self, slot: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
+        let mut body = RequestBody { groups: self.groups.clone(), request };
+        for _ in 0..GROUP_ROUNDS_MAX {
+            let to = self.with(|core| core.state.shard_at(slot));
+            let caller = self.caller;
+            let packet = self
+                .call(to, |core, seq| Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body))
+                .await?;
+            let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
+            match reply {
+                Reply::Failed { errno } => return Err(errno),
+                Reply::NeedGroups { gids } => {
+                    self.read_groups(&gids).await?;
+                    body.groups = self.groups.clone();
+                }
+                reply => return Ok((packet.header().map_err(|_| Errno::EIO)?.seq, reply)),
+            }
+        }
+        Err(Errno::EACCES)
+    }
+
+    /// Asks the data node of a file.
+    pub(crate) async fn ask_data(&self, id: InodeId, request: DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
+        let (to, caller) = (NodeId::data(0), self.caller);
+        let packet = self
+            .call(to, |core, seq| {
+                let header = header(core, MessageKind::Data, to, id.slot(), seq, &caller);
+                Packet::with_bulk(&header, &request, bulk)
+            })
+            .await?;
+        data_answer(packet)
+    }
+
+    async fn call(
+        &self,
+        to: NodeId,
+        make: impl FnOnce(&mut Core<State>, RequestSeq) -> Packet,
+    ) -> Result<Packet, Errno> {
+        let mut make = Some(make);
+        let make = move |core: &mut Core<State>, _, seq| (make.take().expect("one call"))(core, seq);
+        match self.call_all(&[to], make).await?.pop() {
+            Some(Answer::Packet(packet)) => Ok(packet),
+            _ => Err(Errno::EIO),
+        }
+    }
+
+    /// Sends several messages at once; an answer that timed out (`soft`) is the caller's to judge.
+    pub(crate) async fn call_all(
+        &self,
+        peers: &[NodeId],
+        mut make: impl FnMut(&mut Core<State>, NodeId, RequestSeq) -> Packet,
+    ) -> Result<Vec<Answer>, Errno> {
+        let (slot, n) = (self.slot, peers.len());
+        let (room, deadline_us) = self.with(|core| {
+            let abandoned = core.state.running.get(slot).and_then(|r| r.abandoned);
+            let soft = core.state.config.soft && slot != Slot::BACKGROUND;
+            let deadline_us = if soft { core.now.mono_us + SOFT_TIMEOUT_US } else { u64::MAX };
+            match abandoned {
+                Some(errno) => Err(errno),
+                None => Ok((window_has_room(core, n, slot), deadline_us)),
+            }
+        })?;
+        if !room {
+            self.wait(WaitKey::Window, |core| {
+                let room = window_has_room(core, n, slot);
+                core.state.window_full |= !room;
+                room.then_some(())
+            })
+            .await?;
+        }
+        let answers = self
+            .cx
+            .call_all(peers, deadline_us, |core, to, seq| {
+                let now_us = core.now.mono_us;
+                if let Some(running) = core.state.running.get(slot) {
+                    if running.calls == 0 {
+                        (running.first_call, running.since_us) = (seq, now_us);
+                    }
+                    running.calls += 1;
+                }
+                make(core, to, seq)
+            })
+            .await;
+        self.with(|core| {
+            if let Some(running) = core.state.running.get(slot) {
+                running.calls = 0;
+            }
+        });
+        Ok(answers)
+    }
+
+    /// Waits inside the session until `look` finds what it looks for, or the request is abandoned.
+    pub(crate) async fn wait<T>(
+        &self,
+        key: WaitKey,
+        mut look: impl FnMut(&mut Core<State>) -> Option<T>,
+    ) -> Result<T, Errno> {
+        let (slot, key) = (self.slot, key.hash());
+        let mut first = true;
+        self.cx
+            .until(key, |core| {
+                let now_us = core.now.mono_us;
+                if let Some(running) = core.state.running.get(slot) {
+                    if let Some(errno) = running.abandoned {
+                        running.parked = None;
+                        return Some(Err(errno));
+                    }
+                    if first {
+                        running.since_us = now_us;
+                    }
+                    running.parked = Some(key);
+                }
+                first = false;
+                let found = look(core)?;
+                if let Some(running) = core.state.running.get(slot) {
+                    running.parked = None;
+                }
+                Some(Ok(found))
+            })
+            .await
+    }
+
+    /// Waits for a turn that only one operation has at a time.
+    pub(crate) async fn take_turn(&self, key: WaitKey) -> Result<(), Errno> {
+        self.wait(key, |core| core.state.turns.insert(key.hash()).then_some(())).await
+    }
+
+    /// Lets the next one have the turn.
+    pub(crate) fn end_turn(&self, key: WaitKey) {
+        self.with(|core| end_turn(core, key));
+    }
+
+    /// Learns whether the caller is a member of these gids. A caller without a process has none.
+    async fn read_groups(&mut self, gids: &[u32]) -> Result<(), Errno> {
+        let pid = self.caller.pid;
+        let mut all = Vec::new();
+        if pid != 0 {
+            let ticket = self.with(|core| {
+                core.state.last_ticket += 1;
+                let ticket = core.state.last_ticket;
+                core.state.groups.insert(ticket, None);
+                core.emit(SessionOut::ReadGroups { ticket, pid });
+                ticket
+            });
+            let key = WaitKey::Groups(ticket);
+            let read = self.wait(key, |core| core.state.groups.get_mut(&ticket).and_then(Option::take)).await;
+            self.with(|core| core.state.groups.remove(&ticket));
+            all = read?;
+        }
+        for gid in gids {
+            if self.groups.member.contains(gid) || self.groups.stranger.contains(gid) {
+                continue;
+            }
+            if all.contains(gid) {
+                self.groups.member.push(*gid);
+            } else {
+                self.groups.stranger.push(*gid);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets the next one have a turn.
+pub(crate) fn end_turn(core: &mut Core<State>, key: WaitKey) {
+    let had = core.state.turns.remove(&key.hash());
+    assert!(had, "a turn ends once");
+    core.wake(key.hash());
+}
+
+/// Reads the answer to a message to a data node.
+pub(crate) fn data_answer(packet: Packet) -> Result<DataAnswer, Errno> {
+    let header = packet.header().map_err(|_| Errno::EIO)?;
+    if header.kind == MessageKind::DataReply {
+        match packet.body::<DataReply>().map_err(|_| Errno::EIO)? {
+            DataReply::Failed { errno } => Err(errno),
+            reply => Ok(DataAnswer::Node(reply, packet.bulk)),
+        }
+    } else {
+        match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
+            Reply::Failed { errno } => Err(errno),
+            reply => Ok(DataAnswer::Home(reply)),
+        }
+    }
+}
+
+/// The entry of a reply; anything else is a broken server.
+pub(crate) fn entry(reply: Reply) -> Result<(AttrWire, DataRef, bool), Errno> {
+    match reply {
+        Reply::Entry { attr, data, created } => Ok((attr, data, created)),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// The attributes of a reply; anything else is a broken server.
+pub(crate) fn attr(reply: Reply) -> Result<(AttrWire, DataRef, bool), Errno> {
+    match reply {
+        Reply::Attr { attr, data, shared } => Ok((attr, data, shared)),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// Expects `Done`.
+pub(crate) fn done(reply: Reply) -> Result<(), Errno> {
+    match reply {
+        Reply::Done => Ok(()),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// Answers a request of the mount.
+pub(crate) fn answer(core: &mut Core<State>, unique: u64, result: crate::fs::FsResult) {
+    core.emit(SessionOut::Reply { unique, result });
+    wake_window(core);
+}

@@ -1,0 +1,196 @@
+//! Handles and open inodes: pure tables.
+//!
+//! A home knows only that a session has an inode open, not how often (DESIGN §6): the first open registers it, the
+//! last close releases it. In between the session counts. While a release is under way an open of the same inode waits,
+//! and a release waits while the inode is opened again after a restart: else the later message could overtake.
+
+use crate::fs::{Handle, OpenMode};
+use crate::limits::HANDLES_MAX;
+use hashbrown::HashMap;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::OPENS_PER_SESSION_MAX;
+use onpath_wire::reply::DataRef;
+use smallvec::SmallVec;
+
+/// What is under way at the home of an open inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Busy {
+    #[default]
+    No,
+    /// The last close is being told.
+    Releasing,
+    /// The open is being registered again after a restart.
+    Restoring,
+}
+
+/// An inode of which this session has, or is opening or closing, handles.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenInode {
+    /// Handles, and opens under way.
+    pub(crate) refs: u32,
+    /// The home knows, or may know, that this session has it open.
+    pub(crate) registered: bool,
+    pub(crate) busy: Busy,
+    /// Where the bytes are, as last heard.
+    pub(crate) data: DataRef,
+    mtime: i64,
+    ctime: i64,
+}
+
+/// An open handle.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenHandle {
+    pub(crate) id: InodeId,
+    pub(crate) directory: bool,
+    pub(crate) mode: OpenMode,
+    /// Owners that took fcntl locks through it: released with it, because with FOPEN_NOFLUSH (and for OFD locks)
+    /// nothing else tells of the close (FUSE.md §5).
+    pub(crate) lock_owners: SmallVec<[u64; 1]>,
+}
+
+/// The tables.
+#[derive(Default, Debug)]
+pub(crate) struct Opens {
+    inodes: HashMap<InodeId, OpenInode>,
+    handles: Vec<(u32, Option<OpenHandle>)>,
+    free: Vec<u32>,
+}
+
+impl Opens {
+    /// Counts an open that begins; false if the table is full.
+    pub(crate) fn enter(&mut self, id: InodeId) -> Result<&mut OpenInode, Errno> {
+        if self.inodes.len() >= OPENS_PER_SESSION_MAX && !self.inodes.contains_key(&id) {
+            return Err(Errno::ENFILE);
+        }
+        if self.handles.len() - self.free.len() >= HANDLES_MAX {
+            return Err(Errno::ENFILE);
+        }
+        let inode = self.inodes.entry(id).or_default();
+        assert_ne!(inode.busy, Busy::Releasing, "an open waits for the release before it");
+        inode.refs += 1;
+        Ok(inode)
+    }
+
+    /// Counts a close or a failed open; true if the home must now be told.
+    pub(crate) fn leave(&mut self, id: InodeId) -> bool {
+        let inode = self.inodes.get_mut(&id).expect("what is closed was open");
+        inode.refs -= 1;
+        if inode.refs > 0 {
+            return false;
+        }
+        if !inode.registered && inode.busy == Busy::No {
+            self.inodes.remove(&id);
+            return false;
+        }
+        true
+    }
+
+    /// Gives out a handle of an inode counted by [`Opens::enter`].
+    pub(crate) fn add(&mut self, handle: OpenHandle) -> Handle {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.handles.push((0, None));
+            (self.handles.len() - 1) as u32
+        });
+        let (version, place) = &mut self.handles[at as usize];
+        assert!(place.is_none(), "a free handle is empty");
+        *version = version.wrapping_add(1);
+        *place = Some(handle);
+        Handle(u64::from(*version) << 32 | u64::from(at))
+    }
+
+    pub(crate) fn get(&mut self, handle: Handle) -> Result<&mut OpenHandle, Errno> {
+        match self.handles.get_mut(handle.0 as u32 as usize) {
+            Some((version, Some(open))) if u64::from(*version) == handle.0 >> 32 => Ok(open),
+            _ => Err(Errno::EBADF),
+        }
+    }
+
+    /// Takes a handle back; its inode is still counted.
+    pub(crate) fn take(&mut self, handle: Handle) -> Result<OpenHandle, Errno> {
+        self.get(handle)?;
+        let at = handle.0 as u32;
+        self.free.push(at);
+        Ok(self.handles[at as usize].1.take().expect("looked at above"))
+    }
+
+    pub(crate) fn inode(&mut self, id: InodeId) -> Option<&mut OpenInode> {
+        self.inodes.get_mut(&id)
+    }
+
+    pub(crate) fn forget(&mut self, id: InodeId) {
+        self.inodes.remove(&id);
+    }
+
+    /// Registered inodes that `mine` accepts, in order of their ids.
+    pub(crate) fn registered(&self, mine: impl Fn(InodeId) -> bool) -> Vec<InodeId> {
+        let mut ids: Vec<_> =
+            self.inodes.iter().filter(|(id, i)| i.registered && mine(**id)).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Learns where an inode's bytes are now.
+    pub(crate) fn learn(&mut self, id: InodeId, data: DataRef) {
+        if let Some(inode) = self.inodes.get_mut(&id)
+            && (inode.data.generation, inode.data.cut) < (data.generation, data.cut)
+        {
+            inode.data = data;
+        }
+    }
+
+    /// Learns attributes. True if pages that the mount may have cached are stale without its noticing: something changed
+    /// (ctime), yet mtime, by which the kernel tells, is what it was. `own`: this session made the change.
+    pub(crate) fn observe(&mut self, attr: &AttrWire, own: bool) -> bool {
+        if self.inodes.is_empty() || attr.kind != Kind::File {
+            return false;
+        }
+        let Some(inode) = self.inodes.get_mut(&attr.id).filter(|i| i.ctime < attr.ctime) else { return false };
+        let hidden = inode.ctime != 0 && inode.mtime == attr.mtime && !own;
+        (inode.mtime, inode.ctime) = (attr.mtime, attr.ctime);
+        hidden
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::inode::Inode;
+
+    fn file(id: InodeId) -> OpenHandle {
+        OpenHandle { id, directory: false, mode: OpenMode::default(), lock_owners: SmallVec::new() }
+    }
+
+    #[test]
+    fn a_handle_is_not_valid_after_its_close() {
+        let mut opens = Opens::default();
+        opens.enter(InodeId(7)).unwrap().registered = true;
+        let first = opens.add(file(InodeId(7)));
+        assert_eq!(opens.take(first).unwrap().id, InodeId(7));
+        assert!(opens.leave(InodeId(7)), "the last close is told");
+        opens.forget(InodeId(7));
+        opens.enter(InodeId(8)).unwrap();
+        let second = opens.add(file(InodeId(8)));
+        assert_ne!(first, second);
+        assert_eq!(opens.get(first).unwrap_err(), Errno::EBADF);
+        assert!(!opens.leave(InodeId(8)), "an open that was never registered needs no release");
+    }
+
+    #[test]
+    fn only_a_change_that_mtime_hides_makes_pages_stale() {
+        let mut opens = Opens::default();
+        let mut attr = AttrWire::of(&Inode::new(InodeId(7), Kind::File));
+        (attr.mtime, attr.ctime) = (5, 5);
+        assert!(!opens.observe(&attr, false), "not open");
+        opens.enter(InodeId(7)).unwrap();
+        assert!(!opens.observe(&attr, false), "seen for the first time");
+        (attr.mtime, attr.ctime) = (9, 9);
+        assert!(!opens.observe(&attr, false), "the kernel sees the new mtime");
+        attr.ctime = 10;
+        assert!(!opens.observe(&attr, true), "our own chmod");
+        attr.ctime = 11;
+        assert!(opens.observe(&attr, false), "written and set back elsewhere, or a chmod");
+    }
+}

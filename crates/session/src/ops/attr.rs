@@ -1,0 +1,59 @@
+//! Attributes, access(2) and readlink: one question to the inode's home.
+
+use crate::fs::{FsReply, FsResult, Handle};
+use crate::op::{Op, attr, done};
+use crate::session::SessionOut;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::reply::{DataRef, Reply};
+use onpath_wire::request::{Request, SetAttr, set};
+
+/// Attributes that the mount is about to see. `own`: of a change that this session made.
+pub(crate) fn seen(op: &Op, attr: &AttrWire, data: DataRef, own: bool) {
+    op.with(|core| {
+        core.state.opens.learn(attr.id, data);
+        if core.state.opens.observe(attr, own) {
+            core.emit(SessionOut::Invalidate { id: attr.id });
+        }
+    });
+}
+
+/// Attributes of an inode; of a directory exact.
+pub(crate) async fn getattr(op: &mut Op, id: InodeId) -> FsResult {
+    let (attr, data, _) = attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
+    seen(op, &attr, data, false);
+    Ok(FsReply::Attr(attr))
+}
+
+/// Changes attributes. Through a handle open for writing the size may be changed whatever the mode is now (ftruncate(2)).
+pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: Option<Handle>) -> FsResult {
+    if set.valid & set::SIZE != 0 && set.size > FILE_BYTES_MAX {
+        return Err(Errno::EFBIG);
+    }
+    set.valid &= !set::OPEN_FOR_WRITE;
+    if let Some(handle) = handle {
+        let open = op.with(|core| core.state.opens.get(handle).cloned())?;
+        if open.mode.write && open.id == id {
+            set.valid |= set::OPEN_FOR_WRITE;
+        }
+    }
+    let (attr, data, shared) = attr(op.ask_home(id, Request::SetAttr { id, set }).await?)?;
+    seen(op, &attr, data, !shared);
+    Ok(FsReply::Attr(attr))
+}
+
+/// access(2) for the uid of the request, the real one.
+pub(crate) async fn access(op: &mut Op, id: InodeId, mask: u32) -> FsResult {
+    done(op.ask_home(id, Request::Access { id, mask }).await?)?;
+    Ok(FsReply::Done)
+}
+
+/// Target of a symlink.
+pub(crate) async fn readlink(op: &mut Op, id: InodeId) -> FsResult {
+    match op.ask_home(id, Request::ReadLink { id }).await? {
+        Reply::Target { target } => Ok(FsReply::Target(target.0)),
+        _ => Err(Errno::EIO),
+    }
+}

@@ -1,0 +1,102 @@
+//! Listings. The session keeps no position: a cookie says it all (DESIGN §2). "." and ".." are its own, with cookies 1
+//! and 2; attributes for a page come in one message a shard.
+
+use crate::fs::{FsReply, FsResult, Handle};
+use crate::op::Op;
+use crate::state::header;
+use onpath_kernel::Answer;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{Cookie, InodeId, NodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::NAME_BYTES_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::{DirEntry, Reply};
+use onpath_wire::request::{Groups, Request, RequestBody};
+use std::collections::BTreeMap;
+
+/// What an entry of a page takes besides its name, bytes.
+const ENTRY_BYTES: u32 = 32;
+/// A page holds at least an entry of the longest name.
+const PAGE_BYTES_MIN: u32 = ENTRY_BYTES + NAME_BYTES_MAX as u32;
+/// An entry with attributes takes about so many times the bytes of one without.
+const PLUS_FACTOR: u32 = 4;
+
+/// A page of names.
+pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
+    let id = directory(op, handle)?;
+    Ok(FsReply::Dir(page(op, id, after, bytes).await?))
+}
+
+/// A page of names with attributes.
+pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
+    let id = directory(op, handle)?;
+    let entries = page(op, id, after, bytes / PLUS_FACTOR).await?;
+    let attrs = attributes(op, &entries).await?;
+    let pairs = entries.into_iter().map(|entry| {
+        let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT).copied();
+        (entry, attr)
+    });
+    Ok(FsReply::DirPlus(pairs.collect()))
+}
+
+fn directory(op: &Op, handle: Handle) -> Result<InodeId, Errno> {
+    op.with(|core| match core.state.opens.get(handle)? {
+        open if open.directory => Ok(open.id),
+        _ => Err(Errno::ENOTDIR),
+    })
+}
+
+/// Entries after a cookie.
+async fn page(op: &mut Op, id: InodeId, after: Cookie, bytes: u32) -> Result<Vec<DirEntry>, Errno> {
+    let bytes = bytes.max(PAGE_BYTES_MIN);
+    let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
+    let Reply::Dir { parent, mut entries, .. } = op.ask_home(id, request).await? else {
+        return Err(Errno::EIO);
+    };
+    if after < Cookie::DOTDOT {
+        let up = if parent.is_some() { parent } else { id };
+        let dots = [(id, Cookie::DOT, Name::dot()), (up, Cookie::DOTDOT, Name::dot_dot())];
+        let dots = dots.into_iter().filter(|(_, cookie, _)| *cookie > after);
+        let dots = dots.map(|(child, cookie, name)| DirEntry { child, kind: Kind::Directory, cookie, name });
+        entries.splice(..0, dots);
+    }
+    Ok(entries)
+}
+
+/// Attributes of a page's children: one message a shard.
+async fn attributes(op: &Op, entries: &[DirEntry]) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
+    let mut by_shard = BTreeMap::<NodeId, Vec<InodeId>>::new();
+    op.with(|core| {
+        for entry in entries.iter().filter(|e| e.cookie > Cookie::DOTDOT) {
+            by_shard.entry(core.state.shard_at(entry.child.slot())).or_default().push(entry.child);
+        }
+    });
+    if by_shard.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let peers: Vec<_> = by_shard.keys().copied().collect();
+    let caller = op.caller;
+    let answers = op
+        .call_all(&peers, |core, to, seq| {
+            let ids = by_shard[&to].clone();
+            let slot = ids[0].slot();
+            let body = RequestBody { groups: Groups::default(), request: Request::GetAttrs { ids } };
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body)
+        })
+        .await?;
+    let mut found = BTreeMap::new();
+    for (answer, ids) in answers.into_iter().zip(by_shard.values()) {
+        let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };
+        match packet.body::<Reply>() {
+            Ok(Reply::Attrs { attrs }) if attrs.len() == ids.len() => {
+                found.extend(attrs.into_iter().flatten().map(|attr| (attr.id, attr)));
+            }
+            Ok(Reply::Failed { errno }) => return Err(errno),
+            _ => return Err(Errno::EIO),
+        }
+    }
+    Ok(found)
+}

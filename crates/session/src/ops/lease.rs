@@ -1,0 +1,65 @@
+//! The session's life at the coordinator: attach, renew, detach (DESIGN §6).
+
+use crate::input::{NOBODY, drain_queue, lose};
+use crate::limits::DETACH_TIMEOUT_US;
+use crate::op::Op;
+use crate::session::{LostReason, SessionOut};
+use crate::state::{Job, Phase, header};
+use onpath_wire::errno::Errno;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{NodeId, SessionId, Slot};
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Groups, Request, RequestBody};
+
+/// The coordinator is the shard of slot 0.
+const COORDINATOR: Slot = Slot(0);
+
+/// Joins the file system, or takes the session up again after a restart of the coordinator.
+pub(crate) async fn attach(op: &mut Op, again: SessionId) {
+    let result = match op.ask(COORDINATOR, Request::Attach { again }).await {
+        Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
+            core.state.lease_ms = lease_ms;
+            if core.state.config.session == session { Ok(()) } else { Err(Errno::ESTALE) }
+        }),
+        Ok(_) => Err(Errno::EIO),
+        Err(errno) => Err(errno),
+    };
+    op.with(|core| match (result, core.state.phase) {
+        (Ok(()), Phase::Joining) => {
+            core.state.phase = Phase::Joined;
+            core.emit(SessionOut::Attached);
+            core.start(Job::Renew);
+            drain_queue(core);
+        }
+        (Ok(()), _) => {}
+        (Err(errno), _) if again == NOBODY => lose(core, LostReason::Refused(errno)),
+        (Err(errno), _) => lose(core, LostReason::Expired(errno)),
+    });
+}
+
+/// Renews the lease three times in its length, as long as the session lives.
+pub(crate) async fn renew(op: &mut Op) {
+    loop {
+        let at_us = op.with(|core| core.now.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
+        op.cx.sleep_until(at_us).await;
+        if op.with(|core| core.state.phase != Phase::Joined) {
+            return;
+        }
+        if let Err(errno) = op.ask(COORDINATOR, Request::Renew).await {
+            return op.with(|core| lose(core, LostReason::Expired(errno)));
+        }
+    }
+}
+
+/// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.
+pub(crate) async fn detach(op: &mut Op) {
+    let (to, deadline_us) = op.with(|core| (core.state.shard_at(COORDINATOR), core.now.mono_us + DETACH_TIMEOUT_US));
+    let body = RequestBody { groups: Groups::default(), request: Request::Detach };
+    let caller = op.caller;
+    let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
+        Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq, &caller), &body)
+    };
+    op.cx.call_all(&[to], deadline_us, make).await;
+    op.with(|core| lose(core, LostReason::Detached));
+}

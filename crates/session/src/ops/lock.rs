@@ -1,0 +1,290 @@
+//! File locks. The home decides; the session remembers what it holds, and keeps waiting locks in a table until the home
+//! grants them under the sequence number of their request (DESIGN §6).
+//!
+//! Lock operations on one inode take turns, so that what is remembered follows the home's order. A waiting lock has no
+//! turn and no operation. It counts as unanswered, so that asking for it again under the same number is within the
+//! window; before it blocks the window, it gets a new number.
+
+use crate::fs::{FsReply, FsResult, Handle};
+use crate::limits::{LOCK_ASK_AGAIN_US, UNREACHABLE_US, WAITING_LOCKS_MAX};
+use crate::locks::WaitingLock;
+use crate::op::{Op, answer, done};
+use crate::state::{Job, Phase, State, WaitKey, header, window_used};
+use onpath_kernel::{Core, Need};
+use onpath_wire::errno::Errno;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq};
+use onpath_wire::limits::SESSION_WINDOW;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{FileLock, Groups, LockKind, Request, RequestBody};
+
+/// F_SETLK, F_SETLKW, flock. Nothing: the lock waits and is answered later.
+pub(crate) async fn set(op: &mut Op, unique: u64, handle: Handle, lock: FileLock, wait: bool) -> Option<FsResult> {
+    let id = match op.with(|core| core.state.opens.get(handle).map(|open| open.id)) {
+        Ok(id) => id,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let turn = WaitKey::LockTurn(id);
+    if let Err(errno) = op.take_turn(turn).await {
+        return Some(Err(errno));
+    }
+    let result = if lock.kind == LockKind::Unlock {
+        Some(unlock(op, id, lock).await)
+    } else {
+        take(op, unique, handle, id, lock, wait).await
+    };
+    op.end_turn(turn);
+    result
+}
+
+async fn unlock(op: &mut Op, id: InodeId, lock: FileLock) -> FsResult {
+    // Forgotten first: a restart of the home must not bring it back.
+    op.with(|core| core.state.held.apply(id, lock));
+    let result = op.ask_home(id, Request::SetLock { id, lock, wait: false }).await.and_then(done);
+    if result.is_err() {
+        op.with(|core| core.start(Job::GiveBack { id, lock }));
+    }
+    result.map(|()| FsReply::Done)
+}
+
+async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileLock, wait: bool) -> Option<FsResult> {
+    let room = op.with(|core| {
+        if let Ok(open) = core.state.opens.get(handle)
+            && !lock.flock
+            && !open.lock_owners.contains(&lock.owner)
+        {
+            open.lock_owners.push(lock.owner);
+        }
+        core.state.held.has_room()
+    });
+    if !room {
+        return Some(Err(Errno::ENOLCK));
+    }
+    match op.exchange(id.slot(), Request::SetLock { id, lock, wait }).await {
+        Ok((_, Reply::Done | Reply::Granted)) => {
+            op.with(|core| core.state.held.apply(id, lock));
+            Some(Ok(FsReply::Done))
+        }
+        Ok((seq, Reply::Queued)) if wait => op.with(|core| {
+            let interrupted = core.state.running.get(op.slot).is_some_and(|r| r.interrupted);
+            let waiting = WaitingLock {
+                unique,
+                caller: op.caller,
+                id,
+                lock,
+                cancelling: interrupted,
+                answered: false,
+                renewing: false,
+            };
+            queued(core, seq, waiting).err().map(Err)
+        }),
+        Ok(_) => Some(Err(Errno::EIO)),
+        Err(errno) => {
+            // Given up without an answer: the home may have granted or queued it.
+            if matches!(errno, Errno::EINTR | Errno::EIO) {
+                op.with(|core| core.start(Job::GiveBack { id, lock }));
+            }
+            Some(Err(errno))
+        }
+    }
+}
+
+fn queued(core: &mut Core<State>, seq: RequestSeq, wait: WaitingLock) -> Result<(), Errno> {
+    if core.state.waiting.len() >= WAITING_LOCKS_MAX {
+        core.start(Job::GiveBack { id: wait.id, lock: wait.lock });
+        return Err(Errno::ENOLCK);
+    }
+    if wait.cancelling {
+        core.start(Job::CancelWait(wait.unique));
+        core.start(Job::CancelTimeout(wait.unique));
+    }
+    core.state.waiting.insert(seq, wait);
+    if !core.state.watching {
+        core.state.watching = true;
+        core.start(Job::WatchLocks);
+    }
+    Ok(())
+}
+
+/// F_GETLK.
+pub(crate) async fn test(op: &mut Op, handle: Handle, lock: FileLock) -> FsResult {
+    let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
+    match op.ask_home(id, Request::TestLock { id, lock }).await? {
+        Reply::LockIs { conflict } => Ok(FsReply::LockIs(conflict)),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// Drops the locks of an owner, if it has any: a close.
+pub(crate) async fn drop_owner(op: &mut Op, id: InodeId, flock: bool, owner: u64) -> Result<(), Errno> {
+    if !op.with(|core| core.state.held.owner_has_any(id, flock, owner)) {
+        return Ok(());
+    }
+    let turn = WaitKey::LockTurn(id);
+    op.take_turn(turn).await?;
+    let mut result = Ok(());
+    if op.with(|core| core.state.held.drop_owner(id, flock, owner)) {
+        result = op.ask_home(id, Request::DropLocks { id, flock, owner }).await.and_then(done);
+        if result.is_err() {
+            let lock = FileLock { flock, kind: LockKind::Unlock, start: 0, end: u64::MAX, owner, pid: 0 };
+            op.with(|core| core.start(Job::GiveBack { id, lock }));
+        }
+    }
+    op.end_turn(turn);
+    result
+}
+
+/// A message under the sequence number of a waiting lock.
+pub(crate) fn wait_answered(core: &mut Core<State>, seq: RequestSeq, packet: &Packet) {
+    match packet.body::<Reply>() {
+        Ok(Reply::Granted | Reply::Done) => end_wait(core, seq, Ok(())),
+        Ok(Reply::Failed { errno }) => end_wait(core, seq, Err(errno)),
+        // Still queued.
+        _ => {}
+    }
+}
+
+fn end_wait(core: &mut Core<State>, seq: RequestSeq, result: Result<(), Errno>) {
+    let Some(wait) = core.state.waiting.remove(&seq) else { return };
+    if wait.answered {
+        if result.is_ok() {
+            core.start(Job::GiveBack { id: wait.id, lock: wait.lock });
+        }
+        return crate::state::wake_window(core);
+    }
+    if result.is_ok() {
+        core.state.held.apply(wait.id, wait.lock);
+    }
+    answer(core, wait.unique, result.map(|()| FsReply::Done));
+}
+
+fn seq_of(core: &Core<State>, unique: u64) -> Option<RequestSeq> {
+    core.state.waiting.iter().find(|(_, wait)| wait.unique == unique).map(|(&seq, _)| seq)
+}
+
+/// Asks for the waiting locks of a shard again (its term is new, its stream was rebuilt).
+pub(crate) fn resend_waits(core: &mut Core<State>, to: NodeId) {
+    let at = |wait: &WaitingLock, state: &State| state.shard_at(wait.id.slot());
+    let mine: Vec<_> =
+        core.state.waiting.iter().filter(|(_, w)| at(w, &core.state) == to).map(|(&seq, _)| seq).collect();
+    mine.into_iter().for_each(|seq| ask_again(core, seq));
+}
+
+/// Sends the request of a waiting lock again, under its number; not while it is given up.
+fn ask_again(core: &mut Core<State>, seq: RequestSeq) {
+    let Some(wait) = core.state.waiting.get(&seq).filter(|w| !w.cancelling && !w.renewing).cloned() else { return };
+    let to = core.state.shard_at(wait.id.slot());
+    let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: true };
+    let header = header(core, MessageKind::Request, to, wait.id.slot(), seq, &wait.caller);
+    let packet = Packet::new(&header, &RequestBody { groups: Groups::default(), request });
+    core.send_after(to, packet, RecordSeq(0), Need::ByDestination);
+}
+
+/// Asks again for locks that have waited long: a grant may have been lost. Runs while any waits.
+pub(crate) async fn watch(op: &Op) {
+    loop {
+        let at_us = op.with(|core| core.now.mono_us + LOCK_ASK_AGAIN_US);
+        op.cx.sleep_until(at_us).await;
+        let go_on = op.with(|core| {
+            let all: Vec<_> = core.state.waiting.keys().copied().collect();
+            core.state.watching = !all.is_empty();
+            all.into_iter().for_each(|seq| ask_again(core, seq));
+            core.state.watching
+        });
+        if !go_on {
+            return;
+        }
+    }
+}
+
+/// Gives the oldest waiting lock a new number once it takes half of the window.
+pub(crate) fn keep_window_open(core: &mut Core<State>) {
+    if core.state.phase != Phase::Joined || window_used(core) <= SESSION_WINDOW / 2 {
+        return;
+    }
+    if let Some((&seq, wait)) = core.state.waiting.iter_mut().next()
+        && !wait.renewing
+        && !wait.cancelling
+    {
+        wait.renewing = true;
+        core.start(Job::RenewWait(seq));
+    }
+}
+
+/// Asks for a waiting lock under a new number. The home finds the same lock of the same owner waiting, or held.
+pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
+    let Some(wait) = op.with(|core| core.state.waiting.get(&seq).cloned()) else { return };
+    op.caller = wait.caller;
+    let (id, lock) = (wait.id, wait.lock);
+    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait: true }).await;
+    op.with(|core| match result {
+        Ok((new, Reply::Queued)) => match core.state.waiting.remove(&seq) {
+            Some(wait) => {
+                core.state.waiting.insert(new, WaitingLock { renewing: false, ..wait });
+                crate::state::wake_window(core);
+            }
+            // Granted or given up under the old number meanwhile: what waits under the new one must not.
+            None => core.start(Job::GiveBack { id, lock }),
+        },
+        Ok((_, Reply::Done | Reply::Granted)) => match core.state.waiting.contains_key(&seq) {
+            true => end_wait(core, seq, Ok(())),
+            false => core.start(Job::GiveBack { id, lock }),
+        },
+        Ok(_) => end_wait(core, seq, Err(Errno::EIO)),
+        Err(errno) => end_wait(core, seq, Err(errno)),
+    });
+}
+
+/// The caller of a waiting lock got a signal: the home decides whether the grant came first.
+pub(crate) async fn cancel(mut op: Op, unique: u64) {
+    let find = |core: &mut Core<State>| seq_of(core, unique).map(|seq| core.state.waiting[&seq].clone());
+    let Some(wait) = op.with(find) else { return };
+    op.caller = wait.caller;
+    let (id, lock) = (wait.id, wait.lock);
+    let result = op.ask_home(id, Request::CancelLock { id, lock }).await;
+    op.with(|core| {
+        let Some(seq) = seq_of(core, unique) else { return };
+        match result {
+            Ok(Reply::Granted) => end_wait(core, seq, Ok(())),
+            _ => end_wait(core, seq, Err(Errno::EINTR)),
+        }
+    });
+}
+
+/// Answers EINTR for a lock whose cancellation is not answered in time; a grant that comes later is given back.
+pub(crate) async fn cancel_timeout(op: &Op, unique: u64) {
+    let at_us = op.with(|core| core.now.mono_us + UNREACHABLE_US);
+    op.cx.sleep_until(at_us).await;
+    op.with(|core| {
+        let Some(seq) = seq_of(core, unique) else { return };
+        let wait = core.state.waiting.get_mut(&seq).expect("found above");
+        wait.answered = true;
+        answer(core, unique, Err(Errno::EINTR));
+    });
+}
+
+/// Undoes what the home may have granted or queued for a caller who is gone, and keeps what is held besides.
+pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
+    let turn = WaitKey::LockTurn(id);
+    // Only an abandoned operation fails to get its turn, and nobody abandons one of the session's own.
+    if op.take_turn(turn).await.is_err() {
+        return;
+    }
+    let unlock = FileLock { kind: LockKind::Unlock, ..lock };
+    let _ = op.ask_home(id, Request::CancelLock { id, lock }).await;
+    let _ = op.ask_home(id, Request::SetLock { id, lock: unlock, wait: false }).await;
+    take_again(op, id).await;
+    op.end_turn(turn);
+}
+
+/// Takes the locks that are remembered for an inode again; what somebody else has taken meanwhile is lost. In turn.
+pub(crate) async fn take_again(op: &mut Op, id: InodeId) {
+    for lock in op.with(|core| core.state.held.of(id).to_vec()) {
+        let result = op.ask_home(id, Request::SetLock { id, lock, wait: false }).await;
+        if !matches!(result, Ok(Reply::Done | Reply::Granted)) {
+            let lost = FileLock { kind: LockKind::Unlock, ..lock };
+            op.with(|core| core.state.held.apply(id, lost));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The operations: one file a family, each a straight line of questions to shards and data nodes.
+
+mod attr;
+mod dir;
+mod lease;
+pub(crate) mod lock;
+mod misc;
+mod namei;
+mod open;
+mod read;
+mod restore;
+mod write;
+
+use crate::fs::{FsOp, FsRequest, FsResult};
+use crate::input::finish;
+use crate::op::Op;
+use crate::running::Slot;
+use crate::state::{Job, State};
+use onpath_kernel::Cx;
+
+/// Turns a job into its operation.
+pub(crate) async fn run(cx: Cx<State>, job: Job) {
+    match job {
+        Job::Fs(slot, request) => serve(cx, slot, request).await,
+        // Rare ones are boxed, so that the place of an operation stays as small as the common ones need.
+        other => Box::pin(background(Op::background(cx), other)).await,
+    }
+}
+
+async fn background(mut op: Op, job: Job) {
+    match job {
+        Job::Fs(..) => unreachable!("requests are served above"),
+        Job::Attach { again } => lease::attach(&mut op, again).await,
+        Job::Renew => lease::renew(&mut op).await,
+        Job::Detach => lease::detach(&mut op).await,
+        Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
+        Job::Relock => restore::relock(&mut op).await,
+        Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
+        Job::Close { id } => open::close(&mut op, id).await,
+        Job::Unreserve { id } => write::unreserve(&mut op, id).await,
+        Job::WatchLocks => lock::watch(&op).await,
+        Job::RenewWait(seq) => lock::renew_wait(op, seq).await,
+        Job::CancelWait(seq) => lock::cancel(op, seq).await,
+        Job::CancelTimeout(seq) => lock::cancel_timeout(&op, seq).await,
+        Job::GiveBack { id, lock } => lock::give_back(&mut op, id, lock).await,
+        Job::Interrupt { slot, unique } => misc::interrupt(&op, slot, unique).await,
+    }
+}
+
+/// Serves one request of the mount and answers it.
+async fn serve(cx: Cx<State>, slot: Slot, request: FsRequest) {
+    let unique = request.unique;
+    let mut op = Op::new(cx, slot, request.caller);
+    let result = match request.op {
+        FsOp::Lookup { parent, name } => Some(namei::lookup(&mut op, parent, name).await),
+        FsOp::GetAttr { id } => Some(attr::getattr(&mut op, id).await),
+        FsOp::SetLock { handle, lock, wait } => Box::pin(lock::set(&mut op, unique, handle, lock, wait)).await,
+        other => Some(Box::pin(serve_more(&mut op, other)).await),
+    };
+    op.with(|core| finish(core, slot, unique, result));
+}
+
+async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
+    match request {
+        FsOp::LookupParent { id } => namei::lookup_parent(op, id).await,
+        FsOp::Make { parent, name, kind, mode, umask, rdev, target } => {
+            namei::make(op, parent, name, namei::node(kind, mode, umask, rdev, target)).await
+        }
+        FsOp::Create { parent, name, mode, umask, open } => open::create(op, parent, name, mode, umask, open).await,
+        FsOp::Link { id, parent, name } => namei::link(op, id, parent, name).await,
+        FsOp::Unlink { parent, name } => namei::unlink(op, parent, name).await,
+        FsOp::Rmdir { parent, name } => namei::rmdir(op, parent, name).await,
+        FsOp::Rename { from_parent, from, parent, name, flags } => {
+            namei::rename(op, (from_parent, from), (parent, name), flags).await
+        }
+        FsOp::SetAttr { id, set, handle } => attr::setattr(op, id, set, handle).await,
+        FsOp::ReadLink { id } => attr::readlink(op, id).await,
+        FsOp::Access { id, mask } => attr::access(op, id, mask).await,
+        FsOp::Open { id, mode } => open::open(op, id, mode).await,
+        FsOp::OpenDir { id } => open::opendir(op, id).await,
+        FsOp::Flush { handle, lock_owner } => open::flush(op, handle, lock_owner).await,
+        FsOp::Release { handle, flock_owner } => open::release(op, handle, flock_owner).await,
+        FsOp::ReleaseDir { handle } => open::release(op, handle, None).await,
+        FsOp::Read { handle, offset, bytes } => read::read(op, handle, offset, bytes).await,
+        FsOp::Write { handle, offset, data, kill_suidgid } => {
+            write::write(op, handle, offset, data, kill_suidgid).await
+        }
+        FsOp::Fsync { handle } => misc::fsync(op, handle).await,
+        FsOp::FsyncDir { handle } => misc::fsync_dir(op, handle).await,
+        FsOp::ReadDir { handle, after, bytes } => dir::readdir(op, handle, after, bytes).await,
+        FsOp::ReadDirPlus { handle, after, bytes } => dir::readdir_plus(op, handle, after, bytes).await,
+        FsOp::StatFs => misc::statfs(op).await,
+        FsOp::TestLock { handle, lock } => lock::test(op, handle, lock).await,
+        FsOp::Lookup { .. } | FsOp::GetAttr { .. } | FsOp::SetLock { .. } | FsOp::Interrupt { .. } => {
+            unreachable!("served by its own path")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Names: lookup, mkdir/mknod/symlink, link, unlink, rmdir, rename. Each is one question to the name's site (DESIGN §2);
+//! link and rename go to the site of the new name, which coordinates.
+
+use crate::fs::{FsReply, FsResult};
+use crate::op::{Op, done, entry};
+use crate::ops::attr::seen;
+use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::TARGET_BYTES_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{NewNode, Request, rename};
+
+/// Finds a name.
+pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
+    let at = onpath_wire::hash::site(parent, name.as_bytes());
+    let (attr, data, _) = entry(op.ask(at, Request::Lookup { parent, name }).await?)?;
+    seen(op, &attr, data, false);
+    Ok(FsReply::Entry(attr))
+}
+
+/// The parent of a directory; the root is its own.
+pub(crate) async fn lookup_parent(op: &mut Op, id: InodeId) -> FsResult {
+    // A page after the last cookie has no entries, but names the parent.
+    let after = Cookie(u64::MAX >> 1);
+    let Reply::Dir { parent, .. } = op.ask_home(id, Request::ReadDir { id, after, bytes: 0 }).await? else {
+        return Err(Errno::EIO);
+    };
+    let id = if parent.is_some() { parent } else { id };
+    let (attr, ..) = crate::op::attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
+    Ok(FsReply::Entry(attr))
+}
+
+/// The inode that [`make`] makes.
+pub(crate) fn node(kind: Kind, mode: u16, umask: u16, rdev: u32, target: Vec<u8>) -> NewNode {
+    NewNode { kind, mode, umask, rdev, target: Blob(target), open: 0 }
+}
+
+/// mkdir, mknod, symlink.
+pub(crate) async fn make(op: &mut Op, parent: InodeId, name: Name, node: NewNode) -> FsResult {
+    if node.target.0.len() > TARGET_BYTES_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    let request = Request::Create { parent, name: name.clone(), node };
+    let (attr, ..) = entry(op.ask_site(parent, &name, request).await?)?;
+    Ok(FsReply::Entry(attr))
+}
+
+/// A further name for a file.
+pub(crate) async fn link(op: &mut Op, id: InodeId, parent: InodeId, name: Name) -> FsResult {
+    let request = Request::Link { id, parent, name: name.clone() };
+    let (attr, data, _) = entry(op.ask_site(parent, &name, request).await?)?;
+    seen(op, &attr, data, true);
+    Ok(FsReply::Entry(attr))
+}
+
+/// Removes a name that is no directory.
+pub(crate) async fn unlink(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
+    let request = Request::Unlink { parent, name: name.clone() };
+    done(op.ask_site(parent, &name, request).await?)?;
+    Ok(FsReply::Done)
+}
+
+/// Removes an empty directory.
+pub(crate) async fn rmdir(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
+    let request = Request::Rmdir { parent, name: name.clone() };
+    done(op.ask_site(parent, &name, request).await?)?;
+    Ok(FsReply::Done)
+}
+
+/// Renames; EXCHANGE and WHITEOUT are not supported (EINVAL, as rename(2) says).
+pub(crate) async fn rename(op: &mut Op, from: (InodeId, Name), to: (InodeId, Name), flags: u32) -> FsResult {
+    if flags & !rename::NOREPLACE != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let at = onpath_wire::hash::site(to.0, to.1.as_bytes());
+    let request = Request::Rename { from_parent: from.0, from: from.1, parent: to.0, name: to.1, flags };
+    done(op.ask(at, request).await?)?;
+    Ok(FsReply::Done)
+}

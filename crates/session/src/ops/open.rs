@@ -1,0 +1,179 @@
+//! open, create, flush, release. Every open asks the home for permission; the first one of an inode registers it there,
+//! the last close releases it in the background: nobody waits for a RELEASE (DESIGN §6).
+
+use crate::fs::{FsReply, FsResult, Handle, OpenMode, Opened};
+use crate::limits::RELEASES_MAX;
+use crate::op::{Op, attr, entry};
+use crate::opens::{Busy, OpenHandle};
+use crate::ops::lock;
+use crate::state::{Job, WaitKey};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::reply::DataRef;
+use onpath_wire::request::{NewNode, Request, open};
+use smallvec::SmallVec;
+
+fn flags(mode: OpenMode) -> u32 {
+    let bits = [
+        (mode.read, open::READ),
+        (mode.write, open::WRITE),
+        (mode.exec, open::EXEC),
+        (mode.truncate, open::TRUNCATE),
+        (mode.exclusive, open::EXCLUSIVE),
+        (mode.kill_suidgid, open::KILL_SUIDGID),
+    ];
+    bits.iter().filter(|(on, _)| *on).fold(0, |flags, (_, bit)| flags | bit)
+}
+
+/// Opens a file.
+pub(crate) async fn open(op: &mut Op, id: InodeId, mode: OpenMode) -> FsResult {
+    let (_, opened) = open_inode(op, id, OpenMode { exclusive: false, ..mode }, false).await?;
+    Ok(FsReply::Opened(opened))
+}
+
+/// Opens a directory: read permission is checked here, once.
+pub(crate) async fn opendir(op: &mut Op, id: InodeId) -> FsResult {
+    let mode = OpenMode { read: true, ..OpenMode::default() };
+    let (_, opened) = open_inode(op, id, mode, false).await?;
+    Ok(FsReply::Opened(opened))
+}
+
+/// Opens an inode. `maybe_registered`: its home may count this session already.
+async fn open_inode(
+    op: &mut Op,
+    id: InodeId,
+    mode: OpenMode,
+    maybe_registered: bool,
+) -> Result<(AttrWire, Opened), Errno> {
+    let key = WaitKey::Inode(id);
+    let entered = op
+        .wait(key, |core| match core.state.opens.inode(id) {
+            Some(inode) if inode.busy == Busy::Releasing => None,
+            _ => Some(core.state.opens.enter(id).map(|inode| inode.registered)),
+        })
+        .await?;
+    let register = if entered? { 0 } else { open::REGISTER };
+    let result = op.ask_home(id, Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
+    op.with(|core| {
+        let opens = &mut core.state.opens;
+        let inode = opens.inode(id).expect("counted above");
+        match result {
+            Ok((attr, data, shared)) => {
+                inode.registered = true;
+                let handle = add(core, &attr, data, mode);
+                Ok((attr, Opened { handle, shared }))
+            }
+            Err(errno) => {
+                // Given up without an answer: the home may have registered it.
+                let unknown = matches!(errno, Errno::EINTR | Errno::EIO) && register != 0;
+                inode.registered |= unknown || maybe_registered;
+                if opens.leave(id) {
+                    core.state.releases += 1;
+                    core.start(Job::Close { id });
+                }
+                Err(errno)
+            }
+        }
+    })
+}
+
+/// Gives out a handle of an inode that is counted already.
+fn add(core: &mut onpath_kernel::Core<crate::state::State>, attr: &AttrWire, data: DataRef, mode: OpenMode) -> Handle {
+    let opens = &mut core.state.opens;
+    opens.learn(attr.id, data);
+    if opens.observe(attr, false) {
+        core.emit(crate::session::SessionOut::Invalidate { id: attr.id });
+    }
+    let directory = attr.kind == Kind::Directory;
+    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, lock_owners: SmallVec::new() })
+}
+
+/// open(2) with O_CREAT of a name that the caller believes missing.
+pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, umask: u16, how: OpenMode) -> FsResult {
+    let open = flags(how) | open::REGISTER;
+    let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
+    let request = Request::Create { parent, name: name.clone(), node };
+    let (attr, data, fresh) = entry(op.ask_site(parent, &name, request).await?)?;
+    if !fresh {
+        return open_existing(op, &attr, how).await;
+    }
+    op.with(|core| {
+        core.state.opens.enter(attr.id)?.registered = true;
+        let handle = add(core, &attr, data, how);
+        Ok(FsReply::Created { attr, opened: Opened { handle, shared: false }, fresh })
+    })
+}
+
+/// Somebody else made the name first: its inode may live elsewhere, and its home decides who may open it.
+async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult {
+    match attr.kind {
+        Kind::File => {}
+        Kind::Directory => return Err(Errno::EISDIR),
+        // The kernel looks the name up again, and then follows the symlink or opens the device itself.
+        _ => return Err(Errno::ESTALE),
+    }
+    let how = OpenMode { exclusive: false, ..how };
+    let (attr, opened) = open_inode(op, attr.id, how, true).await?;
+    Ok(FsReply::Created { attr, opened, fresh: false })
+}
+
+/// close(2) of one descriptor: the fcntl locks of its owner go, before close returns.
+pub(crate) async fn flush(op: &mut Op, handle: Handle, lock_owner: u64) -> FsResult {
+    let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
+    lock::drop_owner(op, id, false, lock_owner).await?;
+    Ok(FsReply::Done)
+}
+
+/// The last close of a handle.
+pub(crate) async fn release(op: &mut Op, handle: Handle, flock_owner: Option<u64>) -> FsResult {
+    let open = op.with(|core| core.state.opens.take(handle))?;
+    let mut dropped = Ok(());
+    for owner in &open.lock_owners {
+        dropped = dropped.and(lock::drop_owner(op, open.id, false, *owner).await);
+    }
+    if let Some(owner) = flock_owner {
+        dropped = dropped.and(lock::drop_owner(op, open.id, true, owner).await);
+    }
+    let wait = op.with(|core| {
+        if !core.state.opens.leave(open.id) {
+            return false;
+        }
+        core.state.releases += 1;
+        if core.state.releases <= RELEASES_MAX {
+            core.start(Job::Close { id: open.id });
+        }
+        core.state.releases > RELEASES_MAX
+    });
+    if wait {
+        close(op, open.id).await;
+    }
+    dropped.map(|()| FsReply::Done)
+}
+
+/// Tells the home that this session has closed its last handle of an inode, unless it was opened again meanwhile.
+pub(crate) async fn close(op: &mut Op, id: InodeId) {
+    let key = WaitKey::Inode(id);
+    let mine = op
+        .wait(key, |core| match core.state.opens.inode(id) {
+            Some(inode) if inode.busy == Busy::Restoring => None,
+            Some(inode) if inode.refs == 0 && inode.busy == Busy::No => {
+                inode.busy = Busy::Releasing;
+                Some(true)
+            }
+            _ => Some(false),
+        })
+        .await;
+    if mine == Ok(true) {
+        // Whatever the answer, the home does not count the inode as open any more, or the session is over.
+        let _ = op.ask_home(id, Request::Release { id }).await;
+        op.with(|core| {
+            core.state.opens.forget(id);
+            core.wake(key.hash());
+        });
+    }
+    op.with(|core| core.state.releases -= 1);
+}

@@ -1,0 +1,120 @@
+//! read: the home says which bytes a file has (generation, cut, size), the data node gives them (DESIGN §5). A data node
+//! that has been told of a newer generation or cut refuses, and the home is asked again. Holes read as zeros.
+
+use crate::fs::{FsReply, FsResult, Handle};
+use crate::limits::{STALE_ROUNDS_MAX, ZEROS_BYTES};
+use crate::op::{DataAnswer, Op, attr, data_answer};
+use crate::state::header;
+use bytes::Bytes;
+use onpath_kernel::Answer;
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::errno::Errno;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{DataId, InodeId, NodeId};
+use onpath_wire::limits::{CHUNK_BYTES, IO_BYTES_MAX};
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::DataRef;
+use onpath_wire::request::Request;
+use smallvec::SmallVec;
+
+static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
+
+/// Parts of one read or write: offset and length, none over a chunk's end.
+pub(crate) type Parts = SmallVec<[(u64, u32); 2]>;
+
+/// Cuts a range at chunk ends.
+pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
+    let mut parts = Parts::new();
+    while bytes > 0 {
+        let n = bytes.min(CHUNK_BYTES - offset % CHUNK_BYTES);
+        parts.push((offset, n as u32));
+        offset += n;
+        bytes -= n;
+    }
+    parts
+}
+
+/// Where a file's bytes are and how many, as its home says now.
+pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<(DataRef, u64), Errno> {
+    let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
+    op.with(|core| core.state.opens.learn(id, data));
+    Ok((data, attr.size))
+}
+
+/// Reads; fewer bytes than asked at the end of the file.
+pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
+    let id = op.with(|core| match core.state.opens.get(handle)? {
+        open if open.directory => Err(Errno::EISDIR),
+        open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),
+        open => Ok(open.id),
+    })?;
+    for _ in 0..STALE_ROUNDS_MAX {
+        let (data, size) = data_ref(op, id).await?;
+        let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(size.saturating_sub(offset));
+        if n == 0 {
+            return Ok(FsReply::Data(Vec::new()));
+        }
+        if let Some(found) = read_under(op, id, data, &parts(offset, n)).await? {
+            return Ok(FsReply::Data(found));
+        }
+    }
+    Err(Errno::EIO)
+}
+
+/// Reads the parts at once; nothing if the data node knows of newer bytes.
+async fn read_under(op: &Op, id: InodeId, data: DataRef, parts: &Parts) -> Result<Option<Vec<Bytes>>, Errno> {
+    let peers: SmallVec<[NodeId; 2]> = parts.iter().map(|_| NodeId::data(0)).collect();
+    let (caller, mut next) = (op.caller, parts.iter());
+    let answers = op
+        .call_all(&peers, move |core, to, seq| {
+            let &(offset, bytes) = next.next().expect("one call a part");
+            let data_id = DataId { inode: id, generation: data.generation };
+            let request = DataRequest::Read { data: data_id, cut: data.cut, offset, bytes };
+            Packet::new(&header(core, MessageKind::Data, to, id.slot(), seq, &caller), &request)
+        })
+        .await?;
+    let mut found = Vec::with_capacity(answers.len());
+    for (answer, &(_, bytes)) in answers.into_iter().zip(parts) {
+        let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };
+        match data_answer(packet)? {
+            DataAnswer::Node(DataReply::Bytes, bulk) if bulk.len() <= bytes as usize => {
+                let hole = bytes as usize - bulk.len();
+                if !bulk.is_empty() {
+                    found.push(bulk);
+                }
+                push_zeros(&mut found, hole);
+            }
+            DataAnswer::Node(DataReply::Stale, _) => return Ok(None),
+            _ => return Err(Errno::EIO),
+        }
+    }
+    Ok(Some(found))
+}
+
+fn push_zeros(found: &mut Vec<Bytes>, mut hole: usize) {
+    while hole > 0 {
+        let n = hole.min(ZEROS_BYTES);
+        found.push(Bytes::from_static(&ZEROS[..n]));
+        hole -= n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_crosses_a_chunk() {
+        assert_eq!(parts(10, 20).as_slice(), [(10, 20)]);
+        assert_eq!(parts(CHUNK_BYTES - 1, 3).as_slice(), [(CHUNK_BYTES - 1, 1), (CHUNK_BYTES, 2)]);
+        assert_eq!(parts(CHUNK_BYTES, 5).as_slice(), [(CHUNK_BYTES, 5)]);
+        assert!(parts(7, 0).is_empty());
+    }
+
+    #[test]
+    fn holes_are_zeros_of_any_length() {
+        let mut found = Vec::new();
+        push_zeros(&mut found, 2 * ZEROS_BYTES + 1);
+        assert_eq!(found.iter().map(Bytes::len).collect::<Vec<_>>(), [ZEROS_BYTES, ZEROS_BYTES, 1]);
+    }
+}

@@ -1,0 +1,71 @@
+//! After a restart of a shard, which has forgotten them: every open inode is registered there again, every lock held is
+//! taken again (DESIGN §6).
+
+use crate::limits::RESTORE_BATCH;
+use crate::op::Op;
+use crate::opens::Busy;
+use crate::ops::lock;
+use crate::state::{Job, WaitKey, header};
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
+use onpath_wire::packet::Packet;
+use onpath_wire::request::{Groups, Request, RequestBody, open};
+
+/// Registers all open inodes of a shard again, a batch at a time; its locks are taken again at the same time.
+pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
+    let ids = op.with(|core| {
+        let map = core.state.config.map.clone();
+        let locked: Vec<_> = core.state.held.inodes(|id| map.home(id) == shard).collect();
+        core.state.relock.extend(locked);
+        let chains = core.state.relock.len().min(RESTORE_BATCH);
+        (0..chains).for_each(|_| core.start(Job::Relock));
+        core.state.opens.registered(|id| map.home(id) == shard)
+    });
+    for batch in ids.chunks(RESTORE_BATCH) {
+        // A newer term has begun its own restoration.
+        if op.with(|core| core.state.terms[shard.0 as usize] != term) {
+            return;
+        }
+        restore_batch(op, shard, batch).await;
+    }
+}
+
+async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
+    let mine: Vec<InodeId> = op.with(|core| {
+        let opens = &mut core.state.opens;
+        let free = |id: &&InodeId| opens.inode(**id).is_some_and(|i| i.registered && i.busy == Busy::No);
+        let mine: Vec<_> = batch.iter().filter(free).copied().collect();
+        for &id in &mine {
+            opens.inode(id).expect("looked at above").busy = Busy::Restoring;
+        }
+        mine
+    });
+    let peers = vec![NodeId::shard(shard); mine.len()];
+    let (caller, mut next) = (op.caller, mine.iter());
+    // A refusal means that the inode is gone, and operations through its handles will be told so.
+    let _ = op
+        .call_all(&peers, |core, to, seq| {
+            let id = *next.next().expect("one call an inode");
+            let request = Request::Open { id, flags: open::REGISTER | open::AGAIN };
+            let body = RequestBody { groups: Groups::default(), request };
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+        })
+        .await;
+    op.with(|core| {
+        for id in mine {
+            core.state.opens.inode(id).expect("kept while it is restored").busy = Busy::No;
+            core.wake(WaitKey::Inode(id).hash());
+        }
+    });
+}
+
+/// Takes the locks of one inode again, then lets the next one follow.
+pub(crate) async fn relock(op: &mut Op) {
+    let Some(id) = op.with(|core| core.state.relock.pop_first()) else { return };
+    let turn = WaitKey::LockTurn(id);
+    if op.take_turn(turn).await.is_ok() {
+        lock::take_again(op, id).await;
+        op.end_turn(turn);
+    }
+    op.with(|core| core.start(Job::Relock));
+}

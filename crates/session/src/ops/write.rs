@@ -1,0 +1,141 @@
+//! write: bytes go to the data node, which tells the file's home, which answers (DESIGN §5). A home or node that knows of
+//! a newer generation or cut answers *stale*, and the bytes are written again under it. Over a chunk's end a write
+//! goes in ascending order, the second part after the first is answered.
+//!
+//! O_APPEND: the home reserves the end of the file for one write; the merge of its bytes, or giving it back, ends the
+//! reservation. Appends of this session to one file take turns, so that it never has two. A write over a chunk's end is
+//! two appends.
+
+use crate::fs::{FsReply, FsResult, Handle};
+use crate::limits::STALE_ROUNDS_MAX;
+use crate::op::{DataAnswer, Op, done};
+use crate::ops::read::{data_ref, parts};
+use crate::state::{Job, WaitKey};
+use bytes::Bytes;
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{DataId, InodeId};
+use onpath_wire::limits::{CHUNK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+
+/// Writes at an offset, or at the end of the file.
+pub(crate) async fn write(op: &mut Op, handle: Handle, offset: u64, data: Bytes, kill_suidgid: bool) -> FsResult {
+    let (id, append) = op.with(|core| match core.state.opens.get(handle)? {
+        open if open.directory || !open.mode.write => Err(Errno::EBADF),
+        open => Ok((open.id, open.mode.append)),
+    })?;
+    if data.len() > IO_BYTES_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let n = if append {
+        append_all(op, id, data, kill_suidgid).await?
+    } else {
+        write_all(op, id, offset, data, kill_suidgid).await?
+    };
+    Ok(FsReply::Written(n as u32))
+}
+
+/// What of `data` fits below the largest size of a file.
+fn fit(offset: u64, data: Bytes) -> Result<Bytes, Errno> {
+    match FILE_BYTES_MAX.saturating_sub(offset) {
+        0 => Err(Errno::EFBIG),
+        room => Ok(data.slice(..data.len().min(room as usize))),
+    }
+}
+
+/// Writes part after part; after the first one an error only shortens the write.
+async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+    if data.is_empty() {
+        return Ok(0);
+    }
+    let data = fit(offset, data)?;
+    let mut written = 0;
+    for (at, n) in parts(offset, data.len() as u64) {
+        let part = data.slice(written..written + n as usize);
+        match write_part(op, id, at, part, kill_suidgid).await {
+            Ok(()) => written += n as usize,
+            Err(errno) if written == 0 => return Err(errno),
+            Err(_) => break,
+        }
+    }
+    Ok(written)
+}
+
+async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<(), Errno> {
+    for _ in 0..STALE_ROUNDS_MAX {
+        if write_once(op, id, offset, part.clone(), kill_suidgid).await? {
+            return Ok(());
+        }
+    }
+    Err(Errno::EIO)
+}
+
+/// Writes under what this session knows of the file's bytes; false if that was stale, then it knows better now.
+async fn write_once(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<bool, Errno> {
+    let data = op.with(|core| core.state.opens.inode(id).map(|inode| inode.data)).ok_or(Errno::EBADF)?;
+    let data_id = DataId { inode: id, generation: data.generation };
+    let request = DataRequest::Write { data: data_id, cut: data.cut, offset, kill_suidgid };
+    match op.ask_data(id, request, part).await? {
+        DataAnswer::Home(Reply::Written { .. }) => Ok(true),
+        DataAnswer::Home(Reply::Stale { data }) => {
+            op.with(|core| core.state.opens.learn(id, data));
+            Ok(false)
+        }
+        DataAnswer::Node(DataReply::Stale, _) => {
+            data_ref(op, id).await?;
+            Ok(false)
+        }
+        _ => Err(Errno::EIO),
+    }
+}
+
+async fn append_all(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+    let mut written = 0;
+    while written < data.len() {
+        match append(op, id, data.slice(written..), kill_suidgid).await {
+            Ok(n) => written += n,
+            Err(errno) if written == 0 => return Err(errno),
+            Err(_) => break,
+        }
+    }
+    Ok(written)
+}
+
+/// One reservation and the bytes written under it: all of them, or those up to the chunk's end.
+async fn append(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+    let turn = WaitKey::AppendTurn(id);
+    op.take_turn(turn).await?;
+    let result = append_in_turn(op, id, data, kill_suidgid).await;
+    if result.is_ok() {
+        op.end_turn(turn);
+    } else {
+        // The reservation may be there: nobody appends before it is given back.
+        op.with(|core| core.start(Job::Unreserve { id }));
+    }
+    result
+}
+
+async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+    for _ in 0..STALE_ROUNDS_MAX {
+        let Reply::Reserved { offset, data: place } = op.ask_home(id, Request::Reserve { id }).await? else {
+            return Err(Errno::EIO);
+        };
+        op.with(|core| core.state.opens.learn(id, place));
+        let part = fit(offset, data.clone())?;
+        let n = part.len().min((CHUNK_BYTES - offset % CHUNK_BYTES) as usize);
+        if write_once(op, id, offset, part.slice(..n), kill_suidgid).await? {
+            return Ok(n);
+        }
+        // The file was truncated meanwhile: its end is elsewhere.
+        done(op.ask_home(id, Request::Unreserve { id }).await?)?;
+    }
+    Err(Errno::EIO)
+}
+
+/// Gives a reservation back that may be there, however long that takes; then the next append has its turn.
+pub(crate) async fn unreserve(op: &mut Op, id: InodeId) {
+    // A refusal means that there is none.
+    let _ = op.ask_home(id, Request::Unreserve { id }).await;
+    op.end_turn(WaitKey::AppendTurn(id));
+}

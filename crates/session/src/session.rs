@@ -1,0 +1,125 @@
+//! The session as its host sees it: a [`Role`] between a mount (or any embedding program) and the cluster.
+
+use crate::fs::{FsRequest, FsResult};
+use crate::input::{NOBODY, on_input};
+use crate::ops::run;
+use crate::state::{Job, State};
+use onpath_kernel::{Input, Kernel, Now, Output, Role};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::limits::SESSION_QUEUE_MAX;
+use onpath_wire::map::ClusterMap;
+use thiserror::Error;
+
+/// What a session is made from.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Its id, from a durable counter: never used before.
+    pub session: SessionId,
+    /// Cluster (file system) number of the header.
+    pub cluster: u32,
+    /// Which shard holds which slot.
+    pub map: ClusterMap,
+    /// `-o soft`: requests to a dead server end with EIO instead of waiting for it.
+    pub soft: bool,
+}
+
+/// Inputs of a session.
+#[derive(Debug)]
+pub enum SessionIn {
+    /// A request of the mount.
+    Fs(FsRequest),
+    /// The answer to [`SessionOut::ReadGroups`]: all supplementary gids of the process; none if it cannot be read.
+    Groups {
+        /// Of the question.
+        ticket: u64,
+        /// The gids.
+        gids: Vec<u32>,
+    },
+    /// The stream to this peer was rebuilt: what is open there is sent again.
+    PeerReset(NodeId),
+    /// Leave the file system; ends with [`SessionOut::Lost`] of [`LostReason::Detached`].
+    Shutdown,
+}
+
+/// Outputs of a session.
+#[derive(Debug)]
+pub enum SessionOut {
+    /// The answer to a request.
+    Reply {
+        /// Of the request.
+        unique: u64,
+        /// The answer.
+        result: FsResult,
+    },
+    /// Which supplementary groups does this thread have? Answered by [`SessionIn::Groups`].
+    ReadGroups {
+        /// To be given back.
+        ticket: u64,
+        /// Thread id.
+        pid: u32,
+    },
+    /// The session is part of the file system.
+    Attached,
+    /// Cached pages of this inode are stale although size and mtime do not show it (mtime was set back elsewhere).
+    Invalidate {
+        /// The inode.
+        id: InodeId,
+    },
+    /// The session is over; every further request ends with ENOTCONN.
+    Lost(LostReason),
+}
+
+/// Why a session is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LostReason {
+    /// It was told to leave.
+    #[error("the session has left the file system")]
+    Detached,
+    /// The coordinator does not know it any more: its lease ran out while it could not be reached.
+    #[error("the session's lease has run out ({0}): locks and open files are gone, mount again")]
+    Expired(Errno),
+    /// The coordinator refused it.
+    #[error("the coordinator refused the session: {0}")]
+    Refused(Errno),
+}
+
+/// A client session.
+pub struct Session {
+    kernel: Kernel<State>,
+    started: bool,
+}
+
+impl Session {
+    /// A session that attaches itself at its first input; requests wait until it has.
+    pub fn new(config: SessionConfig) -> Session {
+        let kernel = Kernel::new(State::new(config), RequestSeq(0), false, run);
+        Session { kernel, started: false }
+    }
+
+    /// Whether another request is welcome; a mount that reads on all the same gets EAGAIN for it.
+    pub fn has_room(&self) -> bool {
+        self.kernel.with(|core| core.state.queue.len() < SESSION_QUEUE_MAX)
+    }
+}
+
+impl Role for Session {
+    type In = SessionIn;
+    type Out = SessionOut;
+
+    fn handle(&mut self, now: Now, input: Input<SessionIn>) {
+        if !self.started {
+            self.started = true;
+            self.kernel.handle(now, Input::Tick, |core, _| core.start(Job::Attach { again: NOBODY }));
+        }
+        self.kernel.handle(now, input, on_input);
+    }
+
+    fn poll_output(&mut self) -> Option<Output<SessionOut>> {
+        self.kernel.poll_output()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        if self.started { self.kernel.next_deadline() } else { Some(0) }
+    }
+}

@@ -1,0 +1,252 @@
+//! What the operations of a session share, and how its messages are made (R-17: terms and window, R-19: stamps).
+
+use crate::fs::{Caller, FsRequest};
+use crate::limits::WINDOW_RESERVE;
+use crate::locks::{HeldLocks, WaitingLocks};
+use crate::opens::Opens;
+use crate::running::{RunningTable, Slot};
+use crate::session::{SessionConfig, SessionIn, SessionOut};
+use hashbrown::HashSet;
+use onpath_kernel::{Core, Now, Protocol};
+use onpath_wire::hash::inode_hash;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
+use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW};
+use onpath_wire::packet::Packet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What starts an operation.
+pub(crate) enum Job {
+    /// A request of the mount.
+    Fs(Slot, FsRequest),
+    /// Joins, or joins again after a restart of the coordinator.
+    Attach { again: SessionId },
+    /// Keeps the lease.
+    Renew,
+    /// Leaves.
+    Detach,
+    /// Registers opens and locks again at a restarted shard.
+    Restore { shard: ShardId, term: Term },
+    /// Takes the locks of the next inode of [`State::relock`] again.
+    Relock,
+    /// Sends what is open to a restarted shard again.
+    Resend { shard: ShardId },
+    /// Tells the home of the last close.
+    Close { id: InodeId },
+    /// Gives an O_APPEND reservation back, then lets the next append run.
+    Unreserve { id: InodeId },
+    /// Asks again for waiting locks, as long as there are any.
+    WatchLocks,
+    /// Asks for a waiting lock under a new sequence number.
+    RenewWait(RequestSeq),
+    /// Its caller got a signal: the home decides whether the lock came first.
+    CancelWait(u64),
+    /// Answers EINTR for a waiting lock whose home does not answer.
+    CancelTimeout(u64),
+    /// Gives back a lock that was granted to a caller who is gone.
+    GiveBack { id: InodeId, lock: onpath_wire::request::FileLock },
+    /// Ends an interrupted request if its server is unreachable.
+    Interrupt { slot: Slot, unique: u64 },
+}
+
+/// How far the session has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Joining,
+    Joined,
+    Leaving,
+    Lost,
+}
+
+/// What an operation waits for inside the session, hashed into one space of wake-up keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitKey {
+    /// Room in the window.
+    Window,
+    /// The answer to a question for groups.
+    Groups(u64),
+    /// The end of what is under way for an open inode.
+    Inode(InodeId),
+    /// The turn of the next lock operation on an inode.
+    LockTurn(InodeId),
+    /// The turn of the next append to an inode.
+    AppendTurn(InodeId),
+}
+
+impl WaitKey {
+    /// Two keys of one hash only wake and wait for each other needlessly.
+    pub(crate) fn hash(self) -> u64 {
+        match self {
+            WaitKey::Window => 0,
+            WaitKey::Groups(ticket) => inode_hash(InodeId(ticket)) ^ 0x1111_1111_1111_1111,
+            WaitKey::Inode(id) => inode_hash(id) ^ 0x2222_2222_2222_2222,
+            WaitKey::LockTurn(id) => inode_hash(id) ^ 0x4444_4444_4444_4444,
+            WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
+        }
+    }
+}
+
+/// A session's state.
+pub(crate) struct State {
+    pub(crate) config: SessionConfig,
+    pub(crate) node: NodeId,
+    pub(crate) phase: Phase,
+    /// As the coordinator said.
+    pub(crate) lease_ms: u64,
+    /// Term of every shard as last heard; 0 before the first answer.
+    pub(crate) terms: Vec<Term>,
+    /// A slot of every shard, for requests that name no object.
+    pub(crate) a_slot_of: Vec<HashSlot>,
+    last_stamp: u64,
+    last_seq: RequestSeq,
+    /// Somebody waits for room in the window.
+    pub(crate) window_full: bool,
+    pub(crate) queue: VecDeque<FsRequest>,
+    pub(crate) running: RunningTable,
+    pub(crate) opens: Opens,
+    pub(crate) held: HeldLocks,
+    pub(crate) waiting: WaitingLocks,
+    pub(crate) watching: bool,
+    /// Inodes whose locks are to be taken again.
+    pub(crate) relock: BTreeSet<InodeId>,
+    /// Turns taken (hashed [`WaitKey`]s).
+    pub(crate) turns: HashSet<u64>,
+    /// Questions for groups and their answers.
+    pub(crate) groups: BTreeMap<u64, Option<Vec<u32>>>,
+    pub(crate) last_ticket: u64,
+    /// Releases under way that no request waits for.
+    pub(crate) releases: usize,
+    pub(crate) early_interrupts: VecDeque<u64>,
+}
+
+impl State {
+    pub(crate) fn new(config: SessionConfig) -> State {
+        let shards = config.map.shards() as usize;
+        let mut a_slot_of = vec![HashSlot(0); shards];
+        for slot in (0..=u16::MAX).rev().map(HashSlot) {
+            a_slot_of[config.map.shard(slot).0 as usize] = slot;
+        }
+        State {
+            node: NodeId::session(config.session),
+            phase: Phase::Joining,
+            lease_ms: SESSION_LEASE_MS,
+            terms: vec![Term(0); shards],
+            a_slot_of,
+            last_stamp: 0,
+            last_seq: RequestSeq(0),
+            window_full: false,
+            queue: VecDeque::new(),
+            running: RunningTable::default(),
+            opens: Opens::default(),
+            held: HeldLocks::default(),
+            waiting: WaitingLocks::new(),
+            watching: false,
+            relock: BTreeSet::new(),
+            turns: HashSet::new(),
+            groups: BTreeMap::new(),
+            last_ticket: 0,
+            releases: 0,
+            early_interrupts: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// The address of the shard that holds a slot.
+    #[inline]
+    pub(crate) fn shard_at(&self, slot: HashSlot) -> NodeId {
+        NodeId::shard(self.config.map.shard(slot))
+    }
+
+    /// The receiver's term as last heard; 0 for a data node, which has none.
+    #[inline]
+    pub(crate) fn term(&self, to: NodeId) -> Term {
+        to.as_shard().and_then(|shard| self.terms.get(shard.0 as usize).copied()).unwrap_or(Term(0))
+    }
+
+    /// A new stamp.
+    #[inline]
+    fn stamp(&mut self, now: Now) -> Stamp {
+        self.last_stamp = now.wall_ns.max(self.last_stamp + 1);
+        Stamp(self.last_stamp)
+    }
+
+    /// Follows a peer's clock, unless it is further ahead than clocks may be.
+    #[inline]
+    pub(crate) fn observe(&mut self, stamp: Stamp, now: Now) {
+        if stamp.0 <= now.wall_ns.saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000) {
+            self.last_stamp = self.last_stamp.max(stamp.0);
+        }
+    }
+
+    /// Writes what has changed since into a message that is sent again.
+    pub(crate) fn restamp(&self, to: NodeId, packet: &mut Packet) {
+        let mut header = packet.header().expect("a message that this session made");
+        header.term = self.term(to);
+        packet.restamp(&header);
+    }
+}
+
+impl Protocol for State {
+    type Job = Job;
+    type In = SessionIn;
+    type Out = SessionOut;
+
+    fn resend(&mut self, to: NodeId, packet: &mut Packet) {
+        self.restamp(to, packet);
+    }
+}
+
+/// The sequence number of the oldest request that is not answered. A waiting lock counts as unanswered.
+fn oldest(core: &Core<State>) -> Option<RequestSeq> {
+    match (core.oldest_call(), core.state.waiting.first_key_value()) {
+        (Some(call), Some((&wait, _))) => Some(call.min(wait)),
+        (call, wait) => call.or(wait.map(|(&seq, _)| seq)),
+    }
+}
+
+/// How many of the window's numbers are in use, counted from the oldest unanswered request.
+pub(crate) fn window_used(core: &Core<State>) -> u64 {
+    oldest(core).map_or(0, |oldest| core.state.last_seq.0 + 1 - oldest.0)
+}
+
+/// Whether `calls` further requests fit the window; requests of the mount leave a reserve.
+#[inline]
+pub(crate) fn window_has_room(core: &Core<State>, calls: usize, slot: Slot) -> bool {
+    let limit = if slot == Slot::BACKGROUND { SESSION_WINDOW } else { SESSION_WINDOW - WINDOW_RESERVE };
+    // An empty window takes any group of calls: there are fewer shards than numbers.
+    window_used(core) + calls as u64 <= limit
+}
+
+/// The header of a request.
+pub(crate) fn header(
+    core: &mut Core<State>,
+    kind: MessageKind,
+    to: NodeId,
+    slot: HashSlot,
+    seq: RequestSeq,
+    caller: &Caller,
+) -> Header {
+    let behind = oldest(core).map_or(0, |oldest| seq.0.saturating_sub(oldest.0));
+    let now = core.now;
+    let state = &mut core.state;
+    state.last_seq = state.last_seq.max(seq);
+    let mut header = Header::new(kind, state.node, seq);
+    header.cluster = state.config.cluster;
+    header.term = state.term(to);
+    header.map_epoch = state.config.map.epoch();
+    header.slot = slot;
+    header.oldest_behind = u32::try_from(behind).expect("the window is bounded");
+    header.stamp = state.stamp(now);
+    header.uid = caller.uid;
+    header.gid = caller.gid;
+    header
+}
+
+/// Lets those look again who wait for room in the window.
+#[inline]
+pub(crate) fn wake_window(core: &mut Core<State>) {
+    if core.state.window_full {
+        core.state.window_full = false;
+        core.wake(WaitKey::Window.hash());
+    }
+}

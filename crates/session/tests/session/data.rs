@@ -1,0 +1,224 @@
+//! Reads, writes, appends, fsync.
+
+use crate::rig::*;
+use bytes::Bytes;
+use onpath_session::fs::{FsOp, FsReply, OpenMode};
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::*;
+use onpath_wire::limits::{CHUNK_BYTES, FILE_BYTES_MAX};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+
+const NODE: u16 = 0;
+
+fn write(handle: onpath_session::fs::Handle, offset: u64, data: &'static [u8]) -> FsOp {
+    FsOp::Write { handle, offset, data: Bytes::from_static(data), kill_suidgid: false }
+}
+
+fn written(rig: &mut Rig, unique: u64) -> u32 {
+    match rig.result(unique) {
+        Ok(FsReply::Written(n)) => n,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Offset, cut and generation of a write.
+fn place(sent: &Sent) -> (u64, u64, u32) {
+    let DataRequest::Write { data, cut, offset, .. } = sent.data() else { panic!("a write expected") };
+    (offset, data.generation.0, cut)
+}
+
+#[test]
+fn a_write_goes_to_the_data_node_and_is_answered_by_the_home() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 1));
+    let unique = rig.fs(write(handle, 100, b"hello"));
+    let sent = rig.sent();
+    assert_eq!((sent.to, place(&sent)), (NodeId::data(NODE), (100, 5, 1)));
+    assert_eq!(&sent.packet.bulk[..], b"hello");
+    rig.reply_from(NodeId::shard(ShardId(2)), sent.header.seq, Reply::Written { size: 105 });
+    assert_eq!(written(&mut rig, unique), 5);
+}
+
+#[test]
+fn a_stale_write_is_written_again_under_what_the_home_says() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 1));
+    let unique = rig.fs(write(handle, 0, b"x"));
+    let first = rig.sent();
+    // The home says so itself …
+    rig.reply_from(NodeId::shard(ShardId(2)), first.header.seq, Reply::Stale { data: data_ref(6, 0) });
+    let second = rig.sent();
+    assert_eq!(place(&second), (0, 6, 0));
+    assert!(second.header.seq > first.header.seq);
+    // … or the data node, and then the home is asked.
+    rig.data_reply(&second, DataReply::Stale, Bytes::new());
+    let ask = rig.sent();
+    assert_eq!(ask.request(), Request::DataRef { id });
+    rig.reply(&ask, attr_reply(id, 0, data_ref(6, 3)));
+    let third = rig.sent();
+    assert_eq!(place(&third), (0, 6, 3));
+    rig.reply_from(NodeId::shard(ShardId(2)), third.header.seq, Reply::Written { size: 1 });
+    assert_eq!(written(&mut rig, unique), 1);
+}
+
+#[test]
+fn a_write_that_is_always_stale_ends() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(write(handle, 0, b"x"));
+    for generation in 6.. {
+        let Some(sent) = rig.try_sent() else { break };
+        rig.reply_from(NodeId::shard(ShardId(2)), sent.header.seq, Reply::Stale { data: data_ref(generation, 0) });
+    }
+    rig.fails(unique, Errno::EIO);
+}
+
+#[test]
+fn a_write_over_two_chunks_goes_in_ascending_order() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    for second_fails in [false, true] {
+        let unique = rig.fs(write(handle, CHUNK_BYTES - 2, b"abcde"));
+        let first = rig.sent();
+        assert_eq!((place(&first).0, &first.packet.bulk[..]), (CHUNK_BYTES - 2, &b"ab"[..]));
+        rig.silent();
+        rig.reply_from(NodeId::shard(ShardId(2)), first.header.seq, Reply::Written { size: CHUNK_BYTES });
+        let second = rig.sent();
+        assert_eq!((place(&second).0, &second.packet.bulk[..]), (CHUNK_BYTES, &b"cde"[..]));
+        if second_fails {
+            rig.data_reply(&second, DataReply::Failed { errno: Errno::ENOSPC }, Bytes::new());
+            assert_eq!(written(&mut rig, unique), 2);
+        } else {
+            rig.reply_from(NodeId::shard(ShardId(2)), second.header.seq, Reply::Written { size: CHUNK_BYTES + 3 });
+            assert_eq!(written(&mut rig, unique), 5);
+        }
+    }
+}
+
+#[test]
+fn writes_are_refused_where_they_must_be() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let reader = rig.open(id, OpenMode { read: true, ..OpenMode::default() }, data_ref(5, 0));
+    let unique = rig.fs(write(reader, 0, b"x"));
+    rig.fails(unique, Errno::EBADF);
+    let writer = rig.open(id, OpenMode { write: true, ..OpenMode::default() }, data_ref(5, 0));
+    let unique = rig.fs(FsOp::Read { handle: writer, offset: 0, bytes: 1 });
+    rig.fails(unique, Errno::EBADF);
+    let unique = rig.fs(write(writer, FILE_BYTES_MAX, b"x"));
+    rig.fails(unique, Errno::EFBIG);
+    let unique = rig.fs(write(writer, FILE_BYTES_MAX - 1, b"xyz"));
+    let sent = rig.sent();
+    assert_eq!(&sent.packet.bulk[..], b"x");
+    rig.data_reply(&sent, DataReply::Failed { errno: Errno::ENOSPC }, Bytes::new());
+    rig.fails(unique, Errno::ENOSPC);
+}
+
+#[test]
+fn a_read_clips_at_the_size_and_fills_holes() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
+    let unique = rig.fs(FsOp::Read { handle, offset: 10, bytes: 100 });
+    let ask = rig.sent();
+    assert_eq!(ask.request(), Request::DataRef { id });
+    rig.reply(&ask, attr_reply(id, 20, data_ref(5, 2)));
+    let sent = rig.sent();
+    let DataRequest::Read { data, cut, offset, bytes } = sent.data() else { panic!("a read expected") };
+    assert_eq!((data.inode, data.generation.0, cut, offset, bytes), (id, 5, 2, 10, 10));
+    rig.data_reply(&sent, DataReply::Bytes, Bytes::from_static(b"abc"));
+    let Ok(FsReply::Data(found)) = rig.result(unique) else { panic!("bytes expected") };
+    assert_eq!(found.concat(), b"abc\0\0\0\0\0\0\0");
+    // At the end there is nothing, and the data node is not asked.
+    let unique = rig.fs(FsOp::Read { handle, offset: 20, bytes: 100 });
+    let ask = rig.sent();
+    rig.reply(&ask, attr_reply(id, 20, data_ref(5, 2)));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Data(found)) if found.is_empty()));
+}
+
+#[test]
+fn a_read_over_two_chunks_asks_for_both_at_once_and_again_when_stale() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::Read { handle, offset: CHUNK_BYTES - 1, bytes: 3 });
+    for generation in [5, 6] {
+        let ask = rig.sent();
+        rig.reply(&ask, attr_reply(id, 2 * CHUNK_BYTES, data_ref(generation, 0)));
+        let parts = [rig.sent(), rig.sent()];
+        if generation == 5 {
+            rig.data_reply(&parts[1], DataReply::Stale, Bytes::new());
+            rig.silent();
+            rig.data_reply(&parts[0], DataReply::Bytes, Bytes::from_static(b"x"));
+        } else {
+            rig.data_reply(&parts[1], DataReply::Bytes, Bytes::from_static(b"bc"));
+            rig.data_reply(&parts[0], DataReply::Bytes, Bytes::from_static(b"a"));
+        }
+    }
+    let Ok(FsReply::Data(found)) = rig.result(unique) else { panic!("bytes expected") };
+    assert_eq!(found.concat(), b"abc");
+}
+
+#[test]
+fn appends_reserve_the_end_and_take_turns() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 0));
+    let first = rig.fs(write(handle, 0, b"one"));
+    let second = rig.fs(write(handle, 0, b"two"));
+    let reserve = rig.sent();
+    assert_eq!(reserve.request(), Request::Reserve { id });
+    rig.silent();
+    rig.reply(&reserve, Reply::Reserved { offset: 30, data: data_ref(5, 0) });
+    let sent = rig.sent();
+    assert_eq!((place(&sent).0, &sent.packet.bulk[..]), (30, &b"one"[..]));
+    rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: 33 });
+    assert_eq!(written(&mut rig, first), 3);
+    // The second one now; the file is truncated under it, and full when it comes again.
+    let reserve = rig.sent();
+    rig.reply(&reserve, Reply::Reserved { offset: 33, data: data_ref(5, 0) });
+    let sent = rig.sent();
+    rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Stale { data: data_ref(6, 0) });
+    let unreserve = rig.sent();
+    assert_eq!(unreserve.request(), Request::Unreserve { id });
+    rig.reply(&unreserve, Reply::Done);
+    let reserve = rig.sent();
+    rig.reply(&reserve, Reply::Reserved { offset: 0, data: data_ref(6, 0) });
+    let sent = rig.sent();
+    assert_eq!(place(&sent), (0, 6, 0));
+    rig.data_reply(&sent, DataReply::Failed { errno: Errno::ENOSPC }, Bytes::new());
+    rig.fails(second, Errno::ENOSPC);
+    // The reservation is given back before anybody else appends.
+    let unreserve = rig.sent();
+    assert_eq!(unreserve.request(), Request::Unreserve { id });
+    rig.fs(write(handle, 0, b"three"));
+    rig.silent();
+    rig.reply(&unreserve, Reply::Done);
+    assert_eq!(rig.sent().request(), Request::Reserve { id });
+}
+
+#[test]
+fn fsync_asks_the_data_node_first() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::Fsync { handle });
+    let sent = rig.sent();
+    assert!(matches!(sent.data(), DataRequest::Sync { data } if data.generation == Generation(5)));
+    rig.data_reply(&sent, DataReply::Stale, Bytes::new());
+    let ask = rig.sent();
+    rig.reply(&ask, attr_reply(id, 0, data_ref(7, 0)));
+    let sent = rig.sent();
+    assert!(matches!(sent.data(), DataRequest::Sync { data } if data.generation == Generation(7)));
+    rig.data_reply(&sent, DataReply::Synced, Bytes::new());
+    let sent = rig.sent();
+    assert_eq!(sent.request(), Request::Sync { id });
+    rig.reply(&sent, Reply::Done);
+    rig.result(unique).unwrap();
+}

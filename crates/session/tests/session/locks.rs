@@ -1,0 +1,257 @@
+//! File locks: waiting, interrupts and their races, closes, restarts.
+
+use crate::rig::*;
+use onpath_session::fs::{FsOp, FsReply, Handle};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::*;
+use onpath_wire::limits::SESSION_WINDOW;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{FileLock, LockKind, Request};
+
+fn lock(kind: LockKind, owner: u64) -> FileLock {
+    FileLock { flock: false, kind, start: 0, end: 99, owner, pid: 7 }
+}
+
+/// A file with a write lock that waits.
+fn waiting(rig: &mut Rig) -> (InodeId, Handle, u64, Sent) {
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: true });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Queued);
+    rig.silent();
+    (id, handle, unique, sent)
+}
+
+/// A file with a lock held.
+fn held(rig: &mut Rig, lock: FileLock) -> (InodeId, Handle) {
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::SetLock { handle, lock, wait: false });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Done);
+    rig.result(unique).unwrap();
+    (id, handle)
+}
+
+#[test]
+fn a_waiting_lock_is_answered_when_it_is_granted() {
+    let mut rig = Rig::new();
+    let (_, _, unique, sent) = waiting(&mut rig);
+    rig.reply(&sent, Reply::Granted);
+    assert!(matches!(rig.result(unique), Ok(FsReply::Done)));
+    rig.reply(&sent, Reply::Granted);
+    rig.silent();
+}
+
+#[test]
+fn a_grant_may_overtake_the_news_that_the_lock_waits() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: true });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Granted);
+    rig.result(unique).unwrap();
+    rig.reply(&sent, Reply::Queued);
+    rig.silent();
+}
+
+#[test]
+fn a_lost_grant_is_asked_for_again_under_the_same_number() {
+    let mut rig = Rig::new();
+    let (_, _, unique, sent) = waiting(&mut rig);
+    rig.pass(2_100_000);
+    let again = rig.sent();
+    assert_eq!((again.header.seq, again.request()), (sent.header.seq, sent.request()));
+    assert_eq!(again.header.oldest(), sent.header.seq, "a waiting lock counts as unanswered");
+    rig.reply(&again, Reply::Queued);
+    rig.silent();
+    rig.pass(2_100_000);
+    let again = rig.sent();
+    rig.reply(&again, Reply::Granted);
+    rig.result(unique).unwrap();
+}
+
+#[test]
+fn a_waiting_lock_does_not_block_the_window() {
+    let mut rig = Rig::new();
+    let (_, _, unique, first) = waiting(&mut rig);
+    let id = inode_at(2, 2);
+    let mut newest = first.header.seq;
+    for _ in 0..2 * SESSION_WINDOW {
+        let getattr = rig.fs(FsOp::GetAttr { id });
+        let sent = rig.sent();
+        assert!(u64::from(sent.header.oldest_behind) < SESSION_WINDOW);
+        rig.reply(&sent, attr_reply(id, 0, data_ref(0, 0)));
+        rig.result(getattr).unwrap();
+        if let Some(renewed) = rig.try_sent() {
+            assert_eq!(renewed.request(), first.request());
+            assert!(renewed.header.seq > newest);
+            newest = renewed.header.seq;
+            rig.reply(&renewed, Reply::Queued);
+        }
+    }
+    assert!(newest > first.header.seq);
+    rig.reply_from(first.to, newest, Reply::Granted);
+    rig.result(unique).unwrap();
+}
+
+#[test]
+fn the_home_decides_between_interrupt_and_grant() {
+    // The home gives up waiting.
+    let mut rig = Rig::new();
+    let (id, _, unique, sent) = waiting(&mut rig);
+    rig.interrupt(unique);
+    rig.interrupt(unique);
+    let cancel = rig.sent();
+    assert_eq!(cancel.request(), Request::CancelLock { id, lock: lock(LockKind::Write, 1) });
+    rig.silent();
+    rig.reply(&cancel, Reply::Done);
+    rig.fails(unique, Errno::EINTR);
+    rig.reply(&sent, Reply::Granted);
+    rig.silent();
+    // The grant came first, and its message is late or lost.
+    let mut rig = Rig::new();
+    let (_, _, unique, sent) = waiting(&mut rig);
+    rig.interrupt(unique);
+    let cancel = rig.sent();
+    rig.reply(&cancel, Reply::Granted);
+    rig.result(unique).unwrap();
+    rig.reply(&sent, Reply::Granted);
+    rig.silent();
+    // The grant's message comes while the interrupt is under way.
+    let mut rig = Rig::new();
+    let (_, _, unique, sent) = waiting(&mut rig);
+    rig.interrupt(unique);
+    let cancel = rig.sent();
+    rig.reply(&sent, Reply::Granted);
+    rig.result(unique).unwrap();
+    rig.reply(&cancel, Reply::Granted);
+    rig.silent();
+}
+
+#[test]
+fn an_interrupt_before_the_lock_waits_is_not_forgotten() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: true });
+    let sent = rig.sent();
+    rig.interrupt(unique);
+    rig.silent();
+    rig.reply(&sent, Reply::Queued);
+    assert!(matches!(rig.sent().request(), Request::CancelLock { .. }));
+}
+
+#[test]
+fn an_interrupt_of_a_lock_at_a_dead_home_is_answered_within_a_second() {
+    let mut rig = Rig::new();
+    let (id, _, unique, sent) = waiting(&mut rig);
+    rig.interrupt(unique);
+    let cancel = rig.sent();
+    rig.pass(1_000_100);
+    rig.fails(unique, Errno::EINTR);
+    rig.lose_sent();
+    // The home is back, and had granted it: the lock is given back.
+    rig.reply(&cancel, Reply::Granted);
+    let cancel = rig.sent();
+    assert_eq!(cancel.request(), Request::CancelLock { id, lock: lock(LockKind::Write, 1) });
+    rig.reply(&cancel, Reply::Done);
+    let unlock = rig.sent();
+    assert_eq!(unlock.request(), Request::SetLock { id, lock: lock(LockKind::Unlock, 1), wait: false });
+    rig.reply(&unlock, Reply::Done);
+    rig.reply(&sent, Reply::Granted);
+    rig.silent();
+}
+
+#[test]
+fn lock_operations_on_one_file_take_turns() {
+    let mut rig = Rig::new();
+    let (_, handle) = held(&mut rig, lock(LockKind::Write, 1));
+    let unlock = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Unlock, 1), wait: false });
+    let again = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Read, 1), wait: false });
+    let sent = rig.sent();
+    rig.silent();
+    rig.reply(&sent, Reply::Done);
+    rig.result(unlock).unwrap();
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Failed { errno: Errno::EAGAIN });
+    rig.fails(again, Errno::EAGAIN);
+}
+
+#[test]
+fn a_close_drops_locks_only_if_there_are_any() {
+    let mut rig = Rig::new();
+    let (id, handle) = held(&mut rig, lock(LockKind::Write, 1));
+    let unique = rig.fs(FsOp::Flush { handle, lock_owner: 2 });
+    rig.result(unique).unwrap();
+    rig.silent();
+    let unique = rig.fs(FsOp::Flush { handle, lock_owner: 1 });
+    let drop = rig.sent();
+    assert_eq!(drop.request(), Request::DropLocks { id, flock: false, owner: 1 });
+    rig.reply(&drop, Reply::Done);
+    rig.result(unique).unwrap();
+    let unique = rig.fs(FsOp::Flush { handle, lock_owner: 1 });
+    rig.result(unique).unwrap();
+    rig.silent();
+}
+
+#[test]
+fn the_last_close_drops_what_no_flush_has_told_of() {
+    let mut rig = Rig::new();
+    let (id, handle) = held(&mut rig, lock(LockKind::Write, 1));
+    let flock = FileLock { flock: true, owner: 9, ..lock(LockKind::Read, 9) };
+    let unique = rig.fs(FsOp::SetLock { handle, lock: flock, wait: false });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Done);
+    rig.result(unique).unwrap();
+    let unique = rig.fs(FsOp::Release { handle, flock_owner: Some(9) });
+    for (flock, owner) in [(false, 1), (true, 9)] {
+        let drop = rig.sent();
+        assert_eq!(drop.request(), Request::DropLocks { id, flock, owner });
+        rig.reply(&drop, Reply::Done);
+    }
+    rig.result(unique).unwrap();
+    assert_eq!(rig.sent().request(), Request::Release { id });
+}
+
+#[test]
+fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
+    let mut rig = Rig::new();
+    let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 2), wait: true });
+    let wait = rig.sent();
+    rig.reply(&wait, Reply::Queued);
+    rig.fs(FsOp::GetAttr { id });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
+    assert!(sent.iter().all(|s| s.header.term == Term(50)));
+    let requests: Vec<_> = sent.iter().map(Sent::request).collect();
+    assert!(matches!(requests[0], Request::Open { .. }));
+    let retake = Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false };
+    let at = |wanted: &Request| requests.iter().position(|r| r == wanted).expect("should be asked for");
+    assert!(at(&wait.request()) > 0 && at(&retake) > 0);
+    assert_eq!(sent[at(&wait.request())].header.seq, wait.header.seq);
+    // Somebody else was quicker: the lock is gone, and a close has nothing to drop.
+    rig.reply(&sent[at(&retake)], Reply::Failed { errno: Errno::EAGAIN });
+    rig.reply(&sent[at(&wait.request())], Reply::Granted);
+    rig.result(unique).unwrap();
+    let unique = rig.fs(FsOp::Flush { handle, lock_owner: 1 });
+    rig.result(unique).unwrap();
+}
+
+#[test]
+fn an_unlock_is_not_undone_by_a_restart() {
+    let mut rig = Rig::new();
+    let (_, handle) = held(&mut rig, lock(LockKind::Write, 1));
+    rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Unlock, 1), wait: false });
+    let unlock = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&unlock);
+    let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
+    assert!(!sent.iter().any(|s| matches!(s.request(), Request::SetLock { lock, .. } if lock.kind == LockKind::Write)));
+    assert!(sent.iter().any(|s| s.header.seq == unlock.header.seq));
+}

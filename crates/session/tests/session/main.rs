@@ -1,0 +1,9 @@
+//! A session against scripted servers: each test plays the shards and the data node, message by message.
+
+mod data;
+mod files;
+mod locks;
+mod loss;
+mod rig;
+mod routing;
+mod terms;

@@ -1,0 +1,268 @@
+//! The hand-driven world around one session.
+
+use bytes::Bytes;
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
+use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::errno::Errno;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::*;
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::{DataRef, Reply};
+use onpath_wire::request::{Request, RequestBody, open};
+use std::collections::VecDeque;
+
+pub(crate) const ME: SessionId = SessionId(42);
+pub(crate) const SHARDS: u16 = 4;
+pub(crate) const LEASE_MS: u64 = 10_000;
+pub(crate) const USER: Caller = Caller { uid: 1000, gid: 100, pid: 77, known_group: None };
+
+/// A message that the session has sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) to: NodeId,
+    pub(crate) header: Header,
+    pub(crate) packet: Packet,
+}
+
+impl Sent {
+    pub(crate) fn body(&self) -> RequestBody {
+        assert_eq!(self.header.kind, MessageKind::Request);
+        self.packet.body().unwrap()
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        self.body().request
+    }
+
+    pub(crate) fn data(&self) -> DataRequest {
+        assert_eq!(self.header.kind, MessageKind::Data);
+        self.packet.body().unwrap()
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) session: Session,
+    pub(crate) now: Now,
+    pub(crate) map: ClusterMap,
+    /// The shards' present terms.
+    pub(crate) terms: Vec<Term>,
+    sent: VecDeque<Sent>,
+    replies: VecDeque<(u64, FsResult)>,
+    own: VecDeque<SessionOut>,
+    unique: u64,
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).unwrap()
+}
+
+/// An inode whose home is this shard.
+pub(crate) fn inode_at(shard: u16, count: u32) -> InodeId {
+    let slot = (usize::from(shard) * 65_536 / usize::from(SHARDS) + 5) as u16;
+    InodeId::new(Slot(slot), Term(3), count)
+}
+
+pub(crate) fn attr(id: InodeId, kind: Kind) -> AttrWire {
+    AttrWire::of(&Inode::new(id, kind))
+}
+
+pub(crate) fn data_ref(generation: u64, cut: u32) -> DataRef {
+    DataRef { generation: Generation(generation), cut, btime: 0 }
+}
+
+pub(crate) fn entry(id: InodeId) -> Reply {
+    Reply::Entry { attr: attr(id, Kind::File), data: data_ref(1, 0), created: true }
+}
+
+pub(crate) fn attr_reply(id: InodeId, size: u64, data: DataRef) -> Reply {
+    Reply::Attr { attr: AttrWire { size, ..attr(id, Kind::File) }, data, shared: false }
+}
+
+impl Rig {
+    /// A session that has not said anything yet.
+    pub(crate) fn cold(soft: bool) -> Rig {
+        let map = ClusterMap::even(SHARDS);
+        let config = SessionConfig { session: ME, cluster: 9, map: map.clone(), soft };
+        Rig {
+            session: Session::new(config),
+            now: Now { mono_us: 1_000, wall_ns: 1_000_000_000 },
+            map,
+            terms: (0..SHARDS).map(|shard| Term(10 + u32::from(shard))).collect(),
+            sent: VecDeque::new(),
+            replies: VecDeque::new(),
+            own: VecDeque::new(),
+            unique: 0,
+        }
+    }
+
+    /// A session that has joined and knows every shard's term.
+    pub(crate) fn new() -> Rig {
+        Rig::joined(false)
+    }
+
+    pub(crate) fn joined(soft: bool) -> Rig {
+        let mut rig = Rig::cold(soft);
+        assert_eq!(rig.session.next_deadline(), Some(0), "a session wants to begin");
+        rig.input(Input::Tick);
+        let attach = rig.sent();
+        rig.new_term(&attach);
+        let attach = rig.sent();
+        rig.reply(&attach, Reply::Attached { session: ME, lease_ms: LEASE_MS });
+        assert!(matches!(rig.own(), SessionOut::Attached));
+        for shard in 1..SHARDS {
+            let unique = rig.fs(FsOp::Access { id: inode_at(shard, 1), mask: 4 });
+            let access = rig.sent();
+            rig.new_term(&access);
+            let access = rig.sent();
+            rig.reply(&access, Reply::Done);
+            assert!(matches!(rig.result(unique), Ok(FsReply::Done)));
+        }
+        rig
+    }
+
+    pub(crate) fn input(&mut self, input: Input<SessionIn>) {
+        self.now.mono_us += 1;
+        self.now.wall_ns += 1_000;
+        self.session.handle(self.now, input);
+        while let Some(output) = self.session.poll_output() {
+            match output {
+                Output::Send { to, packet, .. } => {
+                    let header = packet.header().unwrap();
+                    self.sent.push_back(Sent { to, header, packet });
+                }
+                Output::Own(SessionOut::Reply { unique, result }) => self.replies.push_back((unique, result)),
+                Output::Own(own) => self.own.push_back(own),
+                Output::Append { .. } => panic!("a session has no journal"),
+            }
+        }
+    }
+
+    pub(crate) fn fs(&mut self, op: FsOp) -> u64 {
+        self.fs_as(USER, op)
+    }
+
+    pub(crate) fn fs_as(&mut self, caller: Caller, op: FsOp) -> u64 {
+        self.unique += 1;
+        let unique = self.unique;
+        self.input(Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
+        unique
+    }
+
+    pub(crate) fn interrupt(&mut self, unique: u64) {
+        self.fs(FsOp::Interrupt { unique });
+    }
+
+    /// The next message of the session.
+    #[track_caller]
+    pub(crate) fn sent(&mut self) -> Sent {
+        self.sent.pop_front().expect("the session should have sent something")
+    }
+
+    pub(crate) fn try_sent(&mut self) -> Option<Sent> {
+        self.sent.pop_front()
+    }
+
+    /// Messages that nobody has looked at are lost.
+    pub(crate) fn lose_sent(&mut self) {
+        self.sent.clear();
+    }
+
+    #[track_caller]
+    pub(crate) fn silent(&self) {
+        assert!(self.sent.is_empty(), "nothing should have been sent: {:?}", self.sent);
+        assert!(self.replies.is_empty(), "nothing should have been answered: {:?}", self.replies);
+    }
+
+    #[track_caller]
+    pub(crate) fn own(&mut self) -> SessionOut {
+        self.own.pop_front().expect("the session should have said something to its host")
+    }
+
+    pub(crate) fn try_own(&mut self) -> Option<SessionOut> {
+        self.own.pop_front()
+    }
+
+    pub(crate) fn try_result(&mut self) -> Option<(u64, FsResult)> {
+        self.replies.pop_front()
+    }
+
+    #[track_caller]
+    pub(crate) fn result(&mut self, unique: u64) -> FsResult {
+        let (of, result) = self.replies.pop_front().expect("the request should have been answered");
+        assert_eq!(of, unique, "another request was answered");
+        result
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(&mut self, unique: u64, errno: Errno) {
+        assert_eq!(self.result(unique).unwrap_err(), errno);
+    }
+
+    /// The server that was asked answers, in its present term.
+    pub(crate) fn reply(&mut self, to: &Sent, reply: Reply) {
+        self.reply_from(to.to, to.header.seq, reply);
+    }
+
+    pub(crate) fn reply_from(&mut self, source: NodeId, seq: RequestSeq, reply: Reply) {
+        let term = self.terms[source.as_shard().unwrap().0 as usize];
+        self.reply_in(source, term, seq, reply);
+    }
+
+    pub(crate) fn reply_in(&mut self, source: NodeId, term: Term, seq: RequestSeq, reply: Reply) {
+        let mut header = Header::new(MessageKind::Reply, source, seq);
+        header.term = term;
+        header.stamp = Stamp(self.now.wall_ns + 10_000);
+        self.input(Input::Packet(Packet::new(&header, &reply)));
+    }
+
+    pub(crate) fn data_reply(&mut self, to: &Sent, reply: DataReply, bulk: Bytes) {
+        let header = Header::new(MessageKind::DataReply, to.to, to.header.seq);
+        self.input(Input::Packet(Packet::with_bulk(&header, &reply, bulk)));
+    }
+
+    /// The shard that was asked says that its term is another.
+    pub(crate) fn new_term(&mut self, to: &Sent) {
+        let term = self.terms[to.to.as_shard().unwrap().0 as usize];
+        self.reply(to, Reply::NewTerm { term });
+    }
+
+    /// Time passes; deadlines on the way are met one by one.
+    pub(crate) fn pass(&mut self, us: u64) {
+        let end = self.now.mono_us + us;
+        while let Some(at) = self.session.next_deadline().filter(|&at| at <= end) {
+            let step = at.saturating_sub(self.now.mono_us);
+            self.now.mono_us += step;
+            self.now.wall_ns += step * 1_000;
+            self.input(Input::Tick);
+        }
+        self.now.mono_us = self.now.mono_us.max(end);
+    }
+
+    /// A handle of a file that the home knows under this data identity.
+    pub(crate) fn open(&mut self, id: InodeId, mode: OpenMode, data: DataRef) -> Handle {
+        let unique = self.fs(FsOp::Open { id, mode });
+        let sent = self.sent();
+        assert!(matches!(sent.request(), Request::Open { flags, .. } if flags & open::AGAIN == 0));
+        self.reply(&sent, attr_reply(id, 0, data));
+        match self.result(unique) {
+            Ok(FsReply::Opened(opened)) => opened.handle,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) const READ_WRITE: OpenMode = OpenMode {
+    read: true,
+    write: true,
+    exec: false,
+    truncate: false,
+    append: false,
+    exclusive: false,
+    kill_suidgid: false,
+};

@@ -1,0 +1,152 @@
+//! restarts of shards, seen from a session.
+
+use crate::rig::*;
+use onpath_kernel::Input;
+use onpath_session::fs::{FsOp, FsReply};
+use onpath_session::{LostReason, SessionIn, SessionOut};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::*;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Request, open};
+
+#[test]
+fn after_a_restart_everything_open_is_sent_again_under_the_same_sequence() {
+    let mut rig = Rig::new();
+    let (id, other) = (inode_at(1, 1), inode_at(2, 1));
+    let uniques = [rig.fs(FsOp::GetAttr { id }), rig.fs(FsOp::ReadLink { id }), rig.fs(FsOp::GetAttr { id: other })];
+    let sent = [rig.sent(), rig.sent(), rig.sent()];
+    rig.terms[1] = Term(50);
+    rig.new_term(&sent[0]);
+    let again = [rig.sent(), rig.sent()];
+    rig.silent();
+    for (before, after) in sent.iter().zip(&again) {
+        assert_eq!((before.to, before.header.seq), (after.to, after.header.seq));
+        assert_eq!((before.header.term, after.header.term), (Term(11), Term(50)));
+        assert_eq!(before.request(), after.request());
+    }
+    // The second copy of the news changes nothing.
+    rig.new_term(&sent[1]);
+    rig.silent();
+    rig.reply(&again[0], attr_reply(id, 3, data_ref(0, 0)));
+    assert!(matches!(rig.result(uniques[0]), Ok(FsReply::Attr(attr)) if attr.size == 3));
+}
+
+#[test]
+fn replies_of_an_older_term_do_not_count() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let unique = rig.fs(FsOp::GetAttr { id });
+    let sent = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&sent);
+    let again = rig.sent();
+    rig.reply_in(sent.to, Term(11), sent.header.seq, attr_reply(id, 1, data_ref(0, 0)));
+    rig.silent();
+    // Nor one from a term under which it was not last sent, nor one from somebody who was not asked.
+    rig.reply_in(NodeId::shard(ShardId(2)), rig.terms[2], sent.header.seq, attr_reply(id, 1, data_ref(0, 0)));
+    rig.silent();
+    rig.reply(&again, attr_reply(id, 2, data_ref(0, 0)));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(attr)) if attr.size == 2));
+    // A second copy of the answer finds nobody.
+    rig.reply(&again, attr_reply(id, 2, data_ref(0, 0)));
+    rig.silent();
+}
+
+#[test]
+fn open_files_are_registered_again_before_requests_go_on() {
+    let mut rig = Rig::new();
+    let (one, two, elsewhere) = (inode_at(1, 1), inode_at(1, 2), inode_at(2, 1));
+    for id in [two, one, elsewhere] {
+        rig.open(id, READ_WRITE, data_ref(5, 0));
+    }
+    rig.fs(FsOp::GetAttr { id: one });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    for id in [one, two] {
+        let sent = rig.sent();
+        assert_eq!(sent.request(), Request::Open { id, flags: open::AGAIN | open::REGISTER });
+        assert_eq!(sent.header.term, Term(50));
+    }
+    assert_eq!(rig.sent().header.seq, getattr.header.seq);
+    rig.silent();
+}
+
+#[test]
+fn a_close_waits_while_its_inode_is_registered_again() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    rig.fs(FsOp::GetAttr { id });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    let again = rig.sent();
+    rig.lose_sent();
+    let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
+    rig.result(unique).unwrap();
+    rig.silent();
+    rig.reply(&again, attr_reply(id, 0, data_ref(5, 0)));
+    assert_eq!(rig.sent().request(), Request::Release { id });
+}
+
+#[test]
+fn a_restarted_coordinator_is_joined_again() {
+    let mut rig = Rig::new();
+    let id = inode_at(0, 1);
+    rig.fs(FsOp::GetAttr { id });
+    let sent = rig.sent();
+    rig.terms[0] = Term(60);
+    rig.new_term(&sent);
+    let attach = rig.sent();
+    assert_eq!(attach.request(), Request::Attach { again: ME });
+    assert_eq!(rig.sent().header.seq, sent.header.seq);
+    rig.reply(&attach, Reply::Attached { session: ME, lease_ms: LEASE_MS });
+    assert!(rig.try_own().is_none(), "nobody needs to know");
+}
+
+#[test]
+fn the_lease_is_renewed_and_its_loss_ends_the_session() {
+    let mut rig = Rig::new();
+    let stuck = rig.fs(FsOp::GetAttr { id: inode_at(1, 1) });
+    rig.lose_sent();
+    for _ in 0..3 {
+        rig.pass(LEASE_MS * 1_000 / 3 + 1_000);
+        let renew = std::iter::from_fn(|| rig.try_sent()).find(|s| s.request() == Request::Renew).expect("a renewal");
+        assert_eq!(renew.to, NodeId::shard(ShardId(0)));
+        rig.reply(&renew, Reply::Done);
+    }
+    rig.pass(LEASE_MS * 1_000 / 3 + 1_000);
+    let renew = std::iter::from_fn(|| rig.try_sent()).find(|s| s.request() == Request::Renew).expect("a renewal");
+    rig.reply(&renew, Reply::Failed { errno: Errno::ESTALE });
+    assert!(matches!(rig.own(), SessionOut::Lost(LostReason::Expired(Errno::ESTALE))));
+    rig.fails(stuck, Errno::EIO);
+}
+
+#[test]
+fn leaving_tells_the_coordinator_and_does_not_wait_for_ever() {
+    let mut rig = Rig::new();
+    rig.input(Input::Own(SessionIn::Shutdown));
+    let detach = rig.sent();
+    assert_eq!(detach.request(), Request::Detach);
+    rig.reply(&detach, Reply::Done);
+    assert!(matches!(rig.own(), SessionOut::Lost(LostReason::Detached)));
+
+    let mut rig = Rig::new();
+    rig.input(Input::Own(SessionIn::Shutdown));
+    rig.pass(2_000_000);
+    assert!(matches!(rig.own(), SessionOut::Lost(LostReason::Detached)));
+}
+
+#[test]
+fn a_rebuilt_stream_gets_everything_open_again() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    rig.fs(FsOp::GetAttr { id });
+    let sent = rig.sent();
+    rig.input(Input::Own(SessionIn::PeerReset(NodeId::shard(ShardId(2)))));
+    rig.silent();
+    rig.input(Input::Own(SessionIn::PeerReset(sent.to)));
+    let again = rig.sent();
+    assert_eq!((again.header.seq, again.header.term), (sent.header.seq, sent.header.term));
+}

@@ -1,0 +1,77 @@
+//! Peace, and then everything: after the weather has calmed the whole namespace is read and compared.
+
+use crate::client::Asked;
+use crate::model::Caller;
+use crate::world::World;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+
+/// Virtual time for what is under way to come to rest, ns: longer than any retry or idle push.
+const REST_NS: u64 = 5_000_000_000;
+/// Virtual time after which an operation that is not answered counts as stuck, ns.
+const STUCK_NS: u64 = 60_000_000_000;
+
+/// Ends the bad weather, waits until every operation is answered, and reads everything. Returns the number of
+/// operations answered meanwhile.
+pub fn settle(world: &mut World) -> u64 {
+    world.calm();
+    let mut answered = 0;
+    while world.clients.iter().any(|client| client.waiting() > 0) {
+        if world.step(world.now_ns() + STUCK_NS).is_none() {
+            world.checker.violation("an operation is not answered in peace".into());
+            return answered;
+        }
+        answered += 1;
+    }
+    let until_ns = world.now_ns() + REST_NS;
+    while world.step(until_ns).is_some() {}
+    let auditor = world.add_client();
+    for id in world.checker.model.ids() {
+        audit_inode(world, auditor, id);
+    }
+    answered
+}
+
+/// Asks and waits; nothing if no answer comes.
+fn ask(world: &mut World, client: usize, request: Request) -> Option<Reply> {
+    world.submit(client, Asked::new(Caller::default(), request.clone()));
+    let done = world.step(world.now_ns() + STUCK_NS);
+    if done.is_none() {
+        world.checker.violation(format!("{request:?} is not answered in peace"));
+    }
+    done.map(|done| done.reply)
+}
+
+fn audit_inode(world: &mut World, client: usize, id: InodeId) {
+    if world.checker.violations.is_empty() {
+        let Some(Reply::Attr { attr, .. }) = ask(world, client, Request::GetAttr { id }) else {
+            world.checker.violation(format!("{id:?} has no attributes"));
+            return;
+        };
+        if attr.kind == onpath_wire::inode::Kind::Directory {
+            audit_directory(world, client, id);
+        }
+    }
+}
+
+fn audit_directory(world: &mut World, client: usize, id: InodeId) {
+    let mut after = Cookie(0);
+    loop {
+        let page = ask(world, client, Request::ReadDir { id, after, bytes: 4096 });
+        let Some(Reply::Dir { entries, end, .. }) = page else {
+            world.checker.violation(format!("{id:?} cannot be listed"));
+            return;
+        };
+        for entry in &entries {
+            after = entry.cookie;
+            let name = entry.name.clone();
+            if !matches!(ask(world, client, Request::Lookup { parent: id, name }), Some(Reply::Entry { .. })) {
+                world.checker.violation(format!("{:?} of {id:?} cannot be found", entry.name));
+            }
+        }
+        if end || entries.is_empty() || !world.checker.violations.is_empty() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The log of changes in the order of their witnesses, each of which can be taken back.
+
+use crate::client::Asked;
+use crate::model::{Delta, Model};
+use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+struct Entry {
+    position: u64,
+    request: (SessionId, RequestSeq),
+    asked: Rc<Asked>,
+    process: usize,
+    lsn: u64,
+    created: Option<InodeId>,
+    acknowledged: bool,
+    delta: Delta,
+}
+
+/// A change that a crash took back.
+pub(super) struct Lost {
+    pub(super) session: SessionId,
+    pub(super) seq: RequestSeq,
+    pub(super) asked: Rc<Asked>,
+    pub(super) acknowledged: bool,
+}
+
+/// What a crash did to the log.
+#[derive(Default)]
+pub(super) struct Cut {
+    pub(super) lost: Vec<Lost>,
+    /// Changes that stand although they rest on lost ones.
+    pub(super) contradictions: Vec<String>,
+}
+
+/// The log.
+pub(super) struct Log {
+    entries: VecDeque<Entry>,
+    end: u64,
+    durable: Vec<u64>,
+}
+
+impl Log {
+    pub(super) fn new(processes: usize) -> Log {
+        Log { entries: VecDeque::new(), end: 0, durable: vec![0; processes] }
+    }
+
+    /// The position that the next change will have.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn push(
+        &mut self,
+        request: (SessionId, RequestSeq),
+        asked: Rc<Asked>,
+        (process, lsn): (usize, u64),
+        created: Option<InodeId>,
+        delta: Delta,
+    ) -> u64 {
+        let position = self.end;
+        self.end += 1;
+        self.entries.push_back(Entry { position, request, asked, process, lsn, created, acknowledged: false, delta });
+        position
+    }
+
+    fn index(&self, position: u64) -> Option<usize> {
+        self.entries.binary_search_by_key(&position, |entry| entry.position).ok()
+    }
+
+    /// Whether a change still stands (or is too old to be taken back).
+    pub(super) fn holds(&self, position: u64) -> bool {
+        self.entries.front().is_none_or(|first| position < first.position) && position < self.end
+            || self.index(position).is_some()
+    }
+
+    pub(super) fn acknowledge(&mut self, position: u64) {
+        if let Some(index) = self.index(position) {
+            self.entries[index].acknowledged = true;
+        }
+    }
+
+    pub(super) fn durable(&mut self, process: usize, lsn: u64) {
+        self.durable[process] = lsn;
+    }
+
+    /// Forgets what nobody may have to go back over: changes before `oldest` that no crash can lose.
+    pub(super) fn trim(&mut self, oldest: u64) {
+        while self.entries.front().is_some_and(|e| e.position < oldest && e.lsn <= self.durable[e.process]) {
+            self.entries.pop_front();
+        }
+    }
+
+    /// Whether `right` holds at some moment from `since` to now; the model is as before afterwards.
+    pub(super) fn search_back(
+        &mut self,
+        model: &mut Model,
+        since: u64,
+        mut right: impl FnMut(&mut Model) -> bool,
+    ) -> bool {
+        let mut found = false;
+        let mut back = 0;
+        for entry in self.entries.iter_mut().rev().take_while(|entry| entry.position >= since) {
+            model.swap(&mut entry.delta);
+            back += 1;
+            if right(model) {
+                found = true;
+                break;
+            }
+        }
+        let first = self.entries.len() - back;
+        self.entries.range_mut(first..).for_each(|entry| model.swap(&mut entry.delta));
+        found
+    }
+
+    /// Takes back what a crash of `process` lost, and puts the rest forward again without it.
+    pub(super) fn crashed(&mut self, model: &mut Model, process: usize, kept: u64) -> Cut {
+        let mut cut = Cut::default();
+        let lost = |entry: &Entry| entry.process == process && entry.lsn > kept;
+        self.durable[process] = self.durable[process].max(kept);
+        let Some(first) = self.entries.iter().position(lost) else { return cut };
+        self.entries.range_mut(first..).rev().for_each(|entry| model.swap(&mut entry.delta));
+        for mut entry in self.entries.split_off(first) {
+            if lost(&entry) {
+                let ((session, seq), asked) = (entry.request, entry.asked);
+                cut.lost.push(Lost { session, seq, asked, acknowledged: entry.acknowledged });
+                continue;
+            }
+            let again = model.decide(&entry.asked.caller, &entry.asked.body.request);
+            let delta = again.map_err(|e| e.to_string()).and_then(|plan| model.apply(&plan.change, entry.created));
+            match delta {
+                Ok(delta) => {
+                    entry.delta = delta;
+                    self.entries.push_back(entry);
+                }
+                Err(why) => {
+                    cut.contradictions.push(format!("{:?} stands but rests on what is lost: {why}", entry.asked))
+                }
+            }
+        }
+        cut
+    }
+}

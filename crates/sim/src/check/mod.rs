@@ -1,0 +1,305 @@
+//! The checker: every answer against the model, exactly, by witnesses.
+//!
+//! The witness of a change is the moment at which its record is appended; changes have one order, that of their
+//! witnesses. The witness of a read or a failure is the moment at which a shard puts its reply out, or, if the
+//! model says otherwise then, any moment since it was asked (the log of changes is walked back to find one).
+//! Operations are linearizable if every accepted reply has a witness between question and answer.
+
+mod log;
+
+use crate::client::Asked;
+use crate::model::{Expected, Model, Shape};
+use log::Log;
+use onpath_wire::codec::Wire;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::header::{HEADER_BYTES, MessageKind};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::packet::Packet;
+use onpath_wire::record::{Answer, Effect, Record};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Violations after which no more are noted.
+const VIOLATIONS_MAX: usize = 20;
+/// Changes between two looks at what of the log may be forgotten.
+const TRIM_EVERY: u64 = 256;
+
+/// A request that a client waits for.
+struct Pending {
+    seq: RequestSeq,
+    asked: Rc<Asked>,
+    /// Position in the log of changes when it was asked.
+    invoked: u64,
+    /// Its change.
+    witness: Option<Witness>,
+    /// Hashes of replies found right, and whether each stands for the change.
+    valid: SmallVec<[(u64, bool); 2]>,
+}
+
+struct Witness {
+    /// Position in the log of changes; none if nothing changed.
+    position: Option<u64>,
+    expected: Expected,
+}
+
+/// Counters of the checker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Changes witnessed.
+    pub changes: u64,
+    /// Replies compared.
+    pub replies: u64,
+    /// Replies whose witness lies before they were put out.
+    pub late: u64,
+    /// Unacknowledged or, after a power loss, acknowledged changes that a crash took back.
+    pub taken_back: u64,
+    /// Answers accepted by clients.
+    pub accepted: u64,
+}
+
+/// The checker.
+pub struct Checker {
+    /// The model, as of now.
+    pub model: Model,
+    log: Log,
+    sessions: BTreeMap<SessionId, Vec<Pending>>,
+    /// What was found wrong.
+    pub violations: Vec<String>,
+    /// Counters.
+    pub checks: Checks,
+}
+
+impl Checker {
+    /// A checker of an empty file system in so many processes.
+    pub fn new(cookie_key: CookieKey, processes: usize) -> Checker {
+        Checker {
+            model: Model::new(cookie_key),
+            log: Log::new(processes),
+            sessions: BTreeMap::new(),
+            violations: vec![],
+            checks: Checks::default(),
+        }
+    }
+
+    /// Notes something wrong.
+    pub fn violation(&mut self, what: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(what);
+        }
+    }
+
+    /// A session asks.
+    pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
+        let invoked = self.log.end();
+        let pending = Pending { seq, asked, invoked, witness: None, valid: SmallVec::new() };
+        self.sessions.entry(session).or_default().push(pending);
+    }
+
+    /// A process has journaled a record at `lsn`.
+    pub fn appended(&mut self, process: usize, lsn: u64, by: NodeId, bytes: &[u8]) {
+        let record = match Record::from_bytes(bytes) {
+            Ok(record) => record,
+            Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
+        };
+        if record.session.0 == 0 || record.answer == Answer::Nothing {
+            return self.own_work(by, &record);
+        }
+        let Some(pending) = self.sessions.get_mut(&record.session) else { return };
+        let Some(pending) = pending.iter_mut().find(|p| p.seq == record.request) else {
+            let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
+            return self.violation(what);
+        };
+        let outcome = witness(&mut self.model, &mut self.log, pending, &record, (process, lsn));
+        self.checks.changes += 1;
+        if let Err(why) = outcome {
+            let what = format!("{by:?} {:?}/{} {:?}: {why}", record.session, record.request, pending.asked);
+            self.violation(what);
+        }
+        if self.log.end().is_multiple_of(TRIM_EVERY) {
+            self.trim();
+        }
+    }
+
+    /// What a shard does of its own accord must not be visible.
+    fn own_work(&mut self, by: NodeId, record: &Record) {
+        for effect in &record.effects {
+            if let Effect::DropInode { id } = effect
+                && self.model.node(*id).is_some_and(|node| node.nlink > 0)
+            {
+                self.violation(format!("{by:?} drops {id:?}, which has a name"));
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        let oldest = self.sessions.values().flatten().map(|p| p.invoked).min().unwrap_or(self.log.end());
+        self.log.trim(oldest);
+        self.model.forget_removed(|_| false);
+    }
+
+    /// A shard has put out a reply, whether or not it will get through the output gate.
+    pub fn emitted(&mut self, by: NodeId, to: NodeId, packet: &Packet) {
+        let Ok(header) = packet.header() else { return self.violation(format!("{by:?} sends what is no packet")) };
+        if header.kind != MessageKind::Reply {
+            return;
+        }
+        let session = to.as_session().expect("replies go to sessions");
+        let Some(pending) = self.sessions.get_mut(&session) else { return };
+        let Some(pending) = pending.iter_mut().find(|p| p.seq == header.seq) else { return };
+        let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
+        if pending.valid.iter().any(|(valid, change)| *valid == hash && *change == pending.witness.is_some()) {
+            return;
+        }
+        self.checks.replies += 1;
+        let outcome = match packet.body::<Reply>() {
+            Ok(reply) => judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply),
+            Err(error) => Err(format!("a reply that does not decode: {error}")),
+        };
+        match outcome {
+            Ok(()) => pending.valid.push((hash, pending.witness.is_some())),
+            Err(why) => {
+                let what = format!("{by:?} {session:?}/{} {:?}: {why}", header.seq, pending.asked);
+                self.violation(what);
+            }
+        }
+    }
+
+    /// A client takes a reply for good.
+    pub fn accepted(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) {
+        let pending = self.sessions.entry(session).or_default();
+        let index = pending.iter().position(|p| p.seq == seq).expect("a client accepts what it asked");
+        let pending = pending.swap_remove(index);
+        self.checks.accepted += 1;
+        let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
+        let valid = pending.valid.iter().find(|(valid, change)| *valid == hash && *change == pending.witness.is_some());
+        if valid.is_none() {
+            let reply = packet.body::<Reply>();
+            let what = format!("{session:?}/{seq} {:?} accepts {reply:?}, which was never right", pending.asked);
+            return self.violation(what);
+        }
+        if let Some(position) = pending.witness.and_then(|witness| witness.position) {
+            self.log.acknowledge(position);
+        }
+    }
+
+    /// A process's journal is durable up to here.
+    pub fn durable(&mut self, process: usize, lsn: u64) {
+        self.log.durable(process, lsn);
+    }
+
+    /// A crash has left this prefix of a process's journal. What it took back happens no more; nothing
+    /// acknowledged may be among it unless `may_lose`.
+    pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
+        let cut = self.log.crashed(&mut self.model, process, kept);
+        self.checks.taken_back += cut.lost.len() as u64;
+        self.violations.extend(cut.contradictions);
+        for lost in cut.lost {
+            if lost.acknowledged && !may_lose {
+                self.violation(format!(
+                    "a crash loses {:?}/{}, which was acknowledged: {:?}",
+                    lost.session, lost.seq, lost.asked
+                ));
+            }
+        }
+        let log = &self.log;
+        for pending in self.sessions.values_mut().flatten() {
+            if let Some(Witness { position: Some(position), .. }) = &pending.witness
+                && !log.holds(*position)
+            {
+                pending.witness = None;
+                pending.valid.retain(|(_, change)| !*change);
+            }
+        }
+    }
+}
+
+/// Applies the change that a record witnesses.
+fn witness(
+    model: &mut Model,
+    log: &mut Log,
+    pending: &mut Pending,
+    record: &Record,
+    at: (usize, u64),
+) -> Result<(), String> {
+    if pending.witness.is_some() {
+        return Err("is executed twice".into());
+    }
+    let asked = &pending.asked;
+    let plan = match model.decide(&asked.caller, &asked.body.request) {
+        Ok(plan) => plan,
+        Err(errno) => return Err(format!("succeeds instead of {errno}")),
+    };
+    let created = born(&asked.body.request, record);
+    let created = created.filter(|_| matches!(plan.change, crate::model::Change::Create { .. }));
+    let delta = model.apply(&plan.change, created)?;
+    let expected = model.expect(plan.answer, created);
+    let position = match plan.change {
+        crate::model::Change::Nothing => None,
+        _ => Some(log.push((record.session, record.request), asked.clone(), at, created, delta)),
+    };
+    pending.witness = Some(Witness { position, expected });
+    Ok(())
+}
+
+/// The inode that a create's record makes.
+fn born(request: &Request, record: &Record) -> Option<InodeId> {
+    let Request::Create { .. } = request else { return None };
+    record.effects.iter().find_map(|effect| match effect {
+        Effect::PutName { child, .. } => Some(*child),
+        _ => None,
+    })
+}
+
+/// Whether a reply is right.
+fn judge(
+    model: &mut Model,
+    log: &mut Log,
+    checks: &mut Checks,
+    pending: &Pending,
+    reply: &Reply,
+) -> Result<(), String> {
+    let asked = &pending.asked;
+    match reply {
+        Reply::NewTerm { .. } | Reply::Queued => return Ok(()),
+        Reply::NeedGroups { gids } => return groups_are_open(asked, gids),
+        _ => {}
+    }
+    if let Some(witness) = &pending.witness {
+        return model.compare_expected(&witness.expected, reply);
+    }
+    let request = &asked.body.request;
+    let now = unchanged(model, asked, reply, true);
+    let Err(why) = now else { return Ok(()) };
+    if matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach) {
+        return Ok(());
+    }
+    checks.late += 1;
+    let found = log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, false).is_ok());
+    if found { Ok(()) } else { Err(why) }
+}
+
+/// Whether a reply without a record is right in the model's present state.
+fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Result<(), String> {
+    let decided = model.decide(&asked.caller, &asked.body.request);
+    if let Ok(plan) = &decided
+        && plan.change != crate::model::Change::Nothing
+        && plan.answer != Shape::Any
+    {
+        return Err(format!("is answered {reply:?} but changed nothing"));
+    }
+    model.compare(&decided, reply, pin)
+}
+
+/// Only gids of which the request says nothing may be asked for.
+fn groups_are_open(asked: &Asked, gids: &[u32]) -> Result<(), String> {
+    let said = &asked.body.groups;
+    let known = |gid: &u32| *gid == asked.caller.gid || said.member.contains(gid) || said.stranger.contains(gid);
+    if gids.is_empty() || gids.len() > onpath_wire::limits::NEED_GROUPS_MAX || gids.iter().any(known) {
+        return Err(format!("asks about groups {gids:?}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! Whether an answer of the system is the model's.
+
+use super::decide::{Decided, Shape};
+use super::{Model, Node};
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::reply::{DirEntry, Reply};
+
+/// Bytes that an entry of a page counts beside its name.
+const ENTRY_BYTES: usize = 32;
+
+/// Why an answer is wrong.
+pub type Mismatch = String;
+
+/// The answer to a request whose change was applied, as of that moment.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// Its shape, the id of a new inode filled in.
+    pub shape: Shape,
+    /// The inode that it shows, as it was.
+    node: Option<(InodeId, Node)>,
+    created: bool,
+}
+
+impl Model {
+    /// Notes the answer of this shape right after its change was applied; `created`: the id of a new inode.
+    pub fn expect(&self, shape: Shape, created: Option<InodeId>) -> Expected {
+        let shape = match shape {
+            Shape::Entry { id: None, exact } => Shape::Entry { id: created, exact },
+            other => other,
+        };
+        let id = match shape {
+            Shape::Entry { id, .. } => id,
+            Shape::Attr { id } => Some(id),
+            _ => None,
+        };
+        let node = id.map(|id| (id, self.nodes[&id].clone()));
+        Expected { shape, node, created: created.is_some() }
+    }
+
+    /// Compares the answer to a change with what was noted when it happened.
+    pub fn compare_expected(&mut self, expected: &Expected, reply: &Reply) -> Result<(), Mismatch> {
+        match (&expected.shape, reply, &expected.node) {
+            (Shape::Entry { exact, .. }, Reply::Entry { attr, created, .. }, Some((id, node))) => {
+                if *created != expected.created {
+                    return Err(format!("says created: {created}"));
+                }
+                compare_node(*id, node, attr, *exact)?;
+                self.pin(*id, attr, Some(node), *exact);
+                Ok(())
+            }
+            (Shape::Attr { .. }, Reply::Attr { attr, .. }, Some((id, node))) => {
+                compare_node(*id, node, attr, true)?;
+                self.pin(*id, attr, Some(node), true);
+                Ok(())
+            }
+            (Shape::Done, Reply::Done, _) | (Shape::Any, _, _) => Ok(()),
+            _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
+        }
+    }
+
+    /// Compares an answer without a change with the present state. With `pin`, times seen first are kept.
+    pub fn compare(&mut self, decided: &Decided, reply: &Reply, pin: bool) -> Result<(), Mismatch> {
+        let shape = match (decided, reply) {
+            (Err(errno), Reply::Failed { errno: said }) if same_errno(*errno, *said) => return Ok(()),
+            (Err(errno), _) => return Err(format!("answered {reply:?} instead of {errno}")),
+            (Ok(plan), Reply::Failed { errno }) => {
+                return if self.may_be_gone(plan.answer, *errno) {
+                    Ok(())
+                } else {
+                    Err(format!("failed with {errno} instead of {:?}", plan.answer))
+                };
+            }
+            (Ok(plan), _) => plan.answer,
+        };
+        match (shape, reply) {
+            (Shape::Any, _) | (Shape::Done, Reply::Done) => Ok(()),
+            (Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {
+                self.compare_attr(id, attr, exact, pin)
+            }
+            (Shape::Attr { id }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, true, pin),
+            (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[&id].target {
+                Some(expected) if **expected == target.0 => Ok(()),
+                _ => Err("another target".into()),
+            },
+            (Shape::Dir { id, after, bytes }, Reply::Dir { parent, entries, end }) => {
+                self.compare_page(id, after, bytes, *parent, entries, *end)
+            }
+            _ => Err(format!("answered {reply:?} instead of {shape:?}")),
+        }
+    }
+
+    /// An inode without links that nobody has open may be reclaimed at any time.
+    fn may_be_gone(&self, shape: Shape, errno: Errno) -> bool {
+        let id = match shape {
+            Shape::Attr { id } | Shape::Dir { id, .. } | Shape::Target { id } => id,
+            _ => return false,
+        };
+        same_errno(Errno::ESTALE, errno) && self.nodes[&id].nlink == 0
+    }
+
+    fn compare_attr(&mut self, id: InodeId, attr: &AttrWire, exact: bool, pin: bool) -> Result<(), Mismatch> {
+        compare_node(id, &self.nodes[&id], attr, exact)?;
+        if pin {
+            self.pin(id, attr, None, exact);
+        }
+        Ok(())
+    }
+
+    /// Keeps times that were seen for the first time, unless the inode has changed since `as_of`.
+    fn pin(&mut self, id: InodeId, attr: &AttrWire, as_of: Option<&Node>, exact: bool) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if as_of.is_some_and(|then| then != node) || (node.is_dir() && !exact) {
+            return;
+        }
+        for (time, seen) in
+            [(&mut node.atime, attr.atime), (&mut node.mtime, attr.mtime), (&mut node.ctime, attr.ctime)]
+        {
+            *time = super::Time::exact(seen);
+        }
+    }
+
+    fn compare_page(
+        &self,
+        dir: InodeId,
+        after: Cookie,
+        bytes: u32,
+        parent: InodeId,
+        entries: &[DirEntry],
+        end: bool,
+    ) -> Result<(), Mismatch> {
+        let node = &self.nodes[&dir];
+        if node.parent != parent && node.nlink > 0 {
+            return Err(format!("parent {parent:?} instead of {:?}", node.parent));
+        }
+        let used: usize = entries.iter().map(|entry| entry.name.as_bytes().len() + ENTRY_BYTES).sum();
+        if used > bytes as usize && entries.len() > 1 {
+            return Err(format!("a page of {used} bytes where {bytes} were asked"));
+        }
+        if entries.is_empty() && !end {
+            return Err("an empty page that is not the last".into());
+        }
+        let mut expected = self.list(dir, after.hash47() + 1);
+        let mut last = after;
+        for entry in entries {
+            let Some(((_, hash, name), leads)) = expected.next() else {
+                return Err(format!("shows {:?}, which is not there", entry.name));
+            };
+            let same = *name == entry.name && leads.child == entry.child && leads.kind == entry.kind;
+            if !same || entry.cookie.hash47() != *hash {
+                return Err(format!("shows {entry:?} instead of {name:?} = {leads:?}"));
+            }
+            if entry.cookie <= last {
+                return Err(format!("entries out of order at {:?}", entry.name));
+            }
+            last = entry.cookie;
+        }
+        match (end, expected.next()) {
+            (true, Some(((_, _, name), _))) => Err(format!("misses {name:?}")),
+            (false, None) => Err("says that more follows".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// ENOENT and ESTALE both say that an inode is gone.
+fn same_errno(model: Errno, said: Errno) -> bool {
+    model == said
+        || (model == Errno::ESTALE && said == Errno::ENOENT)
+        || (model == Errno::ENOENT && said == Errno::ESTALE)
+}
+
+fn compare_node(id: InodeId, node: &Node, attr: &AttrWire, exact: bool) -> Result<(), Mismatch> {
+    let identity = (id, node.kind, node.mode, node.uid, node.gid);
+    let seen = (attr.id, attr.kind, attr.mode, attr.uid, attr.gid);
+    if identity != seen {
+        return Err(format!("shows {seen:?} instead of {identity:?}"));
+    }
+    if node.is_dir() && !exact {
+        return Ok(());
+    }
+    let numbers = (node.nlink, node.visible_size(), node.rdev);
+    let seen = (attr.nlink, attr.size, attr.rdev());
+    if numbers != seen {
+        return Err(format!("{id:?}: (nlink, size, rdev) are {seen:?} instead of {numbers:?}"));
+    }
+    for (what, time, seen) in
+        [("atime", node.atime, attr.atime), ("mtime", node.mtime, attr.mtime), ("ctime", node.ctime, attr.ctime)]
+    {
+        if !time.allows(seen) {
+            return Err(format!("{id:?}: {what} is {seen}, expected {time:?}"));
+        }
+    }
+    Ok(())
+}

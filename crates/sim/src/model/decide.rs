@@ -1,0 +1,258 @@
+//! What a request does and answers in the present state, nothing being changed.
+
+use super::access::{R, W, X, permits, without_suid_sgid};
+use super::{Caller, Model, Node};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::request::{NewNode, Request, open};
+use std::sync::Arc;
+
+/// A change of the namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// None.
+    Nothing,
+    /// A new inode under a new name; its id is the system's choice.
+    Create {
+        /// Directory.
+        parent: InodeId,
+        /// Name.
+        name: Name,
+        /// The inode.
+        node: Box<Node>,
+    },
+    /// A further name.
+    Link {
+        /// The inode.
+        id: InodeId,
+        /// Directory.
+        parent: InodeId,
+        /// Name.
+        name: Name,
+    },
+    /// A name goes, that of an empty directory or of anything else.
+    Remove {
+        /// Directory.
+        parent: InodeId,
+        /// Name.
+        name: Name,
+        /// The inode it led to.
+        id: InodeId,
+    },
+    /// A name moves.
+    Rename {
+        /// Old directory.
+        from_parent: InodeId,
+        /// Old name.
+        from: Name,
+        /// New directory.
+        parent: InodeId,
+        /// New name.
+        name: Name,
+        /// The inode.
+        id: InodeId,
+        /// What the new name led to.
+        replaced: Option<InodeId>,
+    },
+    /// New attributes.
+    Attributes {
+        /// The inode.
+        id: InodeId,
+        /// All of it, as it will be.
+        node: Box<Node>,
+    },
+}
+
+/// The shape of a successful answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `Done`.
+    Done,
+    /// `Entry`; no id: of the inode that the change creates.
+    Entry {
+        /// The inode.
+        id: Option<InodeId>,
+        /// Exact in everything; else a directory's times, links and size may be old (LOOKUP).
+        exact: bool,
+    },
+    /// `Attr`.
+    Attr {
+        /// The inode.
+        id: InodeId,
+    },
+    /// `Dir`.
+    Dir {
+        /// Directory.
+        id: InodeId,
+        /// Entries after this position.
+        after: Cookie,
+        /// Most bytes.
+        bytes: u32,
+    },
+    /// `Target`.
+    Target {
+        /// The symlink.
+        id: InodeId,
+    },
+    /// Anything: the model does not speak of it.
+    Any,
+}
+
+/// What a request that succeeds does and answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Its change.
+    pub change: Change,
+    /// Its answer.
+    pub answer: Shape,
+}
+
+/// The decision on a request.
+pub type Decided = Result<Plan, Errno>;
+
+fn reads(answer: Shape) -> Decided {
+    Ok(Plan { change: Change::Nothing, answer })
+}
+
+impl Model {
+    /// Decides a request. What neither changes nor shows the namespace is answered [`Shape::Any`].
+    pub fn decide(&self, caller: &Caller, request: &Request) -> Decided {
+        match request {
+            Request::Lookup { parent, name } => {
+                self.searchable(caller, *parent)?;
+                let (id, _) = self.child(*parent, name)?;
+                reads(Shape::Entry { id: Some(id), exact: false })
+            }
+            Request::GetAttr { id } | Request::DataRef { id } => {
+                self.existing(*id)?;
+                reads(Shape::Attr { id: *id })
+            }
+            Request::SetAttr { id, set } => self.decide_setattr(caller, *id, set),
+            Request::Create { parent, name, node } => self.decide_create(caller, *parent, name, node),
+            Request::Link { id, parent, name } => self.decide_link(caller, *id, *parent, name),
+            Request::Unlink { parent, name } => self.decide_remove(caller, *parent, name, false),
+            Request::Rmdir { parent, name } => self.decide_remove(caller, *parent, name, true),
+            Request::Rename { from_parent, from, parent, name, flags } => {
+                self.decide_rename(caller, (*from_parent, from), (*parent, name), *flags)
+            }
+            Request::Open { id, flags } => self.decide_open(caller, *id, *flags),
+            Request::ReadDir { id, after, bytes } => {
+                if !self.existing(*id)?.is_dir() {
+                    return Err(Errno::ENOTDIR);
+                }
+                reads(Shape::Dir { id: *id, after: *after, bytes: *bytes })
+            }
+            Request::ReadLink { id } => match self.existing(*id)?.kind {
+                Kind::Symlink => reads(Shape::Target { id: *id }),
+                _ => Err(Errno::EINVAL),
+            },
+            Request::Access { id, mask } => {
+                let node = self.existing(*id)?;
+                if permits(caller, node, *mask as u16 & 7) { reads(Shape::Done) } else { Err(Errno::EACCES) }
+            }
+            _ => reads(Shape::Any),
+        }
+    }
+
+    /// The inode of an id; ESTALE where there is none.
+    pub(super) fn existing(&self, id: InodeId) -> Result<&Node, Errno> {
+        self.nodes.get(&id).ok_or(Errno::ESTALE)
+    }
+
+    fn decide_create(&self, caller: &Caller, parent: InodeId, name: &Name, new: &NewNode) -> Decided {
+        let dir = self.searchable(caller, parent)?;
+        if let Some(found) = self.find(parent, name) {
+            let opens = new.open & !(open::EXCLUSIVE | open::REGISTER) != 0;
+            if new.open & open::EXCLUSIVE != 0 || !opens {
+                return Err(Errno::EEXIST);
+            }
+            let plan = self.decide_open(caller, found.child, new.open)?;
+            return Ok(Plan { answer: Shape::Entry { id: Some(found.child), exact: true }, ..plan });
+        }
+        self.may_add(caller, dir)?;
+        let node = Box::new(inherit(caller, dir, parent, new));
+        let answer = Shape::Entry { id: None, exact: true };
+        Ok(Plan { change: Change::Create { parent, name: name.clone(), node }, answer })
+    }
+
+    fn decide_link(&self, caller: &Caller, id: InodeId, parent: InodeId, name: &Name) -> Decided {
+        let dir = self.searchable(caller, parent)?;
+        if self.find(parent, name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        self.may_add(caller, dir)?;
+        let node = self.existing(id)?;
+        if node.is_dir() {
+            return Err(Errno::EPERM);
+        }
+        if node.nlink == 0 {
+            return Err(Errno::ENOENT);
+        }
+        let answer = Shape::Entry { id: Some(id), exact: true };
+        Ok(Plan { change: Change::Link { id, parent, name: name.clone() }, answer })
+    }
+
+    fn decide_remove(&self, caller: &Caller, parent: InodeId, name: &Name, as_dir: bool) -> Decided {
+        let dir = self.searchable(caller, parent)?;
+        let (id, child) = self.child(parent, name)?;
+        self.may_remove(caller, dir, child, as_dir)?;
+        if child.is_dir() && child.entries > 0 {
+            return Err(Errno::ENOTEMPTY);
+        }
+        Ok(Plan { change: Change::Remove { parent, name: name.clone(), id }, answer: Shape::Done })
+    }
+
+    fn decide_open(&self, caller: &Caller, id: InodeId, flags: u32) -> Decided {
+        let node = self.existing(id)?;
+        let answer = Shape::Attr { id };
+        if flags & open::AGAIN != 0 {
+            return reads(answer);
+        }
+        let writes = flags & (open::WRITE | open::TRUNCATE) != 0;
+        match node.kind {
+            Kind::Symlink => return Err(Errno::ELOOP),
+            Kind::Directory if writes => return Err(Errno::EISDIR),
+            Kind::Directory if flags & open::EXEC != 0 => return Err(Errno::EACCES),
+            _ => {}
+        }
+        let bit = |flag: u32, want: u16| if flags & flag != 0 { want } else { 0 };
+        let want = bit(open::READ, R) | bit(open::WRITE | open::TRUNCATE, W) | bit(open::EXEC, X);
+        if !permits(caller, node, want) {
+            return Err(Errno::EACCES);
+        }
+        if flags & open::TRUNCATE == 0 || node.kind != Kind::File {
+            return reads(answer);
+        }
+        let mut node = node.clone();
+        node.size = 0;
+        node.modify();
+        if flags & open::KILL_SUIDGID != 0 {
+            node.mode = without_suid_sgid(node.mode);
+        }
+        Ok(Plan { change: Change::Attributes { id, node: Box::new(node) }, answer })
+    }
+}
+
+/// The inode that `caller` makes in `dir`: umask, setgid inheritance.
+fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNode) -> Node {
+    let inherits = dir.mode & 0o2000 != 0;
+    let gid = if inherits { dir.gid } else { caller.gid };
+    let mut mode = new.mode & 0o7777 & !(new.umask & 0o777);
+    match new.kind {
+        Kind::Directory => mode = mode & 0o1777 | if inherits { 0o2000 } else { 0 },
+        Kind::Symlink => mode = 0o777,
+        // The kernel looks before it applies the umask.
+        _ if inherits && new.mode & 0o2010 == 0o2010 && !caller.is_root() && !caller.in_group(gid) => mode &= !0o2000,
+        _ => {}
+    }
+    let mut node = Node { uid: caller.uid, gid, ..Model::blank(new.kind, mode) };
+    match new.kind {
+        Kind::Directory => node.parent = parent,
+        Kind::Symlink => node.target = Some(Arc::new(new.target.0.clone())),
+        Kind::CharDevice | Kind::BlockDevice => node.rdev = new.rdev,
+        _ => {}
+    }
+    node
+}

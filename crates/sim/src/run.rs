@@ -1,0 +1,134 @@
+//! A whole simulation from a seed: a world, a workload, peace at the end, and a comparison of everything.
+
+use crate::audit;
+use crate::check::Checks;
+use crate::workload::{Workload, WorkloadConfig};
+use crate::world::{Commit, Counters, World, WorldConfig};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// Everything random comes from it.
+    pub seed: u64,
+    /// Client sessions.
+    pub sessions: usize,
+    /// Requests that each has under way at once.
+    pub window: usize,
+    /// Operations in all.
+    pub operations: u64,
+    /// The world; its seed is replaced.
+    pub world: WorldConfig,
+    /// The workload; its seed is replaced.
+    pub workload: WorkloadConfig,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        SimConfig {
+            seed: 1,
+            sessions: 4,
+            window: 2,
+            operations: 20_000,
+            world: WorldConfig::default(),
+            workload: WorkloadConfig::default(),
+        }
+    }
+}
+
+impl SimConfig {
+    /// A configuration drawn from the seed alone: weather, shape and load differ from seed to seed.
+    pub fn from_seed(seed: u64) -> SimConfig {
+        let pick = |salt: u64, n: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&salt.to_le_bytes(), seed) % n;
+        let rough = pick(1, 4);
+        let world = WorldConfig {
+            shards: [1, 2, 2, 3, 4][pick(2, 5) as usize],
+            processes: [1, 1, 2, 3][pick(3, 4) as usize],
+            loss: [0.0, 0.01, 0.05, 0.1][rough as usize],
+            duplicate: [0.0, 0.01, 0.05, 0.1][pick(4, 4) as usize],
+            reorder: [0.0, 0.02, 0.1, 0.2][pick(5, 4) as usize],
+            crash_every: [0, 300, 2_000, 10_000][pick(6, 4) as usize],
+            power_loss: pick(7, 2) == 0,
+            commit: [Commit::Interval(100), Commit::Sync][pick(8, 2) as usize],
+            clock_skew_us: [0, 1_000, 100_000][pick(9, 3) as usize],
+            ..WorldConfig::default()
+        };
+        let world = WorldConfig { processes: world.processes.min(world.shards), ..world };
+        let workload = WorkloadConfig {
+            names: [30, 200, 1_500][pick(10, 3) as usize],
+            directories: [2, 6, 24][pick(11, 3) as usize],
+            readdir_percent: [10, 25][pick(12, 2) as usize],
+            ..WorkloadConfig::default()
+        };
+        SimConfig {
+            seed,
+            sessions: 4 + pick(13, 3) as usize,
+            window: 1 + pick(14, 3) as usize,
+            world,
+            workload,
+            ..SimConfig::default()
+        }
+    }
+}
+
+/// How a simulation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// Operations answered.
+    pub operations: u64,
+    /// What was found wrong.
+    pub violations: Vec<String>,
+    /// Hash of everything that happened.
+    pub trace: u64,
+    /// What the world did.
+    pub counters: Counters,
+    /// What was checked.
+    pub checks: Checks,
+    /// Most names alive at once.
+    pub names_max: usize,
+}
+
+/// Virtual time after which an operation that is not answered counts as stuck, ns.
+const STUCK_NS: u64 = 120_000_000_000;
+
+/// Runs a simulation.
+pub fn run(config: &SimConfig) -> Outcome {
+    let mut world = World::new(WorldConfig { seed: config.seed, ..config.world.clone() });
+    let mut workload = Workload::new(WorkloadConfig { seed: config.seed ^ 0x9e37, ..config.workload.clone() });
+    for _ in 0..config.sessions {
+        world.add_client();
+    }
+    let (mut operations, mut names_max) = (0, 0);
+    world.submit(0, Workload::opening());
+    let _ = world.step(STUCK_NS);
+    for client in 0..config.sessions {
+        for _ in 0..config.window {
+            let asked = workload.next(&world.checker.model);
+            world.submit(client, asked);
+        }
+    }
+    while operations < config.operations && world.checker.violations.is_empty() {
+        let Some(done) = world.step(world.now_ns() + STUCK_NS) else {
+            world.checker.violation("no operation is answered any more".into());
+            break;
+        };
+        operations += 1;
+        names_max = names_max.max(world.checker.model.names_live());
+        workload.learn(&done.asked, &done.reply);
+        let asked = workload.next(&world.checker.model);
+        world.submit(done.client, asked);
+    }
+    if world.checker.violations.is_empty() {
+        operations += audit::settle(&mut world);
+    }
+    Outcome {
+        seed: config.seed,
+        operations,
+        trace: world.digest(),
+        counters: world.counters,
+        checks: world.checker.checks,
+        violations: std::mem::take(&mut world.checker.violations),
+        names_max,
+    }
+}

@@ -1,0 +1,60 @@
+//! What a world is made of, and how rough it is.
+
+use onpath_wire::hash::CookieKey;
+
+/// When a client hears of its change (DESIGN §4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Commit {
+    /// When the operating system has it; flushed every so many milliseconds.
+    Interval(u64),
+    /// When it is on stable storage.
+    Sync,
+}
+
+/// Shape and weather of a world.
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    /// Everything random comes from it.
+    pub seed: u64,
+    /// Metadata shards.
+    pub shards: u16,
+    /// Processes; shard s runs in process s mod processes.
+    pub processes: u16,
+    /// Probability that a message is lost.
+    pub loss: f64,
+    /// Probability that a message arrives twice.
+    pub duplicate: f64,
+    /// Probability that a message is held up for long.
+    pub reorder: f64,
+    /// Mean number of outputs between two crashes; 0: none.
+    pub crash_every: u64,
+    /// Crashes may be power losses.
+    pub power_loss: bool,
+    /// When clients hear of changes.
+    pub commit: Commit,
+    /// Virtual microseconds between two steps of a checkpoint; 0: none.
+    pub checkpoint_us: u64,
+    /// Clocks of processes differ by up to so many microseconds.
+    pub clock_skew_us: u64,
+    /// Key of the cookie hash.
+    pub cookie_key: CookieKey,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        WorldConfig {
+            seed: 1,
+            shards: 2,
+            processes: 1,
+            loss: 0.0,
+            duplicate: 0.0,
+            reorder: 0.0,
+            crash_every: 0,
+            power_loss: false,
+            commit: Commit::Interval(100),
+            checkpoint_us: 20_000,
+            clock_skew_us: 0,
+            cookie_key: CookieKey([0x5a; 16]),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Crashes between any two outputs, and what comes after.
+
+use super::queue::Event;
+use super::{Doom, World};
+use onpath_kernel::Now;
+use onpath_wire::ids::Lsn;
+use rand::Rng;
+
+impl World {
+    /// Counts an output; true if the process crashes instead of it.
+    pub(super) fn doomed(&mut self, process: usize) -> bool {
+        if self.doom.outputs == 0 || self.doom.process.is_some_and(|doomed| doomed != process) {
+            return false;
+        }
+        self.doom.outputs -= 1;
+        self.doom.outputs == 0
+    }
+
+    /// Plans the next random crash.
+    pub(super) fn plan_crash(&mut self) {
+        let every = self.config.crash_every;
+        self.doom = if every == 0 {
+            Doom::default()
+        } else {
+            let power = self.config.power_loss && self.rng.random_bool(0.5);
+            Doom { outputs: self.rng.random_range(1..=every * 2), process: None, power }
+        };
+    }
+
+    /// Lets a process crash at its `outputs`-th output from now.
+    pub fn crash_at_output(&mut self, process: usize, outputs: u64, power: bool) {
+        self.doom = Doom { outputs, process: Some(process), power };
+    }
+
+    /// Ends random crashes, loss, duplication and long delays: what is under way may come to rest.
+    pub fn calm(&mut self) {
+        self.config.crash_every = 0;
+        self.doom = Doom::default();
+        (self.config.loss, self.config.duplicate, self.config.reorder) = (0.0, 0.0, 0.0);
+    }
+
+    /// A process dies now and starts again a little later.
+    pub fn crash(&mut self, index: usize, power: bool) {
+        let process = &mut self.processes[index];
+        if !process.up {
+            return;
+        }
+        let appended = process.disk.appended().0;
+        let safe = if power { process.disk.durable() } else { process.disk.written() }.0;
+        let kept = if self.rng.random_bool(0.5) { safe } else { self.rng.random_range(safe..=appended) };
+        process.stop();
+        process.disk.cut(Lsn(kept));
+        self.counters.kills += u64::from(!power);
+        self.counters.power_losses += u64::from(power);
+        self.note(2, &kept.to_le_bytes());
+        let may_lose = power && self.config.commit != super::Commit::Sync;
+        self.checker.crashed(index, kept, may_lose);
+        let at_ns = self.now_ns + self.rng.random_range(100_000..30_000_000);
+        self.queue.push(at_ns, Event::Restart { process: index as u16 });
+    }
+
+    /// Starts a process that is down: recovery, then service under new terms.
+    pub fn restart(&mut self, index: usize) {
+        if self.processes[index].up {
+            return;
+        }
+        let terms: Vec<_> = self.processes[index].configs.iter().map(|_| self.next_term).collect();
+        let mut terms = (0..terms.len()).map(|_| self.term()).collect::<Vec<_>>().into_iter();
+        self.counters.replayed += self.processes[index].disk.records() as u64;
+        let started = self.processes[index].start(|| terms.next().expect("a term for each role"));
+        if let Err(why) = started {
+            self.checker.violation(format!("process {index} does not recover: {why}"));
+            return;
+        }
+        self.note(3, &(index as u64).to_le_bytes());
+        self.arm_interval(index as u16);
+        self.arm_checkpoint(index as u16);
+        let (life, now): (u32, Now) = (self.processes[index].life, self.clocks(index));
+        for server in 0..self.processes[index].servers.len() {
+            if self.lives(index as u16, life) {
+                self.processes[index].servers[server].shard.start(now);
+                self.outputs(index, server);
+            }
+        }
+    }
+
+    /// Whether a process is up.
+    pub fn is_up(&self, process: usize) -> bool {
+        self.processes[process].up
+    }
+
+    /// The process of a shard.
+    pub fn process_of(&self, shard: onpath_wire::ids::ShardId) -> usize {
+        usize::from(shard.0 % self.config.processes)
+    }
+}

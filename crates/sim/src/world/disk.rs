@@ -1,0 +1,134 @@
+//! The disk of a process: one journal with its three positions, and checkpoints of its roles (DESIGN §4).
+//!
+//! kill -9 keeps what was written and perhaps some of what was only appended; a power loss keeps what was
+//! flushed and perhaps some of what was written. Both keep a prefix.
+
+use onpath_store::Image;
+use onpath_wire::ids::{Lsn, RecordSeq};
+use std::collections::VecDeque;
+
+/// One record in the journal.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) server: u16,
+    pub(crate) seq: RecordSeq,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Images of all ranges of one role.
+#[derive(Debug, Default)]
+struct Checkpoint {
+    images: Vec<Image>,
+}
+
+impl Checkpoint {
+    /// Records up to here need no replay.
+    fn covers(&self) -> RecordSeq {
+        self.images.iter().map(|image| image.upto).min().unwrap_or_default()
+    }
+}
+
+/// A checkpoint that is being made.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) server: u16,
+    pub(crate) images: Vec<Image>,
+    /// Once complete: the last record that it holds.
+    needs: Option<Lsn>,
+}
+
+/// Journal and checkpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    journal: VecDeque<Entry>,
+    /// Lsn of the record before the first one kept.
+    before: u64,
+    written: Lsn,
+    durable: Lsn,
+    checkpoints: Vec<Checkpoint>,
+    pub(crate) draft: Option<Draft>,
+    next_server: u16,
+}
+
+impl Disk {
+    pub(crate) fn new(servers: usize) -> Disk {
+        Disk { checkpoints: (0..servers).map(|_| Checkpoint::default()).collect(), ..Disk::default() }
+    }
+
+    /// The position of the last record appended.
+    pub(crate) fn appended(&self) -> Lsn {
+        Lsn(self.before + self.journal.len() as u64)
+    }
+
+    pub(crate) fn written(&self) -> Lsn {
+        self.written
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        self.durable
+    }
+
+    pub(crate) fn append(&mut self, server: u16, seq: RecordSeq, bytes: Vec<u8>) -> Lsn {
+        self.journal.push_back(Entry { server, seq, bytes });
+        self.appended()
+    }
+
+    /// Everything appended is with the operating system.
+    pub(crate) fn write(&mut self) {
+        self.written = self.appended();
+    }
+
+    /// A flush that began at `upto` has ended; a finished checkpoint that it covers takes effect.
+    pub(crate) fn flushed(&mut self, upto: Lsn) {
+        self.durable = self.durable.max(upto);
+        let ready = self.draft.as_ref().is_some_and(|d| d.needs.is_some_and(|needs| needs <= self.durable));
+        if !ready {
+            return;
+        }
+        let draft = self.draft.take().expect("just seen");
+        self.checkpoints[draft.server as usize] = Checkpoint { images: draft.images };
+        let covers: Vec<_> = self.checkpoints.iter().map(Checkpoint::covers).collect();
+        while self.journal.front().is_some_and(|entry| entry.seq <= covers[entry.server as usize]) {
+            self.journal.pop_front();
+            self.before += 1;
+        }
+    }
+
+    /// The checkpoint to go on with; none while a finished one waits for its records.
+    pub(crate) fn draft(&mut self) -> Option<&mut Draft> {
+        let servers = self.checkpoints.len() as u16;
+        if self.draft.is_none() {
+            self.draft = Some(Draft { server: self.next_server % servers, images: vec![], needs: None });
+            self.next_server = (self.next_server + 1) % servers;
+        }
+        self.draft.as_mut().filter(|draft| draft.needs.is_none())
+    }
+
+    /// The draft has all ranges.
+    pub(crate) fn draft_complete(&mut self) {
+        let appended = self.appended();
+        self.draft.as_mut().expect("a draft").needs = Some(appended);
+    }
+
+    /// A crash leaves this prefix.
+    pub(crate) fn cut(&mut self, upto: Lsn) {
+        assert!(upto <= self.appended() && upto >= self.durable, "a crash keeps what is durable");
+        while self.appended() > upto {
+            self.journal.pop_back();
+        }
+        self.draft = None;
+        // Recovery flushes what it took before it serves.
+        (self.written, self.durable) = (upto, upto);
+    }
+
+    /// Images and records of one role, for its recovery.
+    pub(crate) fn of(&self, server: u16) -> (&[Image], impl Iterator<Item = &Entry>) {
+        let images = &self.checkpoints[server as usize].images;
+        (images, self.journal.iter().filter(move |entry| entry.server == server))
+    }
+
+    /// Number of records that a recovery would read.
+    pub(crate) fn records(&self) -> usize {
+        self.journal.len()
+    }
+}

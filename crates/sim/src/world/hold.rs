@@ -1,0 +1,121 @@
+//! Manual control over messages, for scenarios: hold back what a predicate names, then deliver, double or drop it.
+
+use super::World;
+use super::process::Flight;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::NodeId;
+use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Request, RequestBody};
+
+/// A message as a predicate sees it.
+pub struct Message<'a> {
+    flight: &'a Flight,
+}
+
+impl Message<'_> {
+    /// The sender.
+    pub fn from(&self) -> NodeId {
+        self.flight.from
+    }
+
+    /// The receiver.
+    pub fn to(&self) -> NodeId {
+        self.flight.to
+    }
+
+    /// The header.
+    pub fn header(&self) -> Option<Header> {
+        self.flight.packet.header().ok()
+    }
+
+    fn kind(&self) -> Option<MessageKind> {
+        self.header().map(|header| header.kind)
+    }
+
+    /// The body of a message or answer between shards.
+    pub fn peer(&self) -> Option<Peer> {
+        matches!(self.kind(), Some(MessageKind::Peer | MessageKind::PeerAnswer))
+            .then(|| self.flight.packet.body().ok())?
+    }
+
+    /// The body of a client's request.
+    pub fn request(&self) -> Option<Request> {
+        let body =
+            (self.kind() == Some(MessageKind::Request)).then(|| self.flight.packet.body::<RequestBody>().ok())?;
+        body.map(|body| body.request)
+    }
+
+    /// The body of a reply to a client.
+    pub fn reply(&self) -> Option<Reply> {
+        (self.kind() == Some(MessageKind::Reply)).then(|| self.flight.packet.body().ok())?
+    }
+}
+
+/// A predicate over messages.
+type Predicate = Box<dyn Fn(&Message<'_>) -> bool>;
+
+/// Names a hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HoldId(u64);
+
+pub(super) struct Hold {
+    id: HoldId,
+    wants: Predicate,
+    open: bool,
+    pub(super) held: Vec<Flight>,
+}
+
+impl Hold {
+    pub(super) fn wants(&self, flight: &Flight) -> bool {
+        !self.open && (self.wants)(&Message { flight })
+    }
+}
+
+impl World {
+    /// From now on keeps back every message that `wants` names, also between roles of one process.
+    pub fn hold(&mut self, wants: impl Fn(&Message<'_>) -> bool + 'static) -> HoldId {
+        let id = HoldId(self.holds.len() as u64);
+        self.holds.push(Hold { id, wants: Box::new(wants), open: false, held: vec![] });
+        id
+    }
+
+    fn holding(&mut self, id: HoldId) -> &mut Hold {
+        self.holds.iter_mut().find(|hold| hold.id == id).expect("a hold of this world")
+    }
+
+    /// Number of messages kept back.
+    pub fn held(&mut self, id: HoldId) -> usize {
+        self.holding(id).held.len()
+    }
+
+    /// Keeps nothing back any more; what was held stays where it is.
+    pub fn stop_holding(&mut self, id: HoldId) {
+        self.holding(id).open = true;
+    }
+
+    /// Delivers the first message held, now.
+    pub fn deliver_first(&mut self, id: HoldId) {
+        let flight = self.holding(id).held.remove(0);
+        self.deliver(flight);
+    }
+
+    /// Delivers a copy of the first message held, now; it stays held.
+    pub fn deliver_copy(&mut self, id: HoldId) {
+        let flight = self.holding(id).held.first().expect("a message is held").clone();
+        self.deliver(flight);
+    }
+
+    /// Lets everything go that was held, and holds no more.
+    pub fn let_go(&mut self, id: HoldId) {
+        self.stop_holding(id);
+        for flight in std::mem::take(&mut self.holding(id).held) {
+            self.fly(flight);
+        }
+    }
+
+    /// Loses everything that was held.
+    pub fn lose(&mut self, id: HoldId) {
+        self.holding(id).held.clear();
+    }
+}

@@ -1,0 +1,416 @@
+//! The virtual world: processes with disks, a network that loses, doubles and delays, clients; all from a seed.
+//!
+//! Everything that a role puts out passes the checker first, then the output gate, then the network.
+//! A crash may hit between any two outputs.
+
+mod config;
+mod crash;
+mod disk;
+mod hold;
+mod network;
+mod process;
+mod queue;
+
+pub use config::{Commit, WorldConfig};
+pub use hold::{HoldId, Message};
+
+use crate::check::Checker;
+use crate::client::{Client, Completed};
+use hold::Hold;
+use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_meta::ShardConfig;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::packet::Packet;
+use onpath_wire::request::Request;
+use process::{Flight, Process};
+use queue::{Event, Queue};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Virtual time begins here on the wall clocks, ns since 1970.
+const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
+/// Ranges imaged at one step of a checkpoint.
+const CHECKPOINT_RANGES: u32 = 9;
+
+/// Counters of what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events.
+    pub events: u64,
+    /// Messages on the network.
+    pub messages: u64,
+    /// Messages lost.
+    pub lost: u64,
+    /// Messages doubled.
+    pub doubled: u64,
+    /// Processes killed.
+    pub kills: u64,
+    /// Processes that lost power.
+    pub power_losses: u64,
+    /// Records replayed.
+    pub replayed: u64,
+    /// Flushes of journals.
+    pub flushes: u64,
+}
+
+/// When a crash will hit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Doom {
+    /// Outputs left until then; 0: no crash is planned.
+    outputs: u64,
+    /// Only outputs of this process count.
+    process: Option<usize>,
+    power: bool,
+}
+
+/// The world.
+pub struct World {
+    pub(crate) config: WorldConfig,
+    pub(crate) now_ns: u64,
+    rng: ChaCha8Rng,
+    queue: Queue,
+    processes: Vec<Process>,
+    map: ClusterMap,
+    next_term: u32,
+    flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    holds: Vec<Hold>,
+    doom: Doom,
+    sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
+    completed: VecDeque<Completed>,
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// The checker, with the model.
+    pub checker: Checker,
+    /// What happened so far.
+    pub counters: Counters,
+    digest: u64,
+}
+
+impl World {
+    /// A world in which all processes have just started on empty disks.
+    pub fn new(config: WorldConfig) -> World {
+        let map = ClusterMap::even(config.shards);
+        let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
+        let processes = (0..config.processes)
+            .map(|process| {
+                let shards = map.all().filter(|shard| shard.0 % config.processes == process);
+                let configs = shards.map(|shard| shard_config(&config, &map, shard)).collect();
+                let skew = config.clock_skew_us as i64 * 1000;
+                Process::new(configs, if skew > 0 { rng.random_range(-skew..=skew) } else { 0 })
+            })
+            .collect();
+        let checker = Checker::new(config.cookie_key, usize::from(config.processes));
+        let mut world = World {
+            rng,
+            now_ns: 0,
+            queue: Queue::default(),
+            processes,
+            map,
+            next_term: 1,
+            flights: vec![],
+            free: vec![],
+            holds: vec![],
+            doom: Doom::default(),
+            sends: vec![],
+            completed: VecDeque::new(),
+            clients: vec![],
+            checker,
+            counters: Counters::default(),
+            digest: 0,
+            config,
+        };
+        (0..world.processes.len()).for_each(|process| world.restart(process));
+        world.plan_crash();
+        world
+    }
+
+    /// Adds a client that asks as session `number` from 1 up.
+    pub fn add_client(&mut self) -> usize {
+        let number = self.clients.len();
+        self.clients.push(Client::new(number as u32 + 1, self.map.clone()));
+        number
+    }
+
+    /// A client asks.
+    pub fn submit(&mut self, client: usize, asked: std::rc::Rc<crate::client::Asked>) {
+        let (to, packet) = self.clients[client].submit(asked, self.now_ns, &mut self.checker);
+        self.send_of_client(client, to, packet);
+        self.arm_client(client);
+    }
+
+    /// The shard that a request goes to.
+    pub fn shard_of(&self, request: &Request) -> ShardId {
+        crate::client::route(&self.map, request)
+    }
+
+    /// Slots and shards.
+    pub fn map(&self) -> &ClusterMap {
+        &self.map
+    }
+
+    /// A running hash of everything that happened: equal for equal seeds.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Virtual nanoseconds since the beginning.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Key of the cookie hash.
+    pub fn cookie_key(&self) -> CookieKey {
+        self.config.cookie_key
+    }
+
+    /// Runs until a request is answered, or until `until_ns` (virtual), or until nothing can happen.
+    pub fn step(&mut self, until_ns: u64) -> Option<Completed> {
+        loop {
+            if let Some(done) = self.completed.pop_front() {
+                return Some(done);
+            }
+            if self.queue.next_ns().is_none_or(|at| at > until_ns) {
+                self.now_ns = self.now_ns.max(until_ns);
+                return None;
+            }
+            let (at_ns, event) = self.queue.pop().expect("just seen");
+            self.now_ns = at_ns;
+            self.counters.events += 1;
+            self.happen(event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(slot) => self.arrive(slot),
+            Event::Drain { process, server, life } if self.lives(process, life) => {
+                self.processes[process as usize].servers[server as usize].drain_arranged = false;
+                self.drain(process as usize, server as usize);
+            }
+            Event::Tick { process, server, life } if self.lives(process, life) => self.tick(process, server),
+            Event::Flushed { process, life } if self.lives(process, life) => self.flushed(process as usize),
+            Event::Interval { process, life } if self.lives(process, life) => self.interval(process),
+            Event::Checkpoint { process, life } if self.lives(process, life) => {
+                self.processes[process as usize].checkpoint(CHECKPOINT_RANGES);
+                self.arm_checkpoint(process);
+            }
+            Event::Restart { process } => self.restart(process as usize),
+            Event::Client(client) => self.client_timer(client as usize),
+            _ => {} // arranged for a former life
+        }
+    }
+
+    fn lives(&self, process: u16, life: u32) -> bool {
+        let process = &self.processes[process as usize];
+        process.up && process.life == life
+    }
+
+    fn note(&mut self, what: u64, bytes: &[u8]) {
+        self.digest = xxh3_64_with_seed(bytes, self.digest ^ self.now_ns.rotate_left(17) ^ what << 56);
+    }
+
+    fn clocks(&self, process: usize) -> Now {
+        let wall_ns = (EPOCH_NS + self.now_ns).saturating_add_signed(self.processes[process].skew_ns);
+        Now { mono_us: self.now_ns / 1000, wall_ns }
+    }
+
+    /// A server takes what its process's other servers have for it, in order.
+    fn drain(&mut self, process: usize, server: usize) {
+        let life = self.processes[process].life;
+        while self.lives(process as u16, life) {
+            let Some(packet) = self.processes[process].servers[server].inbox.pop_front() else { return };
+            self.input(process, server, Input::Packet(packet));
+        }
+    }
+
+    fn input(&mut self, process: usize, server: usize, input: Input<()>) {
+        let now = self.clocks(process);
+        self.processes[process].servers[server].handle(now, input);
+        self.outputs(process, server);
+    }
+
+    /// Takes a server's outputs: records are journaled and written, then messages leave in order.
+    fn outputs(&mut self, process: usize, server: usize) {
+        let mut sends = std::mem::take(&mut self.sends);
+        let node = self.processes[process].servers[server].node;
+        let mut crashed = false;
+        while let Some(output) = self.processes[process].servers[server].poll_output() {
+            crashed = self.doomed(process);
+            if crashed {
+                break;
+            }
+            match output {
+                Output::Append { seq, bytes } => {
+                    self.note(1, &bytes);
+                    let lsn = self.processes[process].disk.appended().0 + 1;
+                    self.checker.appended(process, lsn, node, &bytes);
+                    self.processes[process].append(server, seq, bytes);
+                }
+                Output::Send { to, packet, after, need } => {
+                    if to.class() == Some(NodeClass::Session) {
+                        self.checker.emitted(node, to, &packet);
+                    }
+                    sends.push((to, packet, after, need));
+                }
+                Output::Own(()) => {}
+            }
+        }
+        if !crashed {
+            self.processes[process].disk.write();
+        }
+        for (to, packet, after, need) in sends.drain(..) {
+            crashed = crashed || self.doomed(process);
+            if !crashed {
+                self.release(process, server, to, packet, after, need);
+            }
+        }
+        self.sends = sends;
+        if crashed {
+            self.crash(process, self.doom.power);
+            self.plan_crash();
+        } else {
+            self.arm_tick(process, server);
+        }
+    }
+
+    /// The output gate.
+    fn release(&mut self, index: usize, server: usize, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
+        let process = &mut self.processes[index];
+        let own = process.servers.iter().any(|server| server.node == to);
+        let waits = match to.class() {
+            _ if need == Need::Durable => true,
+            Some(NodeClass::Session) => self.config.commit == Commit::Sync,
+            _ => !own,
+        };
+        let flight = Flight { from: process.servers[server].node, to, packet };
+        let flight = if waits {
+            let position = process.position(server, after);
+            process.gate.pass(position, flight)
+        } else {
+            Some(flight)
+        };
+        match flight {
+            Some(flight) => self.dispatch(index, flight),
+            None => self.flush(index),
+        }
+    }
+
+    /// Sends a message on its way: into a queue of the same process, or onto the network.
+    fn dispatch(&mut self, index: usize, flight: Flight) {
+        let process = &mut self.processes[index];
+        let Some(target) = process.servers.iter().position(|server| server.node == flight.to) else {
+            return self.transmit(flight);
+        };
+        let server = &mut process.servers[target];
+        if !self.holds.is_empty()
+            && let Some(hold) = self.holds.iter_mut().find(|hold| hold.wants(&flight))
+        {
+            hold.held.push(flight);
+            return;
+        }
+        server.inbox.push_back(flight.packet);
+        if !server.drain_arranged {
+            server.drain_arranged = true;
+            let life = process.life;
+            let at_ns = self.now_ns + self.rng.random_range(0..4_000);
+            self.queue.push(at_ns, Event::Drain { process: index as u16, server: target as u16, life });
+        }
+    }
+
+    fn flush(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
+            process.flushing = Some(process.disk.written());
+            let (at_ns, life) = (self.now_ns + self.rng.random_range(30_000..300_000), process.life);
+            self.queue.push(at_ns, Event::Flushed { process: index as u16, life });
+        }
+    }
+
+    fn flushed(&mut self, index: usize) {
+        self.counters.flushes += 1;
+        let life = self.processes[index].life;
+        let news = self.processes[index].flushed();
+        let durable = self.processes[index].disk.durable();
+        self.checker.durable(index, durable.0);
+        for flight in self.processes[index].gate.advance(durable) {
+            self.dispatch(index, flight);
+        }
+        for (server, seq) in news {
+            if self.lives(index as u16, life) {
+                self.input(index, server, Input::Durable(seq));
+            }
+        }
+        if self.lives(index as u16, life) && !self.processes[index].gate.is_empty() {
+            self.flush(index);
+        }
+    }
+
+    fn interval(&mut self, process: u16) {
+        self.flush(process as usize);
+        self.arm_interval(process);
+    }
+
+    fn tick(&mut self, process: u16, server: u16) {
+        let (p, s) = (process as usize, server as usize);
+        let target = &mut self.processes[p].servers[s];
+        if target.tick_ns != Some(self.now_ns) {
+            return; // a tick arranged later, but for an earlier time, has come before
+        }
+        target.tick_ns = None;
+        if target.shard.next_deadline().is_some_and(|at| at * 1000 <= self.now_ns) {
+            self.drain(p, s);
+            if self.processes[p].up {
+                self.input(p, s, Input::Tick);
+            }
+        } else {
+            self.arm_tick(p, s);
+        }
+    }
+
+    fn arm_tick(&mut self, process: usize, server: usize) {
+        let life = self.processes[process].life;
+        let target = &mut self.processes[process].servers[server];
+        let Some(deadline_us) = target.shard.next_deadline() else { return };
+        let at_ns = (deadline_us * 1000).max(self.now_ns);
+        if target.tick_ns.is_none_or(|tick| at_ns < tick) {
+            target.tick_ns = Some(at_ns);
+            self.queue.push(at_ns, Event::Tick { process: process as u16, server: server as u16, life });
+        }
+    }
+
+    fn arm_interval(&mut self, process: u16) {
+        if let Commit::Interval(ms) = self.config.commit {
+            let life = self.processes[process as usize].life;
+            self.queue.push(self.now_ns + ms * 1_000_000, Event::Interval { process, life });
+        }
+    }
+
+    fn arm_checkpoint(&mut self, process: u16) {
+        if self.config.checkpoint_us > 0 {
+            let life = self.processes[process as usize].life;
+            let at_ns = self.now_ns + self.rng.random_range(0..self.config.checkpoint_us * 2_000);
+            self.queue.push(at_ns, Event::Checkpoint { process, life });
+        }
+    }
+
+    fn term(&mut self) -> Term {
+        self.next_term += 1;
+        Term(self.next_term - 1)
+    }
+}
+
+fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> ShardConfig {
+    ShardConfig {
+        shard,
+        map: map.clone(),
+        term: Term(0),
+        cookie_key: config.cookie_key,
+        cluster: 1,
+        track_unsynced: config.commit == Commit::Sync || config.processes > 1,
+    }
+}

@@ -1,0 +1,156 @@
+//! A process: roles that share a journal, an output gate and their fate.
+
+use super::disk::Disk;
+use onpath_kernel::gate::OutputGate;
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_meta::{Shard, ShardConfig};
+use onpath_store::Recoverable;
+use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
+use onpath_wire::packet::Packet;
+use std::collections::VecDeque;
+
+/// A message between two roles.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) packet: Packet,
+}
+
+/// A role in its process.
+pub(crate) struct Server {
+    pub(crate) node: NodeId,
+    pub(crate) shard: Shard,
+    pub(crate) inbox: VecDeque<Packet>,
+    pub(crate) drain_arranged: bool,
+    /// The earliest tick arranged, ns.
+    pub(crate) tick_ns: Option<u64>,
+    /// Records that are not durable yet.
+    records: VecDeque<(RecordSeq, Lsn)>,
+}
+
+/// A process.
+pub(crate) struct Process {
+    pub(crate) up: bool,
+    pub(crate) life: u32,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) disk: Disk,
+    pub(crate) gate: OutputGate<Flight>,
+    /// How far the flush in progress reaches.
+    pub(crate) flushing: Option<Lsn>,
+    pub(crate) skew_ns: i64,
+    /// What its roles are started with; terms are filled in.
+    pub(crate) configs: Vec<ShardConfig>,
+}
+
+impl Process {
+    pub(crate) fn new(configs: Vec<ShardConfig>, skew_ns: i64) -> Process {
+        Process {
+            up: false,
+            life: 0,
+            servers: vec![],
+            disk: Disk::new(configs.len()),
+            gate: OutputGate::new(Lsn(0)),
+            flushing: None,
+            skew_ns,
+            configs,
+        }
+    }
+
+    /// Recovers every role from the disk, under new terms.
+    pub(crate) fn start(&mut self, mut term: impl FnMut() -> Term) -> Result<(), String> {
+        assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
+        for index in 0..self.configs.len() {
+            let config = ShardConfig { term: term(), ..self.configs[index].clone() };
+            let node = NodeId::shard(config.shard);
+            let mut shard = Shard::new(config);
+            let (images, records) = self.disk.of(index as u16);
+            for (range, image) in images.iter().enumerate() {
+                shard.loaded(range as u32, image.upto);
+                for (key, value) in &image.pairs {
+                    shard.load(range as u32, image.upto, key, value).map_err(|e| format!("image: {e}"))?;
+                }
+            }
+            for entry in records {
+                shard.replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
+            }
+            let inbox = VecDeque::new();
+            self.servers.push(Server {
+                node,
+                shard,
+                inbox,
+                drain_arranged: false,
+                tick_ns: None,
+                records: VecDeque::new(),
+            });
+        }
+        self.up = true;
+        self.life += 1;
+        self.flushing = None;
+        self.gate = OutputGate::new(self.disk.durable());
+        Ok(())
+    }
+
+    /// Everything volatile is gone.
+    pub(crate) fn stop(&mut self) {
+        self.up = false;
+        self.servers.clear();
+        self.flushing = None;
+        self.gate = OutputGate::new(Lsn(0));
+    }
+
+    /// Journals a record of a role.
+    pub(crate) fn append(&mut self, server: usize, seq: RecordSeq, bytes: Vec<u8>) -> Lsn {
+        let lsn = self.disk.append(server as u16, seq, bytes);
+        self.servers[server].records.push_back((seq, lsn));
+        lsn
+    }
+
+    /// The journal position of a role's record; 0 once it is durable.
+    pub(crate) fn position(&self, server: usize, after: RecordSeq) -> Lsn {
+        let records = &self.servers[server].records;
+        let index = records.partition_point(|(seq, _)| *seq <= after);
+        if index == 0 { Lsn(0) } else { records[index - 1].1 }
+    }
+
+    /// A flush has ended: the last durable record of each role that has new ones.
+    pub(crate) fn flushed(&mut self) -> Vec<(usize, RecordSeq)> {
+        let Some(upto) = self.flushing.take() else { return vec![] };
+        self.disk.flushed(upto);
+        let mut news = vec![];
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            let mut last = None;
+            while let Some((seq, _)) = server.records.pop_front_if(|(_, lsn)| *lsn <= upto) {
+                last = Some(seq);
+            }
+            news.extend(last.map(|seq| (index, seq)));
+        }
+        news
+    }
+
+    /// Images the next ranges of a checkpoint; the last range of a role comes last (it holds the reply cache).
+    pub(crate) fn checkpoint(&mut self, ranges: u32) {
+        let Some(draft) = self.disk.draft() else { return };
+        let shard = &mut self.servers[draft.server as usize].shard;
+        for _ in 0..ranges {
+            let next = draft.images.len() as u32;
+            if next == shard.ranges() {
+                break;
+            }
+            draft.images.push(shard.image(next));
+        }
+        if draft.images.len() as u32 == shard.ranges() {
+            self.disk.draft_complete();
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn handle(&mut self, now: Now, input: Input<()>) {
+        self.shard.handle(now, input);
+    }
+
+    pub(crate) fn poll_output(&mut self) -> Option<Output<()>> {
+        self.shard.poll_output()
+    }
+}

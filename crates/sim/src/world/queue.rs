@@ -1,0 +1,50 @@
+//! Virtual time: what happens next, ordered by (time, order of arrangement).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something that will happen. `life` voids what was arranged for a process before it crashed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Event {
+    /// A message on the network arrives.
+    Arrive(u32),
+    /// A server looks into its queue of messages from its own process.
+    Drain { process: u16, server: u16, life: u32 },
+    /// A server's deadline.
+    Tick { process: u16, server: u16, life: u32 },
+    /// A flush of a journal ends.
+    Flushed { process: u16, life: u32 },
+    /// The commit interval of a process ends.
+    Interval { process: u16, life: u32 },
+    /// A process images some more ranges.
+    Checkpoint { process: u16, life: u32 },
+    /// A crashed process starts again.
+    Restart { process: u16 },
+    /// A client looks what it must send again.
+    Client(u16),
+}
+
+/// Events to come.
+#[derive(Default, Debug)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    arranged: u64,
+}
+
+impl Queue {
+    /// Arranges an event for `at_ns`.
+    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
+        self.arranged += 1;
+        self.heap.push(Reverse((at_ns, self.arranged, event)));
+    }
+
+    /// The next event and its time.
+    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+    }
+
+    /// When the next event is due.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((at, _, _))| *at)
+    }
+}

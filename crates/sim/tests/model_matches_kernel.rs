@@ -1,0 +1,449 @@
+//! The model against the kernel's own file system: random operations of several users, errno and attributes compared.
+//!
+//! Needs root (to act as other users); skipped with a reason otherwise.
+#![allow(unsafe_code)] // helpers that change the thread's file-system user
+
+use onpath_sim::model::{Caller, Model};
+use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+const OPERATIONS: usize = 100_000;
+const NAMES: u32 = 6;
+const INODES_MAX: usize = 120;
+
+struct Local {
+    fds: HashMap<InodeId, File>,
+}
+
+fn last_errno() -> Errno {
+    Errno::from_raw(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+}
+
+fn result(code: libc::c_int) -> Result<(), Errno> {
+    if code < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn cname(name: &Name) -> CString {
+    CString::new(name.as_bytes()).expect("names have no NUL")
+}
+
+/// Makes this thread act on files as `caller`.
+fn become_user(caller: &Caller) {
+    // SAFETY: raw system calls with valid pointers; they change credentials of this thread only.
+    unsafe {
+        libc::setfsuid(0);
+        let groups = caller.groups.as_slice();
+        assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0);
+        libc::setfsgid(caller.gid);
+        libc::setfsuid(caller.uid);
+    }
+}
+
+impl Local {
+    fn fd(&self, id: InodeId) -> libc::c_int {
+        self.fds[&id].as_raw_fd()
+    }
+
+    fn magic(&self, id: InodeId) -> CString {
+        CString::new(format!("/proc/self/fd/{}", self.fd(id))).expect("no NUL")
+    }
+
+    fn run(&self, request: &Request) -> Result<(), Errno> {
+        // SAFETY: every pointer is to a live CString or timespec array; descriptors are open O_PATH files.
+        unsafe {
+            match request {
+                Request::Lookup { parent, name } => {
+                    let mut stat = std::mem::zeroed();
+                    result(libc::fstatat(self.fd(*parent), cname(name).as_ptr(), &mut stat, libc::AT_SYMLINK_NOFOLLOW))
+                }
+                Request::Create { parent, name, node } => self.create(*parent, name, node),
+                Request::Link { id, parent, name } => result(libc::linkat(
+                    libc::AT_FDCWD,
+                    self.magic(*id).as_ptr(),
+                    self.fd(*parent),
+                    cname(name).as_ptr(),
+                    libc::AT_SYMLINK_FOLLOW,
+                )),
+                Request::Unlink { parent, name } => result(libc::unlinkat(self.fd(*parent), cname(name).as_ptr(), 0)),
+                Request::Rmdir { parent, name } => {
+                    result(libc::unlinkat(self.fd(*parent), cname(name).as_ptr(), libc::AT_REMOVEDIR))
+                }
+                Request::Rename { from_parent, from, parent, name, flags } => result(libc::syscall(
+                    libc::SYS_renameat2,
+                    self.fd(*from_parent),
+                    cname(from).as_ptr(),
+                    self.fd(*parent),
+                    cname(name).as_ptr(),
+                    *flags,
+                ) as libc::c_int),
+                Request::Open { id, flags } => self.open(*id, *flags),
+                Request::SetAttr { id, set } => self.setattr(*id, set),
+                Request::Access { id, mask } => result(libc::syscall(
+                    libc::SYS_faccessat2,
+                    self.fd(*id),
+                    c"".as_ptr(),
+                    *mask,
+                    libc::AT_EMPTY_PATH | libc::AT_EACCESS,
+                ) as libc::c_int),
+                Request::ReadLink { id } => {
+                    let mut buffer = [0u8; 128];
+                    let n = libc::readlinkat(self.fd(*id), c"".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len());
+                    // The kernel says ENOENT for an empty path that is no symlink; readlink(2) of a name says EINVAL.
+                    result(n as libc::c_int).map_err(|e| if e == Errno::ENOENT { Errno::EINVAL } else { e })
+                }
+                other => panic!("not part of this test: {other:?}"),
+            }
+        }
+    }
+
+    fn create(&self, parent: InodeId, name: &Name, node: &NewNode) -> Result<(), Errno> {
+        let (dir, name) = (self.fd(parent), cname(name));
+        // SAFETY: pointers to live CStrings; umask is set back by the next create.
+        unsafe {
+            libc::umask(libc::mode_t::from(node.umask));
+            match node.kind {
+                Kind::Directory => result(libc::mkdirat(dir, name.as_ptr(), node.mode.into())),
+                Kind::Symlink => {
+                    let target = CString::new(node.target.0.as_slice()).expect("no NUL");
+                    result(libc::symlinkat(target.as_ptr(), dir, name.as_ptr()))
+                }
+                Kind::File if node.open != 0 => {
+                    let excl = if node.open & open::EXCLUSIVE != 0 { libc::O_EXCL } else { 0 };
+                    let trunc = if node.open & open::TRUNCATE != 0 { libc::O_TRUNC } else { 0 };
+                    let flags = libc::O_CREAT | libc::O_RDWR | libc::O_NONBLOCK | libc::O_NOFOLLOW | excl | trunc;
+                    let fd = libc::openat(dir, name.as_ptr(), flags, libc::c_uint::from(node.mode));
+                    result(fd)?;
+                    result(libc::close(fd))
+                }
+                kind => result(libc::mknodat(dir, name.as_ptr(), kind.mode_bits() | u32::from(node.mode), 0)),
+            }
+        }
+    }
+
+    fn open(&self, id: InodeId, flags: u32) -> Result<(), Errno> {
+        let mode = match (flags & open::READ != 0, flags & open::WRITE != 0) {
+            (true, true) => libc::O_RDWR,
+            (false, true) => libc::O_WRONLY,
+            _ => libc::O_RDONLY,
+        };
+        let trunc = if flags & open::TRUNCATE != 0 { libc::O_TRUNC } else { 0 };
+        // SAFETY: a live CString; the descriptor is closed at once.
+        unsafe {
+            let fd = libc::open(self.magic(id).as_ptr(), mode | trunc | libc::O_NONBLOCK);
+            result(fd)?;
+            result(libc::close(fd))
+        }
+    }
+
+    fn setattr(&self, id: InodeId, to: &SetAttr) -> Result<(), Errno> {
+        let path = self.magic(id);
+        let has = |bits: u32| to.valid & bits != 0;
+        let time = |wanted: u32, now: u32, value: i64| libc::timespec {
+            tv_sec: value.div_euclid(1_000_000_000),
+            tv_nsec: match (has(wanted), has(now)) {
+                (false, _) => libc::UTIME_OMIT,
+                (_, true) => libc::UTIME_NOW,
+                _ => value.rem_euclid(1_000_000_000),
+            },
+        };
+        // SAFETY: a live CString and array.
+        unsafe {
+            if has(set::SIZE) {
+                return result(libc::truncate(path.as_ptr(), to.size as i64));
+            }
+            if has(set::MODE) {
+                return result(libc::chmod(path.as_ptr(), to.mode.into()));
+            }
+            if has(set::UID | set::GID) {
+                let pick = |bit: u32, id: u32| if has(bit) { id } else { u32::MAX };
+                let (uid, gid) = (pick(set::UID, to.uid), pick(set::GID, to.gid));
+                return result(libc::fchownat(self.fd(id), c"".as_ptr(), uid, gid, libc::AT_EMPTY_PATH));
+            }
+            let times = [time(set::ATIME, set::ATIME_NOW, to.atime), time(set::MTIME, set::MTIME_NOW, to.mtime)];
+            result(libc::utimensat(libc::AT_FDCWD, path.as_ptr(), times.as_ptr(), 0))
+        }
+    }
+}
+
+struct Test {
+    rng: ChaCha8Rng,
+    model: Model,
+    local: Local,
+    count: u32,
+}
+
+fn callers() -> [Caller; 5] {
+    let with = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.into() };
+    [
+        with(0, 0, &[]),
+        with(1001, 2001, &[2002]),
+        with(1002, 2002, &[]),
+        with(1003, 2003, &[2001, 2002]),
+        with(0, 0, &[]),
+    ]
+}
+
+impl Test {
+    fn pick(&mut self, dirs_only: bool) -> InodeId {
+        let mut ids = self.model.ids();
+        ids.retain(|id| self.local.fds.contains_key(id) && (!dirs_only || self.model.node(*id).unwrap().is_dir()));
+        ids[self.rng.random_range(0..ids.len())]
+    }
+
+    fn name(&mut self) -> Name {
+        Name::new(format!("n{}", self.rng.random_range(0..NAMES)).as_bytes()).unwrap()
+    }
+
+    fn mode(&mut self) -> u16 {
+        const MODES: [u16; 10] = [0o755, 0o777, 0o1777, 0o2775, 0o2777, 0o700, 0o644, 0o6755, 0o2745, 0o070];
+        if self.rng.random_bool(0.2) { self.rng.random_range(0..0o10000) } else { MODES[self.rng.random_range(0..10)] }
+    }
+
+    fn request(&mut self) -> Request {
+        let (parent, name, id) = (self.pick(true), self.name(), self.pick(false));
+        match self.rng.random_range(0..100) {
+            0..8 => Request::Lookup { parent, name },
+            8..40 => Request::Create { parent, name, node: self.new_node() },
+            40..47 => Request::Link { id, parent, name },
+            47..57 => Request::Unlink { parent, name },
+            57..64 => Request::Rmdir { parent, name },
+            64..76 => Request::Rename {
+                from_parent: self.pick(true),
+                from: self.name(),
+                parent,
+                name,
+                flags: if self.rng.random_bool(0.2) { rename::NOREPLACE } else { 0 },
+            },
+            76..82 => Request::Open { id, flags: [1, 2, 3, 1 | 2 | 8, 2 | 8][self.rng.random_range(0..5)] },
+            82..85 => Request::Access { id, mask: self.rng.random_range(0..8) },
+            85..87 => Request::ReadLink { id },
+            _ => Request::SetAttr { id, set: self.setattr() },
+        }
+    }
+
+    fn new_node(&mut self) -> NewNode {
+        let kind =
+            [Kind::Directory, Kind::Directory, Kind::Directory, Kind::File, Kind::File, Kind::Symlink, Kind::Fifo]
+                [self.rng.random_range(0..7)];
+        let umask = [0, 0o022, 0o077][self.rng.random_range(0..3)];
+        let opens = [0, 3, 3 | open::EXCLUSIVE, 3 | open::TRUNCATE][self.rng.random_range(0..4)];
+        let open = if kind == Kind::File { opens } else { 0 };
+        let target = Blob(if kind == Kind::Symlink { b"nowhere".to_vec() } else { vec![] });
+        NewNode { kind, mode: self.mode(), umask, rdev: 0, target, open }
+    }
+
+    fn setattr(&mut self) -> SetAttr {
+        let mut to = SetAttr { mode: self.mode(), size: self.rng.random_range(0..10_000), ..SetAttr::default() };
+        to.uid = [0, 1001, 1002][self.rng.random_range(0..3)];
+        to.gid = [0, 2001, 2002, 2003][self.rng.random_range(0..4)];
+        to.atime = self.rng.random_range(0..2_000_000_000_000_000_000);
+        to.mtime = self.rng.random_range(-1_000_000_000..2_000_000_000_000_000_000);
+        let both = set::ATIME | set::MTIME;
+        to.valid = [
+            set::MODE,
+            set::MODE,
+            set::UID,
+            set::GID,
+            set::UID | set::GID,
+            set::SIZE,
+            both,
+            both | set::ATIME_NOW | set::MTIME_NOW,
+            set::MTIME,
+            set::ATIME | set::ATIME_NOW,
+        ][self.rng.random_range(0..10)];
+        to
+    }
+
+    fn step(&mut self, step: usize) {
+        let mut request = self.request();
+        let caller = callers()[self.rng.random_range(0..5)].clone();
+        say_that_suid_goes(&caller, &mut request);
+        if self.out_of_scope(&caller, &request) {
+            return;
+        }
+        let decided = self.model.decide(&caller, &request);
+        become_user(&caller);
+        let local = self.local.run(&request);
+        become_user(&Caller::default());
+        let expected = decided.as_ref().map(|_| ()).map_err(|e| *e);
+        assert_eq!(local, expected, "step {step}: {caller:?} {request:?}; left: the kernel");
+        let Ok(plan) = decided else { return };
+        self.count += 1;
+        let id = InodeId::new(Slot(9), Term(1 + (self.count >> 20)), self.count & 0xf_ffff);
+        self.model.apply(&plan.change, Some(id)).expect("a fresh id");
+        if let Request::Create { parent, name, .. } = &request
+            && self.model.node(id).is_some()
+        {
+            self.keep(id, *parent, name);
+        }
+        for id in touched(&request).chain([id]) {
+            self.compare(id, step, &request);
+        }
+        if step.is_multiple_of(1000) {
+            self.compare_all(step);
+        }
+    }
+
+    /// Requests that reach the kernel in another form than through a path, or for which its answer is a setting.
+    fn out_of_scope(&self, caller: &Caller, request: &Request) -> bool {
+        let kind = |id: &InodeId| self.model.node(*id).unwrap().kind;
+        let sgid_only = |id: &InodeId| self.model.node(*id).unwrap().mode & 0o2010 == 0o2000;
+        match request {
+            // setgid without group execution: whether it goes depends on who asks; Onpath keeps it.
+            Request::SetAttr { id, set: to } if to.valid & (set::SIZE | set::UID | set::GID) != 0 && sgid_only(id) => {
+                true
+            }
+            Request::Open { id, flags } if flags & open::KILL_SUIDGID != 0 && sgid_only(id) => true,
+            Request::SetAttr { id, .. } => kind(id) == Kind::Symlink || kind(id) == Kind::Fifo,
+            Request::Open { id, .. } => !matches!(kind(id), Kind::File | Kind::Directory),
+            // protected_hardlinks is a setting of the machine.
+            Request::Link { id, .. } => {
+                let owner = caller.is_root() || caller.uid == self.model.node(*id).unwrap().uid;
+                !owner && HARDLINKS_PROTECTED.with(|protected| *protected)
+            }
+            Request::Create { parent, name, node } => {
+                node.kind == Kind::Directory && self.model.ids().len() > INODES_MAX
+                    || self
+                        .model
+                        .find(*parent, name)
+                        .is_some_and(|l| node.open != 0 && (l.kind != Kind::File || sgid_only(&l.child)))
+            }
+            _ => false,
+        }
+    }
+
+    fn keep(&mut self, id: InodeId, parent: InodeId, name: &Name) {
+        let path = format!("/proc/self/fd/{}/{}", self.local.fd(parent), String::from_utf8_lossy(name.as_bytes()));
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path).unwrap();
+        self.local.fds.insert(id, file);
+        let model = &self.model;
+        self.local.fds.retain(|id, _| model.node(*id).is_some_and(|node| node.nlink > 0));
+    }
+
+    fn compare(&self, id: InodeId, step: usize, request: &Request) {
+        let (Some(node), Some(file)) = (self.model.node(id), self.local.fds.get(&id)) else { return };
+        let meta = file.metadata().unwrap();
+        let seen = (meta.mode(), meta.uid(), meta.gid(), meta.nlink());
+        let expected = (node.kind.mode_bits() | u32::from(node.mode), node.uid, node.gid, u64::from(node.nlink));
+        assert_eq!(seen, expected, "step {step}: {request:?} of {node:?}; left: the kernel");
+        if !node.is_dir() {
+            assert_eq!(meta.size(), node.visible_size(), "step {step}: {request:?}");
+        }
+        if node.mtime.exact {
+            assert_eq!(meta.mtime() * 1_000_000_000 + meta.mtime_nsec(), node.mtime.value, "step {step}: {request:?}");
+        }
+    }
+
+    fn compare_all(&self, step: usize) {
+        for id in self.model.ids() {
+            let request = Request::GetAttr { id };
+            self.compare(id, step, &request);
+            if !self.model.node(id).unwrap().is_dir() {
+                continue;
+            }
+            let path = format!("/proc/self/fd/{}", self.local.fd(id));
+            let mut local: Vec<_> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect();
+            local.sort();
+            let mut model: Vec<_> = self.model.list(id, 0).map(|((_, _, name), _)| name.clone()).collect();
+            model.sort();
+            assert!(
+                local.iter().map(|n| n.as_encoded_bytes()).eq(model.iter().map(|n| n.as_bytes())),
+                "{local:?} {model:?}"
+            );
+            assert_eq!(model.len() as u64, self.model.node(id).unwrap().entries);
+        }
+    }
+}
+
+thread_local! {
+    static HARDLINKS_PROTECTED: bool =
+        std::fs::read_to_string("/proc/sys/fs/protected_hardlinks").is_ok_and(|s| s.trim() != "0");
+}
+
+/// The kernel itself clears setuid and setgid for callers without CAP_FSETID; a request says so.
+fn say_that_suid_goes(caller: &Caller, request: &mut Request) {
+    if caller.is_root() {
+        return;
+    }
+    match request {
+        Request::SetAttr { set: to, .. } if to.valid & set::SIZE != 0 => to.valid |= set::KILL_SUIDGID,
+        Request::Open { flags, .. } if *flags & open::TRUNCATE != 0 => *flags |= open::KILL_SUIDGID,
+        Request::Create { node, .. } if node.open & open::TRUNCATE != 0 => node.open |= open::KILL_SUIDGID,
+        _ => {}
+    }
+}
+
+fn touched(request: &Request) -> impl Iterator<Item = InodeId> {
+    let ids = match request {
+        Request::Create { parent, .. } | Request::Unlink { parent, .. } | Request::Rmdir { parent, .. } => {
+            [*parent, *parent]
+        }
+        Request::Link { id, parent, .. } => [*id, *parent],
+        Request::Rename { from_parent, parent, .. } => [*from_parent, *parent],
+        Request::Open { id, .. } | Request::SetAttr { id, .. } => [*id, *id],
+        _ => [InodeId::ROOT; 2],
+    };
+    ids.into_iter()
+}
+
+#[test]
+fn random_operations_of_five_users_end_as_on_the_local_file_system() {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("skipped: acting as other users needs root");
+        return;
+    }
+    for seed in 1..=4 {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(dir.path(), Some(0), Some(0)).unwrap();
+        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
+        let mut test = Test {
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            model: Model::new(CookieKey([3; 16])),
+            local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },
+            count: 0,
+        };
+        let open_up = SetAttr { valid: set::MODE, mode: 0o777, ..SetAttr::default() };
+        let request = Request::SetAttr { id: InodeId::ROOT, set: open_up };
+        let plan = test.model.decide(&Caller::default(), &request).unwrap();
+        test.model.apply(&plan.change, None).unwrap();
+        test.local.run(&request).unwrap();
+        (0..OPERATIONS / 4).for_each(|step| test.step(step));
+        test.compare_all(0);
+    }
+}
+
+#[test]
+fn a_change_can_be_taken_back_and_put_forward() {
+    let mut model = Model::new(CookieKey([3; 16]));
+    let name = |n: &str| Name::new(n.as_bytes()).unwrap();
+    let root = Caller::default();
+    let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+    let id = InodeId::new(Slot(1), Term(1), 1);
+    let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
+    let plan = model.decide(&root, &create).unwrap();
+    model.apply(&plan.change, Some(id)).unwrap();
+    let before = model.node(InodeId::ROOT).cloned();
+    let remove = model.decide(&root, &Request::Unlink { parent: InodeId::ROOT, name: name("a") }).unwrap();
+    let mut delta = model.apply(&remove.change, None).unwrap();
+    assert!(model.find(InodeId::ROOT, &name("a")).is_none());
+    model.swap(&mut delta);
+    assert_eq!(model.find(InodeId::ROOT, &name("a")).unwrap().child, id);
+    assert_eq!(model.node(InodeId::ROOT).cloned(), before);
+    model.swap(&mut delta);
+    assert!(model.find(InodeId::ROOT, &name("a")).is_none());
+    assert_eq!(model.list(InodeId::ROOT, Cookie(0).hash47()).count(), 0);
+}

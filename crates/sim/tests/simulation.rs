@@ -1,0 +1,81 @@
+//! Whole simulations: same seed, same trace; no violation in any weather.
+
+use onpath_sim::world::{Commit, WorldConfig};
+use onpath_sim::{Outcome, SimConfig, run};
+
+fn clean(config: &SimConfig) -> Outcome {
+    let outcome = run(config);
+    assert!(outcome.violations.is_empty(), "seed {}: {:#?}\n{config:#?}", config.seed, outcome.violations);
+    assert!(outcome.operations >= config.operations, "seed {}: {outcome:?}", config.seed);
+    outcome
+}
+
+#[test]
+fn a_calm_world_answers_everything_as_the_model_does() {
+    let outcome = clean(&SimConfig { operations: 10_000, ..SimConfig::default() });
+    assert!(outcome.names_max >= 1_000, "{outcome:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    let rough = WorldConfig {
+        loss: 0.05,
+        duplicate: 0.05,
+        reorder: 0.1,
+        crash_every: 500,
+        processes: 2,
+        ..WorldConfig::default()
+    };
+    let config = SimConfig { seed: 7, operations: 2_000, world: rough, ..SimConfig::default() };
+    let (first, second) = (clean(&config), clean(&config));
+    assert_eq!(first, second);
+    assert_ne!(first.trace, clean(&SimConfig { seed: 8, ..config }).trace);
+}
+
+#[test]
+fn loss_duplication_and_reordering_change_no_result() {
+    for seed in 1..=6 {
+        let world = WorldConfig { loss: 0.1, duplicate: 0.1, reorder: 0.2, processes: 2, ..WorldConfig::default() };
+        clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
+    }
+}
+
+#[test]
+fn killed_processes_lose_nothing_that_was_acknowledged() {
+    for seed in 1..=6 {
+        let world = WorldConfig {
+            loss: 0.02,
+            duplicate: 0.02,
+            crash_every: 400,
+            processes: 2,
+            shards: 3,
+            ..WorldConfig::default()
+        };
+        let outcome = clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
+        assert!(outcome.counters.kills > 3, "{outcome:?}");
+    }
+}
+
+#[test]
+fn power_losses_under_sync_lose_nothing_that_was_acknowledged() {
+    for seed in 1..=6 {
+        let world = WorldConfig { crash_every: 400, power_loss: true, commit: Commit::Sync, ..WorldConfig::default() };
+        let outcome = clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
+        assert!(outcome.counters.power_losses > 2, "{outcome:?}");
+    }
+}
+
+#[test]
+fn power_losses_under_interval_leave_a_consistent_cut() {
+    for seed in 1..=6 {
+        let world = WorldConfig { crash_every: 400, power_loss: true, processes: 2, ..WorldConfig::default() };
+        clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
+    }
+}
+
+#[test]
+fn configurations_drawn_from_seeds_are_clean() {
+    for seed in 100..130 {
+        clean(&SimConfig { operations: 1_500, ..SimConfig::from_seed(seed) });
+    }
+}

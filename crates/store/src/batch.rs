@@ -1,0 +1,428 @@
+//! Layout of journal batches, and the scanner that reads a segment back (DESIGN §4).
+//!
+//! A batch holds consecutive records of one role. Little-endian, multiples of 8 bytes:
+//! `magic 4 · bytes 4 · crc 4 · records 4 · lsn 8 · durable 8 · role 4 · flags 4 · first record 8`, then each
+//! record as `length 4 · bytes`, then zeros up to a multiple of 8. The CRC-32C covers the whole batch with the
+//! segment's *salt* in its own place, so bytes of an earlier life of a recycled segment, or bytes that a client
+//! put into a record, never pass for a batch.
+//!
+//! What follows the contiguous prefix is *damage* if a later batch says that it was durable, else the *tail*.
+
+use onpath_wire::checksum::{crc32c, crc32c_of};
+use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use onpath_wire::limits::BATCH_BYTES_MAX;
+use thiserror::Error;
+
+/// "OnpB", little-endian.
+const MAGIC: u32 = u32::from_le_bytes(*b"OnpB");
+/// Bytes in front of the records.
+pub const HEADER_BYTES: usize = 48;
+/// Flag of the batch without records that closes a segment; its lsn is the one that the next segment begins with.
+const FLAG_END: u32 = 1;
+
+/// A batch under construction; its buffer is reused.
+#[derive(Debug, Default)]
+pub struct BatchBuilder {
+    bytes: Vec<u8>,
+    first: RecordSeq,
+    records: u32,
+}
+
+impl BatchBuilder {
+    /// Whether a record of `seq` and `bytes` may join: numbers in a batch are consecutive, its size bounded.
+    pub fn fits(&self, seq: RecordSeq, bytes: usize) -> bool {
+        self.records == 0
+            || (seq.0 == self.first.0 + u64::from(self.records) && self.bytes.len() + bytes + 16 <= BATCH_BYTES_MAX)
+    }
+
+    /// Adds a record; ask [`Self::fits`] before.
+    pub fn push(&mut self, seq: RecordSeq, record: &[u8]) {
+        assert!(self.fits(seq, record.len()), "record {seq} does not continue the batch");
+        assert!(record.len() + HEADER_BYTES + 16 <= BATCH_BYTES_MAX, "record of {} bytes", record.len());
+        if self.records == 0 {
+            self.bytes.clear();
+            self.bytes.resize(HEADER_BYTES, 0);
+            self.first = seq;
+        }
+        self.records += 1;
+        self.bytes.extend_from_slice(&(record.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(record);
+    }
+
+    /// Whether there is nothing to append.
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Number of the last record; 0 when empty.
+    pub fn last(&self) -> RecordSeq {
+        RecordSeq(self.first.0 + u64::from(self.records.saturating_sub(1)))
+    }
+
+    /// Bytes of the finished batch.
+    pub fn len(&self) -> usize {
+        self.bytes.len().next_multiple_of(8)
+    }
+
+    /// Finishes the batch; its bytes are in [`Self::bytes`] until the next push.
+    pub fn seal(&mut self, role: NodeId, lsn: Lsn, durable: Lsn, salt: u32) {
+        assert!(self.records > 0, "a batch has records");
+        self.bytes.resize(self.len(), 0);
+        let place = Place { lsn, durable, role, flags: 0, salt };
+        finish(&mut self.bytes, &place, self.first, self.records);
+        self.records = 0;
+    }
+
+    /// The bytes of the batch sealed last.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+struct Place {
+    lsn: Lsn,
+    durable: Lsn,
+    role: NodeId,
+    flags: u32,
+    salt: u32,
+}
+
+fn finish(bytes: &mut [u8], place: &Place, first: RecordSeq, records: u32) {
+    let total = bytes.len() as u32;
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &MAGIC.to_le_bytes());
+    put(4, &total.to_le_bytes());
+    put(8, &place.salt.to_le_bytes());
+    put(12, &records.to_le_bytes());
+    put(16, &place.lsn.0.to_le_bytes());
+    put(24, &place.durable.0.to_le_bytes());
+    put(32, &place.role.0.to_le_bytes());
+    put(36, &place.flags.to_le_bytes());
+    put(40, &first.0.to_le_bytes());
+    let crc = crc32c(bytes);
+    bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The batch that closes a segment; `next` is the lsn with which the next segment begins.
+pub fn end_of_segment(next: Lsn, durable: Lsn, salt: u32) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    let place = Place { lsn: next, durable, role: NodeId(0), flags: FLAG_END, salt };
+    finish(&mut bytes, &place, RecordSeq(0), 0);
+    bytes
+}
+
+/// Why the bytes at some offset are not the batch that should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Broken {
+    /// Zeros where a batch would begin: nothing was written here.
+    #[error("nothing was written here")]
+    Nothing,
+    /// The segment ends inside a batch.
+    #[error("the segment ends inside a batch")]
+    Truncated,
+    /// No header of a batch.
+    #[error("no batch header")]
+    NoHeader,
+    /// The checksum does not fit.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// A whole batch, but not the next one.
+    #[error("batch {found} where {expected} should be")]
+    Gap {
+        /// Its lsn.
+        found: Lsn,
+        /// The next lsn.
+        expected: Lsn,
+    },
+    /// A whole batch whose records do not fill it.
+    #[error("records do not fill their batch")]
+    Records,
+}
+
+/// A batch read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// Its position in the journal.
+    pub lsn: Lsn,
+    /// Highest lsn known to be durable when it was appended.
+    pub durable: Lsn,
+    /// Whose records.
+    pub role: NodeId,
+    /// Number of the first record; the others follow without gap.
+    pub first: RecordSeq,
+    /// Number of records.
+    pub records: u32,
+    payload: &'a [u8],
+    end: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// The records in order.
+    pub fn iter(&self) -> impl Iterator<Item = (RecordSeq, &'a [u8])> + use<'a> {
+        let mut rest = self.payload;
+        let first = self.first.0;
+        (0..u64::from(self.records)).map(move |i| {
+            let (len, tail) = rest.split_first_chunk::<4>().expect("checked when the batch was read");
+            let (record, tail) = tail.split_at(u32::from_le_bytes(*len) as usize);
+            rest = tail;
+            (RecordSeq(first + i), record)
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Reads the batch at the start of `bytes`, whatever its lsn; also says how long it is.
+fn read(bytes: &[u8], salt: u32) -> Result<(Batch<'_>, usize), Broken> {
+    let Some(header) = bytes.get(..HEADER_BYTES) else {
+        return Err(if bytes.iter().all(|&b| b == 0) { Broken::Nothing } else { Broken::Truncated });
+    };
+    if u32_at(header, 0) != MAGIC {
+        return Err(if header[..8] == [0; 8] { Broken::Nothing } else { Broken::NoHeader });
+    }
+    let len = u32_at(header, 4) as usize;
+    if len < HEADER_BYTES || !len.is_multiple_of(8) {
+        return Err(Broken::NoHeader);
+    }
+    let payload = bytes.get(HEADER_BYTES..len).ok_or(Broken::Truncated)?;
+    let crc = crc32c_of(&[&header[..8], &salt.to_le_bytes(), &header[12..], payload]);
+    if crc != u32_at(header, 8) {
+        return Err(Broken::Checksum);
+    }
+    let batch = Batch {
+        lsn: Lsn(u64_at(header, 16)),
+        durable: Lsn(u64_at(header, 24)),
+        role: NodeId(u32_at(header, 32)),
+        first: RecordSeq(u64_at(header, 40)),
+        records: u32_at(header, 12),
+        payload,
+        end: u32_at(header, 36) & FLAG_END != 0,
+    };
+    if records_fill(&batch) { Ok((batch, len)) } else { Err(Broken::Records) }
+}
+
+fn records_fill(batch: &Batch<'_>) -> bool {
+    let mut at = 0usize;
+    for _ in 0..batch.records {
+        let Some(len) = batch.payload.get(at..at + 4) else { return false };
+        at += 4 + u32_at(len, 0) as usize;
+    }
+    at <= batch.payload.len() && batch.payload.len() - at < 8
+}
+
+/// The highest lsn that any whole batch in `bytes` says was durable, wherever the batch is.
+pub fn durable_evidence(bytes: &[u8], salt: u32) -> Lsn {
+    let mut highest = Lsn(0);
+    let mut at = 0;
+    while at + HEADER_BYTES <= bytes.len() {
+        match read(&bytes[at..], salt) {
+            Ok((batch, len)) => {
+                highest = highest.max(batch.durable);
+                at += len;
+            }
+            Err(_) => at += 8,
+        }
+    }
+    highest
+}
+
+/// What the scanner found next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// The next batch.
+    Batch(Batch<'a>),
+    /// The segment was closed here; the journal goes on in the next segment, with the scanner's next lsn.
+    End,
+    /// The prefix ends here, and nothing in this segment says that what should follow was durable.
+    Tail {
+        /// Where, bytes from the start of the scanned bytes.
+        offset: usize,
+        /// Why.
+        why: Broken,
+    },
+    /// What should be here was durable, and is not readable.
+    Damage {
+        /// Where, bytes from the start of the scanned bytes.
+        offset: usize,
+        /// Why.
+        why: Broken,
+    },
+}
+
+/// Reads the batches of one segment.
+#[derive(Debug)]
+pub struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    salt: u32,
+    next: Option<Lsn>,
+}
+
+impl<'a> Scanner<'a> {
+    /// Scans `bytes` (what follows the segment's own header). `next`: the lsn expected, if known.
+    pub fn new(bytes: &'a [u8], salt: u32, next: Option<Lsn>) -> Self {
+        Scanner { bytes, at: 0, salt, next }
+    }
+
+    /// The lsn expected next; nothing if no batch was seen and none was expected.
+    pub fn next_lsn(&self) -> Option<Lsn> {
+        self.next
+    }
+
+    /// Where the next batch should be, bytes from the start of the scanned bytes.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// The next finding; after anything but a batch the same again.
+    pub fn step(&mut self) -> Step<'a> {
+        let found = read(&self.bytes[self.at..], self.salt).and_then(|(batch, len)| match self.next {
+            Some(expected) if batch.lsn != expected => Err(Broken::Gap { found: batch.lsn, expected }),
+            _ => Ok((batch, len)),
+        });
+        match found {
+            Ok((batch, _)) if batch.end => {
+                self.next = Some(batch.lsn);
+                Step::End
+            }
+            Ok((batch, len)) => {
+                self.at += len;
+                self.next = Some(Lsn(batch.lsn.0 + 1));
+                Step::Batch(batch)
+            }
+            Err(why) => {
+                let offset = self.at;
+                let evidence = durable_evidence(&self.bytes[offset..], self.salt);
+                let durable = self.next.map_or(evidence > Lsn(0), |next| evidence >= next);
+                if durable { Step::Damage { offset, why } } else { Step::Tail { offset, why } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::ShardId;
+
+    const SALT: u32 = 0x5a17;
+
+    fn batch(lsn: u64, durable: u64, records: &[&[u8]]) -> Vec<u8> {
+        let mut builder = BatchBuilder::default();
+        for (i, record) in records.iter().enumerate() {
+            builder.push(RecordSeq(lsn * 100 + i as u64), record);
+        }
+        builder.seal(NodeId::shard(ShardId(3)), Lsn(lsn), Lsn(durable), SALT);
+        builder.bytes().to_vec()
+    }
+
+    fn segment(durable_at_end: u64) -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = vec![];
+        let mut starts = vec![];
+        for lsn in 1..=5 {
+            starts.push(bytes.len());
+            let durable = if lsn == 5 { durable_at_end } else { 0 };
+            bytes.extend(batch(lsn, durable, &[b"first", &vec![lsn as u8; lsn as usize * 7], b""]));
+        }
+        starts.push(bytes.len());
+        bytes.extend([0; 256]);
+        (bytes, starts)
+    }
+
+    /// Number of batches before the end, and what the end is.
+    fn scan(bytes: &[u8]) -> (usize, Step<'_>) {
+        let mut scanner = Scanner::new(bytes, SALT, Some(Lsn(1)));
+        for n in 0.. {
+            match scanner.step() {
+                Step::Batch(batch) => assert_eq!(batch.lsn, Lsn(n as u64 + 1)),
+                other => return (n, other),
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn records_come_back_in_order() {
+        let (bytes, starts) = segment(0);
+        let mut scanner = Scanner::new(&bytes, SALT, None);
+        let Step::Batch(first) = scanner.step() else { panic!("no batch") };
+        assert_eq!((first.role, first.records), (NodeId::shard(ShardId(3)), 3));
+        let records: Vec<_> = first.iter().collect();
+        assert_eq!(
+            records,
+            [(RecordSeq(100), b"first".as_slice()), (RecordSeq(101), &[1u8; 7]), (RecordSeq(102), b"".as_slice())]
+        );
+        assert_eq!(scan(&bytes), (5, Step::Tail { offset: starts[5], why: Broken::Nothing }));
+    }
+
+    #[test]
+    fn a_tail_torn_at_any_byte_is_cut_at_its_batch() {
+        let (whole, starts) = segment(0);
+        for cut in 0..starts[5] {
+            let mut bytes = whole.clone();
+            bytes[cut..].fill(0);
+            let (n, end) = scan(&bytes);
+            let Step::Tail { offset, .. } = end else { panic!("cut at {cut}: {end:?}") };
+            // A cut inside the zeros that end a batch leaves the batch whole.
+            assert_eq!(offset, starts[n]);
+            assert!(
+                starts[n] <= cut && (n == 5 || cut < starts[n + 1]) || whole[cut..starts[n]].iter().all(|&b| b == 0)
+            );
+            let (n_short, end_short) = scan(&whole[..cut]);
+            assert!(matches!(end_short, Step::Tail { offset, .. } if offset == starts[n_short]), "{end_short:?}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_is_damage_below_the_durable_lsn_and_the_tail_above_it() {
+        for durable in [0, 2, 4] {
+            let (whole, starts) = segment(durable);
+            for at in 0..starts[4] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 0x40;
+                let lsn = starts.iter().rposition(|&s| s <= at).unwrap() as u64 + 1;
+                let (n, end) = scan(&bytes);
+                assert_eq!(n as u64 + 1, lsn);
+                let offset = starts[n];
+                match end {
+                    Step::Damage { offset: o, .. } => assert!(o == offset && lsn <= durable, "byte {at}"),
+                    Step::Tail { offset: o, .. } => assert!(o == offset && lsn > durable, "byte {at}"),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_batch_is_a_gap() {
+        let mut bytes = batch(1, 0, &[b"a"]);
+        let offset = bytes.len();
+        bytes.extend(batch(3, 0, &[b"c"]));
+        let why = Broken::Gap { found: Lsn(3), expected: Lsn(2) };
+        assert_eq!(scan(&bytes), (1, Step::Tail { offset, why }));
+        bytes.extend(batch(4, 2, &[b"d"]));
+        assert_eq!(scan(&bytes), (1, Step::Damage { offset, why }));
+    }
+
+    #[test]
+    fn a_closed_segment_names_the_next_lsn() {
+        let mut bytes = batch(1, 0, &[b"a"]);
+        bytes.extend(end_of_segment(Lsn(2), Lsn(1), SALT));
+        bytes.extend(batch(2, 0, &[b"an earlier life"]));
+        let mut scanner = Scanner::new(&bytes, SALT, None);
+        assert!(matches!(scanner.step(), Step::Batch(_)));
+        assert_eq!((scanner.step(), scanner.next_lsn()), (Step::End, Some(Lsn(2))));
+    }
+
+    #[test]
+    fn another_salt_is_another_life() {
+        let bytes = batch(1, 0, &[b"a"]);
+        assert!(matches!(Scanner::new(&bytes, SALT + 1, None).step(), Step::Tail { offset: 0, why: Broken::Checksum }));
+    }
+}

@@ -1,0 +1,278 @@
+//! The packed form of an inode: 8-byte words, of which those with a usual value are left out.
+//!
+//! A file takes 72 bytes, or 80 if its group has another number than its owner: what a first write and a first
+//! read change has its place from birth, so that a million files that live on do not leave a million holes. The first word tells which words follow:
+//! `id48 | present:16`, `uid:32 | mode:16 | nlink:16`, parent, birth time, then the present ones in the order
+//! of their bits. A symlink's target follows its word, which is its length. The slot is that of the table.
+
+use onpath_wire::codec::Blob;
+use onpath_wire::ids::{Generation, InodeId, Slot, Stamp};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::TARGET_BYTES_MAX;
+use onpath_wire::peer::Access;
+
+use crate::arena::UNIT_BYTES;
+
+/// Words that every inode has.
+const WORDS_MIN: usize = 4;
+/// Bits, in the order of their words.
+mod bit {
+    /// `gid:32 | nlink:32`; else the gid is the uid, and nlink fits 16 bits.
+    pub(super) const GID_NLINK: u16 = 1;
+    /// Generation; else 0.
+    pub(super) const GENERATION: u16 = 1 << 1;
+    /// Change time; else the birth time.
+    pub(super) const CTIME: u16 = 1 << 2;
+    /// Modification time; else the change time.
+    pub(super) const MTIME: u16 = 1 << 3;
+    /// Stamp of the modification time; else the modification time, or with [`STAMP_IS_CTIME`] the change time.
+    pub(super) const MTIME_STAMP: u16 = 1 << 4;
+    /// Access time; else the birth time.
+    pub(super) const ATIME: u16 = 1 << 5;
+    /// Size; else 0.
+    pub(super) const SIZE: u16 = 1 << 6;
+    /// Low halves of blocks and their version; else 0.
+    pub(super) const BLOCKS: u16 = 1 << 7;
+    /// High halves of blocks and their version; else 0.
+    pub(super) const BLOCKS_HIGH: u16 = 1 << 8;
+    /// Entries; else 0.
+    pub(super) const ENTRIES: u16 = 1 << 9;
+    /// `cut:32 | rdev:32`; else 0.
+    pub(super) const CUT_RDEV: u16 = 1 << 10;
+    /// Length of the target; else there is none.
+    pub(super) const TARGET: u16 = 1 << 11;
+    /// Number of bits that stand for words.
+    pub(super) const COUNT: usize = 12;
+    /// A bit without a word: the modification time was set explicitly in the last change.
+    pub(super) const STAMP_IS_CTIME: u16 = 1 << 12;
+    /// All bits that stand for words.
+    pub(super) const WORDS: u16 = (1 << COUNT) - 1;
+}
+const WORDS_MAX: usize = WORDS_MIN + bit::COUNT;
+const ID_MASK: u64 = (1 << 48) - 1;
+const TYPE_SHIFT: u32 = 12;
+const MODE_MASK: u16 = (1 << TYPE_SHIFT) - 1;
+
+fn pair(low: u64, high: u64) -> u64 {
+    low & u64::from(u32::MAX) | high << 32
+}
+
+fn halves(word: u64) -> (u64, u64) {
+    (word & u64::from(u32::MAX), word >> 32)
+}
+
+/// Units of arena for an inode of `kind` with these words, room for those it will soon have included.
+fn units(kind: Kind, present: u16, target_bytes: usize) -> usize {
+    let soon = match kind {
+        Kind::File => bit::CTIME | bit::ATIME | bit::SIZE | bit::BLOCKS,
+        Kind::Directory => bit::CTIME | bit::ATIME | bit::ENTRIES,
+        _ => 0,
+    };
+    words(present | soon) + target_bytes.div_ceil(UNIT_BYTES)
+}
+
+fn words(present: u16) -> usize {
+    WORDS_MIN + (present & bit::WORDS).count_ones() as usize
+}
+
+/// An inode's words, ready to be written.
+pub(crate) struct Packed<'a> {
+    words: [u64; WORDS_MAX],
+    len: usize,
+    present: u16,
+    kind: Kind,
+    target: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    /// Packs an inode.
+    pub(crate) fn of(i: &'a Inode) -> Packed<'a> {
+        let target = i.target.0.as_slice();
+        assert!(i.mode <= MODE_MASK, "mode {:o} has more than permission bits", i.mode);
+        assert!(target.len() <= TARGET_BYTES_MAX, "target of {} bytes", target.len());
+        let mut p = Packed { words: [0; WORDS_MAX], len: WORDS_MIN, present: 0, kind: i.kind, target };
+        let nlink = u16::try_from(i.nlink).unwrap_or(0);
+        let mode = i.mode | u16::from(i.kind.d_type()) << TYPE_SHIFT;
+        p.words[1] = u64::from(i.uid) | u64::from(mode) << 32 | u64::from(nlink) << 48;
+        p.words[2] = i.parent.0;
+        p.words[3] = i.btime as u64;
+        let usual = i.gid == i.uid && i.nlink <= u32::from(u16::MAX);
+        p.unless(usual, bit::GID_NLINK, pair(i.gid.into(), i.nlink.into()));
+        p.unless(i.generation.0 == 0, bit::GENERATION, i.generation.0);
+        p.unless(i.ctime == i.btime, bit::CTIME, i.ctime as u64);
+        p.unless(i.mtime == i.ctime, bit::MTIME, i.mtime as u64);
+        let (stamp_is_mtime, stamp_is_ctime) = (i.mtime_stamp.0 == i.mtime as u64, i.mtime_stamp.0 == i.ctime as u64);
+        p.unless(stamp_is_mtime || stamp_is_ctime, bit::MTIME_STAMP, i.mtime_stamp.0);
+        if stamp_is_ctime && !stamp_is_mtime {
+            p.present |= bit::STAMP_IS_CTIME;
+        }
+        p.unless(i.atime == i.btime, bit::ATIME, i.atime as u64);
+        p.unless(i.size == 0, bit::SIZE, i.size);
+        let (blocks, version) = (halves(i.blocks), halves(i.blocks_version));
+        p.unless(blocks.0 | version.0 == 0, bit::BLOCKS, pair(blocks.0, version.0));
+        p.unless(blocks.1 | version.1 == 0, bit::BLOCKS_HIGH, pair(blocks.1, version.1));
+        p.unless(i.entries == 0, bit::ENTRIES, i.entries);
+        p.unless(i.cut | i.rdev == 0, bit::CUT_RDEV, pair(i.cut.into(), i.rdev.into()));
+        p.unless(target.is_empty(), bit::TARGET, target.len() as u64);
+        p.words[0] = i.id.0 & ID_MASK | u64::from(p.present) << 48;
+        p
+    }
+
+    #[inline(always)]
+    fn unless(&mut self, usual: bool, bit: u16, word: u64) {
+        if !usual {
+            self.words[self.len] = word;
+            self.len += 1;
+            self.present |= bit;
+        }
+    }
+
+    /// Units of arena that the record takes.
+    pub(crate) fn units(&self) -> usize {
+        units(self.kind, self.present, self.target.len())
+    }
+
+    /// Writes the record.
+    pub(crate) fn write(&self, record: &mut [u8]) {
+        let (words, rest) = record.split_at_mut(self.len * UNIT_BYTES);
+        for (to, word) in words.chunks_exact_mut(UNIT_BYTES).zip(&self.words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        rest[..self.target.len()].copy_from_slice(self.target);
+    }
+}
+
+/// A stored record; bytes may follow it.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Record<'a> {
+    #[inline]
+    fn word(self, index: usize) -> u64 {
+        let at = index * UNIT_BYTES;
+        u64::from_le_bytes(*self.0[at..].first_chunk().expect("a record is longer than its words"))
+    }
+
+    #[inline]
+    fn present(self) -> u16 {
+        (self.word(0) >> 48) as u16
+    }
+
+    /// The id, given its slot.
+    #[inline]
+    pub(crate) fn id(self, slot: Slot) -> InodeId {
+        InodeId(u64::from(slot.0) << 48 | self.word(0) & ID_MASK)
+    }
+
+    /// Whether this is the record of `id`, among those of its slot.
+    #[inline]
+    pub(crate) fn is(self, id: InodeId) -> bool {
+        self.word(0) & ID_MASK == id.0 & ID_MASK
+    }
+
+    /// File type.
+    pub(crate) fn kind(self) -> Kind {
+        Kind::from_mode((self.word(1) >> 32) as u32 & 0xf000).expect("only known kinds are stored")
+    }
+
+    /// Links.
+    pub(crate) fn nlink(self) -> u32 {
+        self.gid_nlink().1
+    }
+
+    fn gid_nlink(self) -> (u32, u32) {
+        if self.present() & bit::GID_NLINK != 0 {
+            let (gid, nlink) = halves(self.word(WORDS_MIN));
+            (gid as u32, nlink as u32)
+        } else {
+            (self.word(1) as u32, (self.word(1) >> 48) as u32)
+        }
+    }
+
+    /// The access part.
+    pub(crate) fn access(self) -> Access {
+        let mode = (self.word(1) >> 32) as u16 & MODE_MASK;
+        Access { mode, uid: self.word(1) as u32, gid: self.gid_nlink().0 }
+    }
+
+    /// A symlink's target.
+    pub(crate) fn target(self) -> &'a [u8] {
+        if self.present() & bit::TARGET == 0 {
+            return &[];
+        }
+        // The length is the last word, since its bit is the highest.
+        let words = words(self.present());
+        &self.0[words * UNIT_BYTES..][..self.word(words - 1) as usize]
+    }
+
+    /// Units of arena that the record takes.
+    pub(crate) fn units(self) -> usize {
+        units(self.kind(), self.present(), self.target().len())
+    }
+
+    /// Everything but the target, which stays empty: nothing is allocated.
+    #[inline]
+    pub(crate) fn unpack(self, slot: Slot) -> Inode {
+        let mut fields = Fields { record: self, present: self.present(), next: WORDS_MIN };
+        let (gid, nlink) = self.gid_nlink();
+        fields.next += usize::from(fields.present & bit::GID_NLINK);
+        let Access { mode, uid, .. } = self.access();
+        let (id, kind, parent) = (self.id(slot), self.kind(), InodeId(self.word(2)));
+        let btime = self.word(3);
+        let generation = Generation(fields.or(bit::GENERATION, 0));
+        let ctime = fields.or(bit::CTIME, btime);
+        let mtime = fields.or(bit::MTIME, ctime);
+        let stamp = if fields.present & bit::STAMP_IS_CTIME != 0 { ctime } else { mtime };
+        let mtime_stamp = Stamp(fields.or(bit::MTIME_STAMP, stamp));
+        let atime = fields.or(bit::ATIME, btime) as i64;
+        let size = fields.or(bit::SIZE, 0);
+        let low = halves(fields.or(bit::BLOCKS, 0));
+        let high = halves(fields.or(bit::BLOCKS_HIGH, 0));
+        let entries = fields.or(bit::ENTRIES, 0);
+        let (cut, rdev) = halves(fields.or(bit::CUT_RDEV, 0));
+        let (cut, rdev) = (cut as u32, rdev as u32);
+        let (blocks, blocks_version) = (pair(low.0, high.0), pair(low.1, high.1));
+        let (btime, ctime, mtime) = (btime as i64, ctime as i64, mtime as i64);
+        let target = Blob::default();
+        Inode {
+            id,
+            kind,
+            mode,
+            uid,
+            gid,
+            nlink,
+            size,
+            blocks,
+            blocks_version,
+            atime,
+            mtime,
+            ctime,
+            btime,
+            mtime_stamp,
+            rdev,
+            parent,
+            entries,
+            generation,
+            cut,
+            target,
+        }
+    }
+}
+
+/// Reads the optional words in order.
+struct Fields<'a> {
+    record: Record<'a>,
+    present: u16,
+    next: usize,
+}
+
+impl Fields<'_> {
+    #[inline(always)]
+    fn or(&mut self, bit: u16, usual: u64) -> u64 {
+        if self.present & bit == 0 {
+            return usual;
+        }
+        self.next += 1;
+        self.record.word(self.next - 1)
+    }
+}

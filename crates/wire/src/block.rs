@@ -1,0 +1,233 @@
+//! Index records and image values of a data node (DESIGN §4, §5): which physical blocks hold which bytes.
+//!
+//! A node's state changes only by applying these records, live and in replay alike. They go into the one journal of
+//! the process, so any prefix of it is a consistent cut of names, attributes and bytes.
+
+use crate::ids::{DataId, InodeId, RecordSeq, RequestSeq, SessionId, Stamp};
+use crate::{wire_enum, wire_struct};
+use smallvec::SmallVec;
+
+/// "OnpBlk01", little-endian.
+pub const DATA_FILE_MAGIC: u64 = u64::from_le_bytes(*b"OnpBlk01");
+/// Blocks (4 KiB) of one data file unless a file system was formatted otherwise: 1 GiB.
+pub const DATA_FILE_BLOCKS: u32 = 1 << 18;
+/// Bytes before the first block of a data file: a [`DataFileHeader`] and zeros.
+pub const DATA_FILE_HEADER_BYTES: u64 = 4096;
+
+wire_struct! {
+    /// Head of a data file; followed by a CRC-32C of its bytes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DataFileHeader {
+        /// [`DATA_FILE_MAGIC`].
+        pub magic: u64,
+        /// [`crate::superblock::FORMAT_VERSION`].
+        pub version: u32,
+        /// Feature bits; an unknown one is refused.
+        pub features: u64,
+        /// Identity of the file system.
+        pub fsid: u64,
+        /// Number of the file.
+        pub number: u32,
+        /// Blocks that it has room for.
+        pub file_blocks: u32,
+    }
+}
+
+wire_struct! {
+    /// Consecutive logical blocks that lie in consecutive physical blocks.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Extent {
+        /// First logical block (4 KiB) of the file.
+        pub start: u32,
+        /// Physical block that holds it.
+        pub phys: u32,
+        /// CRC-32C of each block; its length is the extent's.
+        pub crcs: SmallVec<[u32; 2]>,
+    }
+}
+
+wire_struct! {
+    /// Where one logical block is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Mapping {
+        /// Physical block.
+        pub phys: u32,
+        /// CRC-32C of all of it.
+        pub crc: u32,
+        /// Bytes at and after this offset within the block read as zeros; 4096 if all of it counts.
+        pub keep: u16,
+    }
+}
+
+wire_struct! {
+    /// The block of a file that has one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SingleBlock {
+        /// Logical block.
+        pub block: u32,
+        /// Where it is.
+        pub at: Mapping,
+    }
+}
+
+wire_struct! {
+    /// A block of which a trim left only a part.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Mask {
+        /// Logical block.
+        pub block: u32,
+        /// Bytes that remain.
+        pub keep: u16,
+    }
+}
+
+wire_struct! {
+    /// A write that the home has yet to hear of, or whose hearing is not recorded yet.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PendingMerge {
+        /// Whose bytes.
+        pub data: DataId,
+        /// Cut under which they were written.
+        pub cut: u32,
+        /// End of the write, bytes.
+        pub end: u64,
+        /// The writer.
+        pub session: SessionId,
+        /// Its request.
+        pub request: RequestSeq,
+        /// The writer's oldest unanswered request then.
+        pub oldest: RequestSeq,
+        /// Clear setuid and setgid.
+        pub kill_suidgid: bool,
+    }
+}
+
+wire_enum! {
+    /// One change of a data node's index.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum DataRecord {
+        /// New blocks are current; those they replace are free.
+        1 => Written {
+            /// What the home will be told.
+            merge: PendingMerge,
+            /// When.
+            stamp: Stamp,
+            /// Where the blocks are.
+            extents: Vec<Extent>,
+        },
+        /// Bytes at and after `size` are gone; older cuts are stale.
+        2 => Trimmed {
+            /// Whose bytes.
+            data: DataId,
+            /// The cut.
+            cut: u32,
+            /// What remains, bytes.
+            size: u64,
+        },
+        /// This generation and all older ones of its inode are gone.
+        3 => Dropped {
+            /// Whose bytes.
+            data: DataId,
+        },
+        /// The homes have heard of these writes.
+        4 => Settled {
+            /// The records of the writes.
+            merges: Vec<RecordSeq>,
+        },
+        /// After a power loss: the block's bytes never reached the disk, so what was there before counts again.
+        5 => Restored {
+            /// Whose bytes.
+            data: DataId,
+            /// Logical block.
+            block: u32,
+            /// Where it is now; none for a hole.
+            to: Option<Mapping>,
+        },
+    }
+}
+
+impl DataRecord {
+    /// The inode that it changes, if it is one.
+    pub fn inode(&self) -> Option<InodeId> {
+        match self {
+            DataRecord::Written { merge, .. } => Some(merge.data.inode),
+            DataRecord::Trimmed { data, .. } | DataRecord::Dropped { data } => Some(data.inode),
+            DataRecord::Restored { data, .. } => Some(data.inode),
+            DataRecord::Settled { .. } => None,
+        }
+    }
+}
+
+wire_struct! {
+    /// Image of one generation of a file. Content of more than one block follows as [`ChunkImage`]s.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct FileImage {
+        /// Newest cut told.
+        pub cut: u32,
+        /// The only block of a small file.
+        pub single: Option<SingleBlock>,
+    }
+}
+
+wire_struct! {
+    /// Image of one chunk of a file.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChunkImage {
+        /// Its blocks in order; holes are left out.
+        pub extents: Vec<Extent>,
+        /// Those among them that are partly trimmed.
+        pub masks: Vec<Mask>,
+    }
+}
+
+wire_struct! {
+    /// A write that a session may still repeat.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DoneWrite {
+        /// The request.
+        pub request: RequestSeq,
+        /// What it wrote.
+        pub data: DataId,
+        /// Under which cut.
+        pub cut: u32,
+    }
+}
+
+wire_struct! {
+    /// Image of what is remembered of one session in one range.
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct WindowImage {
+        /// Requests before this one never come again.
+        pub oldest: RequestSeq,
+        /// The record that touched the window last.
+        pub last: RecordSeq,
+        /// Writes done, by request.
+        pub done: Vec<DoneWrite>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Wire;
+    use crate::ids::Generation;
+
+    #[test]
+    fn a_write_of_one_block_takes_little_room_in_the_journal() {
+        let data = DataId { inode: InodeId(77), generation: Generation(1 << 32) };
+        let merge = PendingMerge {
+            data,
+            cut: 0,
+            end: 4096,
+            session: SessionId(1),
+            request: RequestSeq(9),
+            oldest: RequestSeq(8),
+            kill_suidgid: false,
+        };
+        let extent = Extent { start: 0, phys: 5, crcs: SmallVec::from_slice(&[7]) };
+        let record = DataRecord::Written { merge, stamp: Stamp(3), extents: vec![extent] };
+        let bytes = record.to_bytes();
+        assert!(bytes.len() <= 96, "{} bytes", bytes.len());
+        assert_eq!(DataRecord::from_bytes(&bytes), Ok(record));
+    }
+}
