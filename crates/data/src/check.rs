@@ -101,8 +101,8 @@ impl DataNode {
         })
     }
 
-    /// Everything wrong with the index, and with the bytes if there is a reader.
-    pub fn check(&self, mut reader: Option<&mut BlockReader<'_>>, report: &mut dyn FnMut(Fault)) {
+    /// Everything wrong with the index over `files` data files, and with the bytes if there is a reader.
+    pub fn check(&self, files: u32, mut reader: Option<&mut BlockReader<'_>>, report: &mut dyn FnMut(Fault)) {
         self.kernel.with(|core| {
             let state = &core.state;
             let mut used = Used::default();
@@ -114,7 +114,7 @@ impl DataNode {
                 }
                 for (block, m) in file.content.blocks() {
                     let (number, offset) = state.place(m.phys);
-                    if number >= state.config.files {
+                    if number >= files {
                         report(Fault::NoFile { data, block, file: number });
                         continue;
                     }

@@ -231,7 +231,8 @@ impl BlockFiles {
         }
         let mut files = self.files.write().expect("no holder panics");
         while files.len() as u32 <= number {
-            files.push(Arc::new(self.make_file(files.len() as u32)?));
+            let number = files.len() as u32;
+            files.push(Arc::new(self.make_file(number)?));
         }
         Ok(files[number as usize].clone())
     }

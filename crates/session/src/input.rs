@@ -245,7 +245,6 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
         resend(core, shard);
     } else {
         core.start(Job::Restore { shard, term });
-        core.start(Job::Resend { shard });
     }
 }
 

@@ -5,9 +5,27 @@ use crate::fs::Caller;
 use crate::limits::HELD_LOCKS_MAX;
 use onpath_wire::ids::{InodeId, RequestSeq};
 use onpath_wire::request::{FileLock, LockKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Locks held, by inode; the ranges of one owner and space never overlap.
+/// Whose locks on which inode: owners are told apart by space (flock or fcntl) too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LockOwner {
+    pub(crate) id: InodeId,
+    pub(crate) flock: bool,
+    pub(crate) owner: u64,
+}
+
+impl LockOwner {
+    pub(crate) fn of(id: InodeId, lock: &FileLock) -> LockOwner {
+        LockOwner { id, flock: lock.flock, owner: lock.owner }
+    }
+
+    fn has(&self, lock: &FileLock) -> bool {
+        (lock.flock, lock.owner) == (self.flock, self.owner)
+    }
+}
+
+/// Locks held, by inode; the ranges of one owner never overlap.
 #[derive(Default, Debug)]
 pub(crate) struct HeldLocks {
     inodes: BTreeMap<InodeId, Vec<FileLock>>,
@@ -26,7 +44,7 @@ impl HeldLocks {
         self.ranges -= held.len();
         let mut after: Vec<FileLock> = Vec::with_capacity(held.len() + 2);
         for old in held.drain(..) {
-            if (old.flock, old.owner) != (lock.flock, lock.owner) || old.end < lock.start || lock.end < old.start {
+            if !LockOwner::of(id, &lock).has(&old) || old.end < lock.start || lock.end < old.start {
                 after.push(old);
                 continue;
             }
@@ -49,29 +67,32 @@ impl HeldLocks {
     }
 
     /// Forgets all locks of an owner; false if there were none.
-    pub(crate) fn drop_owner(&mut self, id: InodeId, flock: bool, owner: u64) -> bool {
-        let Some(held) = self.inodes.get_mut(&id) else { return false };
+    pub(crate) fn drop_owner(&mut self, owner: LockOwner) -> bool {
+        let Some(held) = self.inodes.get_mut(&owner.id) else { return false };
         let before = held.len();
-        held.retain(|l| (l.flock, l.owner) != (flock, owner));
+        held.retain(|lock| !owner.has(lock));
         let gone = before - held.len();
         self.ranges -= gone;
         if held.is_empty() {
-            self.inodes.remove(&id);
+            self.inodes.remove(&owner.id);
         }
         gone > 0
     }
 
-    pub(crate) fn owner_has_any(&self, id: InodeId, flock: bool, owner: u64) -> bool {
-        self.inodes.get(&id).is_some_and(|held| held.iter().any(|l| (l.flock, l.owner) == (flock, owner)))
+    pub(crate) fn any(&self, owner: LockOwner) -> bool {
+        self.inodes.get(&owner.id).is_some_and(|held| held.iter().any(|lock| owner.has(lock)))
     }
 
-    pub(crate) fn of(&self, id: InodeId) -> &[FileLock] {
-        self.inodes.get(&id).map_or(&[], Vec::as_slice)
+    /// The locks of an owner.
+    pub(crate) fn of(&self, owner: LockOwner) -> Vec<FileLock> {
+        let held = self.inodes.get(&owner.id).map_or(&[][..], Vec::as_slice);
+        held.iter().filter(|lock| owner.has(lock)).copied().collect()
     }
 
-    /// Inodes with locks that `mine` accepts, in order.
-    pub(crate) fn inodes(&self, mine: impl Fn(InodeId) -> bool) -> impl Iterator<Item = InodeId> {
-        self.inodes.keys().copied().filter(move |&id| mine(id))
+    /// Owners of locks on inodes that `mine` accepts.
+    pub(crate) fn owners(&self, mine: impl Fn(InodeId) -> bool) -> BTreeSet<LockOwner> {
+        let inodes = self.inodes.iter().filter(|(id, _)| mine(**id));
+        inodes.flat_map(|(&id, held)| held.iter().map(move |lock| LockOwner::of(id, lock))).collect()
     }
 }
 
@@ -107,11 +128,13 @@ mod tests {
         held.apply(id, lock(LockKind::Write, 0, 99, 1));
         held.apply(id, lock(LockKind::Read, 50, 60, 2));
         held.apply(id, lock(LockKind::Unlock, 10, 19, 1));
-        let ranges: Vec<_> = held.of(id).iter().map(|l| (l.owner, l.start, l.end)).collect();
-        assert_eq!(ranges, [(1, 0, 9), (1, 20, 99), (2, 50, 60)]);
-        assert!(held.drop_owner(id, false, 1) && !held.drop_owner(id, false, 1));
+        let (one, two) = (LockOwner { id, flock: false, owner: 1 }, LockOwner { id, flock: false, owner: 2 });
+        let ranges: Vec<_> = held.of(one).iter().map(|l| (l.start, l.end)).collect();
+        assert_eq!(ranges, [(0, 9), (20, 99)]);
+        assert_eq!(held.owners(|_| true).into_iter().collect::<Vec<_>>(), [one, two]);
+        assert!(held.drop_owner(one) && !held.drop_owner(one));
         held.apply(id, lock(LockKind::Unlock, 0, u64::MAX, 2));
-        assert_eq!((held.of(id).len(), held.ranges), (0, 0));
+        assert_eq!((held.any(two), held.ranges), (false, 0));
     }
 
     #[test]
@@ -119,8 +142,9 @@ mod tests {
         let (mut held, id) = (HeldLocks::default(), InodeId(5));
         held.apply(id, lock(LockKind::Read, 0, u64::MAX, 1));
         held.apply(id, lock(LockKind::Write, 0, u64::MAX, 1));
-        assert_eq!(held.of(id), [lock(LockKind::Write, 0, u64::MAX, 1)]);
-        held.apply(id, FileLock { flock: true, ..lock(LockKind::Write, 0, u64::MAX, 1) });
-        assert_eq!(held.of(id).len(), 2, "flock and fcntl are spaces of their own");
+        let write = lock(LockKind::Write, 0, u64::MAX, 1);
+        assert_eq!(held.of(LockOwner::of(id, &write)), [write]);
+        held.apply(id, FileLock { flock: true, ..write });
+        assert_eq!(held.ranges, 2, "flock and fcntl are spaces of their own");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::fs::{Caller, FsRequest};
 use crate::limits::WINDOW_RESERVE;
-use crate::locks::{HeldLocks, WaitingLocks};
+use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
 use crate::running::{RunningTable, Slot};
 use crate::session::{SessionConfig, SessionIn, SessionOut};
@@ -27,7 +27,7 @@ pub(crate) enum Job {
     Detach,
     /// Registers opens and locks again at a restarted shard.
     Restore { shard: ShardId, term: Term },
-    /// Takes the locks of the next inode of [`State::relock`] again.
+    /// Takes the locks of the next owner of [`State::relock`] again.
     Relock,
     /// Sends what is open to a restarted shard again.
     Resend { shard: ShardId },
@@ -67,8 +67,8 @@ pub(crate) enum WaitKey {
     Groups(u64),
     /// The end of what is under way for an open inode.
     Inode(InodeId),
-    /// The turn of the next lock operation on an inode.
-    LockTurn(InodeId),
+    /// The turn of an owner's next lock operation on an inode.
+    LockTurn(LockOwner),
     /// The turn of the next append to an inode.
     AppendTurn(InodeId),
 }
@@ -80,7 +80,9 @@ impl WaitKey {
             WaitKey::Window => 0,
             WaitKey::Groups(ticket) => inode_hash(InodeId(ticket)) ^ 0x1111_1111_1111_1111,
             WaitKey::Inode(id) => inode_hash(id) ^ 0x2222_2222_2222_2222,
-            WaitKey::LockTurn(id) => inode_hash(id) ^ 0x4444_4444_4444_4444,
+            WaitKey::LockTurn(of) => {
+                inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
+            }
             WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
         }
     }
@@ -107,8 +109,8 @@ pub(crate) struct State {
     pub(crate) held: HeldLocks,
     pub(crate) waiting: WaitingLocks,
     pub(crate) watching: bool,
-    /// Inodes whose locks are to be taken again.
-    pub(crate) relock: BTreeSet<InodeId>,
+    /// Owners whose locks are to be taken again.
+    pub(crate) relock: BTreeSet<LockOwner>,
     /// Turns taken (hashed [`WaitKey`]s).
     pub(crate) turns: HashSet<u64>,
     /// Questions for groups and their answers.

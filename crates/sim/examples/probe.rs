@@ -25,13 +25,17 @@ fn main() {
             "s1" => c.world.shards = 1,
             "s3" => c.world.shards = 3,
             "s4" => c.world.shards = 4,
-            "drawn" => {}
+            "drawn" | "say" => {}
             "print" => println!("{c:#?}"),
             x => panic!("{x}"),
         }
     }
     let t = std::time::Instant::now();
-    let o = run(&c);
+    let o = if a.iter().any(|x| x == "say") {
+        onpath_sim::run::run_narrated(&c, Some(Box::new(|l| println!("{l}"))))
+    } else {
+        run(&c)
+    };
     let s = t.elapsed().as_secs_f64();
     for v in o.violations.iter().take(3) {
         println!("VIOLATION {v}");

@@ -94,7 +94,13 @@ const STUCK_NS: u64 = 120_000_000_000;
 
 /// Runs a simulation.
 pub fn run(config: &SimConfig) -> Outcome {
+    run_narrated(config, None)
+}
+
+/// Runs a simulation; `narrator` hears everything that happens, in words.
+pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>) -> Outcome {
     let mut world = World::new(WorldConfig { seed: config.seed, ..config.world.clone() });
+    world.narrator = narrator;
     let mut workload = Workload::new(WorkloadConfig { seed: config.seed ^ 0x9e37, ..config.workload.clone() });
     for _ in 0..config.sessions {
         world.add_client();

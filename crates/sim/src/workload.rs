@@ -191,10 +191,12 @@ impl Workload {
     }
 
     fn by_id(&mut self, model: &Model, parent: InodeId) -> Request {
-        let id = self.living(model, parent).map_or(parent, |(_, id, _)| id);
+        let (id, kind) = self.living(model, parent).map_or((parent, Kind::Directory), |(_, id, kind)| (id, kind));
         match self.rng.random_range(0..8) {
             0 => Request::SetAttr { id, set: self.setattr() },
-            1 => Request::Open { id, flags: [open::READ, open::WRITE][self.rng.random_range(0..2)] },
+            1 if kind != Kind::Symlink => {
+                Request::Open { id, flags: [open::READ, open::WRITE][self.rng.random_range(0..2)] }
+            }
             2 => Request::Access { id, mask: self.rng.random_range(0..8) },
             3 => Request::ReadLink { id },
             4 if self.rng.random_range(0..4) == 0 => Request::SetAttr { id: parent, set: self.setattr() },

@@ -3,7 +3,7 @@
 //! Needs root (to act as other users); skipped with a reason otherwise.
 #![allow(unsafe_code)] // helpers that change the thread's file-system user
 
-use onpath_sim::model::{Caller, Model};
+use onpath_sim::model::{Caller, Model, Plan, Shape};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
@@ -273,7 +273,12 @@ impl Test {
         if self.out_of_scope(&caller, &request) {
             return;
         }
-        let decided = self.model.decide(&caller, &request);
+        let mut decided = self.model.decide(&caller, &request);
+        if let (Request::Create { node, .. }, Ok(Plan { answer: Shape::Entry { id: Some(id), .. }, .. })) =
+            (&request, &decided)
+        {
+            decided = self.model.decide(&caller, &Request::Open { id: *id, flags: node.open });
+        }
         become_user(&caller);
         let local = self.local.run(&request);
         become_user(&Caller::default());

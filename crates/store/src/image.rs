@@ -92,7 +92,8 @@ pub enum ImageError {
     },
     /// Keys are not sorted or not unique.
     #[error(
-        "the image is damaged: the key at byte {offset} does not come after the one before it; restore the file from a copy"
+        "the image is damaged: the key at byte {offset} does not come after the one before it; \
+         restore the file from a copy"
     )]
     Order {
         /// Where, bytes from the start of the file.
@@ -228,8 +229,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn footer(&mut self) -> Result<(), ImageError> {
-        let total =
-            (|| -> Result<u64, WireError> { u32::take(&mut self.rest).and_then(|_| u64::take(&mut self.rest)) })();
+        let total = u32::take(&mut self.rest).and_then(|_| u64::take(&mut self.rest));
         total.map_err(self.truncated())?;
         self.check(0, "the checksum of the file is wrong")?;
         match self.rest.remaining() {
@@ -326,15 +326,19 @@ mod tests {
         assert_eq!(decode(&image), Err(ImageError::Damaged { offset: second as u64, what }));
     }
 
+    fn bytes(below: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..below)
+    }
+
     proptest! {
         #[test]
-        fn images_come_back(map in prop::collection::btree_map(prop::collection::vec(any::<u8>(), 0..12), prop::collection::vec(any::<u8>(), 0..40), 0..60)) {
+        fn images_come_back(map in prop::collection::btree_map(bytes(12), bytes(40), 0..60)) {
             let pairs: Vec<Pair> = BTreeMap::into_iter(map).collect();
             prop_assert_eq!(decode(&encode(HEADER, &pairs)), Ok((HEADER, pairs)));
         }
 
         #[test]
-        fn every_flipped_bit_and_every_cut_is_noticed(count in 0u32..40, pick in any::<prop::sample::Index>(), bit in 0u8..8) {
+        fn every_flip_and_every_cut_is_noticed(count in 0u32..40, pick in any::<prop::sample::Index>(), bit in 0u8..8) {
             let image = encode(HEADER, &pairs(count, 9));
             let at = pick.index(image.len());
             prop_assert!(decode(&image[..at]).is_err());
@@ -347,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_are_refused(bytes in bytes(300)) {
             let mut image = encode(HEADER, &[])[..HEADER_BYTES].to_vec();
             image.extend_from_slice(&bytes);
             prop_assert!(decode(&image).is_err());

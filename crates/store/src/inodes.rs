@@ -185,7 +185,8 @@ impl Inodes {
 
     /// The inodes of a slot, sorted.
     pub fn slot(&self, slot: Slot) -> Vec<InodeId> {
-        let mut ids: Vec<InodeId> = self.tables.handles(slot).map(|h| Record(self.arena.at(h)).id(slot)).collect();
+        let ids = self.tables.handles(slot).map(|h| Record(self.arena.at(h)).id(slot));
+        let mut ids: Vec<InodeId> = ids.filter(|id| id.slot() == slot).collect();
         ids.sort_unstable();
         ids
     }

@@ -230,7 +230,8 @@ impl Listings {
 
     /// The directories of a slot that have entries, sorted.
     pub fn dirs_of_slot(&self, slot: Slot) -> Vec<InodeId> {
-        let mut dirs: Vec<InodeId> = self.tables.handles(slot).map(|h| Head::read(self.heads.at(h)).dir).collect();
+        let dirs = self.tables.handles(slot).map(|h| Head::read(self.heads.at(h)).dir);
+        let mut dirs: Vec<InodeId> = dirs.filter(|dir| dir.slot() == slot).collect();
         dirs.sort_unstable();
         dirs
     }

@@ -32,7 +32,7 @@ const KIND: usize = 16;
 const LENGTH: usize = 17;
 const NAME: usize = 18;
 
-/// All names of a slot share the top bits of their hash, which is where the tables look first: mix them.
+/// All names of a table share the top bits of their hash, which is where the tables look first: mix them.
 #[inline]
 fn table_hash(hash: u64) -> u64 {
     hash ^ hash << 16
@@ -127,7 +127,8 @@ impl Names {
 
     /// The names of a slot, sorted by parent and name.
     pub fn slot(&self, slot: Slot) -> Vec<(InodeId, Name, NameValue)> {
-        let mut handles: Vec<Handle> = self.tables.handles(slot).collect();
+        let hash = |h: &Handle| name_hash(parent_of(self.arena.at(*h)), name_of(self.arena.at(*h)));
+        let mut handles: Vec<Handle> = self.tables.handles(slot).filter(|h| site_of_hash(hash(h)) == slot).collect();
         let key = |h: &Handle| (parent_of(self.arena.at(*h)), name_of(self.arena.at(*h)));
         handles.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         handles.iter().map(|&h| self.arena.at(h)).map(owned).collect()

@@ -1,17 +1,19 @@
 //! The packed form of an inode: 8-byte words, of which those with a usual value are left out.
 //!
-//! A file takes 72 bytes, or 80 if its group has another number than its owner: what a first write and a first
-//! read change has its place from birth, so that a million files that live on do not leave a million holes. The first word tells which words follow:
-//! `id48 | present:16`, `uid:32 | mode:16 | nlink:16`, parent, birth time, then the present ones in the order
-//! of their bits. A symlink's target follows its word, which is its length. The slot is that of the table.
+//! The first word tells which words follow: `low 52 bits of the id | present:12`, `uid:32 | mode:16 | nlink:16`,
+//! parent, birth time, then the present ones in the order of their bits, and of a symlink the length of its
+//! target and the target. The high bits of an id are those of its table (see `slots`).
+//!
+//! A file takes 64 bytes, or 72 if its group has another number than its owner: what a first write and a first
+//! read change has its place from birth, so that a million files that live on do not leave a million holes.
 
+use crate::arena::UNIT_BYTES;
+use crate::slots::GROUP_SLOTS;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Generation, InodeId, Slot, Stamp};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::peer::Access;
-
-use crate::arena::UNIT_BYTES;
 
 /// Words that every inode has.
 const WORDS_MIN: usize = 4;
@@ -39,17 +41,20 @@ mod bit {
     pub(super) const ENTRIES: u16 = 1 << 9;
     /// `cut:32 | rdev:32`; else 0.
     pub(super) const CUT_RDEV: u16 = 1 << 10;
-    /// Length of the target; else there is none.
-    pub(super) const TARGET: u16 = 1 << 11;
     /// Number of bits that stand for words.
-    pub(super) const COUNT: usize = 12;
+    pub(super) const COUNT: usize = 11;
     /// A bit without a word: the modification time was set explicitly in the last change.
-    pub(super) const STAMP_IS_CTIME: u16 = 1 << 12;
+    pub(super) const STAMP_IS_CTIME: u16 = 1 << 11;
     /// All bits that stand for words.
     pub(super) const WORDS: u16 = (1 << COUNT) - 1;
 }
-const WORDS_MAX: usize = WORDS_MIN + bit::COUNT;
-const ID_MASK: u64 = (1 << 48) - 1;
+const WORDS_MAX: usize = WORDS_MIN + bit::COUNT + 1;
+/// Number of bits of an id that a record has.
+const ID_BITS: u32 = 52;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+const _: () = assert!(ID_BITS == 64 - SLOT_BITS + GROUP_SLOTS.ilog2());
+/// Bits of a slot, the highest of an id.
+const SLOT_BITS: u32 = 16;
 const TYPE_SHIFT: u32 = 12;
 const MODE_MASK: u16 = (1 << TYPE_SHIFT) - 1;
 
@@ -68,11 +73,11 @@ fn units(kind: Kind, present: u16, target_bytes: usize) -> usize {
         Kind::Directory => bit::CTIME | bit::ATIME | bit::ENTRIES,
         _ => 0,
     };
-    words(present | soon) + target_bytes.div_ceil(UNIT_BYTES)
+    words(kind, present | soon) + target_bytes.div_ceil(UNIT_BYTES)
 }
 
-fn words(present: u16) -> usize {
-    WORDS_MIN + (present & bit::WORDS).count_ones() as usize
+fn words(kind: Kind, present: u16) -> usize {
+    WORDS_MIN + (present & bit::WORDS).count_ones() as usize + usize::from(kind == Kind::Symlink)
 }
 
 /// An inode's words, ready to be written.
@@ -90,6 +95,7 @@ impl<'a> Packed<'a> {
         let target = i.target.0.as_slice();
         assert!(i.mode <= MODE_MASK, "mode {:o} has more than permission bits", i.mode);
         assert!(target.len() <= TARGET_BYTES_MAX, "target of {} bytes", target.len());
+        assert!(target.is_empty() || i.kind == Kind::Symlink, "{:?} with a target", i.kind);
         let mut p = Packed { words: [0; WORDS_MAX], len: WORDS_MIN, present: 0, kind: i.kind, target };
         let nlink = u16::try_from(i.nlink).unwrap_or(0);
         let mode = i.mode | u16::from(i.kind.d_type()) << TYPE_SHIFT;
@@ -113,8 +119,11 @@ impl<'a> Packed<'a> {
         p.unless(blocks.1 | version.1 == 0, bit::BLOCKS_HIGH, pair(blocks.1, version.1));
         p.unless(i.entries == 0, bit::ENTRIES, i.entries);
         p.unless(i.cut | i.rdev == 0, bit::CUT_RDEV, pair(i.cut.into(), i.rdev.into()));
-        p.unless(target.is_empty(), bit::TARGET, target.len() as u64);
-        p.words[0] = i.id.0 & ID_MASK | u64::from(p.present) << 48;
+        if i.kind == Kind::Symlink {
+            p.words[p.len] = target.len() as u64;
+            p.len += 1;
+        }
+        p.words[0] = i.id.0 & ID_MASK | u64::from(p.present) << ID_BITS;
         p
     }
 
@@ -155,16 +164,17 @@ impl<'a> Record<'a> {
 
     #[inline]
     fn present(self) -> u16 {
-        (self.word(0) >> 48) as u16
+        (self.word(0) >> ID_BITS) as u16
     }
 
-    /// The id, given its slot.
+    /// The id, given a slot of its table.
     #[inline]
     pub(crate) fn id(self, slot: Slot) -> InodeId {
-        InodeId(u64::from(slot.0) << 48 | self.word(0) & ID_MASK)
+        let high = u64::from(slot.0 / GROUP_SLOTS) << ID_BITS;
+        InodeId(high | self.word(0) & ID_MASK)
     }
 
-    /// Whether this is the record of `id`, among those of its slot.
+    /// Whether this is the record of `id`, among those of its table.
     #[inline]
     pub(crate) fn is(self, id: InodeId) -> bool {
         self.word(0) & ID_MASK == id.0 & ID_MASK
@@ -197,11 +207,10 @@ impl<'a> Record<'a> {
 
     /// A symlink's target.
     pub(crate) fn target(self) -> &'a [u8] {
-        if self.present() & bit::TARGET == 0 {
+        if self.kind() != Kind::Symlink {
             return &[];
         }
-        // The length is the last word, since its bit is the highest.
-        let words = words(self.present());
+        let words = words(Kind::Symlink, self.present());
         &self.0[words * UNIT_BYTES..][..self.word(words - 1) as usize]
     }
 

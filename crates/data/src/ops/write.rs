@@ -146,10 +146,9 @@ fn commit(
     let stamp = core.state.stamp(core.now.wall_ns);
     let seq = state::record(core, cx.op(), &DataRecord::Written { merge: job.merge(), stamp, extents });
     core.state.counters.writes += 1;
-    if let Some(tail) = blocks.partial_tail() {
-        let run = runs.last().expect("a write has blocks");
-        core.state.cache.keep(run.start + run.len - 1, tail);
-    }
+    let (first, last) = (runs[0], runs[runs.len() - 1]);
+    blocks.merged_head().into_iter().for_each(|block| core.state.cache.keep(first.start, block));
+    blocks.merged_tail().into_iter().for_each(|block| core.state.cache.keep(last.start + last.len - 1, block));
     Ok(seq)
 }
 
@@ -190,7 +189,8 @@ async fn read_edges(cx: &NodeCx, job: &WriteJob, edges: SmallVec<[u32; 2]>) -> R
 struct Blocks {
     parts: SmallVec<[Bytes; 3]>,
     crcs: SmallVec<[u32; 2]>,
-    tail_is_partial: bool,
+    head_is_merged: bool,
+    tail_is_merged: bool,
 }
 
 impl Blocks {
@@ -211,7 +211,7 @@ impl Blocks {
             parts.push(merged(before(job.last()), 0, &bytes[len - tail_len..]));
         }
         let crcs = parts.iter().flat_map(|part| part.chunks_exact(BLOCK)).map(crc32c).collect();
-        Blocks { parts, crcs, tail_is_partial: !job.end().is_multiple_of(BLOCK_BYTES) }
+        Blocks { parts, crcs, head_is_merged: head_len > 0, tail_is_merged: tail_len > 0 }
     }
 
     /// `n` blocks from block `from` of the write on.
@@ -230,9 +230,12 @@ impl Blocks {
         slices
     }
 
-    fn partial_tail(&self) -> Option<Bytes> {
-        let last = self.parts.last().expect("a write has blocks");
-        self.tail_is_partial.then(|| last.slice(last.len() - BLOCK..))
+    fn merged_head(&self) -> Option<Bytes> {
+        self.head_is_merged.then(|| self.parts[0].clone())
+    }
+
+    fn merged_tail(&self) -> Option<Bytes> {
+        self.tail_is_merged.then(|| self.parts[self.parts.len() - 1].clone())
     }
 }
 

@@ -75,10 +75,18 @@ pub trait Link: Send + Sync {
 pub trait HostHooks: Send + Sync {
     /// Makes data files durable; called before each flush of the journal.
     fn flush_data(&self) -> io::Result<()>;
-    /// The journal has become full, or has room again: a checkpoint would help.
+    /// The journal has become full, or has room again.
     fn space(&self, full: bool);
     /// The journal has failed; nothing is answered any more. The process should say so and end.
     fn failed(&self, why: &str);
+}
+
+/// Somebody who follows the journal's growth: the checkpointer.
+pub trait FlushWatch: Send + Sync {
+    /// A flush is done; `journal_bytes` were appended since the start of the process.
+    fn flushed(&self, journal_bytes: u64);
+    /// The journal has become full, or has room again.
+    fn space(&self, full: bool);
 }
 
 /// A typed handle to a role of the process, for its own inputs.
@@ -171,6 +179,7 @@ impl NodeBuilder {
             stopped: AtomicBool::new(false),
             failure: OnceLock::new(),
             lost: AtomicU64::new(0),
+            watch: OnceLock::new(),
             threads: Mutex::default(),
         });
         if let Some(journal) = &node.journal {
@@ -230,6 +239,7 @@ pub struct Node {
     failure: OnceLock<String>,
     /// Messages to nobody or into full inboxes.
     lost: AtomicU64,
+    watch: OnceLock<Arc<dyn FlushWatch>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -346,6 +356,11 @@ impl Node {
         self.links.write().expect("links do not panic").default = Some(link);
     }
 
+    /// Makes `watch` follow the journal's growth; once.
+    pub fn watch_flushes(&self, watch: Arc<dyn FlushWatch>) {
+        assert!(self.watch.set(watch).is_ok(), "one watch follows the journal");
+    }
+
     /// The journal of the process.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
@@ -460,12 +475,18 @@ impl JournalEvents for Events {
             }
         }
         node.execute(&mut work);
+        if let (Some(watch), Some(journal)) = (node.watch.get(), &node.journal) {
+            watch.flushed(journal.status().bytes);
+        }
     }
 
     fn space(&self, full: bool) {
         let Some(node) = self.node.upgrade() else { return };
         node.full.store(full, Ordering::Release);
         node.hooks.space(full);
+        if let Some(watch) = node.watch.get() {
+            watch.space(full);
+        }
     }
 
     fn failed(&self, why: &str) {

@@ -319,6 +319,11 @@ pub fn pread(fd: impl AsFd, count: usize, offset: i64) -> R<Vec<u8>> {
     Ok(buffer)
 }
 
+/// pread into the caller's memory, which O_DIRECT wants aligned.
+pub fn pread_into(fd: impl AsFd, buffer: &mut [u8], offset: i64) -> R<usize> {
+    call!(libc::pread(fd.as_fd().as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), offset)).map(|n| n as usize)
+}
+
 pub fn write(fd: impl AsFd, bytes: impl AsRef<[u8]>) -> R<usize> {
     let bytes = bytes.as_ref();
     call!(libc::write(fd.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len())).map(|n| n as usize)

@@ -7,17 +7,30 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod access;
+mod append;
 mod chmod;
 mod chown;
+mod data;
 mod link;
 mod mkdir;
 mod mknod;
 mod open;
 mod open_permissions;
+mod readdir;
 mod rename;
 mod rename_errors;
 mod rmdir;
+mod setgid;
+mod stat;
+mod sticky;
+mod suid;
 mod symlink;
+mod truncate;
+mod umask;
+mod unlink;
+mod unlinked;
+mod utimensat;
 
 use common::check::Dir;
 use common::server::{Mount, Site};

@@ -1,13 +1,13 @@
 //! File locks. The home decides; the session remembers what it holds, and keeps waiting locks in a table until the home
 //! grants them under the sequence number of their request (DESIGN §6).
 //!
-//! Lock operations on one inode take turns, so that what is remembered follows the home's order. A waiting lock has no
+//! Lock operations of one owner on one inode take turns, so that what is remembered follows the home's order. A waiting lock has no
 //! turn and no operation. It counts as unanswered, so that asking for it again under the same number is within the
 //! window; before it blocks the window, it gets a new number.
 
 use crate::fs::{FsReply, FsResult, Handle};
-use crate::limits::{LOCK_ASK_AGAIN_US, UNREACHABLE_US, WAITING_LOCKS_MAX};
-use crate::locks::WaitingLock;
+use crate::limits::{LOCK_ASK_AGAIN_US, RESTORE_BATCH, UNREACHABLE_US, WAITING_LOCKS_MAX};
+use crate::locks::{LockOwner, WaitingLock};
 use crate::op::{Op, answer, done};
 use crate::state::{Job, Phase, State, WaitKey, header, window_used};
 use onpath_kernel::{Core, Need};
@@ -25,7 +25,7 @@ pub(crate) async fn set(op: &mut Op, unique: u64, handle: Handle, lock: FileLock
         Ok(id) => id,
         Err(errno) => return Some(Err(errno)),
     };
-    let turn = WaitKey::LockTurn(id);
+    let turn = WaitKey::LockTurn(LockOwner::of(id, &lock));
     if let Err(errno) = op.take_turn(turn).await {
         return Some(Err(errno));
     }
@@ -117,14 +117,15 @@ pub(crate) async fn test(op: &mut Op, handle: Handle, lock: FileLock) -> FsResul
 }
 
 /// Drops the locks of an owner, if it has any: a close.
-pub(crate) async fn drop_owner(op: &mut Op, id: InodeId, flock: bool, owner: u64) -> Result<(), Errno> {
-    if !op.with(|core| core.state.held.owner_has_any(id, flock, owner)) {
+pub(crate) async fn drop_owner(op: &mut Op, of: LockOwner) -> Result<(), Errno> {
+    if !op.with(|core| core.state.held.any(of)) {
         return Ok(());
     }
-    let turn = WaitKey::LockTurn(id);
+    let turn = WaitKey::LockTurn(of);
     op.take_turn(turn).await?;
     let mut result = Ok(());
-    if op.with(|core| core.state.held.drop_owner(id, flock, owner)) {
+    if op.with(|core| core.state.held.drop_owner(of)) {
+        let LockOwner { id, flock, owner } = of;
         result = op.ask_home(id, Request::DropLocks { id, flock, owner }).await.and_then(done);
         if result.is_err() {
             let lock = FileLock { flock, kind: LockKind::Unlock, start: 0, end: u64::MAX, owner, pid: 0 };
@@ -266,7 +267,8 @@ pub(crate) async fn cancel_timeout(op: &Op, unique: u64) {
 
 /// Undoes what the home may have granted or queued for a caller who is gone, and keeps what is held besides.
 pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
-    let turn = WaitKey::LockTurn(id);
+    let owner = LockOwner::of(id, &lock);
+    let turn = WaitKey::LockTurn(owner);
     // Only an abandoned operation fails to get its turn, and nobody abandons one of the session's own.
     if op.take_turn(turn).await.is_err() {
         return;
@@ -274,17 +276,30 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
     let unlock = FileLock { kind: LockKind::Unlock, ..lock };
     let _ = op.ask_home(id, Request::CancelLock { id, lock }).await;
     let _ = op.ask_home(id, Request::SetLock { id, lock: unlock, wait: false }).await;
-    take_again(op, id).await;
+    take_again(op, owner).await;
     op.end_turn(turn);
 }
 
-/// Takes the locks that are remembered for an inode again; what somebody else has taken meanwhile is lost. In turn.
-pub(crate) async fn take_again(op: &mut Op, id: InodeId) {
-    for lock in op.with(|core| core.state.held.of(id).to_vec()) {
-        let result = op.ask_home(id, Request::SetLock { id, lock, wait: false }).await;
-        if !matches!(result, Ok(Reply::Done | Reply::Granted)) {
-            let lost = FileLock { kind: LockKind::Unlock, ..lock };
-            op.with(|core| core.state.held.apply(id, lost));
+/// Takes the locks that are remembered of an owner again; what somebody else has taken meanwhile is lost. In turn.
+pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
+    let LockOwner { id, .. } = owner;
+    let held = op.with(|core| core.state.held.of(owner));
+    for locks in held.chunks(RESTORE_BATCH) {
+        let to = op.with(|core| core.state.shard_at(id.slot()));
+        let (caller, mut next) = (op.caller, locks.iter());
+        let make = |core: &mut Core<State>, to, seq| {
+            let lock = *next.next().expect("one call a lock");
+            let body = RequestBody { groups: Groups::default(), request: Request::SetLock { id, lock, wait: false } };
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+        };
+        // An operation of the session itself is never given up.
+        let Ok(answers) = op.call_all(&vec![to; locks.len()], make).await else { return };
+        for (answer, lock) in answers.into_iter().zip(locks) {
+            let reply = answer.packet().and_then(|packet| packet.body::<Reply>().ok());
+            if !matches!(reply, Some(Reply::Done | Reply::Granted)) {
+                let lost = FileLock { kind: LockKind::Unlock, ..*lock };
+                op.with(|core| core.state.held.apply(id, lost));
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Renew => lease::renew(&mut op).await,
         Job::Detach => lease::detach(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
-        Job::Relock => restore::relock(&mut op).await,
+        Job::Relock => restore::relock(&op).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Close { id } => open::close(&mut op, id).await,
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,

@@ -3,6 +3,7 @@
 
 use crate::fs::{FsReply, FsResult, Handle, OpenMode, Opened};
 use crate::limits::RELEASES_MAX;
+use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
 use crate::ops::lock;
@@ -124,7 +125,7 @@ async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult 
 /// close(2) of one descriptor: the fcntl locks of its owner go, before close returns.
 pub(crate) async fn flush(op: &mut Op, handle: Handle, lock_owner: u64) -> FsResult {
     let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
-    lock::drop_owner(op, id, false, lock_owner).await?;
+    lock::drop_owner(op, LockOwner { id, flock: false, owner: lock_owner }).await?;
     Ok(FsReply::Done)
 }
 
@@ -132,11 +133,9 @@ pub(crate) async fn flush(op: &mut Op, handle: Handle, lock_owner: u64) -> FsRes
 pub(crate) async fn release(op: &mut Op, handle: Handle, flock_owner: Option<u64>) -> FsResult {
     let open = op.with(|core| core.state.opens.take(handle))?;
     let mut dropped = Ok(());
-    for owner in &open.lock_owners {
-        dropped = dropped.and(lock::drop_owner(op, open.id, false, *owner).await);
-    }
-    if let Some(owner) = flock_owner {
-        dropped = dropped.and(lock::drop_owner(op, open.id, true, owner).await);
+    let fcntl = open.lock_owners.iter().map(|&owner| (false, owner));
+    for (flock, owner) in fcntl.chain(flock_owner.map(|owner| (true, owner))) {
+        dropped = dropped.and(lock::drop_owner(op, LockOwner { id: open.id, flock, owner }).await);
     }
     let wait = op.with(|core| {
         if !core.state.opens.leave(open.id) {

@@ -11,14 +11,17 @@ use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody, open};
 
-/// Registers all open inodes of a shard again, a batch at a time; its locks are taken again at the same time.
+/// Registers all open inodes of a shard again, a batch at a time. Its locks are taken again at the same time, and then
+/// all that is open there is sent again.
 pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
     let ids = op.with(|core| {
         let map = core.state.config.map.clone();
-        let locked: Vec<_> = core.state.held.inodes(|id| map.home(id) == shard).collect();
-        core.state.relock.extend(locked);
+        let owners = core.state.held.owners(|id| map.home(id) == shard);
+        core.state.relock.extend(owners);
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
+        // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
+        core.start(Job::Resend { shard });
         core.state.opens.registered(|id| map.home(id) == shard)
     });
     for batch in ids.chunks(RESTORE_BATCH) {
@@ -59,12 +62,12 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
     });
 }
 
-/// Takes the locks of one inode again, then lets the next one follow.
-pub(crate) async fn relock(op: &mut Op) {
-    let Some(id) = op.with(|core| core.state.relock.pop_first()) else { return };
-    let turn = WaitKey::LockTurn(id);
+/// Takes the locks of one owner again, then lets the next one follow.
+pub(crate) async fn relock(op: &Op) {
+    let Some(owner) = op.with(|core| core.state.relock.pop_first()) else { return };
+    let turn = WaitKey::LockTurn(owner);
     if op.take_turn(turn).await.is_ok() {
-        lock::take_again(op, id).await;
+        lock::take_again(op, owner).await;
         op.end_turn(turn);
     }
     op.with(|core| core.start(Job::Relock));

@@ -62,13 +62,13 @@ fn a_lost_grant_is_asked_for_again_under_the_same_number() {
     let mut rig = Rig::new();
     let (_, _, unique, sent) = waiting(&mut rig);
     rig.pass(2_100_000);
-    let again = rig.sent();
+    let again = rig.find(&sent.request());
     assert_eq!((again.header.seq, again.request()), (sent.header.seq, sent.request()));
     assert_eq!(again.header.oldest(), sent.header.seq, "a waiting lock counts as unanswered");
     rig.reply(&again, Reply::Queued);
     rig.silent();
     rig.pass(2_100_000);
-    let again = rig.sent();
+    let again = rig.find(&sent.request());
     rig.reply(&again, Reply::Granted);
     rig.result(unique).unwrap();
 }
@@ -233,7 +233,7 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
     assert!(matches!(requests[0], Request::Open { .. }));
     let retake = Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false };
     let at = |wanted: &Request| requests.iter().position(|r| r == wanted).expect("should be asked for");
-    assert!(at(&wait.request()) > 0 && at(&retake) > 0);
+    assert!(at(&retake) < at(&wait.request()), "what waits comes after what it waits for");
     assert_eq!(sent[at(&wait.request())].header.seq, wait.header.seq);
     // Somebody else was quicker: the lock is gone, and a close has nothing to drop.
     rig.reply(&sent[at(&retake)], Reply::Failed { errno: Errno::EAGAIN });

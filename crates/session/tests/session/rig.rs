@@ -164,6 +164,14 @@ impl Rig {
         self.sent.pop_front().expect("the session should have sent something")
     }
 
+    /// The next message with this request; what was sent before it is lost.
+    #[track_caller]
+    pub(crate) fn find(&mut self, wanted: &Request) -> Sent {
+        std::iter::from_fn(|| self.sent.pop_front())
+            .find(|sent| sent.header.kind == MessageKind::Request && sent.request() == *wanted)
+            .expect("the request should have been sent")
+    }
+
     pub(crate) fn try_sent(&mut self) -> Option<Sent> {
         self.sent.pop_front()
     }

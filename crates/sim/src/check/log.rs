@@ -68,12 +68,6 @@ impl Log {
         self.entries.binary_search_by_key(&position, |entry| entry.position).ok()
     }
 
-    /// Whether a change still stands (or is too old to be taken back).
-    pub(super) fn holds(&self, position: u64) -> bool {
-        self.entries.front().is_none_or(|first| position < first.position) && position < self.end
-            || self.index(position).is_some()
-    }
-
     pub(super) fn acknowledge(&mut self, position: u64) {
         if let Some(index) = self.index(position) {
             self.entries[index].acknowledged = true;

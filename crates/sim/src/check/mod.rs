@@ -38,6 +38,8 @@ struct Pending {
     witness: Option<Witness>,
     /// Hashes of replies found right, and whether each stands for the change.
     valid: SmallVec<[(u64, bool); 2]>,
+    /// Hashes of replies that stood for a change which a power loss took back after they may have left.
+    excused: SmallVec<[u64; 1]>,
 }
 
 struct Witness {
@@ -95,7 +97,7 @@ impl Checker {
     /// A session asks.
     pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
         let invoked = self.log.end();
-        let pending = Pending { seq, asked, invoked, witness: None, valid: SmallVec::new() };
+        let pending = Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new() };
         self.sessions.entry(session).or_default().push(pending);
     }
 
@@ -176,7 +178,7 @@ impl Checker {
         self.checks.accepted += 1;
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
         let valid = pending.valid.iter().find(|(valid, change)| *valid == hash && *change == pending.witness.is_some());
-        if valid.is_none() {
+        if valid.is_none() && !pending.excused.contains(&hash) {
             let reply = packet.body::<Reply>();
             let what = format!("{session:?}/{seq} {:?} accepts {reply:?}, which was never right", pending.asked);
             return self.violation(what);
@@ -198,6 +200,7 @@ impl Checker {
         self.checks.taken_back += cut.lost.len() as u64;
         self.violations.extend(cut.contradictions);
         for lost in cut.lost {
+            self.forget_witness(lost.session, lost.seq, may_lose);
             if lost.acknowledged && !may_lose {
                 self.violation(format!(
                     "a crash loses {:?}/{}, which was acknowledged: {:?}",
@@ -205,15 +208,17 @@ impl Checker {
                 ));
             }
         }
-        let log = &self.log;
-        for pending in self.sessions.values_mut().flatten() {
-            if let Some(Witness { position: Some(position), .. }) = &pending.witness
-                && !log.holds(*position)
-            {
-                pending.witness = None;
-                pending.valid.retain(|(_, change)| !*change);
-            }
+    }
+
+    /// A request's change happens no more.
+    fn forget_witness(&mut self, session: SessionId, seq: RequestSeq, may_lose: bool) {
+        let pending = self.sessions.get_mut(&session).and_then(|pending| pending.iter_mut().find(|p| p.seq == seq));
+        let Some(pending) = pending else { return };
+        pending.witness = None;
+        if may_lose {
+            pending.excused.extend(pending.valid.iter().filter(|(_, change)| *change).map(|(hash, _)| *hash));
         }
+        pending.valid.retain(|(_, change)| !*change);
     }
 }
 
@@ -284,7 +289,15 @@ fn judge(
 
 /// Whether a reply without a record is right in the model's present state.
 fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Result<(), String> {
+    if model.may_be_gone(&asked.body.request, reply) {
+        return Ok(());
+    }
     let decided = model.decide(&asked.caller, &asked.body.request);
+    if let (Err(_), Reply::Failed { errno }) = (&decided, reply)
+        && model.is_reason(&asked.caller, &asked.body.request, *errno)
+    {
+        return Ok(());
+    }
     if let Ok(plan) = &decided
         && plan.change != crate::model::Change::Nothing
         && plan.answer != Shape::Any

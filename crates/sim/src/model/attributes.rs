@@ -13,7 +13,7 @@ impl Model {
     pub(super) fn decide_setattr(&self, caller: &Caller, id: InodeId, to: &SetAttr) -> Decided {
         let old = self.existing(id)?;
         let has = |bits: u32| to.valid & bits != 0;
-        let answer = Shape::Attr { id };
+        let answer = Shape::Attr { id, exact: true };
         if has(set::SIZE) {
             may_truncate(caller, old, to)?;
         }

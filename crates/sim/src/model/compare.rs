@@ -6,6 +6,7 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::reply::{DirEntry, Reply};
+use onpath_wire::request::Request;
 
 /// Bytes that an entry of a page counts beside its name.
 const ENTRY_BYTES: usize = 32;
@@ -32,7 +33,7 @@ impl Model {
         };
         let id = match shape {
             Shape::Entry { id, .. } => id,
-            Shape::Attr { id } => Some(id),
+            Shape::Attr { id, .. } => Some(id),
             _ => None,
         };
         let node = id.map(|id| (id, self.nodes[&id].clone()));
@@ -50,9 +51,9 @@ impl Model {
                 self.pin(*id, attr, Some(node), *exact);
                 Ok(())
             }
-            (Shape::Attr { .. }, Reply::Attr { attr, .. }, Some((id, node))) => {
-                compare_node(*id, node, attr, true)?;
-                self.pin(*id, attr, Some(node), true);
+            (Shape::Attr { exact, .. }, Reply::Attr { attr, .. }, Some((id, node))) => {
+                compare_node(*id, node, attr, *exact)?;
+                self.pin(*id, attr, Some(node), *exact);
                 Ok(())
             }
             (Shape::Done, Reply::Done, _) | (Shape::Any, _, _) => Ok(()),
@@ -66,11 +67,7 @@ impl Model {
             (Err(errno), Reply::Failed { errno: said }) if same_errno(*errno, *said) => return Ok(()),
             (Err(errno), _) => return Err(format!("answered {reply:?} instead of {errno}")),
             (Ok(plan), Reply::Failed { errno }) => {
-                return if self.may_be_gone(plan.answer, *errno) {
-                    Ok(())
-                } else {
-                    Err(format!("failed with {errno} instead of {:?}", plan.answer))
-                };
+                return Err(format!("failed with {errno} instead of {:?}", plan.answer));
             }
             (Ok(plan), _) => plan.answer,
         };
@@ -79,7 +76,7 @@ impl Model {
             (Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {
                 self.compare_attr(id, attr, exact, pin)
             }
-            (Shape::Attr { id }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, true, pin),
+            (Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, pin),
             (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[&id].target {
                 Some(expected) if **expected == target.0 => Ok(()),
                 _ => Err("another target".into()),
@@ -91,13 +88,27 @@ impl Model {
         }
     }
 
-    /// An inode without links that nobody has open may be reclaimed at any time.
-    fn may_be_gone(&self, shape: Shape, errno: Errno) -> bool {
-        let id = match shape {
-            Shape::Attr { id } | Shape::Dir { id, .. } | Shape::Target { id } => id,
-            _ => return false,
-        };
-        same_errno(Errno::ESTALE, errno) && self.nodes[&id].nlink == 0
+    /// An inode without links may be reclaimed at any time: whether `reply` says that the one that `request`
+    /// is about is gone.
+    pub fn may_be_gone(&self, request: &Request, reply: &Reply) -> bool {
+        let Reply::Failed { errno: Errno::ENOENT | Errno::ESTALE } = reply else { return false };
+        let removed = |id: &InodeId| self.nodes.get(id).is_none_or(|node| node.nlink == 0);
+        match request {
+            Request::GetAttr { id }
+            | Request::DataRef { id }
+            | Request::SetAttr { id, .. }
+            | Request::Open { id, .. }
+            | Request::ReadDir { id, .. }
+            | Request::ReadLink { id }
+            | Request::Access { id, .. } => removed(id),
+            Request::Link { id, parent, .. } => removed(id) || removed(parent),
+            Request::Rename { from_parent, parent, .. } => removed(from_parent) || removed(parent),
+            Request::Lookup { parent, .. }
+            | Request::Create { parent, .. }
+            | Request::Unlink { parent, .. }
+            | Request::Rmdir { parent, .. } => removed(parent),
+            _ => false,
+        }
     }
 
     fn compare_attr(&mut self, id: InodeId, attr: &AttrWire, exact: bool, pin: bool) -> Result<(), Mismatch> {

@@ -81,6 +81,8 @@ pub enum Shape {
     Attr {
         /// The inode.
         id: InodeId,
+        /// Exact in everything; else a directory's times, links and size may be old.
+        exact: bool,
     },
     /// `Dir`.
     Dir {
@@ -127,7 +129,7 @@ impl Model {
             }
             Request::GetAttr { id } | Request::DataRef { id } => {
                 self.existing(*id)?;
-                reads(Shape::Attr { id: *id })
+                reads(Shape::Attr { id: *id, exact: matches!(request, Request::GetAttr { .. }) })
             }
             Request::SetAttr { id, set } => self.decide_setattr(caller, *id, set),
             Request::Create { parent, name, node } => self.decide_create(caller, *parent, name, node),
@@ -164,12 +166,11 @@ impl Model {
     fn decide_create(&self, caller: &Caller, parent: InodeId, name: &Name, new: &NewNode) -> Decided {
         let dir = self.searchable(caller, parent)?;
         if let Some(found) = self.find(parent, name) {
-            let opens = new.open & !(open::EXCLUSIVE | open::REGISTER) != 0;
-            if new.open & open::EXCLUSIVE != 0 || !opens {
+            if new.open == 0 || new.open & open::EXCLUSIVE != 0 {
                 return Err(Errno::EEXIST);
             }
-            let plan = self.decide_open(caller, found.child, new.open)?;
-            return Ok(Plan { answer: Shape::Entry { id: Some(found.child), exact: true }, ..plan });
+            // O_CREAT of what exists is a lookup; the open that follows is a request of its own.
+            return reads(Shape::Entry { id: Some(found.child), exact: false });
         }
         self.may_add(caller, dir)?;
         let node = Box::new(inherit(caller, dir, parent, new));
@@ -206,7 +207,7 @@ impl Model {
 
     fn decide_open(&self, caller: &Caller, id: InodeId, flags: u32) -> Decided {
         let node = self.existing(id)?;
-        let answer = Shape::Attr { id };
+        let answer = Shape::Attr { id, exact: false };
         if flags & open::AGAIN != 0 {
             return reads(answer);
         }

@@ -10,6 +10,7 @@ mod apply;
 mod attributes;
 mod compare;
 mod decide;
+mod reasons;
 mod rename;
 
 pub use apply::Delta;

@@ -52,6 +52,7 @@ impl World {
         process.disk.cut(Lsn(kept));
         self.counters.kills += u64::from(!power);
         self.counters.power_losses += u64::from(power);
+        self.narrate(|| format!("process {index} dies (power: {power}), keeps {kept} of {appended} records"));
         self.note(2, &kept.to_le_bytes());
         let may_lose = power && self.config.commit != super::Commit::Sync;
         self.checker.crashed(index, kept, may_lose);
@@ -72,6 +73,7 @@ impl World {
             self.checker.violation(format!("process {index} does not recover: {why}"));
             return;
         }
+        self.narrate(|| format!("process {index} starts again"));
         self.note(3, &(index as u64).to_le_bytes());
         self.arm_interval(index as u16);
         self.arm_checkpoint(index as u16);

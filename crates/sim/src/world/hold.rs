@@ -10,7 +10,7 @@ use onpath_wire::request::{Request, RequestBody};
 
 /// A message as a predicate sees it.
 pub struct Message<'a> {
-    flight: &'a Flight,
+    pub(super) flight: &'a Flight,
 }
 
 impl Message<'_> {

@@ -7,6 +7,7 @@ mod config;
 mod crash;
 mod disk;
 mod hold;
+mod narrate;
 mod network;
 mod process;
 mod queue;
@@ -89,6 +90,8 @@ pub struct World {
     /// What happened so far.
     pub counters: Counters,
     digest: u64,
+    /// Hears every record, message and crash in words.
+    pub narrator: Option<Box<dyn FnMut(String)>>,
 }
 
 impl World {
@@ -122,6 +125,7 @@ impl World {
             checker,
             counters: Counters::default(),
             digest: 0,
+            narrator: None,
             config,
         };
         (0..world.processes.len()).for_each(|process| world.restart(process));
@@ -247,11 +251,13 @@ impl World {
             match output {
                 Output::Append { seq, bytes } => {
                     self.note(1, &bytes);
+                    self.narrate_record(node, &bytes);
                     let lsn = self.processes[process].disk.appended().0 + 1;
                     self.checker.appended(process, lsn, node, &bytes);
                     self.processes[process].append(server, seq, bytes);
                 }
                 Output::Send { to, packet, after, need } => {
+                    self.narrate_message("emits", node, to, &packet);
                     if to.class() == Some(NodeClass::Session) {
                         self.checker.emitted(node, to, &packet);
                     }

@@ -55,6 +55,7 @@ impl World {
 
     pub(super) fn deliver(&mut self, flight: Flight) {
         self.note(4, &flight.packet.head);
+        self.narrate_message("reaches", flight.from, flight.to, &flight.packet);
         match flight.to.class() {
             Some(NodeClass::Session) => self.client_hears(flight.to.number() as usize - 1, flight.packet),
             _ => self.server_hears(flight.to, flight.packet),
@@ -90,6 +91,7 @@ impl World {
 
     pub(super) fn send_of_client(&mut self, client: usize, to: NodeId, packet: Packet) {
         let from = self.clients[client].node();
+        self.narrate_message("asks", from, to, &packet);
         self.transmit(Flight { from, to, packet });
     }
 

@@ -1,0 +1,238 @@
+//! Restarts: replay gives what lived, a power loss leaves old bytes or new ones, free space comes back only when that is safe.
+
+use crate::world::{BLOCK, CHUNK, FILE_BLOCKS, World, data};
+use onpath_data::{DataConfig, DataNode};
+use onpath_kernel::Role;
+use onpath_store::Recoverable;
+use onpath_wire::ClusterMap;
+use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::ids::{RequestSeq, Term};
+
+fn busy_world() -> World {
+    let mut w = World::default();
+    for n in 1..20 {
+        w.write(data(n, 1), 0, n * 1000, &vec![n as u8; 3000 * n as usize]);
+    }
+    w.write(data(7, 1), 0, CHUNK * 3 + 17, b"far");
+    w.trim(data(7, 1), 1, 10_000);
+    w.trim(data(12, 1), 1, 14_000);
+    w.write(data(12, 1), 1, 60_000, b"more");
+    w.write(data(8, 2), 0, 0, b"second generation");
+    w.drop_data(data(9, 1));
+    w.write(data(10, 5), 0, 5, b"x");
+    w.trim(data(10, 5), 1, 3);
+    w
+}
+
+#[test]
+fn replay_gives_the_state_that_lived() {
+    let mut w = busy_world();
+    let lived = w.images();
+    let files = w.node.files();
+    let started = w.kill();
+    assert_eq!(started.restored_blocks, 0);
+    assert_eq!((w.images().iter().map(|i| &i.pairs).eq(lived.iter().map(|i| &i.pairs)), w.node.files()), (true, files));
+    assert!(w.faults().is_empty());
+    assert_eq!(w.read(data(7, 1), 1, 7000, 3000).unwrap(), [7; 3000]);
+}
+
+#[test]
+fn an_image_and_the_records_after_it_give_the_state_that_lived() {
+    let mut w = busy_world();
+    let images = w.images();
+    w.write(data(12, 1), 1, 100, b"later");
+    w.trim(data(12, 1), 2, 102);
+    w.drop_data(data(3, 1));
+    w.write(data(3, 2), 0, 0, b"again");
+    w.pass(1_000_000);
+    // Images of the ranges are of different age: half of them newer.
+    let newer = w.images();
+    let (map, term) = (ClusterMap::even(2), Term(2));
+    let config = DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
+    let mut node = DataNode::new(config);
+    for range in 0..node.ranges() {
+        let image = if range % 2 == 0 { &images } else { &newer }[range as usize].clone();
+        node.loaded(range, image.upto);
+        for (key, value) in &image.pairs {
+            node.load(range, image.upto, key, value).unwrap();
+        }
+    }
+    for (seq, record) in &w.journal {
+        node.replay(*seq, record).unwrap();
+    }
+    for range in 0..node.ranges() {
+        assert_eq!(node.image(range).pairs, w.node.image(range).pairs, "range {range}");
+    }
+    assert_eq!(node.files(), w.node.files());
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_refused() {
+    let mut w = busy_world();
+    let (seq, record) = w.journal[3].clone();
+    assert!(w.node.replay(seq, &record[..10]).unwrap_err().to_string().contains("does not decode"));
+    let mut node = DataNode::new(DataConfig {
+        node: 0,
+        term: Term(2),
+        map: ClusterMap::even(2),
+        cluster: 1,
+        file_blocks: FILE_BLOCKS,
+        files: 0,
+    });
+    for (seq, record) in w.journal.iter().filter(|(seq, _)| *seq != w.journal[0].0) {
+        node.replay(*seq, record).unwrap();
+    }
+    assert!(node.load(0, seq, &[9], &[]).unwrap_err().to_string().contains("unknown image key"));
+    w.trim(data(2, 1), 3, 0);
+    let late = w.journal[1].clone();
+    assert!(w.node.replay(late.0, &late.1).unwrap_err().to_string().contains("contradicts"));
+}
+
+#[test]
+fn homes_are_told_again_after_a_restart_until_that_is_recorded() {
+    let mut w = World { hold_home: true, ..World::default() };
+    let seq = w.write(data(3, 1), 0, 0, b"one");
+    w.write(data(4, 1), 0, 0, b"two");
+    w.heard.clear();
+    assert_eq!(w.kill().merges, 2);
+    let requests: Vec<_> = w.heard.iter().map(|Merge::Written { request, .. }| request.0).collect();
+    assert_eq!(requests, [1, 2]);
+    // A repeated request meanwhile is the same write.
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    w.request_as(1, seq, seq, &body, b"one");
+    assert_eq!(w.heard.len(), 2);
+    w.answer_merges();
+    w.request_as(1, seq, seq, &body, b"one");
+    assert_eq!(w.heard.len(), 3, "and the home hears again, to answer the session again");
+    w.answer_merges();
+    w.pass(100_000);
+    assert_eq!(w.kill().merges, 0);
+}
+
+#[test]
+fn a_lost_tail_leaves_the_old_bytes_and_its_space_is_found() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.write(file, 0, 0, &[1; 2 * BLOCK]);
+    w.flush();
+    w.write(file, 0, 4000, &[2; 600]);
+    w.write(data(4, 1), 0, 0, &[3; 5 * BLOCK]);
+    w.trim(file, 1, 100);
+    // The blocks of the lost records had reached the disk.
+    let (blocks, durable) = (w.disk.now.clone(), w.durable);
+    w.restart(blocks, durable, durable);
+    assert_eq!(w.read(file, 0, 0, 8192).unwrap(), [1; 8192]);
+    assert_eq!(w.disk.now.len(), 2, "what nobody knows of is punched");
+    assert!(w.faults().is_empty());
+}
+
+#[test]
+fn records_without_their_bytes_fall_back_to_what_was_there() {
+    let mut w = World::default();
+    let (file, other) = (data(3, 1), data(4, 1));
+    w.write(file, 0, 0, &[1; 3 * BLOCK]);
+    w.flush();
+    w.write(file, 0, 0, &[2; 2 * BLOCK]);
+    w.write(file, 0, 4096, &[3; 4096]);
+    w.trim(file, 1, 5000);
+    w.write(other, 0, 0, &[4; 4096]);
+    // The records survived, of their blocks only the first of the second write.
+    let mut blocks = w.disk.durable.clone();
+    blocks.insert((0, 3), w.disk.now[&(0, 3)].clone());
+    let (records, durable) = (w.journal.len(), w.durable);
+    assert_eq!(w.restart(blocks, records, durable).restored_blocks, 2);
+    let expected = [vec![2; 4096], vec![1; 904], vec![0; 7288]].concat();
+    assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
+    assert_eq!(w.read(other, 0, 0, 4096).unwrap(), [0; 4096]);
+    assert_eq!(w.node.files()[1].blocks, 0);
+    assert!(w.faults().is_empty());
+    // What was put back is recorded.
+    assert_eq!(w.kill().restored_blocks, 0);
+    assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
+}
+
+#[test]
+fn space_is_used_again_only_when_its_record_is_durable() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.write(file, 0, 0, &[1; 4 * BLOCK]);
+    w.flush();
+    for round in 2..8 {
+        w.write(file, 0, 0, &[round; 4 * BLOCK]);
+    }
+    assert_eq!(w.disk.now.len(), 28, "until then every write takes new blocks");
+    w.power_loss();
+    assert_eq!(w.read(file, 0, 0, 4 * BLOCK as u32).unwrap(), [1; 4 * BLOCK]);
+    for round in 2..8 {
+        w.write(file, 0, 0, &[round; 4 * BLOCK]);
+        w.flush();
+    }
+    assert_eq!(w.disk.now.len(), 8, "then they are taken in turn");
+}
+
+#[test]
+fn space_goes_back_to_the_file_system_within_seconds() {
+    let mut w = World::default();
+    for n in 0..100 {
+        w.write(data(n + 1, 1), 0, 0, &vec![1; BLOCK * (n as usize % 3 + 1)]);
+    }
+    w.flush();
+    for n in 0..100 {
+        w.drop_data(data(n + 1, 1));
+    }
+    w.pass(3_000_000);
+    assert_eq!(w.disk.punched, 0, "not durable yet");
+    assert!(w.node.reclaiming());
+    w.flush();
+    w.pass(4_000_000);
+    assert_eq!(w.disk.now.len(), 0);
+    assert_eq!(w.node.counters().punched_blocks, w.disk.punched);
+    assert!(!w.node.reclaiming());
+    assert_eq!(w.node.next_deadline(), None, "an idle node wants nothing");
+}
+
+#[test]
+fn a_read_keeps_the_blocks_that_it_found() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.write(file, 0, 0, &[1; BLOCK]);
+    w.flush();
+    w.hold_disk = true;
+    let read = w.request(&DataRequest::Read { data: file, cut: 0, offset: 0, bytes: 4096 }, &[]);
+    let held = w.disk_queue.pop_front().unwrap();
+    w.hold_disk = false;
+    for round in 2..6 {
+        w.write(file, 0, 0, &[round; BLOCK]);
+        w.flush();
+        w.pass(5_000_000);
+    }
+    w.disk_queue.push_back(held);
+    w.disk_step();
+    assert_eq!(w.reply(read).unwrap().bulk, vec![1; BLOCK]);
+}
+
+#[test]
+fn the_same_inputs_give_the_same_outputs() {
+    let (mut a, mut b) = (busy_world(), busy_world());
+    assert_eq!(a.journal, b.journal);
+    assert_eq!(a.images(), b.images());
+    a.kill();
+    b.kill();
+    assert_eq!((a.journal, a.heard), (b.journal, b.heard));
+}
+
+#[test]
+fn a_session_window_survives_a_restart() {
+    let mut w = World::default();
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    w.request_as(5, RequestSeq(10), RequestSeq(10), &body, b"a");
+    w.request_as(5, RequestSeq(11), RequestSeq(11), &body, b"b");
+    w.pass(100_000);
+    w.kill();
+    w.heard.clear();
+    w.request_as(5, RequestSeq(10), RequestSeq(10), &body, b"a");
+    assert_eq!(w.heard, []);
+    w.request_as(5, RequestSeq(11), RequestSeq(11), &body, b"b");
+    assert!(matches!(w.heard[..], [Merge::Written { request: RequestSeq(11), .. }]));
+    assert_eq!(w.read(data(3, 1), 0, 0, 1), Ok(b"b".to_vec()) as Result<_, DataReply>);
+}

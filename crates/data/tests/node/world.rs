@@ -1,0 +1,343 @@
+//! A data node with a disk and a journal in memory, a home and sessions that are played by the test.
+
+use bytes::Bytes;
+use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Fault, Started, Ticket};
+use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_store::Recoverable;
+use onpath_wire::block::DATA_FILE_HEADER_BYTES;
+use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::peer::Peer;
+use onpath_wire::{ClusterMap, Errno, Packet};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Blocks of one data file: small, so that tests cross its end.
+pub(crate) const FILE_BLOCKS: u32 = 512;
+pub(crate) const BLOCK: usize = 4096;
+pub(crate) const CHUNK: u64 = 4 << 20;
+
+/// Blocks of the data files, by (file, block).
+pub(crate) type Blocks = BTreeMap<(u32, u64), Vec<u8>>;
+
+/// A disk that knows what would be left after a power loss.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk {
+    pub(crate) now: Blocks,
+    /// As of the last flush.
+    pub(crate) durable: Blocks,
+    pub(crate) full: bool,
+    pub(crate) broken: bool,
+    pub(crate) writes: u64,
+    pub(crate) reads: u64,
+    pub(crate) punched: u64,
+}
+
+impl Disk {
+    pub(crate) fn execute(&mut self, op: DiskOp) -> DiskResult {
+        match op {
+            DiskOp::Write { .. } if self.full => DiskResult::Failed(Errno::ENOSPC),
+            DiskOp::Write { .. } | DiskOp::Read { .. } if self.broken => DiskResult::Failed(Errno::EIO),
+            DiskOp::Write { file, offset, bytes } => {
+                self.writes += 1;
+                let bytes = bytes.concat();
+                let first = block_of(offset);
+                for (i, block) in (0u64..).zip(bytes.chunks_exact(BLOCK)) {
+                    assert!(first + i < u64::from(FILE_BLOCKS), "a write beyond the end of a data file");
+                    self.now.insert((file, first + i), block.to_vec());
+                }
+                assert!(bytes.len().is_multiple_of(BLOCK));
+                DiskResult::Done
+            }
+            DiskOp::Read { file, offset, len } => {
+                self.reads += 1;
+                let n = u64::from(len) / BLOCK as u64;
+                let blocks = (0..n).map(|i| self.block(file, block_of(offset) + i));
+                DiskResult::Bytes(blocks.collect::<Vec<_>>().concat().into())
+            }
+            DiskOp::Punch { file, offset, len } => {
+                let first = block_of(offset);
+                for block in first..first + len / BLOCK as u64 {
+                    self.punched += u64::from(self.now.remove(&(file, block)).is_some());
+                }
+                DiskResult::Done
+            }
+            DiskOp::Space => DiskResult::Space { total: 1 << 30, free: 1 << 20 },
+        }
+    }
+
+    fn block(&self, file: u32, block: u64) -> Vec<u8> {
+        self.now.get(&(file, block)).cloned().unwrap_or_else(|| vec![0; BLOCK])
+    }
+
+    pub(crate) fn files(&self) -> u32 {
+        self.now.keys().map(|(file, _)| file + 1).max().unwrap_or(0)
+    }
+}
+
+fn block_of(offset: u64) -> u64 {
+    assert!(offset >= DATA_FILE_HEADER_BYTES && offset.is_multiple_of(BLOCK as u64));
+    (offset - DATA_FILE_HEADER_BYTES) / BLOCK as u64
+}
+
+/// A message that the node sent to a session, or an answer to a home's call.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) seq: RequestSeq,
+    pub(crate) reply: DataReply,
+    pub(crate) bulk: Bytes,
+    pub(crate) after: RecordSeq,
+    pub(crate) need: Need,
+}
+
+pub(crate) struct World {
+    pub(crate) node: DataNode,
+    pub(crate) now: Now,
+    pub(crate) disk: Disk,
+    pub(crate) journal: Vec<(RecordSeq, Vec<u8>)>,
+    /// Records at the front of the journal that are on stable storage.
+    pub(crate) durable: usize,
+    /// Disk operations that wait for [`World::disk_step`]; executed at once unless `hold_disk`.
+    pub(crate) disk_queue: VecDeque<(Ticket, DiskOp)>,
+    pub(crate) hold_disk: bool,
+    pub(crate) sent: VecDeque<Sent>,
+    /// Merges that the home has not answered; answered at once unless `hold_home`.
+    pub(crate) merges: VecDeque<(RequestSeq, Merge, RecordSeq)>,
+    pub(crate) heard: Vec<Merge>,
+    pub(crate) hold_home: bool,
+    pub(crate) next_seq: u64,
+    pub(crate) term: u32,
+}
+
+pub(crate) fn data(inode: u64, generation: u64) -> DataId {
+    // Spread over the ranges of the index.
+    DataId { inode: InodeId((inode % 61) << 58 | inode), generation: Generation(generation) }
+}
+
+fn config(term: u32, files: u32) -> DataConfig {
+    DataConfig { node: 0, term: Term(term), map: ClusterMap::even(2), cluster: 1, file_blocks: FILE_BLOCKS, files }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let mut world = World {
+            node: DataNode::new(config(1, 0)),
+            now: Now { mono_us: 1, wall_ns: 1 },
+            disk: Disk::default(),
+            journal: vec![],
+            durable: 0,
+            disk_queue: VecDeque::new(),
+            hold_disk: false,
+            sent: VecDeque::new(),
+            merges: VecDeque::new(),
+            heard: vec![],
+            hold_home: false,
+            next_seq: 1,
+            term: 1,
+        };
+        world.start();
+        world
+    }
+}
+
+impl World {
+    fn start(&mut self) -> Started {
+        let World { node, disk, .. } = self;
+        let started = node.start(self.now, &mut |file, offset, block: &mut [u8]| {
+            block.copy_from_slice(&disk.block(file, block_of(offset)));
+            Ok(())
+        });
+        self.pump();
+        started
+    }
+
+    /// Handles an input and what follows from it.
+    pub(crate) fn input(&mut self, input: Input<DataIn>) {
+        self.node.handle(self.now, input);
+        self.pump();
+    }
+
+    fn pump(&mut self) {
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Append { seq, bytes } => {
+                    assert!(self.journal.last().is_none_or(|(last, _)| *last < seq));
+                    self.journal.push((seq, bytes));
+                }
+                Output::Send { to, packet, after, need } => self.on_send(to, packet, after, need),
+                Output::Own(DataOut::Disk { ticket, op }) => {
+                    self.disk_queue.push_back((ticket, op));
+                    if !self.hold_disk {
+                        self.disk_step();
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_send(&mut self, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
+        let header = packet.header().unwrap();
+        assert_eq!((header.source, header.cluster), (NodeId::data(0), 1));
+        if header.kind == MessageKind::Data {
+            assert!(to.as_shard().is_some() && header.term == Term(self.term));
+            let merge: Merge = packet.body().unwrap();
+            self.heard.push(merge.clone());
+            self.merges.push_back((header.seq, merge, after));
+            if !self.hold_home {
+                self.answer_merges();
+            }
+            return;
+        }
+        let session = to.as_session().is_some();
+        assert_eq!(header.kind, if session { MessageKind::DataReply } else { MessageKind::PeerAnswer });
+        let reply = packet.body().unwrap();
+        self.sent.push_back(Sent { seq: header.seq, reply, bulk: packet.bulk, after, need });
+    }
+
+    /// Executes the disk operation that waits longest.
+    pub(crate) fn disk_step(&mut self) {
+        let (ticket, op) = self.disk_queue.pop_front().expect("a disk operation waits");
+        let result = self.disk.execute(op);
+        self.input(Input::Own(DataIn::DiskDone { ticket, result }));
+    }
+
+    /// The home answers all merges that it has heard.
+    pub(crate) fn answer_merges(&mut self) {
+        while let Some((seq, ..)) = self.merges.pop_front() {
+            let header = Header::new(MessageKind::PeerAnswer, NodeId::shard(ShardId(0)), seq);
+            self.input(Input::Packet(Packet::new(&header, &Peer::Done)));
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn pass(&mut self, us: u64) {
+        let until = self.now.mono_us + us;
+        while let Some(at) = self.node.next_deadline().filter(|at| *at <= until) {
+            self.now.mono_us = self.now.mono_us.max(at);
+            self.input(Input::Tick);
+        }
+        self.now.mono_us = until;
+    }
+
+    /// Flushes data files, then the journal.
+    pub(crate) fn flush(&mut self) {
+        self.disk.durable = self.disk.now.clone();
+        self.durable = self.journal.len();
+        if let Some(&(seq, _)) = self.journal.last() {
+            self.input(Input::Durable(seq));
+        }
+    }
+
+    /// A request of session 1; returns its sequence number.
+    pub(crate) fn request(&mut self, body: &DataRequest, bulk: &[u8]) -> RequestSeq {
+        let seq = RequestSeq(self.next_seq);
+        self.next_seq += 1;
+        self.request_as(1, seq, seq, body, bulk);
+        seq
+    }
+
+    pub(crate) fn request_as(
+        &mut self,
+        session: u32,
+        seq: RequestSeq,
+        oldest: RequestSeq,
+        body: &DataRequest,
+        bulk: &[u8],
+    ) {
+        let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(session)), seq);
+        header.oldest_behind = (seq.0 - oldest.0) as u32;
+        self.input(Input::Packet(Packet::with_bulk(&header, body, Bytes::copy_from_slice(bulk))));
+    }
+
+    /// A call of a home.
+    pub(crate) fn call(&mut self, body: &DataRequest) -> Sent {
+        let seq = RequestSeq(1 << 50 | self.next_seq);
+        self.next_seq += 1;
+        let header = Header::new(MessageKind::Data, NodeId::shard(ShardId(0)), seq);
+        self.input(Input::Packet(Packet::new(&header, body)));
+        self.reply(seq).expect("an answer")
+    }
+
+    /// What was sent for this request, taken out.
+    pub(crate) fn reply(&mut self, seq: RequestSeq) -> Option<Sent> {
+        let place = self.sent.iter().position(|sent| sent.seq == seq)?;
+        self.sent.remove(place)
+    }
+
+    pub(crate) fn write(&mut self, data: DataId, cut: u32, offset: u64, bytes: &[u8]) -> RequestSeq {
+        self.request(&DataRequest::Write { data, cut, offset, kill_suidgid: false }, bytes)
+    }
+
+    /// Reads, and fills what the reply leaves out with zeros.
+    pub(crate) fn read(&mut self, data: DataId, cut: u32, offset: u64, bytes: u32) -> Result<Vec<u8>, DataReply> {
+        let seq = self.request(&DataRequest::Read { data, cut, offset, bytes }, &[]);
+        let sent = self.reply(seq).expect("an answer");
+        match sent.reply {
+            DataReply::Bytes => {
+                let mut read = sent.bulk.to_vec();
+                assert!(read.len() <= bytes as usize);
+                read.resize(bytes as usize, 0);
+                Ok(read)
+            }
+            other => Err(other),
+        }
+    }
+
+    pub(crate) fn trim(&mut self, data: DataId, cut: u32, size: u64) -> DataReply {
+        self.call(&DataRequest::Trim { data, cut, size }).reply
+    }
+
+    pub(crate) fn drop_data(&mut self, data: DataId) -> DataReply {
+        self.call(&DataRequest::Drop { data }).reply
+    }
+
+    /// The process ends and another one begins with these blocks and the first `records` of the journal; those from
+    /// `known_durable` on are the tail.
+    pub(crate) fn restart(&mut self, blocks: Blocks, records: usize, known_durable: usize) -> Started {
+        self.term += 1;
+        self.journal.truncate(records);
+        self.disk.now = blocks;
+        self.node = DataNode::new(config(self.term, self.disk.files()));
+        for (i, (seq, record)) in self.journal.iter().enumerate() {
+            if i == known_durable {
+                self.node.begin_tail();
+            }
+            self.node.replay(*seq, record).expect("own records apply");
+        }
+        self.disk_queue.clear();
+        self.merges.clear();
+        self.sent.clear();
+        self.disk.durable = self.disk.now.clone();
+        self.durable = self.journal.len();
+        let started = self.start();
+        self.flush();
+        started
+    }
+
+    /// kill -9: everything written is still there.
+    pub(crate) fn kill(&mut self) -> Started {
+        let (blocks, records) = (self.disk.now.clone(), self.journal.len());
+        self.restart(blocks, records, self.durable)
+    }
+
+    /// Power loss: what was not flushed is gone.
+    pub(crate) fn power_loss(&mut self) -> Started {
+        let blocks = self.disk.durable.clone();
+        self.restart(blocks, self.durable, self.durable)
+    }
+
+    pub(crate) fn faults(&mut self) -> Vec<Fault> {
+        let World { node, disk, .. } = self;
+        let mut faults = vec![];
+        let mut reader = |file, offset, block: &mut [u8]| {
+            block.copy_from_slice(&disk.block(file, block_of(offset)));
+            Ok(())
+        };
+        node.check(disk.files(), Some(&mut reader), &mut |fault| faults.push(fault));
+        faults
+    }
+
+    pub(crate) fn images(&mut self) -> Vec<onpath_store::Image> {
+        (0..self.node.ranges()).map(|range| self.node.image(range)).collect()
+    }
+}

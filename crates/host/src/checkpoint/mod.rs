@@ -1,0 +1,96 @@
+//! Checkpoints: images of all ranges of all roles, so that the journal before them is not needed (DESIGN §4).
+//!
+//! A checkpoint is a *manifest* that names image files and the lsn from which the journal is replayed over them.
+//! An image is taken under its role's lock, range by range, while the others go on; it is published only when
+//! the last record that it reflects is durable, so a checkpoint holds only durable records. The manifest is
+//! replaced atomically; then older images and useless segments go.
+
+mod load;
+mod manifest;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::{Loaded, load};
+pub use run::{CheckpointReport, Checkpointer};
+
+use crate::journal::JournalError;
+use onpath_store::StoreError;
+use onpath_store::image::ImageError;
+use onpath_wire::codec::WireError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a checkpoint cannot be written or read.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    /// The manifest does not check.
+    #[error("checkpoint manifest {} is damaged: {why}; restore the directory from a backup", file.display())]
+    Manifest {
+        /// The manifest.
+        file: PathBuf,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The manifest does not decode although its checksum fits.
+    #[error("checkpoint manifest {} does not decode: {source}", file.display())]
+    Undecodable {
+        /// The manifest.
+        file: PathBuf,
+        /// Why.
+        source: WireError,
+    },
+    /// The manifest has another format version.
+    #[error("checkpoint manifest {} has format version {found}: use an onpath of that version", file.display())]
+    Version {
+        /// The manifest.
+        file: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// An image does not check.
+    #[error("checkpoint image {}: {source}", file.display())]
+    Image {
+        /// The image.
+        file: PathBuf,
+        /// What is wrong.
+        source: ImageError,
+    },
+    /// An image is not the one that the manifest names.
+    #[error("checkpoint image {} is not the one in the manifest: {why}; restore the directory from a backup", file.display())]
+    Mismatch {
+        /// The image.
+        file: PathBuf,
+        /// What differs.
+        why: &'static str,
+    },
+    /// An object of an image cannot be loaded.
+    #[error("checkpoint image {}: {source}", file.display())]
+    Load {
+        /// The image.
+        file: PathBuf,
+        /// Why.
+        source: StoreError,
+    },
+    /// A role's images are missing, or there are images of a role that does not exist.
+    #[error("checkpoint manifest {} does not fit this file system: {why}", file.display())]
+    Shape {
+        /// The manifest.
+        file: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+    /// The journal has stopped.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The operating system refused.
+    #[error("checkpoint: {}: {source}", path.display())]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// Its error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,66 @@
+//! How the runtime keeps the roles of Onpath: their counters, their durable state, their disk.
+
+use crate::blocks::BlockFiles;
+use crate::node::{Counters, Effects, HostedRole};
+use onpath_data::{DataIn, DataNode, DataOut, DiskOp};
+use onpath_meta::Shard;
+use onpath_session::Session;
+use onpath_store::Recoverable;
+use std::sync::Arc;
+
+/// Bytes from which a disk operation is given to a thread of its own kind.
+const SLOW_BYTES: usize = 8 << 20;
+
+impl HostedRole for Shard {
+    fn status(&self) -> Counters {
+        Shard::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+
+    fn disk_full(&mut self, full: bool) {
+        self.set_full(full);
+    }
+}
+
+impl HostedRole for DataNode {
+    fn status(&self) -> Counters {
+        let c = self.counters();
+        let named = [
+            ("writes", c.writes),
+            ("reads", c.reads),
+            ("blocks_merged", c.merged_blocks),
+            ("requests_stale", c.stale),
+            ("duplicates", c.duplicates),
+            ("blocks_bad", c.bad_blocks),
+            ("messages_malformed", c.rejected),
+            ("blocks_punched", c.punched_blocks),
+        ];
+        named.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl HostedRole for Session {}
+
+/// Executes a data node's disk operations on the data files of a DIR.
+pub struct Disk(pub Arc<BlockFiles>);
+
+impl Effects<DataNode> for Disk {
+    fn perform(&self, DataOut::Disk { ticket, op }: DataOut, done: &mut Vec<DataIn>) {
+        done.push(DataIn::DiskDone { ticket, result: self.0.execute(op) });
+    }
+
+    fn is_slow(&self, DataOut::Disk { op, .. }: &DataOut) -> bool {
+        match op {
+            DiskOp::Punch { .. } => true,
+            DiskOp::Write { bytes, .. } => bytes.iter().map(|b| b.len()).sum::<usize>() >= SLOW_BYTES,
+            DiskOp::Read { .. } | DiskOp::Space => false,
+        }
+    }
+}

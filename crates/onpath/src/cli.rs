@@ -1,0 +1,67 @@
+//! The command line.
+
+use crate::dev;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use onpath_fuse::mount::MountError;
+use std::path::PathBuf;
+
+/// A POSIX distributed file system whose metadata is coordinated on the network path.
+#[derive(Parser, Debug)]
+#[command(name = "onpath", version, about, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How to log.
+#[derive(Args, Debug)]
+pub(crate) struct LogArgs {
+    /// What to log: error, warn, info, debug, trace, or directives such as onpath_host=debug.
+    #[arg(long, global = true, env = "ONPATH_LOG", default_value = "info")]
+    log: String,
+    /// Log one JSON object a line.
+    #[arg(long, global = true, env = "ONPATH_LOG_JSON")]
+    log_json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Runs a whole file system in one process, its state in DIR, and mounts it.
+    Dev(dev::DevArgs),
+}
+
+/// When a change is on stable storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CommitMode {
+    /// Replies leave when the operating system has the change; stable storage follows within the interval.
+    Interval,
+    /// Replies leave when the change is on stable storage.
+    Sync,
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Dev(args) => dev::run(args),
+    }
+}
+
+pub(crate) fn start_log(args: &LogArgs) {
+    let filter = tracing_subscriber::EnvFilter::try_new(&args.log).unwrap_or_else(|error| {
+        eprintln!("onpath: --log {:?}: {error}; using info", args.log);
+        tracing_subscriber::EnvFilter::new("info")
+    });
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if args.log_json { builder.json().init() } else { builder.init() }
+}
+
+/// Exit codes as mount(8) gives them: 1 wrong use or permissions, 2 system, 32 mount failed.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.downcast_ref::<MountError>().is_some() { 32 } else { 1 }
+}
+
+/// A path argument that must be absolute afterwards, whatever the working directory becomes.
+pub(crate) fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
+    Ok(std::path::absolute(path)?)
+}

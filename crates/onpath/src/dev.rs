@@ -1,0 +1,61 @@
+//! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
+
+use crate::cli::{CommitMode, absolute};
+use crate::mounted::{self, Event};
+use crate::signals;
+use clap::Args;
+use onpath_fuse::mount::MountOptions;
+use onpath_host::journal::Commit;
+use onpath_host::server::ServerBuilder;
+use onpath_session::Session;
+use onpath_wire::ids::NodeId;
+use onpath_wire::limits::COMMIT_INTERVAL_MS;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+/// Arguments of `onpath dev`.
+#[derive(Args, Debug)]
+pub(crate) struct DevArgs {
+    /// Where the state of the file system is; formatted if it is empty or missing.
+    dir: PathBuf,
+    /// Where to mount it. Without, it only serves `onpath mount DIR MOUNTPOINT`.
+    mountpoint: Option<PathBuf>,
+    /// Mount options as for mount(8): ro, nodev, nosuid, noexec, noatime, …
+    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    options: Vec<String>,
+    /// Metadata shards, fixed when DIR is formatted [default: one a core].
+    #[arg(long, env = "ONPATH_SHARDS")]
+    shards: Option<u16>,
+    /// When a change is on stable storage.
+    #[arg(long, env = "ONPATH_COMMIT", value_enum, default_value = "interval")]
+    commit: CommitMode,
+    /// Longest time between a change and stable storage with --commit interval, milliseconds.
+    #[arg(long, default_value_t = COMMIT_INTERVAL_MS)]
+    commit_interval_ms: u64,
+}
+
+pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
+    let parsed = MountOptions::parse(&args.options.join(","), &["soft"])?;
+    let commit = match args.commit {
+        CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
+        CommitMode::Sync => Commit::Sync,
+    };
+    let mut server = ServerBuilder::open(&absolute(&args.dir)?, args.shards, commit)?;
+    let Some(mountpoint) = args.mountpoint else {
+        let (sender, receiver) = channel();
+        signals::forward(sender, Event::Signal)?;
+        let server = server.start();
+        println!("onpath: serving {}", args.dir.display());
+        receiver.recv()?;
+        return Ok(server.stop()?);
+    };
+    let (effects, sender, receiver) = mounted::effects();
+    let config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
+    let address = NodeId::session(config.session);
+    let session = server.builder.add(address, Session::new(config), effects.clone());
+    let server = server.start();
+    let served =
+        mounted::serve(&absolute(&mountpoint)?, &parsed.mount, &server.node, &session, effects, (sender, receiver));
+    server.stop()?;
+    served
+}

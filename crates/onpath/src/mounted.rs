@@ -1,0 +1,134 @@
+//! A client session behind a mount: the kernel's requests go in, answers go back, until it is unmounted.
+
+use crate::signals;
+use onpath_fuse::adapter::{Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups};
+use onpath_fuse::mount::{Mount, MountError, MountOptions};
+use onpath_fuse::serve::{ServeError, ServeOptions};
+use onpath_host::node::{Effects, Node, Port};
+use onpath_session::fs::FsRequest;
+use onpath_session::{LostReason, Session, SessionIn, SessionOut};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+/// What a session's outputs do to its mount.
+#[derive(Clone)]
+pub(crate) struct SessionEffects {
+    answers: Arc<Answers>,
+    invalidator: Arc<OnceLock<Invalidator>>,
+    lost: Sender<Event>,
+}
+
+/// What ends a mount.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// Somebody asked the process to end.
+    Signal,
+    /// It was unmounted.
+    Unmounted,
+    /// The session is over.
+    Lost(LostReason),
+}
+
+/// A session's outputs and where its mount hears of them.
+pub(crate) fn effects() -> (SessionEffects, Sender<Event>, Receiver<Event>) {
+    let (sender, receiver) = channel();
+    let effects = SessionEffects { answers: Arc::default(), invalidator: Arc::default(), lost: sender.clone() };
+    (effects, sender, receiver)
+}
+
+impl Effects<Session> for SessionEffects {
+    fn perform(&self, out: SessionOut, done: &mut Vec<SessionIn>) {
+        match out {
+            SessionOut::Reply { unique, result } => {
+                done.extend(self.answers.complete(unique, result).map(SessionIn::Fs));
+            }
+            SessionOut::ReadGroups { ticket, pid } => {
+                done.push(SessionIn::Groups { ticket, gids: supplementary_groups(pid) });
+            }
+            SessionOut::Invalidate { id } => {
+                if let Some(invalidator) = self.invalidator.get() {
+                    invalidator.invalidate(id);
+                }
+            }
+            SessionOut::Attached => tracing::debug!("the session is attached"),
+            SessionOut::Lost(reason) => {
+                // The mount may be over already; then nobody listens.
+                _ = self.lost.send(Event::Lost(reason));
+            }
+        }
+    }
+}
+
+struct Driver {
+    node: Arc<Node>,
+    session: Port<Session>,
+}
+
+impl SessionDriver for Driver {
+    fn submit(&self, request: FsRequest) {
+        self.node.submit(&self.session, SessionIn::Fs(request));
+    }
+}
+
+/// Mounts the session and serves it until a signal, an unmount, or the end of the session.
+pub(crate) fn serve(
+    mountpoint: &Path,
+    options: &MountOptions,
+    node: &Arc<Node>,
+    session: &Port<Session>,
+    effects: SessionEffects,
+    events: (Sender<Event>, Receiver<Event>),
+) -> anyhow::Result<()> {
+    let mount = Arc::new(Mount::new(mountpoint, options)?);
+    let (sender, receiver) = events;
+    signals::forward(sender.clone(), Event::Signal)?;
+    let invalidator = Invalidator::start(mount.transport())?;
+    assert!(effects.invalidator.set(invalidator).is_ok(), "one mount a session");
+    let driver = Driver { node: node.clone(), session: session.clone() };
+    let filesystem = SessionFilesystem::new(driver, effects.answers);
+    let reader = {
+        let mount = mount.clone();
+        let shown = mountpoint.to_owned();
+        std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
+            let mounted = |_: &_| println!("onpath: mounted on {}", shown.display());
+            let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
+            _ = sender.send(Event::Unmounted); // the main thread may have ended first
+            result
+        })?
+    };
+    wait(&mount, &receiver)?;
+    reader.join().expect("the reader does not panic")?;
+    node.submit(session, SessionIn::Shutdown);
+    // The session says that it has left, so that its opens and locks are gone before the process is.
+    while !matches!(receiver.recv_timeout(std::time::Duration::from_secs(2)), Ok(Event::Lost(_)) | Err(_)) {}
+    Ok(())
+}
+
+fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()> {
+    let mut asked = false;
+    loop {
+        match events.recv()? {
+            Event::Unmounted => return Ok(()),
+            Event::Lost(LostReason::Detached) => {}
+            Event::Lost(reason) => {
+                mount.abort()?;
+                anyhow::bail!(reason);
+            }
+            Event::Signal if asked => {
+                mount.detach()?;
+                eprintln!("onpath: detached although somebody uses it; it ends with its last user");
+            }
+            Event::Signal => {
+                asked = true;
+                match mount.unmount() {
+                    Ok(()) => {}
+                    Err(busy @ MountError::Busy { .. }) => {
+                        eprintln!("onpath: {busy}; interrupt again to detach it all the same");
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+}

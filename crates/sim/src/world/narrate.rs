@@ -1,0 +1,47 @@
+//! What happens, in words, for whoever looks into a failing seed.
+
+use super::World;
+use super::hold::Message;
+use super::process::Flight;
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::packet::Packet;
+use onpath_wire::record::Record;
+
+fn who(node: NodeId) -> String {
+    let class = match node.class() {
+        Some(NodeClass::Shard) => "shard",
+        Some(NodeClass::Data) => "data",
+        Some(NodeClass::Session) => "session",
+        None => "nobody",
+    };
+    format!("{class} {}", node.number())
+}
+
+impl World {
+    pub(super) fn narrate(&mut self, what: impl FnOnce() -> String) {
+        if let Some(narrator) = &mut self.narrator {
+            narrator(format!("{:>12} ns  {}", self.now_ns, what()));
+        }
+    }
+
+    pub(super) fn narrate_record(&mut self, by: NodeId, bytes: &[u8]) {
+        self.narrate(|| format!("{} records {:?}", who(by), Record::from_bytes(bytes)));
+    }
+
+    pub(super) fn narrate_message(&mut self, verb: &str, from: NodeId, to: NodeId, packet: &Packet) {
+        if self.narrator.is_none() {
+            return;
+        }
+        let flight = Flight { from, to, packet: packet.clone() };
+        let message = Message { flight: &flight };
+        let (seq, term) = message.header().map_or((0, 0), |header| (header.seq.0, header.term.0));
+        let body = match (message.peer(), message.request(), message.reply()) {
+            (Some(peer), _, _) => format!("{peer:?}"),
+            (_, Some(request), _) => format!("{request:?}"),
+            (_, _, Some(reply)) => format!("{reply:?}"),
+            _ => format!("{} bytes", packet.head.len()),
+        };
+        self.narrate(|| format!("{} {verb} {} #{seq:x} term {term}: {body}", who(from), who(to)));
+    }
+}
