@@ -2,7 +2,8 @@
 
 use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
-use crate::ops::{self, Job, read::ReadJob, sync, write::WriteJob};
+use crate::ops::write::{self, WriteJob};
+use crate::ops::{self, Job, read::ReadJob, sync};
 use crate::recover::Suspects;
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
 use crate::window::Seen;
@@ -35,6 +36,11 @@ impl DataNode {
     /// Whether free blocks still take space on the disk; they are punched as time passes and records become durable.
     pub fn reclaiming(&self) -> bool {
         self.kernel.with(|core| core.state.space.pending())
+    }
+
+    /// Whether writes are refused with ENOSPC, since the journal has no room for their records. What frees space goes on.
+    pub fn disk_full(&mut self, full: bool) {
+        self.kernel.with(|core| core.state.full = full);
     }
 
     /// The last record made or replayed; 0 before the first one ever.
@@ -147,31 +153,38 @@ fn range_error(offset: u64, bytes: usize) -> Option<Errno> {
 }
 
 fn on_write(core: &mut Node, job: WriteJob) {
-    let (data, cut, request) = (job.data, job.cut, job.from.seq);
-    if core.state.running.contains(&(job.session, request)) {
-        core.state.counters.duplicates += 1;
-        return; // it will be answered
-    }
-    let error = range_error(job.offset, job.bytes.len()).or(job.bytes.is_empty().then_some(Errno::EINVAL));
-    let seen = core.state.index.seen(job.session, request, data, cut);
-    if seen != Seen::Never {
-        core.state.counters.duplicates += 1;
-    }
+    let (data, cut, session, request) = (job.data, job.cut, job.session, job.from.seq);
+    let seen = match core.state.running.contains(&(session, request)) {
+        true => Seen::Answered, // it will be
+        false => core.state.index.seen(session, request, data, cut),
+    };
+    core.state.counters.duplicates += u64::from(seen != Seen::Never);
     match seen {
         Seen::Answered => {}
         Seen::Done => {
-            core.state.running.insert((job.session, request));
+            core.state.running.insert((session, request));
             core.start(Job::Merge { seq: RecordSeq(0), merge: job.merge() });
         }
-        Seen::Never => match error.or((core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN)) {
-            Some(errno) => state::refuse(core, job.from, &DataReply::Failed { errno }),
+        Seen::Never => match write_error(core, &job) {
+            Some(errno) => write::refuse(core, &job, &DataReply::Failed { errno }),
             None if is_stale(core, data, cut) => state::refuse(core, job.from, &DataReply::Stale),
             None => {
-                core.state.running.insert((job.session, request));
+                core.state.running.insert((session, request));
                 core.start(Job::Write(job));
             }
         },
     }
+}
+
+/// What speaks against executing a write.
+fn write_error(core: &mut Node, job: &WriteJob) -> Option<Errno> {
+    if job.bytes.is_empty() {
+        return Some(Errno::EINVAL);
+    }
+    let state = &mut core.state;
+    let busy = (state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
+    let full = state.full.then_some(Errno::ENOSPC);
+    state.failed(job.session, job.from).or(range_error(job.offset, job.bytes.len())).or(full).or(busy)
 }
 
 fn on_read(core: &mut Node, job: ReadJob) {

@@ -248,8 +248,8 @@ impl Space {
 
     /// Whether free blocks still take space on the disk.
     pub(crate) fn pending(&self) -> bool {
-        !(self.limbo.is_empty() && self.draining.is_empty() && self.punching.is_empty())
-            || !self.warm.by_start.is_empty()
+        let idle = self.limbo.is_empty() && self.warm.by_start.is_empty();
+        !(idle && self.draining.is_empty() && self.punching.is_empty())
     }
 
     /// Takes over what the index uses; everything else in the `files` existing data files is to be punched, since the
@@ -257,17 +257,12 @@ impl Space {
     pub(crate) fn rebuild(&mut self, used: &Used, files: u32) {
         let end = (u64::from(files) * u64::from(self.file_blocks)).max(used.end());
         self.frontier = end.next_multiple_of(u64::from(self.file_blocks)).min(BLOCKS_MAX);
-        let mut start = None::<u64>;
-        for block in 0..=self.frontier {
-            let free = block < self.frontier && !used.contains(block as u32);
-            let boundary = block.is_multiple_of(u64::from(self.file_blocks));
-            if let Some(from) = start.filter(|_| !free || boundary) {
-                self.draining.push_back(Run { start: from as u32, len: (block - from) as u32 });
-                start = None;
-            }
-            if free && start.is_none() {
-                start = Some(block);
-            }
+        let mut block = used.next(0, false);
+        while block < self.frontier {
+            let boundary = (block + 1).next_multiple_of(u64::from(self.file_blocks));
+            let end = used.next(block, true).min(boundary).min(self.frontier);
+            self.draining.push_back(Run { start: block as u32, len: (end - block) as u32 });
+            block = used.next(end, false);
         }
     }
 }
@@ -290,8 +285,17 @@ impl Used {
         new
     }
 
-    fn contains(&self, phys: u32) -> bool {
-        self.words.get(phys as usize / 64).is_some_and(|word| word & (1 << (phys % 64)) != 0)
+    /// The first block from `from` on that is used, or is not; behind all words nothing is.
+    fn next(&self, from: u64, used: bool) -> u64 {
+        let mut at = from;
+        while let Some(&word) = self.words.get((at / 64) as usize) {
+            let wanted = if used { word } else { !word } & (u64::MAX << (at % 64));
+            if wanted != 0 {
+                return at / 64 * 64 + u64::from(wanted.trailing_zeros());
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        if used { u64::MAX } else { at }
     }
 
     fn end(&self) -> u64 {
@@ -354,5 +358,15 @@ mod tests {
         space.rebuild(&used, 3);
         let punches: Vec<_> = (0..).map_while(|n| space.next_punch(Ticket(n))).collect();
         assert_eq!(punches, [run(0, 2), run(3, 5), run(8, 1), run(10, 6), run(16, 8)]);
+    }
+
+    #[test]
+    fn gaps_are_found_word_by_word() {
+        let mut used = Used::default();
+        (60..200).for_each(|phys| assert!(used.insert(phys)));
+        assert_eq!((used.next(0, false), used.next(0, true)), (0, 60));
+        assert_eq!((used.next(60, false), used.next(199, true)), (200, 199));
+        assert_eq!((used.next(200, true), used.next(1000, false)), (u64::MAX, 1000));
+        assert_eq!(used.end(), 200);
     }
 }

@@ -14,7 +14,7 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::{ClusterMap, Errno, Packet, Wire};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Requests that wait for the trim of a newer cut; beyond them EAGAIN.
 pub(crate) const CUT_WAITERS_MAX: usize = 1_024;
@@ -22,6 +22,9 @@ pub(crate) const CUT_WAITERS_MAX: usize = 1_024;
 pub(crate) const SETTLE_BATCH: usize = 256;
 /// An answer of a home is recorded at the latest after so long, microseconds.
 pub(crate) const SETTLE_AFTER_US: u64 = 100_000;
+
+/// Failed writes remembered, of all sessions.
+const FAILURES_MAX: usize = 16_384;
 
 /// Who a data node is.
 #[derive(Clone, Debug)]
@@ -103,6 +106,11 @@ pub(crate) struct State {
     /// Writes in progress, until their home has answered.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
     pub(crate) cut_waiters: usize,
+    /// Writes that failed: a duplicate must not succeed later. The process that would have forgotten them is another
+    /// term, whose sessions have connected anew.
+    failures: BTreeMap<(SessionId, RequestSeq), Errno>,
+    /// The disk is full: only what frees space is recorded.
+    pub(crate) full: bool,
     /// Writes whose homes have answered, not recorded yet.
     pub(crate) settled: Vec<RecordSeq>,
     pub(crate) settle_at_us: Option<u64>,
@@ -172,6 +180,8 @@ impl State {
             next_record: RecordSeq(config.term.first_seq() + 1),
             running: HashSet::new(),
             cut_waiters: 0,
+            failures: BTreeMap::new(),
+            full: false,
             settled: Vec::new(),
             settle_at_us: None,
             stamp: Stamp(0),
@@ -200,6 +210,23 @@ impl State {
         header.stamp = self.stamp(wall_ns);
         header.slot = Slot(0);
         header
+    }
+
+    /// What this write failed with before; forgets what its session has seen answered.
+    pub(crate) fn failed(&mut self, session: SessionId, from: Caller) -> Option<Errno> {
+        let all = (session, RequestSeq(0))..(session, from.oldest);
+        while let Some((&answered, _)) = self.failures.range(all.clone()).next() {
+            self.failures.remove(&answered);
+        }
+        self.failures.get(&(session, from.seq)).copied()
+    }
+
+    /// A write failed.
+    pub(crate) fn note_failed(&mut self, session: SessionId, request: RequestSeq, errno: Errno) {
+        self.failures.insert((session, request), errno);
+        if self.failures.len() > FAILURES_MAX {
+            self.failures.pop_first();
+        }
     }
 
     /// The data file and the byte at which a physical block lies.

@@ -8,4 +8,5 @@ pub mod journal;
 pub mod node;
 pub mod roles;
 pub mod server;
+pub mod stream;
 pub mod sys;

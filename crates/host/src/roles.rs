@@ -44,6 +44,10 @@ impl HostedRole for DataNode {
     fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
         Some(self)
     }
+
+    fn disk_full(&mut self, full: bool) {
+        DataNode::disk_full(self, full);
+    }
 }
 
 impl HostedRole for Session {}

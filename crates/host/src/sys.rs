@@ -4,9 +4,9 @@
 
 use onpath_kernel::Now;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 fn clock(id: libc::clockid_t) -> libc::timespec {
@@ -73,6 +73,25 @@ pub fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
         )
     };
     if result == 0 { Ok(credentials.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sends as much of `parts` as the socket takes at once; `WouldBlock` if that is nothing.
+pub fn send_at_once(stream: &UnixStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: all-zero bytes are a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_ptr().cast_mut().cast();
+    message.msg_iovlen = parts.len();
+    // SAFETY: an IoSlice has the layout of an iovec; the slices outlive the call, which only reads them.
+    let sent = unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a listening socket refuse everybody, also one who waits in accept(2) for it.
+pub fn stop_listening(listener: &UnixListener) {
+    // SAFETY: no memory is passed.
+    if unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) } != 0 {
+        tracing::warn!(error = %io::Error::last_os_error(), "cannot shut a listening socket down");
+    }
 }
 
 /// Waits until a descriptor can be written or is closed at the other end.

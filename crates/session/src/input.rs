@@ -178,12 +178,14 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     core.state.observe(header.stamp, now);
     match (header.kind, header.source.class()) {
         (MessageKind::Reply, Some(NodeClass::Shard)) => receive_reply(core, &header, packet),
-        (MessageKind::DataReply, Some(NodeClass::Data)) => {
-            if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
-                deliver(core, header.seq, packet);
-            }
-        }
+        (MessageKind::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
         _ => {}
+    }
+}
+
+fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
+    if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
+        deliver(core, header.seq, packet);
     }
 }
 

@@ -18,12 +18,12 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{Groups, Request, RequestBody};
 
-/// One operation: for whom it runs, and what is known of the caller's groups.
+/// One operation: for whom it runs, and what it asks with what is known of the caller's groups.
 pub(crate) struct Op {
     pub(crate) cx: Cx<State>,
     pub(crate) slot: Slot,
     pub(crate) caller: Caller,
-    groups: Groups,
+    body: RequestBody,
 }
 
 /// The answer to a message to a data node. A write is answered by the file's home, unless the node refuses it.
@@ -37,7 +37,7 @@ impl Op {
     pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
         let mut groups = Groups::default();
         groups.member.extend(caller.known_group);
-        Op { cx, slot, caller, groups }
+        Op { cx, slot, caller, body: RequestBody { groups, request: Request::Renew } }
     }
 
     /// An operation of the session itself.
@@ -67,22 +67,20 @@ impl Op {
     }
 
     /// Asks, and says under which sequence number the answer came.
-    pub(crate) async fn exchange(&mut self, slot: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
-        let mut body = RequestBody { groups: self.groups.clone(), request };
+    pub(crate) async fn exchange(&mut self, at: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
+        self.body.request = request;
         for _ in 0..GROUP_ROUNDS_MAX {
-            let to = self.with(|core| core.state.shard_at(slot));
-            let caller = self.caller;
-            let packet = self
-                .call(to, |core, seq| Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body))
+            let to = self.with(|core| core.state.shard_at(at));
+            let (seq, packet) = self
+                .call(to, |core, seq| {
+                    Packet::new(&header(core, MessageKind::Request, to, at, seq, &self.caller), &self.body)
+                })
                 .await?;
-            let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
-            match reply {
+            match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
-                Reply::NeedGroups { gids } => {
-                    self.read_groups(&gids).await?;
-                    body.groups = self.groups.clone();
-                }
-                reply => return Ok((packet.header().map_err(|_| Errno::EIO)?.seq, reply)),
+                // Boxed, because it is rare: what an operation holds while it waits stays small.
+                Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,
+                reply => return Ok((seq, reply)),
             }
         }
         Err(Errno::EACCES)
@@ -90,25 +88,31 @@ impl Op {
 
     /// Asks the data node of a file.
     pub(crate) async fn ask_data(&self, id: InodeId, request: DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
-        let (to, caller) = (NodeId::data(0), self.caller);
-        let packet = self
+        let to = NodeId::data(0);
+        let (_, packet) = self
             .call(to, |core, seq| {
-                let header = header(core, MessageKind::Data, to, id.slot(), seq, &caller);
+                let header = header(core, MessageKind::Data, to, id.slot(), seq, &self.caller);
                 Packet::with_bulk(&header, &request, bulk)
             })
             .await?;
         data_answer(packet)
     }
 
+    /// Sends one message and waits for its answer.
     async fn call(
         &self,
         to: NodeId,
         make: impl FnOnce(&mut Core<State>, RequestSeq) -> Packet,
-    ) -> Result<Packet, Errno> {
-        let mut make = Some(make);
-        let make = move |core: &mut Core<State>, _, seq| (make.take().expect("one call"))(core, seq);
-        match self.call_all(&[to], make).await?.pop() {
-            Some(Answer::Packet(packet)) => Ok(packet),
+    ) -> Result<(RequestSeq, Packet), Errno> {
+        let deadline_us = self.admit(1).await?;
+        let (mut make, mut sent) = (Some(make), RequestSeq(0));
+        let first = |core: &mut Core<State>, _, seq| {
+            sent = seq;
+            self.note_call(core, seq);
+            (make.take().expect("one call"))(core, seq)
+        };
+        match self.cx.call_all(&[to], deadline_us, first).await.pop() {
+            Some(Answer::Packet(packet)) => Ok((sent, packet)),
             _ => Err(Errno::EIO),
         }
     }
@@ -119,43 +123,48 @@ impl Op {
         peers: &[NodeId],
         mut make: impl FnMut(&mut Core<State>, NodeId, RequestSeq) -> Packet,
     ) -> Result<Vec<Answer>, Errno> {
-        let (slot, n) = (self.slot, peers.len());
+        let deadline_us = self.admit(peers.len()).await?;
+        let make = |core: &mut Core<State>, to, seq| {
+            self.note_call(core, seq);
+            make(core, to, seq)
+        };
+        Ok(self.cx.call_all(peers, deadline_us, make).await)
+    }
+
+    /// Waits until the window has room for so many calls; says when they are given up.
+    async fn admit(&self, calls: usize) -> Result<u64, Errno> {
+        let slot = self.slot;
         let (room, deadline_us) = self.with(|core| {
-            let abandoned = core.state.running.get(slot).and_then(|r| r.abandoned);
-            let soft = core.state.config.soft && slot != Slot::BACKGROUND;
-            let deadline_us = if soft { core.now.mono_us + SOFT_TIMEOUT_US } else { u64::MAX };
-            match abandoned {
-                Some(errno) => Err(errno),
-                None => Ok((window_has_room(core, n, slot), deadline_us)),
-            }
-        })?;
-        if !room {
-            self.wait(WaitKey::Window, |core| {
-                let room = window_has_room(core, n, slot);
-                core.state.window_full |= !room;
-                room.then_some(())
-            })
-            .await?;
-        }
-        let answers = self
-            .cx
-            .call_all(peers, deadline_us, |core, to, seq| {
-                let now_us = core.now.mono_us;
-                if let Some(running) = core.state.running.get(slot) {
-                    if running.calls == 0 {
-                        (running.first_call, running.since_us) = (seq, now_us);
-                    }
-                    running.calls += 1;
-                }
-                make(core, to, seq)
-            })
-            .await;
-        self.with(|core| {
             if let Some(running) = core.state.running.get(slot) {
                 running.calls = 0;
+                if let Some(errno) = running.abandoned {
+                    return Err(errno);
+                }
             }
-        });
-        Ok(answers)
+            let soft = core.state.config.soft && slot != Slot::BACKGROUND;
+            let deadline_us = if soft { core.now.mono_us + SOFT_TIMEOUT_US } else { u64::MAX };
+            Ok((window_has_room(core, calls, slot), deadline_us))
+        })?;
+        if !room {
+            Box::pin(self.wait(WaitKey::Window, |core| {
+                let room = window_has_room(core, calls, slot);
+                core.state.window_full |= !room;
+                room.then_some(())
+            }))
+            .await?;
+        }
+        Ok(deadline_us)
+    }
+
+    /// An interrupt finds the calls of its request by this.
+    fn note_call(&self, core: &mut Core<State>, seq: RequestSeq) {
+        let now_us = core.now.mono_us;
+        if let Some(running) = core.state.running.get(self.slot) {
+            if running.calls == 0 {
+                (running.first_call, running.since_us) = (seq, now_us);
+            }
+            running.calls += 1;
+        }
     }
 
     /// Waits inside the session until `look` finds what it looks for, or the request is abandoned.
@@ -216,14 +225,15 @@ impl Op {
             self.with(|core| core.state.groups.remove(&ticket));
             all = read?;
         }
+        let groups = &mut self.body.groups;
         for gid in gids {
-            if self.groups.member.contains(gid) || self.groups.stranger.contains(gid) {
+            if groups.member.contains(gid) || groups.stranger.contains(gid) {
                 continue;
             }
             if all.contains(gid) {
-                self.groups.member.push(*gid);
+                groups.member.push(*gid);
             } else {
-                self.groups.stranger.push(*gid);
+                groups.stranger.push(*gid);
             }
         }
         Ok(())

@@ -313,10 +313,10 @@ impl Test {
             Request::Open { id, flags } if flags & open::KILL_SUIDGID != 0 && sgid_only(id) => true,
             Request::SetAttr { id, .. } => kind(id) == Kind::Symlink || kind(id) == Kind::Fifo,
             Request::Open { id, .. } => !matches!(kind(id), Kind::File | Kind::Directory),
-            // protected_hardlinks is a setting of the machine.
+            // The model has protected_hardlinks = 1, as usual.
             Request::Link { id, .. } => {
                 let owner = caller.is_root() || caller.uid == self.model.node(*id).unwrap().uid;
-                !owner && HARDLINKS_PROTECTED.with(|protected| *protected)
+                !owner && !HARDLINKS_PROTECTED.with(|protected| *protected)
             }
             Request::Create { parent, name, node } => {
                 node.kind == Kind::Directory && self.model.ids().len() > INODES_MAX

@@ -1,7 +1,8 @@
 //! A byte arena for packed records: blocks of whole 8-byte units, named by 32-bit handles.
 //!
 //! Memory grows by chunks that never move, so there is no pause to copy them. Freed blocks are kept in one
-//! list a size and given out again before new memory is taken; they are neither split nor joined.
+//! list a size and given out again before new memory is taken; they are neither split nor joined, so what a change
+//! of many records to another size leaves behind serves only later records of the old size.
 
 /// The granularity of blocks, bytes.
 pub(crate) const UNIT_BYTES: usize = 8;
@@ -175,7 +176,9 @@ mod tests {
     proptest! {
         /// Live blocks never overlap, whatever is freed in between.
         #[test]
-        fn blocks_keep_their_bytes(steps in prop::collection::vec((1usize..=40, any::<prop::sample::Index>(), any::<bool>()), 1..300)) {
+        fn blocks_keep_their_bytes(
+            steps in prop::collection::vec((1usize..=40, any::<prop::sample::Index>(), any::<bool>()), 1..300),
+        ) {
             let mut arena = Arena::default();
             let mut live: Vec<(Handle, usize, u8)> = Vec::new();
             for (i, (units, pick, free)) in steps.into_iter().enumerate() {

@@ -126,7 +126,8 @@ impl Inodes {
         true
     }
 
-    /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`. False if it is absent.
+    /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`.
+    /// False if it is absent.
     pub fn touch_dir(&mut self, id: InodeId, dcount: i64, dnlink: i64, stamp: Stamp) -> bool {
         self.update(id, |dir| {
             assert!(dir.is_dir(), "{id:?} is no directory");

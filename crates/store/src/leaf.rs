@@ -1,8 +1,8 @@
 //! A leaf of a listing: entries of one directory, sorted by cookie, in one block of the arena.
 //!
-//! `count:2 | heap:2 | units of the block:2 | spare:2`, then for each entry `cookie:8 | offset:2` in cookie order; from the end of the
-//! block downwards the heap of `child:8 | kind:1 | length:1 | name`. Offsets count from the end of the block,
-//! so that a leaf is moved to a larger block by two copies. The heap has no holes.
+//! `count:2 | heap:2 | units of the block:2 | spare:2`, then for each entry `cookie:8 | offset:2` in cookie order;
+//! from the end of the block downwards the heap of `child:8 | kind:1 | length:1 | name`. Offsets count from the end
+//! of the block, so that a leaf is moved to a larger block by two copies. The heap has no holes.
 
 use crate::arena::UNIT_BYTES;
 use crate::names::NameValue;

@@ -152,8 +152,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn value(child: u64, kind: Kind) -> NameValue {
-        NameValue { child: InodeId(child), kind }
+    fn file(child: u64) -> NameValue {
+        NameValue { child: InodeId(child), kind: Kind::File }
     }
 
     #[test]
@@ -163,10 +163,10 @@ mod tests {
         let bytes: Vec<[u8; 4]> = (0x2020_2020..).filter(in_slot).take(100).map(u32::to_be_bytes).collect();
         let mut names = Names::default();
         for (i, name) in bytes.iter().enumerate() {
-            assert_eq!(names.put(name_hash(parent, name), parent, name, value(i as u64, Kind::File)), None);
+            assert_eq!(names.put(name_hash(parent, name), parent, name, file(i as u64)), None);
         }
         for (i, name) in bytes.iter().enumerate() {
-            assert_eq!(names.get(name_hash(parent, name), parent, name), Some(value(i as u64, Kind::File)));
+            assert_eq!(names.get(name_hash(parent, name), parent, name), Some(file(i as u64)));
         }
         let hash = name_hash(InodeId(78), &bytes[0]);
         assert_eq!(names.get(hash, InodeId(78), &bytes[0]), None);
@@ -175,41 +175,36 @@ mod tests {
     #[test]
     #[should_panic(expected = "hash of another name")]
     fn a_wrong_hash_is_a_bug() {
-        Names::default().put(1, InodeId::ROOT, b"a", value(2, Kind::File));
+        Names::default().put(1, InodeId::ROOT, b"a", file(2));
     }
 
-    fn kind() -> impl Strategy<Value = Kind> {
-        prop::sample::select(vec![
-            Kind::Fifo,
-            Kind::CharDevice,
-            Kind::Directory,
-            Kind::BlockDevice,
-            Kind::File,
-            Kind::Symlink,
-            Kind::Socket,
-        ])
+    fn value() -> impl Strategy<Value = NameValue> {
+        let kinds =
+            [Kind::Fifo, Kind::CharDevice, Kind::Directory, Kind::BlockDevice, Kind::File, Kind::Symlink, Kind::Socket];
+        (any::<u64>(), prop::sample::select(kinds.to_vec()))
+            .prop_map(|(child, kind)| NameValue { child: InodeId(child), kind })
     }
 
     proptest! {
         /// Names behave as a map, whatever their lengths.
         #[test]
-        fn names_are_a_map(steps in prop::collection::vec((0u64..3, 0usize..40, any::<u64>(), kind(), 0u8..4), 1..300)) {
+        fn names_are_a_map(steps in prop::collection::vec((0u64..3, 0usize..40, value(), 0u8..4), 1..300)) {
             let (mut names, mut model) = (Names::default(), BTreeMap::new());
-            for (parent, number, child, kind, operation) in steps {
+            for (parent, number, value, operation) in steps {
                 let name = format!("{number:0width$}", width = number % 3 * 120 + 1).into_bytes();
                 let (parent, key) = (InodeId(parent), (InodeId(parent), name.clone()));
                 let hash = name_hash(parent, &name);
                 match operation {
                     0 => prop_assert_eq!(names.remove(hash, parent, &name), model.remove(&key)),
                     1 => prop_assert_eq!(names.get(hash, parent, &name), model.get(&key).copied()),
-                    _ => prop_assert_eq!(names.put(hash, parent, &name, value(child, kind)), model.insert(key, value(child, kind))),
+                    _ => prop_assert_eq!(names.put(hash, parent, &name, value), model.insert(key, value)),
                 }
                 prop_assert_eq!(names.len(), model.len() as u64);
             }
             let mut all: Vec<_> = (0..=u16::MAX).flat_map(|slot| names.slot(Slot(slot))).collect();
             all.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let all: Vec<_> = all.into_iter().map(|(parent, name, value)| ((parent, name.as_bytes().to_vec()), value)).collect();
-            prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+            let all = all.into_iter().map(|(parent, name, value)| ((parent, name.as_bytes().to_vec()), value));
+            prop_assert_eq!(all.collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
         }
     }
 }

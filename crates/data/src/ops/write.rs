@@ -39,9 +39,17 @@ pub(crate) async fn write(cx: &NodeCx, job: WriteJob) {
             let merge = job.merge();
             merge::tell(cx, seq, merge).await;
         }
-        Err(reply) => cx.with(|core| state::refuse(core, job.from, &reply)),
+        Err(reply) => cx.with(|core| refuse(core, &job, &reply)),
     }
     cx.with(|core| core.state.running.remove(&(job.session, job.from.seq)));
+}
+
+/// Answers a write that is not done, and never will be.
+pub(crate) fn refuse(core: &mut Node, job: &WriteJob, reply: &DataReply) {
+    if let DataReply::Failed { errno } = reply {
+        core.state.note_failed(job.session, job.from.seq, *errno);
+    }
+    state::refuse(core, job.from, reply);
 }
 
 impl WriteJob {

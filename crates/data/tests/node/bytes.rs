@@ -168,6 +168,27 @@ fn a_failed_write_leaves_nothing() {
 }
 
 #[test]
+fn a_failed_write_stays_failed() {
+    let mut w = World::default();
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    w.disk.full = true;
+    let seq = w.request(&body, b"bytes");
+    w.disk.full = false;
+    let enospc = DataReply::Failed { errno: Errno::ENOSPC };
+    assert_eq!(w.reply(seq).unwrap().reply, enospc);
+    w.request_as(1, seq, seq, &body, b"bytes");
+    assert_eq!(w.reply(seq).unwrap().reply, enospc);
+    w.node.disk_full(true);
+    let seq = w.request(&body, b"bytes");
+    assert_eq!(w.reply(seq).unwrap().reply, enospc);
+    w.drop_data(data(3, 1));
+    w.node.disk_full(false);
+    assert!(w.heard.is_empty() && w.node.files().is_empty());
+    w.write(data(3, 2), 0, 0, b"bytes");
+    assert_eq!(w.read(data(3, 2), 0, 0, 5).unwrap(), b"bytes");
+}
+
+#[test]
 fn nonsense_is_refused() {
     let mut w = World::default();
     let file = data(3, 1);

@@ -90,7 +90,7 @@ fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name:
     let kind = inode.kind;
     let effects: Effects =
         smallvec![Effect::PutInode { inode }, Effect::PutName { parent, name: name.clone(), child: id, kind, log },];
-    Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: true }, effects))
+    Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: false }, effects))
 }
 
 fn plan(core: &mut Core, id: InodeId) -> (TxnId, Plan) {
@@ -131,7 +131,7 @@ fn decide(
         coordinator::decision(txn, plan),
         Effect::PutName { parent, name: name.clone(), child: attr.id, kind: attr.kind, log },
     ];
-    let reply = Reply::Entry { attr, data: *data, created: true };
+    let reply = Reply::Entry { attr, data: *data, created: false };
     let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
     core.start(Job::Finish(txn));
     Some(Ok(reply))

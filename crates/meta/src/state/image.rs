@@ -116,7 +116,13 @@ impl State {
         let mut k = Reader::new(key);
         let mut v = Reader::new(value);
         match class {
-            class::INODE => self.put_inode(&Inode::take(&mut v)?),
+            class::INODE => {
+                let inode = Inode::take(&mut v)?;
+                if be64(&mut k)? != inode.id.0 {
+                    return Err(WireError::Bad("key of an inode"));
+                }
+                self.put_inode(&inode);
+            }
             class::NAME => {
                 let parent = InodeId(be64(&mut k)?);
                 let name = k.bytes(k.remaining())?;
@@ -127,7 +133,9 @@ impl State {
                 let (dir, cookie) = (InodeId(be64(&mut k)?), Cookie(be64(&mut k)?));
                 let name = Name::take(&mut v)?;
                 let (child, kind) = (InodeId::take(&mut v)?, Kind::take(&mut v)?);
-                self.listings.restore(dir, cookie, name.as_bytes(), child, kind);
+                if !self.listings.restore(dir, cookie, name.as_bytes(), child, kind) {
+                    return Err(WireError::Bad("cookie of an entry"));
+                }
             }
             class::WATERMARK => {
                 let dir = InodeId(be64(&mut k)?);

@@ -32,24 +32,19 @@ fn flags(mode: OpenMode) -> u32 {
 
 /// Opens a file.
 pub(crate) async fn open(op: &mut Op, id: InodeId, mode: OpenMode) -> FsResult {
-    let (_, opened) = open_inode(op, id, OpenMode { exclusive: false, ..mode }, false).await?;
+    let (_, opened) = open_inode(op, id, OpenMode { exclusive: false, ..mode }).await?;
     Ok(FsReply::Opened(opened))
 }
 
 /// Opens a directory: read permission is checked here, once.
 pub(crate) async fn opendir(op: &mut Op, id: InodeId) -> FsResult {
     let mode = OpenMode { read: true, ..OpenMode::default() };
-    let (_, opened) = open_inode(op, id, mode, false).await?;
+    let (_, opened) = open_inode(op, id, mode).await?;
     Ok(FsReply::Opened(opened))
 }
 
-/// Opens an inode. `maybe_registered`: its home may count this session already.
-async fn open_inode(
-    op: &mut Op,
-    id: InodeId,
-    mode: OpenMode,
-    maybe_registered: bool,
-) -> Result<(AttrWire, Opened), Errno> {
+/// Asks the home of an inode for permission, and for its name in the list of open inodes if it is not there.
+async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWire, Opened), Errno> {
     let key = WaitKey::Inode(id);
     let entered = op
         .wait(key, |core| match core.state.opens.inode(id) {
@@ -70,8 +65,7 @@ async fn open_inode(
             }
             Err(errno) => {
                 // Given up without an answer: the home may have registered it.
-                let unknown = matches!(errno, Errno::EINTR | Errno::EIO) && register != 0;
-                inode.registered |= unknown || maybe_registered;
+                inode.registered |= matches!(errno, Errno::EINTR | Errno::EIO) && register != 0;
                 if opens.leave(id) {
                     core.state.releases += 1;
                     core.start(Job::Close { id });
@@ -118,7 +112,7 @@ async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult 
         _ => return Err(Errno::ESTALE),
     }
     let how = OpenMode { exclusive: false, ..how };
-    let (attr, opened) = open_inode(op, attr.id, how, true).await?;
+    let (attr, opened) = open_inode(op, attr.id, how).await?;
     Ok(FsReply::Created { attr, opened, fresh: false })
 }
 

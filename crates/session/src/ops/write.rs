@@ -3,8 +3,8 @@
 //! goes in ascending order, the second part after the first is answered.
 //!
 //! O_APPEND: the home reserves the end of the file for one write; the merge of its bytes, or giving it back, ends the
-//! reservation. Appends of this session to one file take turns, so that it never has two. A write over a chunk's end is
-//! two appends.
+//! reservation. Appends of this session to one file take turns, so that it never has two. An append is one message, even
+//! over a chunk's end: its first part would end the reservation.
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::STALE_ROUNDS_MAX;
@@ -15,21 +15,21 @@ use bytes::Bytes;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId};
-use onpath_wire::limits::{CHUNK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX};
+use onpath_wire::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
 /// Writes at an offset, or at the end of the file.
 pub(crate) async fn write(op: &mut Op, handle: Handle, offset: u64, data: Bytes, kill_suidgid: bool) -> FsResult {
-    let (id, append) = op.with(|core| match core.state.opens.get(handle)? {
+    let (id, at_end) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory || !open.mode.write => Err(Errno::EBADF),
         open => Ok((open.id, open.mode.append)),
     })?;
     if data.len() > IO_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
-    let n = if append {
-        append_all(op, id, data, kill_suidgid).await?
+    let n = if at_end {
+        append(op, id, data, kill_suidgid).await?
     } else {
         write_all(op, id, offset, data, kill_suidgid).await?
     };
@@ -90,20 +90,11 @@ async fn write_once(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_sui
     }
 }
 
-async fn append_all(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < data.len() {
-        match append(op, id, data.slice(written..), kill_suidgid).await {
-            Ok(n) => written += n,
-            Err(errno) if written == 0 => return Err(errno),
-            Err(_) => break,
-        }
-    }
-    Ok(written)
-}
-
-/// One reservation and the bytes written under it: all of them, or those up to the chunk's end.
+/// One reservation and the bytes written under it.
 async fn append(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+    if data.is_empty() {
+        return Ok(0);
+    }
     let turn = WaitKey::AppendTurn(id);
     op.take_turn(turn).await?;
     let result = append_in_turn(op, id, data, kill_suidgid).await;
@@ -123,8 +114,8 @@ async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: boo
         };
         op.with(|core| core.state.opens.learn(id, place));
         let part = fit(offset, data.clone())?;
-        let n = part.len().min((CHUNK_BYTES - offset % CHUNK_BYTES) as usize);
-        if write_once(op, id, offset, part.slice(..n), kill_suidgid).await? {
+        let n = part.len();
+        if write_once(op, id, offset, part, kill_suidgid).await? {
             return Ok(n);
         }
         // The file was truncated meanwhile: its end is elsewhere.

@@ -222,3 +222,17 @@ fn fsync_asks_the_data_node_first() {
     rig.reply(&sent, Reply::Done);
     rig.result(unique).unwrap();
 }
+
+#[test]
+fn an_append_over_a_chunks_end_is_one_message() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 0));
+    let unique = rig.fs(write(handle, 0, b"abc"));
+    let reserve = rig.sent();
+    rig.reply(&reserve, Reply::Reserved { offset: CHUNK_BYTES - 1, data: data_ref(5, 0) });
+    let sent = rig.sent();
+    assert_eq!((place(&sent).0, &sent.packet.bulk[..]), (CHUNK_BYTES - 1, &b"abc"[..]));
+    rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: CHUNK_BYTES + 2 });
+    assert_eq!(written(&mut rig, unique), 3);
+}

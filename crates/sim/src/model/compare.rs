@@ -48,7 +48,9 @@ impl Model {
                     return Err(format!("says created: {created}"));
                 }
                 compare_node(*id, node, attr, *exact)?;
-                self.pin(*id, attr, Some(node), *exact);
+                if *created || !node.is_dir() && node.nlink == 1 {
+                    self.pin(*id, attr, Some(node), *exact);
+                }
                 Ok(())
             }
             (Shape::Attr { exact, .. }, Reply::Attr { attr, .. }, Some((id, node))) => {

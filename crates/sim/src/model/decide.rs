@@ -1,6 +1,6 @@
 //! What a request does and answers in the present state, nothing being changed.
 
-use super::access::{R, W, X, permits, without_suid_sgid};
+use super::access::{R, W, X, owns, permits, without_suid_sgid};
 use super::{Caller, Model, Node};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
@@ -183,8 +183,11 @@ impl Model {
         if self.find(parent, name).is_some() {
             return Err(Errno::EEXIST);
         }
-        self.may_add(caller, dir)?;
         let node = self.existing(id)?;
+        if !may_link(caller, node) {
+            return Err(Errno::EPERM);
+        }
+        self.may_add(caller, dir)?;
         if node.is_dir() {
             return Err(Errno::EPERM);
         }
@@ -234,6 +237,12 @@ impl Model {
         }
         Ok(Plan { change: Change::Attributes { id, node: Box::new(node) }, answer })
     }
+}
+
+/// A file that is not the caller's must be an ordinary one that they may read and write (protected_hardlinks).
+pub(super) fn may_link(caller: &Caller, node: &Node) -> bool {
+    let special = node.kind != Kind::File || node.mode & 0o4000 != 0 || node.mode & 0o2010 == 0o2010;
+    owns(caller, node) || (!special && permits(caller, node, R | W))
 }
 
 /// The inode that `caller` makes in `dir`: umask, setgid inheritance.

@@ -2,6 +2,7 @@
 //! transaction meets them in the order of its participants.
 
 use super::access::{W, X, permits};
+use super::decide::may_link;
 use super::{Caller, Model, Node};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -34,10 +35,14 @@ impl Model {
         }
     }
 
-    fn victim_reasons(&self, caller: &Caller, dir: InodeId, child: &Node, as_dir: bool, found: &mut Vec<Errno>) {
-        let Some(dir) = self.node(dir) else { return };
+    fn sticky(&self, caller: &Caller, dir: InodeId, child: &Node) -> Option<Errno> {
+        let dir = self.node(dir)?;
         let sticky = dir.mode & 0o1000 != 0 && !caller.is_root() && caller.uid != child.uid && caller.uid != dir.uid;
-        found.extend(sticky.then_some(Errno::EPERM));
+        sticky.then_some(Errno::EPERM)
+    }
+
+    fn victim_reasons(&self, caller: &Caller, dir: InodeId, child: &Node, as_dir: bool, found: &mut Vec<Errno>) {
+        found.extend(self.sticky(caller, dir, child));
         found.extend((as_dir && !child.is_dir()).then_some(Errno::ENOTDIR));
         found.extend((!as_dir && child.is_dir()).then_some(Errno::EISDIR));
         found.extend((as_dir && child.entries > 0).then_some(Errno::ENOTEMPTY));
@@ -60,7 +65,10 @@ impl Model {
         match self.node(id) {
             None => found.extend([Errno::ENOENT, Errno::ESTALE]),
             Some(node) if node.is_dir() => found.push(Errno::EPERM),
-            Some(node) => found.extend((node.nlink == 0).then_some(Errno::ENOENT)),
+            Some(node) => {
+                found.extend((node.nlink == 0).then_some(Errno::ENOENT));
+                found.extend((!may_link(caller, node)).then_some(Errno::EPERM));
+            }
         }
         found
     }
@@ -77,6 +85,10 @@ impl Model {
         self.dir_reasons(caller, parent, &mut found);
         let target = self.find(parent, name);
         found.extend((target.is_some() && flags & rename::NOREPLACE != 0).then_some(Errno::EEXIST));
+        if let Ok((_, old)) = self.child(parent, name) {
+            found.extend(self.sticky(caller, parent, old));
+            found.extend((old.entries > 0).then_some(Errno::ENOTEMPTY));
+        }
         let Ok((id, node)) = self.child(from_parent, from) else {
             found.push(Errno::ENOENT);
             return found;

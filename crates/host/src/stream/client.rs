@@ -1,0 +1,260 @@
+//! The attaching end: one session in this process, its peers behind the stream.
+//!
+//! When the stream ends (the server restarts), it connects again under its session id, with growing pauses; then
+//! the session sends again what it waits for. Meanwhile its messages are lost, which the session expects.
+
+use super::conn::Conn;
+use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control, with_socket_path};
+use crate::node::{Link, Node};
+use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::packet::Packet;
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// First pause before connecting again; doubled up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause before connecting again.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A server that has not answered a hello after so long is left.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes read at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// What a client is told about its stream.
+pub trait ClientHooks: Send + Sync {
+    /// The stream was rebuilt: messages may be lost on both ways, all peers may have restarted.
+    fn reset(&self, node: &Node);
+    /// The server will not have this session again; nothing more will come.
+    fn refused(&self, node: &Node, why: &StreamError);
+}
+
+/// What the server said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The file system.
+    pub fsid: u64,
+    /// This process's session.
+    pub session: SessionId,
+    /// Number of shards, evenly spread.
+    pub shards: u16,
+    /// Whether replies leave when they are durable.
+    pub sync: bool,
+}
+
+/// A stream to the process that serves a DIR.
+pub struct StreamClient {
+    dir: PathBuf,
+    /// What the server said.
+    pub welcome: Welcome,
+    stream: UnixStream,
+}
+
+fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
+    let stream = with_socket_path(dir, |path| UnixStream::connect(path));
+    let stream = stream.map_err(|source| StreamError::NotServed { dir: dir.to_owned(), source })?;
+    stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
+    Ok(stream)
+}
+
+/// Reads the server's answer to a first frame.
+fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
+    match receive(stream)? {
+        Received::Control(Control::Refused { why, retry }) => {
+            Err(StreamError::Refused { why: String::from_utf8_lossy(&why.0).into_owned(), retry })
+        }
+        Received::Control(control) => Ok(control),
+        Received::Message(..) => Err(StreamError::Unexpected("a message before the welcome")),
+    }
+}
+
+fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welcome), StreamError> {
+    let mut stream = connect(dir)?;
+    send_control(&mut stream, &Control::Hello { magic: MAGIC, version: VERSION, fsid, session })?;
+    let Control::Welcome { fsid, session, shards, sync } = answer(&mut stream)? else {
+        return Err(StreamError::Unexpected("the answer to a hello is a welcome"));
+    };
+    stream.set_read_timeout(None)?;
+    Ok((stream, Welcome { fsid, session, shards, sync }))
+}
+
+/// Asks the process that serves `dir` for its status; JSON text.
+pub fn request_status(dir: &Path) -> Result<String, StreamError> {
+    let mut stream = connect(dir)?;
+    send_control(&mut stream, &Control::Status { magic: MAGIC, version: VERSION })?;
+    match answer(&mut stream)? {
+        Control::StatusIs { json } => Ok(String::from_utf8_lossy(&json.0).into_owned()),
+        _ => Err(StreamError::Unexpected("the answer to a status request is the status")),
+    }
+}
+
+struct Shared {
+    dir: PathBuf,
+    welcome: Welcome,
+    node: Arc<Node>,
+    hooks: Box<dyn ClientHooks>,
+    conn: Mutex<Option<Arc<Conn>>>,
+    stopped: AtomicBool,
+    pause: Mutex<()>,
+    wake: Condvar,
+}
+
+/// The way to all roles behind the stream.
+struct ServerLink(Arc<Shared>);
+
+impl Link for ServerLink {
+    fn send(&self, to: NodeId, packet: Packet) {
+        let conn = self.0.conn.lock().expect("the connection does not panic").clone();
+        if let Some(conn) = conn {
+            conn.send(to, packet);
+        }
+    }
+}
+
+/// A running client. Dropping it ends the stream, and with it the session.
+pub struct Attached {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl StreamClient {
+    /// Connects to the process that serves `dir` as a new session.
+    pub fn connect(dir: &Path) -> Result<StreamClient, StreamError> {
+        let (stream, welcome) = hello(dir, 0, SessionId(0))?;
+        Ok(StreamClient { dir: dir.to_owned(), welcome, stream })
+    }
+
+    /// Carries messages between `node`, which runs the session of [`Self::welcome`], and the server.
+    pub fn start(self, node: &Arc<Node>, hooks: impl ClientHooks + 'static) -> Result<Attached, StreamError> {
+        let conn = Arc::new(Conn::new(self.stream.try_clone()?));
+        let shared = Arc::new(Shared {
+            dir: self.dir,
+            welcome: self.welcome,
+            node: node.clone(),
+            hooks: Box::new(hooks),
+            conn: Mutex::new(Some(conn.clone())),
+            stopped: AtomicBool::new(false),
+            pause: Mutex::new(()),
+            wake: Condvar::new(),
+        });
+        node.attach_default(Arc::new(ServerLink(shared.clone())));
+        let stream = self.stream;
+        let run = {
+            let shared = shared.clone();
+            move || run(&shared, stream, conn)
+        };
+        let thread = std::thread::Builder::new().name("stream".into()).spawn(run)?;
+        // What the session said before there was a way is lost.
+        shared.hooks.reset(node);
+        Ok(Attached { shared, thread: Mutex::new(Some(thread)) })
+    }
+}
+
+impl Attached {
+    /// Ends the stream, and with it the session.
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::Release);
+        drop(self.shared.pause.lock().expect("the pause does not panic"));
+        self.shared.wake.notify_all();
+        if let Some(conn) = self.shared.conn.lock().expect("the connection does not panic").take() {
+            conn.close();
+        }
+        let thread = self.thread.lock().expect("stopping does not panic").take();
+        if thread.is_some_and(|thread| thread.thread().id() != std::thread::current().id() && thread.join().is_err()) {
+            tracing::error!("the stream's thread panicked");
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Serves one stream after another.
+fn run(shared: &Arc<Shared>, stream: UnixStream, conn: Arc<Conn>) {
+    let mut current = Some((stream, conn));
+    while let Some((stream, conn)) = current.take() {
+        let ended = serve(shared, &stream, &conn);
+        *shared.conn.lock().expect("the connection does not panic") = None;
+        conn.close();
+        if shared.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        tracing::warn!(dir = %shared.dir.display(), error = %ended, "the server is gone; trying to reach it again");
+        current = again(shared);
+        if current.is_some() {
+            tracing::info!(dir = %shared.dir.display(), "the server is back");
+            shared.hooks.reset(&shared.node);
+        }
+    }
+}
+
+fn serve(shared: &Shared, stream: &UnixStream, conn: &Arc<Conn>) -> StreamError {
+    let writer = {
+        let conn = conn.clone();
+        std::thread::Builder::new().name("stream-send".into()).spawn(move || conn.run())
+    };
+    let writer = match writer {
+        Ok(writer) => writer,
+        Err(error) => return error.into(),
+    };
+    let session = NodeId::session(shared.welcome.session);
+    let mut from = BufReader::with_capacity(READ_BYTES, stream);
+    let ended = loop {
+        match receive(&mut from) {
+            Ok(Received::Message(to, packet)) if to == session => shared.node.deliver(to, packet),
+            Ok(_) => break StreamError::Unexpected("a frame that is not for this session"),
+            Err(error) => break error,
+        }
+    };
+    conn.close();
+    if writer.join().is_err() {
+        tracing::error!("a sending thread panicked");
+    }
+    ended
+}
+
+/// Connects again under the same session id; nothing when stopped or refused for good.
+fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
+    let mut pause = PAUSE;
+    loop {
+        let held = shared.pause.lock().expect("the pause does not panic");
+        if shared.stopped.load(Ordering::Acquire) {
+            return None;
+        }
+        drop(shared.wake.wait_timeout(held, pause).expect("the pause does not panic"));
+        if shared.stopped.load(Ordering::Acquire) {
+            return None;
+        }
+        match attach_again(shared) {
+            Ok((_, conn)) if shared.stopped.load(Ordering::Acquire) => {
+                conn.close();
+                return None;
+            }
+            Ok(attached) => return Some(attached),
+            Err(error @ StreamError::Refused { retry: false, .. }) => {
+                tracing::error!(%error, "the session is over");
+                shared.hooks.refused(&shared.node, &error);
+                return None;
+            }
+            Err(error) => tracing::debug!(%error, "the server is not back yet"),
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+fn attach_again(shared: &Shared) -> Result<(UnixStream, Arc<Conn>), StreamError> {
+    let (stream, welcome) = hello(&shared.dir, shared.welcome.fsid, shared.welcome.session)?;
+    if welcome.shards != shared.welcome.shards {
+        return Err(StreamError::Refused { why: "the number of shards has changed".into(), retry: false });
+    }
+    let conn = Arc::new(Conn::new(stream.try_clone()?));
+    *shared.conn.lock().expect("the connection does not panic") = Some(conn.clone());
+    Ok((stream, conn))
+}

@@ -1,0 +1,213 @@
+//! Streams between a process that serves a DIR and others on the same host (DESIGN §6, "Second mount").
+//!
+//! `DIR/socket` is a Unix stream. Everything on it is a frame: `bytes 4 · to 4 · head bytes 4 · head · bulk`, where
+//! `bytes` counts what follows it and `to` is the receiving role; 0 marks a [`Control`] frame. The first frame of a
+//! client is a hello (it becomes a session) or a question about the status.
+
+mod client;
+mod conn;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_status};
+pub use server::{ServerConfig, StreamServer};
+
+use crate::node::Counters;
+use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
+use onpath_wire::packet::Packet;
+use onpath_wire::{WireError, wire_enum};
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// "OnpStr01", little-endian.
+const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
+/// Version of the frames and of the messages in them.
+const VERSION: u32 = 1;
+/// Bytes of a frame before its head.
+const FRAME_BYTES: usize = 12;
+/// Largest frame, counted without its first four bytes.
+const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + IO_BYTES_MAX + 4096;
+/// Longest path that a socket address takes, bytes; longer ones go through an open directory.
+const SOCKET_PATH_BYTES_MAX: usize = 100;
+
+wire_enum! {
+    /// A frame that is no message between roles.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Control {
+        /// The first frame of a client that wants to be a session.
+        1 => Hello {
+            /// "OnpStr01".
+            magic: u64,
+            /// Version of the client.
+            version: u32,
+            /// The file system it belongs to; 0 for any.
+            fsid: u64,
+            /// The session that it was before; 0 for a new one.
+            session: SessionId,
+        },
+        /// The answer to a hello.
+        2 => Welcome {
+            /// The file system.
+            fsid: u64,
+            /// The client's session.
+            session: SessionId,
+            /// Number of shards, evenly spread over the slots.
+            shards: u16,
+            /// Whether replies leave when they are durable (`commit = sync`).
+            sync: bool,
+        },
+        /// The server does not want this client; the stream ends.
+        3 => Refused {
+            /// Why, for people.
+            why: Blob,
+            /// Trying again may help.
+            retry: bool,
+        },
+        /// Asks for the status.
+        4 => Status {
+            /// "OnpStr01".
+            magic: u64,
+            /// Version of the client.
+            version: u32,
+        },
+        /// The status as JSON text.
+        5 => StatusIs {
+            /// JSON.
+            json: Blob,
+        },
+    }
+}
+
+/// Why a stream cannot be used (any more).
+#[derive(Debug, Error)]
+pub enum StreamError {
+    /// Nobody serves there.
+    #[error("nobody serves {}: start `onpath dev {}` first ({source})", dir.display(), dir.display())]
+    NotServed {
+        /// The DIR.
+        dir: PathBuf,
+        /// What connect(2) said.
+        source: io::Error,
+    },
+    /// The socket cannot be made.
+    #[error("{}: {source}", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server refused.
+    #[error("the server refused: {why}")]
+    Refused {
+        /// Its words.
+        why: String,
+        /// Whether trying again may help.
+        retry: bool,
+    },
+    /// A frame of impossible size.
+    #[error("malformed frame: {bytes} bytes with a head of {head}")]
+    Frame {
+        /// Its size.
+        bytes: u32,
+        /// The size of its head.
+        head: u32,
+    },
+    /// A control frame that does not decode.
+    #[error("malformed control frame: {0}")]
+    Control(#[from] WireError),
+    /// A frame that does not belong here.
+    #[error("unexpected frame: {0}")]
+    Unexpected(&'static str),
+    /// The stream has ended.
+    #[error("the stream has ended")]
+    Ended,
+    /// Reading or writing failed.
+    #[error("stream: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What a frame holds.
+#[derive(Debug)]
+enum Received {
+    Message(NodeId, Packet),
+    Control(Control),
+}
+
+/// Reads the next frame.
+fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
+    let mut lengths = [0; FRAME_BYTES];
+    match from.read_exact(&mut lengths) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(StreamError::Ended),
+        other => other?,
+    }
+    let word = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes"));
+    let (bytes, to, head) = (word(0), word(4), word(8));
+    let rest = (bytes as usize).checked_sub(FRAME_BYTES - 4).and_then(|rest| rest.checked_sub(head as usize));
+    let Some(bulk) = rest.filter(|_| bytes as usize <= FRAME_BYTES_MAX) else {
+        return Err(StreamError::Frame { bytes, head });
+    };
+    let mut packet = Packet { head: vec![0; head as usize], bulk: bytes::Bytes::new() };
+    from.read_exact(&mut packet.head)?;
+    if bulk > 0 {
+        let mut bytes = vec![0; bulk];
+        from.read_exact(&mut bytes)?;
+        packet.bulk = bytes.into();
+    }
+    match to {
+        0 => Ok(Received::Control(Control::from_bytes(&packet.head)?)),
+        to => Ok(Received::Message(NodeId(to), packet)),
+    }
+}
+
+/// What comes before a frame's head.
+fn frame_start(to: NodeId, packet: &Packet) -> [u8; FRAME_BYTES] {
+    let bytes = FRAME_BYTES - 4 + packet.head.len() + packet.bulk.len();
+    assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes does not fit a frame");
+    let mut start = [0; FRAME_BYTES];
+    start[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+    start[4..8].copy_from_slice(&to.0.to_le_bytes());
+    start[8..].copy_from_slice(&(packet.head.len() as u32).to_le_bytes());
+    start
+}
+
+fn control(frame: &Control) -> Packet {
+    Packet { head: frame.to_bytes(), bulk: bytes::Bytes::new() }
+}
+
+/// Writes a control frame to a stream that nobody else writes to yet.
+fn send_control(to: &mut impl io::Write, frame: &Control) -> io::Result<()> {
+    let packet = control(frame);
+    to.write_all(&[frame_start(NodeId(0), &packet).as_slice(), &packet.head].concat())
+}
+
+/// Calls `f` with a path to the socket of `dir` that fits into a socket address.
+fn with_socket_path<T>(dir: &Path, f: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    use std::os::fd::AsRawFd;
+    let path = dir.join("socket");
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return f(&path);
+    }
+    let open = std::fs::File::open(dir)?;
+    f(&PathBuf::from(format!("/proc/self/fd/{}/socket", open.as_raw_fd())))
+}
+
+/// Counters as a JSON object of objects.
+pub fn status_json(status: &[(String, Counters)]) -> String {
+    let mut json = String::from("{");
+    for (i, (name, counters)) in status.iter().enumerate() {
+        let _ = write!(json, "{}\"{name}\":{{", if i > 0 { "," } else { "" });
+        for (j, (counter, value)) in counters.iter().enumerate() {
+            let _ = write!(json, "{}\"{counter}\":{value}", if j > 0 { "," } else { "" });
+        }
+        json.push('}');
+    }
+    json.push('}');
+    json
+}

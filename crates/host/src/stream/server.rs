@@ -1,0 +1,316 @@
+//! The serving end: accepts streams, makes each a session, and lets the session die with its stream.
+
+use super::conn::Conn;
+use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control, with_socket_path};
+use crate::node::{Counters, Link, Node};
+use crate::sys;
+use onpath_wire::codec::Blob;
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{NodeClass, NodeId, SessionId};
+use onpath_wire::packet::Packet;
+use std::collections::HashMap;
+use std::io::{self, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Streams at the same time.
+const STREAMS_MAX: usize = 256;
+/// A client that has not said hello after so long is dropped.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes read at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// What the serving end needs to know.
+pub struct ServerConfig {
+    /// The DIR whose `socket` it listens on.
+    pub dir: PathBuf,
+    /// The file system.
+    pub fsid: u64,
+    /// Number of shards.
+    pub shards: u16,
+    /// Whether replies leave when they are durable.
+    pub sync: bool,
+    /// A session id that was never used before.
+    pub new_session: Box<dyn Fn() -> Result<SessionId, String> + Send + Sync>,
+    /// Whether this session id was ever given out.
+    pub known_session: Box<dyn Fn(SessionId) -> bool + Send + Sync>,
+    /// The message that ends a session, and to whom it goes (the coordinator's shard).
+    pub detach: Box<dyn Fn(SessionId) -> (NodeId, Packet) + Send + Sync>,
+    /// The status as JSON text.
+    pub status: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Counts {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    malformed: AtomicU64,
+    /// Messages under another source than the stream's session, or to whom no session may speak.
+    foreign: AtomicU64,
+}
+
+struct Shared {
+    config: ServerConfig,
+    owner: u32,
+    node: Arc<Node>,
+    listener: UnixListener,
+    /// Open streams by session.
+    open: Mutex<HashMap<SessionId, Arc<Conn>>>,
+    streams: AtomicU64,
+    stopped: AtomicBool,
+    counts: Counts,
+}
+
+/// The serving end of `DIR/socket`.
+pub struct StreamServer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct SessionLink(Arc<Conn>);
+
+impl Link for SessionLink {
+    fn send(&self, to: NodeId, packet: Packet) {
+        self.0.send(to, packet);
+    }
+}
+
+impl StreamServer {
+    /// Listens. The DIR is locked by this process, so a socket found there is a leftover.
+    pub fn start(node: &Arc<Node>, config: ServerConfig) -> Result<StreamServer, StreamError> {
+        let path = config.dir.join("socket");
+        let at = |source| StreamError::Socket { path: path.clone(), source };
+        let (listener, owner) = listen(&config.dir, &path).map_err(at)?;
+        let shared = Arc::new(Shared {
+            config,
+            owner,
+            node: node.clone(),
+            listener,
+            open: Mutex::default(),
+            streams: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            counts: Counts::default(),
+        });
+        let thread = {
+            let shared = shared.clone();
+            std::thread::Builder::new().name("accept".into()).spawn(move || accept(&shared)).map_err(at)?
+        };
+        Ok(StreamServer { shared, thread: Some(thread) })
+    }
+
+    /// Counters.
+    pub fn status(&self) -> Counters {
+        let c = &self.shared.counts;
+        let open = self.shared.open.lock().expect("the table does not panic");
+        let lost = open.values().map(|conn| conn.lost.load(Ordering::Relaxed)).sum();
+        [
+            ("streams", open.len() as u64),
+            ("accepted", c.accepted.load(Ordering::Relaxed)),
+            ("refused", c.refused.load(Ordering::Relaxed)),
+            ("malformed", c.malformed.load(Ordering::Relaxed)),
+            ("foreign", c.foreign.load(Ordering::Relaxed)),
+            ("lost", lost),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// Refuses new streams and ends those that are open, without ending their sessions: they come again.
+    pub fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.stopped.store(true, Ordering::Release);
+        sys::stop_listening(&self.shared.listener);
+        if thread.join().is_err() {
+            tracing::error!("the accepting thread panicked");
+        }
+        self.shared.open.lock().expect("the table does not panic").values().for_each(|conn| conn.close());
+        // It may be gone with its DIR.
+        let _ = std::fs::remove_file(self.shared.config.dir.join("socket"));
+    }
+}
+
+impl Drop for StreamServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn listen(dir: &Path, path: &Path) -> io::Result<(UnixListener, u32)> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = with_socket_path(dir, |path| UnixListener::bind(path))?;
+    // Who may attach is decided by credentials, with an answer that says so.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok((listener, std::fs::metadata(dir)?.uid()))
+}
+
+fn accept(shared: &Arc<Shared>) {
+    while !shared.stopped.load(Ordering::Acquire) {
+        let stream = match shared.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(_) if shared.stopped.load(Ordering::Acquire) => return,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a stream");
+                // Out of descriptors, say: give others time to close some.
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        let serve = {
+            let shared = shared.clone();
+            move || serve(&shared, stream)
+        };
+        if let Err(error) = std::thread::Builder::new().name("stream".into()).spawn(serve) {
+            tracing::warn!(%error, "no thread for a stream");
+        }
+    }
+}
+
+/// One stream, from its hello to its end.
+fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
+    let streams = shared.streams.fetch_add(1, Ordering::AcqRel);
+    let result = if streams < STREAMS_MAX as u64 {
+        greet(shared, &mut stream)
+    } else {
+        Err(refusal(format!("{STREAMS_MAX} streams are open"), true))
+    };
+    match result {
+        Ok(Some(session)) => run(shared, session, stream),
+        Ok(None) => {}
+        Err(error) => {
+            shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, "a client is refused");
+            let (why, retry) = match error {
+                StreamError::Refused { why, retry } => (why, retry),
+                other => (other.to_string(), false),
+            };
+            // It may not listen any more.
+            let _ = send_control(&mut stream, &Control::Refused { why: Blob(why.into_bytes()), retry });
+        }
+    }
+    shared.streams.fetch_sub(1, Ordering::AcqRel);
+}
+
+fn refusal(why: impl Into<String>, retry: bool) -> StreamError {
+    StreamError::Refused { why: why.into(), retry }
+}
+
+fn check_version(magic: u64, version: u32) -> Result<(), StreamError> {
+    if magic != MAGIC {
+        return Err(refusal("this is no Onpath client", false));
+    }
+    if version != VERSION {
+        return Err(refusal(format!("client has version {version}, server {VERSION}: use the same onpath for both"), false));
+    }
+    Ok(())
+}
+
+/// Checks who comes, and welcomes it as a session; nothing if it only had a question.
+fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, StreamError> {
+    let uid = sys::peer_uid(stream)?;
+    if uid != 0 && uid != shared.owner {
+        let why = format!("uid {uid} is neither root nor the owner (uid {}) of the directory", shared.owner);
+        return Err(refusal(why, false));
+    }
+    stream.set_read_timeout(Some(HELLO_TIMEOUT))?;
+    let hello = receive(stream)?;
+    let config = &shared.config;
+    let (fsid, wanted) = match hello {
+        Received::Control(Control::Hello { magic, version, fsid, session }) => {
+            check_version(magic, version)?;
+            (fsid, session)
+        }
+        Received::Control(Control::Status { magic, version }) => {
+            check_version(magic, version)?;
+            let json = Blob((config.status)().into_bytes());
+            send_control(stream, &Control::StatusIs { json })?;
+            return Ok(None);
+        }
+        _ => return Err(StreamError::Unexpected("the first frame is a hello")),
+    };
+    if fsid != 0 && fsid != config.fsid {
+        return Err(refusal("the directory now holds another file system: unmount and mount again", false));
+    }
+    let session = match wanted {
+        SessionId(0) => (config.new_session)().map_err(|why| refusal(why, false))?,
+        wanted if !(config.known_session)(wanted) => return Err(refusal(format!("session {wanted} is unknown"), false)),
+        wanted => wanted,
+    };
+    if shared.open.lock().expect("the table does not panic").contains_key(&session) {
+        return Err(refusal(format!("session {session} still has a stream"), true));
+    }
+    stream.set_read_timeout(None)?;
+    Ok(Some(session))
+}
+
+fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
+    let Ok(sending) = stream.try_clone() else { return };
+    let conn = Arc::new(Conn::new(sending));
+    {
+        let mut open = shared.open.lock().expect("the table does not panic");
+        if open.contains_key(&session) || shared.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        open.insert(session, conn.clone());
+    }
+    shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
+    let address = NodeId::session(session);
+    let link: Arc<dyn Link> = Arc::new(SessionLink(conn.clone()));
+    let config = &shared.config;
+    let welcome = Control::Welcome { fsid: config.fsid, session, shards: config.shards, sync: config.sync };
+    conn.send(NodeId(0), super::control(&welcome));
+    shared.node.attach(address, link.clone());
+    let writer = {
+        let conn = conn.clone();
+        std::thread::Builder::new().name("stream-send".into()).spawn(move || conn.run())
+    };
+    let ended = match &writer {
+        Ok(_) => serve_messages(shared, address, &stream),
+        Err(_) => StreamError::Unexpected("no thread for the sending half"),
+    };
+    if !matches!(ended, StreamError::Ended | StreamError::Io(_)) {
+        shared.counts.malformed.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(%session, error = %ended, "a stream is closed");
+    }
+    conn.close();
+    shared.node.detach(address, &link);
+    shared.open.lock().expect("the table does not panic").remove(&session);
+    // When this process stops, its sessions live on in the next one.
+    if !shared.stopped.load(Ordering::Acquire) {
+        let (to, packet) = (config.detach)(session);
+        shared.node.deliver(to, packet);
+    }
+    if writer.is_ok_and(|writer| writer.join().is_err()) {
+        tracing::error!("a sending thread panicked");
+    }
+}
+
+/// Delivers what the session sends, until its stream ends.
+fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> StreamError {
+    let mut from = BufReader::with_capacity(READ_BYTES, stream);
+    loop {
+        match receive(&mut from) {
+            Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
+            Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
+            Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// A session speaks for itself only, requests to shards and to data nodes.
+fn may_send(address: NodeId, to: NodeId, packet: &Packet) -> bool {
+    let Ok(header) = packet.header() else { return false };
+    let fits = matches!(
+        (header.kind, to.class()),
+        (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
+    );
+    header.source == address && fits
+}
