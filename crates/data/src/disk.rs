@@ -1,9 +1,9 @@
 //! The node's edge to the disk: operations go out with a ticket, their completions come in with the same.
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use onpath_wire::Errno;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Name of a disk operation, never repeated by a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,43 +70,45 @@ struct Group {
     results: SmallVec<[Option<DiskResult>; 1]>,
 }
 
-/// Disk operations that somebody waits for. Their number is bounded by that of operations.
-#[derive(Debug)]
-pub(crate) struct Disk {
-    next: u64,
-    groups: BTreeMap<u64, Group>,
-}
+/// Bits of a ticket that tell the operations of a group apart.
+const PLACE_BITS: u32 = 16;
 
-impl Default for Disk {
-    fn default() -> Self {
-        Disk { next: 1, groups: BTreeMap::new() }
-    }
+/// Disk operations that somebody waits for. Their number is bounded by that of operations.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    groups: HashMap<u64, Group>,
+    count: u64,
 }
 
 impl Disk {
     /// A ticket on its own.
     pub(crate) fn ticket(&mut self) -> Ticket {
-        self.next += 1;
-        Ticket(self.next - 1)
+        self.count += 1;
+        Ticket(self.count << PLACE_BITS)
     }
 
-    /// Consecutive tickets for `n` operations that end together; the first names the group.
+    /// A group of `n` operations that end together.
     pub(crate) fn group(&mut self, n: usize) -> u64 {
-        assert!(n > 0, "a group has operations");
-        let first = self.next;
-        self.next += n as u64;
-        self.groups.insert(first, Group { left: n, results: SmallVec::from_elem(None, n) });
-        first
+        assert!((1..1 << PLACE_BITS).contains(&n), "{n} operations in a group");
+        self.count += 1;
+        self.groups.insert(self.count, Group { left: n, results: SmallVec::from_elem(None, n) });
+        self.count
+    }
+
+    /// The ticket of an operation in a group.
+    pub(crate) fn ticket_in(group: u64, place: usize) -> Ticket {
+        Ticket(group << PLACE_BITS | place as u64)
     }
 
     /// Takes a result; returns the group if it was its last one.
     pub(crate) fn done(&mut self, ticket: Ticket, result: DiskResult) -> Option<u64> {
-        let (&first, group) = self.groups.range_mut(..=ticket.0).next_back().expect("a ticket of this node");
-        let place = &mut group.results[(ticket.0 - first) as usize];
-        assert!(place.is_none(), "a disk operation ends once");
-        *place = Some(result);
-        group.left -= 1;
-        (group.left == 0).then_some(first)
+        let (group, place) = (ticket.0 >> PLACE_BITS, ticket.0 & ((1 << PLACE_BITS) - 1));
+        let waiting = self.groups.get_mut(&group).expect("a ticket of this node");
+        let slot = &mut waiting.results[place as usize];
+        assert!(slot.is_none(), "a disk operation ends once");
+        *slot = Some(result);
+        waiting.left -= 1;
+        (waiting.left == 0).then_some(group)
     }
 
     /// The results of a group that has ended.

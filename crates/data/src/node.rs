@@ -3,7 +3,7 @@
 use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
 use crate::ops::write::{self, WriteJob};
-use crate::ops::{self, Job, read::ReadJob, sync};
+use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
 use crate::recover::Suspects;
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
 use crate::window::Seen;
@@ -81,8 +81,7 @@ fn on_tick(core: &mut Node) {
     core.state.space.tick(now_us);
     punch(core);
     if core.state.settle_at_us.is_some_and(|at| at <= now_us) {
-        core.state.settle_at_us = None;
-        core.start(Job::Settle);
+        merge::settle(core);
     }
 }
 
@@ -136,8 +135,8 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Read { data, cut, offset, bytes } => {
             on_read(core, ReadJob { from, data, cut, offset, bytes });
         }
-        DataRequest::Trim { data, cut, size } if home => core.start(Job::Trim { from, data, cut, size }),
-        DataRequest::Drop { data } if home => core.start(Job::Drop { from, data }),
+        DataRequest::Trim { data, cut, size } if home => trim::trim(core, from, data, cut, size),
+        DataRequest::Drop { data } if home => trim::drop_data(core, from, data),
         DataRequest::Trim { .. } | DataRequest::Drop { .. } => core.state.counters.rejected += 1,
         DataRequest::Sync { data } => sync::sync(core, from, data),
         DataRequest::Space => core.start(Job::Space { from }),

@@ -9,6 +9,7 @@ use crate::index::{File, Index, RANGES, Range, range_of};
 use crate::node::DataNode;
 use crate::ops::Job;
 use crate::space::{Space, Used};
+use crate::state;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Image, Pair, Recoverable, StoreError};
 use onpath_wire::block::{
@@ -18,7 +19,7 @@ use onpath_wire::checksum::crc32c;
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::{Errno, Wire, WireError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Reads one block of a data file, at start and in checks: (file, offset in bytes, where to).
 pub type BlockReader<'a> = dyn FnMut(u32, u64, &mut [u8]) -> Result<(), Errno> + 'a;
@@ -36,41 +37,70 @@ pub struct Started {
     pub blocks: u64,
 }
 
-/// Candidates for each block written in the tail, the trusted one from before it first.
+/// What a block may be: by which record, and where; the trusted mapping from before the tail comes first.
+type Chain = Vec<(RecordSeq, Option<Mapping>)>;
+
+/// Candidates for each block written in the tail.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
-    chains: BTreeMap<(DataId, u32), Vec<Option<Mapping>>>,
+    chains: BTreeMap<(DataId, u32), Chain>,
+    /// Blocks by the records that wrote them, for those that turn out to be durable.
+    order: VecDeque<(RecordSeq, (DataId, u32))>,
 }
 
 impl Suspects {
     /// A record of the tail is about to be applied.
-    fn note(&mut self, index: &Index, record: &DataRecord) {
+    fn note(&mut self, index: &Index, seq: RecordSeq, record: &DataRecord) {
         match record {
             DataRecord::Written { merge, extents, .. } => {
                 let file = index.file(merge.data);
                 for Extent { start, phys, crcs } in extents {
                     for (i, &crc) in (0u32..).zip(crcs) {
-                        let before = || vec![file.and_then(|file| file.content.get(start + i))];
-                        let chain = self.chains.entry((merge.data, start + i)).or_insert_with(before);
-                        chain.push(Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
+                        let (block, to) = (start + i, Mapping { phys: phys + i, crc, keep: KEEP_ALL });
+                        let before = || vec![(RecordSeq(0), file.and_then(|file| file.content.get(block)))];
+                        self.chains.entry((merge.data, block)).or_insert_with(before).push((seq, Some(to)));
+                        self.order.push_back((seq, (merge.data, block)));
                     }
                 }
             }
-            DataRecord::Trimmed { data, size, .. } => {
-                let first = (size / BLOCK_BYTES) as u32;
-                let rest = (size % BLOCK_BYTES) as u16;
-                if rest > 0 {
-                    let cut = self.chains.get_mut(&(*data, first)).into_iter().flatten().flatten();
-                    cut.for_each(|m| m.keep = m.keep.min(rest));
-                }
-                let gone = first + u32::from(rest > 0);
-                self.chains.retain(|(id, block), _| id != data || *block < gone);
-            }
+            DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size),
             DataRecord::Dropped { data } => {
-                self.chains.retain(|(id, _), _| id.inode != data.inode || id.generation > data.generation);
+                let oldest = DataId { inode: data.inode, generation: Generation(0) };
+                self.remove((oldest, 0), (*data, u32::MAX));
             }
-            DataRecord::Restored { data, block, .. } => drop(self.chains.remove(&(*data, *block))),
+            DataRecord::Restored { data, block, .. } => self.remove((*data, *block), (*data, *block)),
             DataRecord::Settled { .. } => {}
+        }
+    }
+
+    fn trimmed(&mut self, data: DataId, size: u64) {
+        let blocks = size.div_ceil(BLOCK_BYTES);
+        let rest = (size % BLOCK_BYTES) as u16;
+        if rest > 0 {
+            let cut = self.chains.get_mut(&(data, (blocks - 1) as u32)).into_iter().flatten();
+            cut.filter_map(|(_, m)| m.as_mut()).for_each(|m| m.keep = m.keep.min(rest));
+        }
+        if let Ok(first) = u32::try_from(blocks) {
+            self.remove((data, first), (data, u32::MAX));
+        }
+    }
+
+    fn remove(&mut self, first: (DataId, u32), last: (DataId, u32)) {
+        while let Some((&key, _)) = self.chains.range(first..=last).next() {
+            self.chains.remove(&key);
+        }
+    }
+
+    /// Records up to `upto` were durable after all.
+    fn durable(&mut self, upto: RecordSeq) {
+        while let Some((seq, key)) = self.order.pop_front_if(|(seq, _)| *seq <= upto) {
+            let Some(chain) = self.chains.get_mut(&key) else { continue };
+            if chain[1].0 == seq {
+                chain.remove(0);
+            }
+            if chain.len() == 1 {
+                self.chains.remove(&key);
+            }
         }
     }
 }
@@ -81,6 +111,11 @@ impl DataNode {
         self.suspects.get_or_insert_default();
     }
 
+    /// Records up to `upto` were durable then after all, as a later part of the journal says.
+    pub fn tail_was_durable(&mut self, upto: RecordSeq) {
+        self.suspects.iter_mut().for_each(|suspects| suspects.durable(upto));
+    }
+
     /// Begins to serve, after load and replay. The host has made durable what it replayed (else a second loss could
     /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
     pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
@@ -88,12 +123,7 @@ impl DataNode {
         self.kernel.with(|core| {
             let state = &mut core.state;
             assert!(state.next_record > state.index.last, "a start has a newer term than all its records");
-            let mut used = Used::default();
-            for (_, file) in state.index.files() {
-                for (_, m) in file.content.blocks() {
-                    used.insert(m.phys);
-                }
-            }
+            let used = used_blocks(&state.index);
             state.space = Space::new(state.config.file_blocks);
             state.space.rebuild(&used, state.config.files);
         });
@@ -122,26 +152,53 @@ impl DataNode {
         let suspects = self.suspects.take().unwrap_or_default();
         let mut lost = Vec::new();
         self.kernel.with(|core| {
-            let mut block_bytes = vec![0; BLOCK];
+            let mut used = used_blocks(&core.state.index);
+            let mut bytes = vec![0; BLOCK];
             let mut arrived = |m: &Mapping| {
                 let (file, offset) = core.state.place(m.phys);
-                reader(file, offset, &mut block_bytes).is_ok() && crc32c(&block_bytes) == m.crc
+                reader(file, offset, &mut bytes).is_ok() && crc32c(&bytes) == m.crc
             };
             for ((data, block), chain) in &suspects.chains {
-                let (before, written) = chain.split_first().expect("a chain begins with what was before");
-                let found = written.iter().rev().find(|m| m.as_ref().is_some_and(&mut arrived));
-                let to = found.unwrap_or(before);
-                if Some(to) != written.last() {
-                    lost.push((*data, *block, *to));
+                let Some(((_, Some(newest)), earlier)) = chain.split_last() else { continue };
+                if !arrived(newest)
+                    && let Some(to) = fallback(earlier, &mut used, &mut arrived)
+                {
+                    lost.push((*data, *block, to));
                 }
             }
         });
         let n = lost.len() as u64;
         self.kernel.handle(now, Input::Tick, |core, _| {
-            lost.into_iter().for_each(|(data, block, to)| core.start(Job::Restore { data, block, to }));
+            for (data, block, to) in lost {
+                state::record(core, &DataRecord::Restored { data, block, to });
+            }
         });
         n
     }
+}
+
+/// What counts instead of a block whose bytes are not there: the newest earlier one whose bytes are, or a hole if the
+/// block was one before. Nothing if the bytes from before are gone too, which is damage for a reader to hear of. A place
+/// that another block has taken since is not the old bytes, whatever it holds.
+fn fallback(
+    earlier: &[(RecordSeq, Option<Mapping>)],
+    used: &mut Used,
+    arrived: &mut impl FnMut(&Mapping) -> bool,
+) -> Option<Option<Mapping>> {
+    let mut valid = |m: &Mapping| !used.contains(m.phys) && arrived(m);
+    let found = earlier.iter().rev().map(|(_, m)| *m).find(|m| m.is_none_or(|m| valid(&m)));
+    found.flatten().into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
+    found
+}
+
+fn used_blocks(index: &Index) -> Used {
+    let mut used = Used::default();
+    for (_, file) in index.ranges.iter().flat_map(Range::all) {
+        for (_, m) in file.content.blocks() {
+            used.insert(m.phys);
+        }
+    }
+    used
 }
 
 /// First byte of an image key: the kind of object, in the order in which they must be loaded.
@@ -308,7 +365,7 @@ impl Recoverable for DataNode {
             if inode.is_some_and(|inode| index.ranges[range_of(inode)].upto >= seq) {
                 return Ok(());
             }
-            suspects.into_iter().for_each(|suspects| suspects.note(index, &record));
+            suspects.into_iter().for_each(|suspects| suspects.note(index, seq, &record));
             index.apply(seq, &record, &mut |_| ())
         })
     }

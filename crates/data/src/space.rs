@@ -24,6 +24,9 @@ pub(crate) struct Run {
     pub(crate) len: u32,
 }
 
+/// The runs of one write, in order of its blocks.
+pub(crate) type Runs = SmallVec<[Run; 2]>;
+
 /// Free runs, joined with their neighbours within a data file.
 #[derive(Debug, Default)]
 struct FreeRuns {
@@ -128,8 +131,8 @@ impl Space {
     }
 
     /// Takes `n` blocks in as few runs as can be; nothing if there are not so many.
-    pub(crate) fn allocate(&mut self, n: u32) -> Option<SmallVec<[Run; 2]>> {
-        let mut runs = SmallVec::<[Run; 2]>::new();
+    pub(crate) fn allocate(&mut self, n: u32) -> Option<Runs> {
+        let mut runs = Runs::new();
         let mut missing = n;
         while missing > 0 {
             let whole = self.warm.take(missing).or_else(|| self.clean.take(missing));
@@ -283,6 +286,11 @@ impl Used {
         let new = self.words[word] & bit == 0;
         self.words[word] |= bit;
         new
+    }
+
+    /// Whether a block is noted.
+    pub(crate) fn contains(&self, phys: u32) -> bool {
+        self.words.get(phys as usize / 64).is_some_and(|word| word & (1 << (phys % 64)) != 0)
     }
 
     /// The first block from `from` on that is used, or is not; behind all words nothing is.

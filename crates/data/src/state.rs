@@ -7,7 +7,7 @@ use crate::ops::Job;
 use crate::space::Space;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
-use onpath_kernel::{Core, Cx, Need, OpId, Protocol};
+use onpath_kernel::{Core, Cx, Need, Protocol};
 use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::data::DataReply;
 use onpath_wire::header::{Header, MessageKind};
@@ -237,7 +237,7 @@ impl State {
 }
 
 /// Applies a record to the state and puts it into the journal; the state never changes otherwise.
-pub(crate) fn record(core: &mut Node, op: OpId, record: &DataRecord) -> RecordSeq {
+pub(crate) fn record(core: &mut Node, record: &DataRecord) -> RecordSeq {
     let state = &mut core.state;
     let seq = state.next_record;
     state.next_record.0 += 1;
@@ -247,12 +247,11 @@ pub(crate) fn record(core: &mut Node, op: OpId, record: &DataRecord) -> RecordSe
         cache.forget(phys);
     };
     index.apply(seq, record, freed).expect("a record is checked before it is made");
-    let inode = record.inode();
-    if let Some(inode) = inode {
+    if let Some(inode) = record.inode() {
         state.tail.note(inode, seq);
+        core.wake(cut_key(inode));
     }
-    core.append(op, seq, record.to_bytes());
-    inode.into_iter().for_each(|inode| core.wake(cut_key(inode)));
+    core.append_unasked(seq, record.to_bytes());
     seq
 }
 
@@ -313,14 +312,16 @@ fn cut_key(inode: InodeId) -> u64 {
     onpath_wire::hash::inode_hash(inode) | 1 << 63
 }
 
-/// Hands disk operations to the host and waits for all of them.
-pub(crate) async fn disk(cx: &NodeCx, ops: impl ExactSizeIterator<Item = DiskOp>) -> Results {
-    let group = cx.with(|core| {
-        let group = core.state.disk.group(ops.len());
-        for (ticket, op) in (group..).zip(ops) {
-            core.emit(DataOut::Disk { ticket: Ticket(ticket), op });
-        }
-        group
-    });
+/// Hands disk operations to the host; [`results`] waits for all of them.
+pub(crate) fn issue(core: &mut Node, ops: impl ExactSizeIterator<Item = DiskOp>) -> u64 {
+    let group = core.state.disk.group(ops.len());
+    for (place, op) in ops.enumerate() {
+        core.emit(DataOut::Disk { ticket: Disk::ticket_in(group, place), op });
+    }
+    group
+}
+
+/// What came of the operations of a group.
+pub(crate) async fn results(cx: &NodeCx, group: u64) -> Results {
     cx.until(group, |core| core.state.disk.take(group)).await
 }

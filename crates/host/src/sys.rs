@@ -82,7 +82,8 @@ pub fn send_at_once(stream: &UnixStream, parts: &[IoSlice<'_>]) -> io::Result<us
     message.msg_iov = parts.as_ptr().cast_mut().cast();
     message.msg_iovlen = parts.len();
     // SAFETY: an IoSlice has the layout of an iovec; the slices outlive the call, which only reads them.
-    let sent = unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    let sent =
+        unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -81,13 +81,12 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Emits a journal record of `op`.
-    pub fn append(&mut self, op: OpId, seq: RecordSeq, bytes: Vec<u8>) {
+    /// Emits a journal record of `op`; `touched` are the keys of the objects that it changes.
+    pub fn append(&mut self, op: OpId, seq: RecordSeq, bytes: Vec<u8>, touched: impl IntoIterator<Item = Key>) {
         self.outputs.push_back(Output::Append { seq, bytes });
-        let state = &mut self.ops[op.0 as usize];
-        state.reflects = seq;
+        self.ops[op.0 as usize].reflects = seq;
         if let Some(unsynced) = &mut self.unsynced {
-            for &(key, _) in &state.keys {
+            for key in touched {
                 unsynced.last.insert(key, seq);
                 unsynced.order.push_back((seq, key));
             }
@@ -127,6 +126,13 @@ impl<P: Protocol> Core<P> {
     pub fn rest_on(&mut self, op: OpId, seq: RecordSeq) {
         let state = &mut self.ops[op.0 as usize];
         state.reflects = state.reflects.max(seq);
+    }
+
+    /// From now on, what `op` sends rests on the last change of this object as well.
+    pub fn rest_on_object(&mut self, op: OpId, key: Key) {
+        if let Some(&seq) = self.unsynced.as_ref().and_then(|unsynced| unsynced.last.get(&key)) {
+            self.rest_on(op, seq);
+        }
     }
 
     /// Records up to here are durable: they hold nothing back any more.

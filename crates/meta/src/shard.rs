@@ -96,9 +96,12 @@ impl Shard {
             let wall = core.now.wall_ns;
             core.state.clock.stamp(wall);
             core.state.dirs.begin_term();
-            for txn in core.state.txns.prepared_ids() {
-                core.start(Job::Resume(txn));
+            let promised = core.state.txns.prepared_ids();
+            if !promised.is_empty() {
+                core.state.txns.asker_runs = true;
+                core.start(Job::AskDecisions);
             }
+            promised.into_iter().for_each(|txn| core.start(Job::Resume(txn)));
             ops::root::ensure(core);
             for txn in core.state.txns.decided_ids() {
                 core.start(Job::Finish(txn));
@@ -187,6 +190,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(());
     }
     let body: RequestBody = packet.body()?;
+    if !core.state.running.insert((session, header.seq)) {
+        return Ok(());
+    }
     core.state.counters.requests += 1;
     let req = Req {
         from: header.source,

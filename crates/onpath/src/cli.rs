@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::dev;
+use crate::{bench, dev};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -30,6 +30,8 @@ pub(crate) struct LogArgs {
 pub(crate) enum Command {
     /// Runs a whole file system in one process, its state in DIR, and mounts it.
     Dev(dev::DevArgs),
+    /// Measures file systems from outside.
+    Bench(bench::BenchArgs),
 }
 
 /// When a change is on stable storage.
@@ -44,6 +46,7 @@ pub(crate) enum CommitMode {
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Dev(args) => dev::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }
 

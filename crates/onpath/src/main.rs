@@ -1,5 +1,6 @@
 //! The `onpath` command.
 
+mod bench;
 mod cli;
 mod dev;
 mod mounted;

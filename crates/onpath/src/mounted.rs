@@ -105,7 +105,8 @@ pub(crate) fn serve(
     Ok(())
 }
 
-fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()> {
+/// Waits until the mount is over, and ends it when a signal asks for that.
+pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()> {
     let mut asked = false;
     loop {
         match events.recv()? {

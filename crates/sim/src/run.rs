@@ -49,6 +49,7 @@ impl SimConfig {
             crash_every: [0, 300, 2_000, 10_000][pick(6, 4) as usize],
             power_loss: pick(7, 2) == 0,
             commit: [Commit::Interval(100), Commit::Sync][pick(8, 2) as usize],
+            checkpoint_us: [5_000, 50_000][pick(15, 2) as usize],
             clock_skew_us: [0, 1_000, 100_000][pick(9, 3) as usize],
             ..WorldConfig::default()
         };

@@ -3,66 +3,59 @@
 //! So a crashed session leaves nothing half known. What a home has answered is recorded, many writes in one `Settled`;
 //! after a restart the others are told again, which the home recognizes by (session, request). Locks: none.
 
-use crate::ops::Job;
-use crate::state::{self, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
+use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
 use onpath_wire::data::Merge;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, RecordSeq};
+use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq};
 
-/// Tells the home of the write of record `seq`.
+/// Tells the home of the write of record `seq`, and then the write is over.
 pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
     let home = cx.with(|core| {
         let last = core.state.tail.last(merge.data.inode);
         core.rest_on(cx.op(), last.max(seq));
         NodeId::shard(core.state.config.map.home(merge.data.inode))
     });
-    cx.call(home, |core, call| {
-        let state = &mut core.state;
-        let mut header = state.header(MessageKind::Data, call, core.now.wall_ns);
-        header.slot = merge.data.inode.slot();
-        let body = Merge::Written {
-            data: merge.data,
-            cut: merge.cut,
-            end: merge.end,
-            blocks: state.index.blocks_of(merge.data),
-            version: state.index.last.0,
-            session: merge.session,
-            request: merge.request,
-            oldest: merge.oldest,
-            kill_suidgid: merge.kill_suidgid,
-        };
-        Packet::new(&header, &body)
-    })
-    .await;
+    cx.call(home, |core, call| packet(core, call, &merge)).await;
     cx.with(|core| {
         let now_us = core.now.mono_us;
         let state = &mut core.state;
+        state.running.remove(&(merge.session, merge.request));
         if !state.index.range(merge.data.inode).merges.contains_key(&seq) {
-            return; // recorded as settled before: this was for a duplicate
+            return; // settled before: this was for a duplicate
         }
         state.settled.push(seq);
         state.settle_at_us.get_or_insert(now_us + SETTLE_AFTER_US);
-        if state.settled.len() == SETTLE_BATCH {
-            core.start(Job::Settle);
+        if state.settled.len() >= SETTLE_BATCH {
+            settle(core);
         }
     });
 }
 
-/// Tells the home once more of a write recorded before.
-pub(crate) async fn repeat(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
-    tell(cx, seq, merge).await;
-    cx.with(|core| core.state.running.remove(&(merge.session, merge.request)));
+fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
+    let state = &mut core.state;
+    let mut header = state.header(MessageKind::Data, call, core.now.wall_ns);
+    header.slot = merge.data.inode.slot();
+    let body = Merge::Written {
+        data: merge.data,
+        cut: merge.cut,
+        end: merge.end,
+        blocks: state.index.blocks_of(merge.data),
+        version: state.index.last.0,
+        session: merge.session,
+        request: merge.request,
+        oldest: merge.oldest,
+        kill_suidgid: merge.kill_suidgid,
+    };
+    Packet::new(&header, &body)
 }
 
 /// Records which homes have answered.
-pub(crate) fn settle(cx: &NodeCx) {
-    cx.with(|core| {
-        core.state.settle_at_us = None;
-        let merges = std::mem::take(&mut core.state.settled);
-        if !merges.is_empty() {
-            state::record(core, cx.op(), &DataRecord::Settled { merges });
-        }
-    });
+pub(crate) fn settle(core: &mut Node) {
+    core.state.settle_at_us = None;
+    let merges = std::mem::take(&mut core.state.settled);
+    if !merges.is_empty() {
+        state::record(core, &DataRecord::Settled { merges });
+    }
 }

@@ -7,11 +7,11 @@ pub(crate) mod sync;
 pub(crate) mod trim;
 pub(crate) mod write;
 
-use crate::state::{self, Caller, NodeCx};
-use onpath_wire::block::{DataRecord, Mapping, PendingMerge};
-use onpath_wire::ids::{DataId, RecordSeq};
+use crate::state::{Caller, NodeCx};
+use onpath_wire::block::PendingMerge;
+use onpath_wire::ids::RecordSeq;
 
-/// What starts an operation.
+/// What starts an operation; what never waits is a plain function.
 pub(crate) enum Job {
     Write(write::WriteJob),
     Read(read::ReadJob),
@@ -20,26 +20,8 @@ pub(crate) enum Job {
         seq: RecordSeq,
         merge: PendingMerge,
     },
-    Trim {
-        from: Caller,
-        data: DataId,
-        cut: u32,
-        size: u64,
-    },
-    Drop {
-        from: Caller,
-        data: DataId,
-    },
     Space {
         from: Caller,
-    },
-    /// Record which homes have answered.
-    Settle,
-    /// At start: a block's bytes never reached the disk.
-    Restore {
-        data: DataId,
-        block: u32,
-        to: Option<Mapping>,
     },
 }
 
@@ -48,13 +30,7 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
     match job {
         Job::Write(job) => write::write(&cx, job).await,
         Job::Read(job) => read::read(&cx, job).await,
-        Job::Merge { seq, merge } => merge::repeat(&cx, seq, merge).await,
-        Job::Trim { from, data, cut, size } => trim::trim(&cx, from, data, cut, size),
-        Job::Drop { from, data } => trim::drop_data(&cx, from, data),
+        Job::Merge { seq, merge } => merge::tell(&cx, seq, merge).await,
         Job::Space { from } => space::space(&cx, from).await,
-        Job::Settle => merge::settle(&cx),
-        Job::Restore { data, block, to } => cx.with(|core| {
-            state::record(core, cx.op(), &DataRecord::Restored { data, block, to });
-        }),
     }
 }

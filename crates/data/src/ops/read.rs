@@ -60,11 +60,12 @@ fn find(state: &State, data: DataId, offset: u64, bytes: u64) -> Segments {
 
 /// Reads segments and checks their CRCs.
 pub(crate) async fn fetch(cx: &NodeCx, segments: Segments) -> Result<(Segments, Results), Errno> {
-    let (ops, read) = cx.with(|core| {
-        let ops: SmallVec<[DiskOp; 1]> = segments.iter().map(|segment| read_op(&core.state, segment)).collect();
-        (ops, core.state.space.begin_read())
+    let (group, read) = cx.with(|core| {
+        let state = &core.state;
+        let ops: SmallVec<[DiskOp; 1]> = segments.iter().map(|segment| read_op(state, segment)).collect();
+        (state::issue(core, ops.into_iter()), core.state.space.begin_read())
     });
-    let results = state::disk(cx, ops.into_iter()).await;
+    let results = state::results(cx, group).await;
     let bad = segments.iter().zip(&results).map(|(segment, result)| bad_blocks(segment, result)).sum::<u64>();
     cx.with(|core| {
         let now_us = core.now.mono_us;

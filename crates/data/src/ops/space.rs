@@ -10,7 +10,8 @@ use onpath_wire::ids::RecordSeq;
 use onpath_wire::limits::BLOCK_BYTES;
 
 pub(crate) async fn space(cx: &NodeCx, from: Caller) {
-    let results = state::disk(cx, [DiskOp::Space].into_iter()).await;
+    let group = cx.with(|core| state::issue(core, [DiskOp::Space].into_iter()));
+    let results = state::results(cx, group).await;
     cx.with(|core| {
         let reply = match results.first() {
             Some(DiskResult::Space { free, .. }) => {

@@ -5,7 +5,7 @@
 //! Journals `Trimmed`, `Dropped`. Upholds R-20.
 
 use crate::index::Verdict;
-use crate::state::{self, Caller, Node, NodeCx};
+use crate::state::{self, Caller, Node};
 use bytes::Bytes;
 use onpath_kernel::Need;
 use onpath_wire::block::DataRecord;
@@ -13,25 +13,21 @@ use onpath_wire::data::DataReply;
 use onpath_wire::ids::DataId;
 use onpath_wire::limits::FILE_BYTES_MAX;
 
-pub(crate) fn trim(cx: &NodeCx, from: Caller, data: DataId, cut: u32, size: u64) {
-    cx.with(|core| {
-        let index = &core.state.index;
-        let told = index.file(data).map(|file| file.cut);
-        if index.verdict(data, cut) != Verdict::Stale && told != Some(cut) {
-            let size = size.min(FILE_BYTES_MAX);
-            state::record(core, cx.op(), &DataRecord::Trimmed { data, cut, size });
-        }
-        trimmed(core, from, data);
-    });
+pub(crate) fn trim(core: &mut Node, from: Caller, data: DataId, cut: u32, size: u64) {
+    let index = &core.state.index;
+    let told = index.file(data).map(|file| file.cut);
+    if index.verdict(data, cut) != Verdict::Stale && told != Some(cut) {
+        let size = size.min(FILE_BYTES_MAX);
+        state::record(core, &DataRecord::Trimmed { data, cut, size });
+    }
+    trimmed(core, from, data);
 }
 
-pub(crate) fn drop_data(cx: &NodeCx, from: Caller, data: DataId) {
-    cx.with(|core| {
-        if !core.state.index.is_dropped(data) {
-            state::record(core, cx.op(), &DataRecord::Dropped { data });
-        }
-        trimmed(core, from, data);
-    });
+pub(crate) fn drop_data(core: &mut Node, from: Caller, data: DataId) {
+    if !core.state.index.is_dropped(data) {
+        state::record(core, &DataRecord::Dropped { data });
+    }
+    trimmed(core, from, data);
 }
 
 fn trimmed(core: &mut Node, from: Caller, data: DataId) {

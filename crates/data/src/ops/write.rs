@@ -9,7 +9,7 @@ use crate::content::{BLOCK, CHUNK_BLOCKS, KEEP_ALL, Segment};
 use crate::disk::{DiskOp, DiskResult};
 use crate::index::Verdict;
 use crate::ops::{merge, read};
-use crate::space::Run;
+use crate::space::{Run, Runs};
 use crate::state::{self, Caller, Node, NodeCx};
 use bytes::Bytes;
 use onpath_kernel::{Key, Mode};
@@ -36,12 +36,13 @@ pub(crate) async fn write(cx: &NodeCx, job: WriteJob) {
     match record(cx, &job).await {
         Ok(seq) => {
             cx.unlock_all();
-            let merge = job.merge();
-            merge::tell(cx, seq, merge).await;
+            merge::tell(cx, seq, job.merge()).await;
         }
-        Err(reply) => cx.with(|core| refuse(core, &job, &reply)),
+        Err(reply) => cx.with(|core| {
+            core.state.running.remove(&(job.session, job.from.seq));
+            refuse(core, &job, &reply);
+        }),
     }
-    cx.with(|core| core.state.running.remove(&(job.session, job.from.seq)));
 }
 
 /// Answers a write that is not done, and never will be.
@@ -104,26 +105,19 @@ async fn record(cx: &NodeCx, job: &WriteJob) -> Result<RecordSeq, DataReply> {
     }
     let edges = job.edges();
     cx.lock_all(job.locks(if edges.is_empty() { Mode::Shared } else { Mode::Exclusive })).await;
-    let edges = read_edges(cx, job, edges).await.map_err(failed)?;
+    let edges = match edges.is_empty() {
+        true => SmallVec::new(),
+        false => read_edges(cx, job, edges).await.map_err(failed)?,
+    };
     let blocks = Blocks::new(job, edges);
-    let runs = cx.with(|core| core.state.space.allocate(blocks.crcs.len() as u32));
-    let runs = runs.ok_or(failed(Errno::ENOSPC))?;
-    let ops: SmallVec<[DiskOp; 2]> = cx.with(|core| {
-        let mut at = 0;
-        let ops = runs.iter().map(|run| {
-            let (file, offset) = core.state.place(run.start);
-            at += run.len as usize;
-            DiskOp::Write { file, offset, bytes: blocks.slice(at - run.len as usize, run.len as usize) }
-        });
-        ops.collect()
-    });
-    let results = state::disk(cx, ops.into_iter()).await;
+    let (runs, group) = cx.with(|core| blocks.issue(core)).ok_or(failed(Errno::ENOSPC))?;
+    let results = state::results(cx, group).await;
     let error = results.into_iter().find_map(|result| match result {
         DiskResult::Done => None,
         DiskResult::Failed(errno) => Some(errno),
         DiskResult::Bytes(_) | DiskResult::Space { .. } => Some(Errno::EIO),
     });
-    cx.with(|core| commit(cx, core, job, &blocks, &runs, error))
+    cx.with(|core| commit(core, job, &blocks, &runs, error))
 }
 
 fn failed(errno: Errno) -> DataReply {
@@ -132,7 +126,6 @@ fn failed(errno: Errno) -> DataReply {
 
 /// The synchronous step: checks again, records, frees what is replaced.
 fn commit(
-    cx: &NodeCx,
     core: &mut Node,
     job: &WriteJob,
     blocks: &Blocks,
@@ -152,7 +145,7 @@ fn commit(
     });
     let extents: Vec<Extent> = extents.collect();
     let stamp = core.state.stamp(core.now.wall_ns);
-    let seq = state::record(core, cx.op(), &DataRecord::Written { merge: job.merge(), stamp, extents });
+    let seq = state::record(core, &DataRecord::Written { merge: job.merge(), stamp, extents });
     core.state.counters.writes += 1;
     let (first, last) = (runs[0], runs[runs.len() - 1]);
     blocks.merged_head().into_iter().for_each(|block| core.state.cache.keep(first.start, block));
@@ -220,6 +213,20 @@ impl Blocks {
         }
         let crcs = parts.iter().flat_map(|part| part.chunks_exact(BLOCK)).map(crc32c).collect();
         Blocks { parts, crcs, head_is_merged: head_len > 0, tail_is_merged: tail_len > 0 }
+    }
+
+    /// Takes place for the blocks and hands them to the disk; nothing if there is no place.
+    fn issue(&self, core: &mut Node) -> Option<(Runs, u64)> {
+        let runs = core.state.space.allocate(self.crcs.len() as u32)?;
+        let mut at = 0;
+        let ops = runs.iter().map(|run| {
+            let (file, offset) = core.state.place(run.start);
+            at += run.len as usize;
+            DiskOp::Write { file, offset, bytes: self.slice(at - run.len as usize, run.len as usize) }
+        });
+        let ops: SmallVec<[DiskOp; 2]> = ops.collect();
+        let group = state::issue(core, ops.into_iter());
+        Some((runs, group))
     }
 
     /// `n` blocks from block `from` of the write on.

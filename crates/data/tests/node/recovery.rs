@@ -4,7 +4,7 @@ use crate::world::{BLOCK, CHUNK, FILE_BLOCKS, World, data};
 use onpath_data::{DataConfig, DataNode};
 use onpath_kernel::Role;
 use onpath_store::Recoverable;
-use onpath_wire::ClusterMap;
+use onpath_wire::{ClusterMap, Errno};
 use onpath_wire::data::{DataReply, DataRequest, Merge};
 use onpath_wire::ids::{RequestSeq, Term};
 
@@ -149,6 +149,25 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
     // What was put back is recorded.
     assert_eq!(w.kill().restored_blocks, 0);
     assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
+}
+
+#[test]
+fn a_damaged_block_never_falls_back_to_a_place_that_is_in_use() {
+    let mut w = World::default();
+    let (file, other) = (data(3, 1), data(4, 1));
+    w.write(file, 0, 0, &[1; BLOCK]);
+    w.flush();
+    w.write(file, 0, 0, &[2; BLOCK]);
+    w.flush();
+    // The old place is taken by another file, with the very same bytes; then the new one is damaged.
+    w.write(other, 0, 0, &[1; BLOCK]);
+    assert_eq!(w.disk.now.len(), 2);
+    let mut blocks = w.disk.now.clone();
+    blocks.get_mut(&(0, 1)).unwrap()[0] ^= 1;
+    let records = w.journal.len();
+    assert_eq!(w.restart(blocks, records, 1).restored_blocks, 0);
+    assert_eq!(w.read(file, 0, 0, 4096), Err(DataReply::Failed { errno: Errno::EIO }));
+    assert_eq!(w.read(other, 0, 0, 4096).unwrap(), [1; BLOCK]);
 }
 
 #[test]

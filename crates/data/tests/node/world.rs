@@ -298,11 +298,19 @@ impl World {
         self.journal.truncate(records);
         self.disk.now = blocks;
         self.node = DataNode::new(config(self.term, self.disk.files()));
+        // What was durable is known from the beginning, or turns out on the way.
+        let from_begin = self.term.is_multiple_of(2);
         for (i, (seq, record)) in self.journal.iter().enumerate() {
-            if i == known_durable {
+            if i == known_durable || from_begin {
                 self.node.begin_tail();
             }
             self.node.replay(*seq, record).expect("own records apply");
+            if i % 3 == 0 && i < known_durable {
+                self.node.tail_was_durable(*seq);
+            }
+        }
+        if known_durable > 0 {
+            self.node.tail_was_durable(self.journal[known_durable - 1].0);
         }
         self.disk_queue.clear();
         self.merges.clear();

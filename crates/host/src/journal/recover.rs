@@ -2,15 +2,14 @@
 //! (DESIGN §4). After a kill as after a power loss.
 
 use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};
-use super::segment::{self, BadHead, HEADER_BYTES, number_of, read_header};
+use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::sys;
 use onpath_store::StoreError;
-use onpath_store::batch::{Batch, Broken, Scanner, Step, durable_evidence, end_of_segment};
+use onpath_store::batch::{Batch, Broken, Scanner, Step, durable_evidence};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -75,7 +74,7 @@ fn at<'a>(path: &'a Path) -> impl Fn(io::Error) -> JournalError + use<'a> {
 
 impl Journal {
     /// Reads the journal in `dir` from lsn `from` on, gives every record to `replay`, cuts the tail, makes all
-    /// that remains durable, and goes on in a fresh segment. An empty directory becomes an empty journal.
+    /// that remains durable, and goes on after it. An empty directory becomes an empty journal.
     pub fn recover<'a>(
         dir: &Path,
         options: Options,
@@ -96,15 +95,19 @@ impl Journal {
             let why = format!("it ends before batch {next}, but the checkpoint needs it from {from} on");
             return Err(JournalError::Missing { dir: dir.to_owned(), why });
         }
-        let (mut report, mut closed) = (scan.report, scan.closed);
+        let (mut report, closed) = (scan.report, scan.closed);
         report.last = Lsn(next.0 - 1);
-        cut(dir, &segments, stop, next, &mut closed, &mut report)?;
+        let resumed = match &stop {
+            Some(stop) => cut(dir, &options, &segments, stop, &mut report)?,
+            None => None,
+        };
         for segment in &closed {
             File::open(&segment.path).and_then(|file| file.sync_all()).map_err(at(&segment.path))?;
         }
         sys::sync_dir(dir).map_err(at(dir))?;
         let number = segments.last().map_or(1, |s| s.number + 1);
-        let journal = begin(dir, options, next, number, closed)?;
+        let journal = begin(dir, options, next, number, closed, resumed)?;
+        journal.release(from);
         Ok((journal, report))
     }
 }
@@ -214,16 +217,15 @@ impl Scan<'_> {
     }
 }
 
-/// Cuts what follows the prefix, so that it can never come back: later segments first, then the end of this one.
+/// Cuts what follows the prefix, so that it can never come back: later segments first, then the rest of this one,
+/// in which the journal goes on. So a recovery needs no room.
 fn cut(
     dir: &Path,
+    options: &Options,
     segments: &[Found],
-    stop: Option<Stop>,
-    next: Lsn,
-    closed: &mut Vec<Closed>,
+    stop: &Stop,
     report: &mut RecoveryReport,
-) -> Result<(), JournalError> {
-    let Some(stop) = stop else { return Ok(()) };
+) -> Result<Option<(Segment, usize)>, JournalError> {
     let segment = &segments[stop.index];
     if !stop.clean {
         let offset = stop.place.map_or(0, |(offset, _)| offset);
@@ -235,16 +237,21 @@ fn cut(
         fs::rename(&later.path, prepare::free_path(&later.path)).map_err(at(&later.path))?;
     }
     sys::sync_dir(dir).map_err(at(dir))?;
-    if let Some((offset, salt)) = stop.place {
-        let end = end_of_segment(next, Lsn(0), salt);
-        let file = OpenOptions::new().write(true).open(&segment.path).map_err(at(&segment.path))?;
-        file.write_all_at(&end, offset).and_then(|()| file.sync_all()).map_err(at(&segment.path))?;
-        closed.push(Closed { path: segment.path.clone(), bytes: segment.bytes, end: next });
-    }
-    Ok(())
+    let Some((offset, salt)) = stop.place else { return Ok(None) };
+    let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
+    let resumed = Segment::resume(&segment.path, salt, offset as usize, &bytes, options.segment_bytes)
+        .map_err(at(&segment.path))?;
+    Ok(Some((resumed, offset as usize)))
 }
 
-fn begin(dir: &Path, options: Options, next: Lsn, number: u64, closed: Vec<Closed>) -> Result<Journal, JournalError> {
+fn begin(
+    dir: &Path,
+    options: Options,
+    next: Lsn,
+    number: u64,
+    closed: Vec<Closed>,
+    resumed: Option<(Segment, usize)>,
+) -> Result<Journal, JournalError> {
     let mut maker = Maker { next_number: number, free: vec![], reserve: vec![] };
     for path in put_aside(dir)? {
         let len = fs::metadata(&path).map_or(0, |m| m.len());
@@ -259,16 +266,12 @@ fn begin(dir: &Path, options: Options, next: Lsn, number: u64, closed: Vec<Close
             maker.reserve.push(path);
         }
     }
-    let first = prepare::first(dir, &options, &mut maker).map_err(at(dir))?;
-    let append = Append {
-        segment: Arc::new(first),
-        at: segment::HEADER_BYTES,
-        flushed_at: segment::HEADER_BYTES,
-        next,
-        bytes: 0,
-        unflushed: vec![],
-        closed,
+    let (segment, start) = match resumed {
+        Some(resumed) => resumed,
+        None => (prepare::first(dir, &options, &mut maker).map_err(at(dir))?, HEADER_BYTES),
     };
+    let append =
+        Append { segment: Arc::new(segment), at: start, flushed_at: start, next, bytes: 0, unflushed: vec![], closed };
     let shared = Shared {
         dir: dir.to_owned(),
         options,

@@ -167,6 +167,23 @@ impl Segment {
         Ok(Segment { path, salt, file, map, settled: AtomicBool::new(settle) })
     }
 
+    /// Goes on in a segment after a recovery: zeros what follows the prefix that ends at `at`, durably.
+    pub(crate) fn resume(path: &Path, salt: u32, at: usize, bytes: &[u8], len_min: u64) -> io::Result<Segment> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        if (bytes.len() as u64) < len_min {
+            file.set_len(len_min)?;
+        }
+        if let Some(last) = bytes[at..].iter().rposition(|&b| b != 0) {
+            for start in (at..=at + last).step_by(ZERO_BYTES) {
+                let n = ZERO_BYTES.min(at + last + 1 - start);
+                file.write_all_at(&[0; ZERO_BYTES][..n], start as u64)?;
+            }
+        }
+        file.sync_all()?;
+        let map = MmapRaw::map_raw(&file)?;
+        Ok(Segment { path: path.to_owned(), salt, file, map, settled: AtomicBool::new(true) })
+    }
+
     /// Bytes of the file.
     pub(crate) fn len(&self) -> usize {
         self.map.len()

@@ -46,7 +46,8 @@ pub trait HostedRole: Role<In: Send, Out: Send> + Send + 'static {
 }
 
 /// What executes a role's own outputs, outside its lock. Several threads call it at once, and outputs of two
-/// inputs may be executed in either order: a role that needs an order waits for completions.
+/// inputs may be executed in either order: a role that needs an order waits for completions. An effect never waits
+/// for the journal: the thread that flushes it may be the one that executes the effect.
 pub trait Effects<R: Role>: Send + Sync + 'static {
     /// Executes one output; what comes of it at once is pushed to `done` and becomes inputs of the role.
     fn perform(&self, out: R::Out, done: &mut Vec<R::In>);

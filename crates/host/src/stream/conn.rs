@@ -96,7 +96,8 @@ impl Conn {
                 self.wake.notify_one();
             }
             drop(sending);
-            let more = matches!(progress, Progress::Empty) && !self.queue.lock().expect("sending does not panic").is_empty();
+            let more =
+                matches!(progress, Progress::Empty) && !self.queue.lock().expect("sending does not panic").is_empty();
             if !more {
                 return;
             }

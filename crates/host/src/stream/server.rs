@@ -207,7 +207,10 @@ fn check_version(magic: u64, version: u32) -> Result<(), StreamError> {
         return Err(refusal("this is no Onpath client", false));
     }
     if version != VERSION {
-        return Err(refusal(format!("client has version {version}, server {VERSION}: use the same onpath for both"), false));
+        return Err(refusal(
+            format!("client has version {version}, server {VERSION}: use the same onpath for both"),
+            false,
+        ));
     }
     Ok(())
 }
@@ -240,7 +243,9 @@ fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, 
     }
     let session = match wanted {
         SessionId(0) => (config.new_session)().map_err(|why| refusal(why, false))?,
-        wanted if !(config.known_session)(wanted) => return Err(refusal(format!("session {wanted} is unknown"), false)),
+        wanted if !(config.known_session)(wanted) => {
+            return Err(refusal(format!("session {wanted} is unknown"), false));
+        }
         wanted => wanted,
     };
     if shared.open.lock().expect("the table does not panic").contains_key(&session) {

@@ -60,7 +60,7 @@ fn resident_bytes() -> u64 {
 struct Times(Vec<f64>);
 
 impl Times {
-    /// Runs requests of one batch, settled afterwards within the time, and gives the replies.
+    /// Runs requests of one batch, including pushes and flush notices that fall due meanwhile, and gives the replies.
     fn batch(&mut self, world: &mut World, requests: Vec<Request>) -> Vec<Reply> {
         let operations = requests.len();
         let encoded: Vec<_> = requests.into_iter().map(|request| world.encode(request)).collect();

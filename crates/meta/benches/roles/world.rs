@@ -20,37 +20,37 @@ const OPERATION_US: u64 = 1;
 const FLUSH_EVERY: u64 = 50_000;
 
 /// A record of a shard, as its journal would have it.
-pub struct Kept {
+pub(crate) struct Kept {
     /// Whose it is.
-    pub shard: u16,
+    pub(crate) shard: u16,
     /// Its number.
-    pub seq: RecordSeq,
+    pub(crate) seq: RecordSeq,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// An encoded request and where it goes.
-pub struct Encoded {
+pub(crate) struct Encoded {
     to: ShardId,
     packet: Packet,
 }
 
 /// The shards of a file system and one session's sequence numbers.
-pub struct World {
-    pub map: ClusterMap,
+pub(crate) struct World {
+    pub(crate) map: ClusterMap,
     shards: Vec<Shard>,
     mono_us: u64,
     next_seq: u64,
     messages: VecDeque<(ShardId, Packet)>,
     replies: Vec<Packet>,
     /// Where records go, if somebody wants them.
-    pub journal: Option<Vec<Kept>>,
+    pub(crate) journal: Option<Vec<Kept>>,
     last_record: Vec<RecordSeq>,
     unflushed: u64,
     /// Bytes of all records so far.
-    pub record_bytes: u64,
+    pub(crate) record_bytes: u64,
     /// Number of all records so far.
-    pub records: u64,
+    pub(crate) records: u64,
 }
 
 fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
@@ -65,13 +65,13 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
 }
 
 /// Shards that have no state and do not serve yet.
-pub fn empty_shards(map: &ClusterMap) -> Vec<Shard> {
+pub(crate) fn empty_shards(map: &ClusterMap) -> Vec<Shard> {
     (0..map.shards()).map(|shard| Shard::new(config(shard, map))).collect()
 }
 
 impl World {
     /// A new file system with a session attached.
-    pub fn new(shards: u16) -> World {
+    pub(crate) fn new(shards: u16) -> World {
         let map = ClusterMap::even(shards);
         let mut world = World {
             shards: empty_shards(&map),
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// Encodes a request as the session would.
-    pub fn encode(&mut self, request: Request) -> Encoded {
+    pub(crate) fn encode(&mut self, request: Request) -> Encoded {
         let slot = slot_of(&request);
         let to = self.map.shard(slot);
         self.next_seq += 1;
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// Runs requests one after the other, each until nothing is left to do now.
-    pub fn run(&mut self, requests: Vec<Encoded>) {
+    pub(crate) fn run(&mut self, requests: Vec<Encoded>) {
         for Encoded { to, packet } in requests {
             self.messages.push_back((to, packet));
             self.deliver();
@@ -121,19 +121,19 @@ impl World {
     }
 
     /// Runs requests of which nobody wants time or replies.
-    pub fn run_quietly(&mut self, requests: Vec<Request>) {
+    pub(crate) fn run_quietly(&mut self, requests: Vec<Request>) {
         let encoded = requests.into_iter().map(|request| self.encode(request)).collect();
         self.run(encoded);
         self.replies.clear();
     }
 
     /// The replies since the last call, decoded, in order.
-    pub fn replies(&mut self) -> Vec<Reply> {
+    pub(crate) fn replies(&mut self) -> Vec<Reply> {
         self.replies.drain(..).map(|packet| packet.body().expect("a shard's own reply")).collect()
     }
 
     /// One request and its reply.
-    pub fn ask(&mut self, request: Request) -> Reply {
+    pub(crate) fn ask(&mut self, request: Request) -> Reply {
         let encoded = self.encode(request);
         self.run(vec![encoded]);
         let mut replies = self.replies();
@@ -142,7 +142,7 @@ impl World {
     }
 
     /// Lets time pass until change-logs are pushed and trimmed, and extends the session's lease.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..20 {
             self.mono_us += 10_000;
             self.tick();
@@ -151,7 +151,7 @@ impl World {
     }
 
     /// A counter, summed over the shards.
-    pub fn counter(&self, name: &str) -> u64 {
+    pub(crate) fn counter(&self, name: &str) -> u64 {
         self.shards.iter().flat_map(Shard::status).filter(|(n, _)| *n == name).map(|(_, value)| value).sum()
     }
 

@@ -132,6 +132,7 @@ fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, hold
     let last = batch.entries.last().map(|entry| entry.seq);
     let upto = apply_batch(core, cx.op(), dir, shard, batch);
     if entries {
+        core.rest_on_object(cx.op(), keys::inode(dir));
         packets::tell(core, cx.op(), shard, &Peer::Applied { dir, upto });
     }
     let all_applied = !more && last.is_none_or(|last| last <= upto);

@@ -118,6 +118,7 @@ pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, parts
 }
 
 fn answer(core: &mut Core, op: OpId, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8) {
+    core.rest_on_object(op, keys::inode(dir));
     let result = match alive(core, dir) {
         None => GrantResult::Gone,
         Some(access) => {
@@ -156,6 +157,8 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
             return;
         }
         let upto = apply_batch(core, cx.op(), dir, from, batch);
+        // A copy of a push has no record of its own: its answer rests on the first one's.
+        core.rest_on_object(cx.op(), keys::inode(dir));
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Applied { dir, upto });
     });
 }

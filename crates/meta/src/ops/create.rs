@@ -5,7 +5,7 @@
 //! Locks: the name, exclusive. Journals: inode, name, change-log entry. Rules.
 
 use super::{Req, Step, Stop, begin, named, need_space};
-use crate::dir::site;
+use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
@@ -26,7 +26,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: 
     let mut at_home = None;
     loop {
         let dir = site::grant(cx, parent, part::BOTH).await;
-        match cx.with(|core| step(core, cx.op(), req, dir?, parent, name, node))? {
+        match cx.with(|core| step(core, cx.op(), req, dir, parent, name, node))? {
             Outcome::Reply(reply) => return Ok(reply),
             Outcome::Exists(id) => match at_home.take() {
                 Some(Some((attr, data))) => return Ok(Reply::Entry { attr, data, created: false }),
@@ -47,12 +47,13 @@ fn step(
     core: &mut Core,
     op: OpId,
     req: &Req,
-    dir: Access,
+    dir: Result<Access, Gone>,
     parent: InodeId,
     name: &Name,
     node: &NewNode,
 ) -> Result<Outcome, Stop> {
     begin(core, req)?;
+    let dir = dir?;
     access::search(req, &dir)?;
     if let Some(found) = core.state.name(parent, name) {
         if node.open == 0 || node.open & open::EXCLUSIVE != 0 {

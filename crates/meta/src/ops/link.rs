@@ -6,7 +6,7 @@
 
 use super::{Req, Step, Stop, begin, need_space};
 use crate::access::{self, Owned};
-use crate::dir::site;
+use crate::dir::site::{self, Gone};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::state::keys;
@@ -29,7 +29,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
         let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
         cx.lock_all([(keys::name(parent, &name), Mode::Exclusive)].into_iter().chain(inode_key)).await;
         let dir = site::grant(cx, parent, part::BOTH).await;
-        cx.with(|core| check(core, req, dir?, parent, &name))?;
+        cx.with(|core| check(core, req, dir, parent, &name))?;
         if local {
             return cx.with(|core| here(core, cx, req, id, parent, &name));
         }
@@ -50,8 +50,9 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
     unreachable!("attempts are bounded by back_off")
 }
 
-fn check(core: &mut Core, req: &Req, dir: Access, parent: InodeId, name: &Name) -> Result<(), Stop> {
+fn check(core: &mut Core, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Result<(), Stop> {
     begin(core, req)?;
+    let dir = dir?;
     access::search(req, &dir)?;
     if core.state.name(parent, name).is_some() {
         return Err(Errno::EEXIST.into());
@@ -118,7 +119,7 @@ fn decide(
         coordinator::abort(core, cx.op(), txn, plan);
         return None;
     };
-    if let Err(stop) = dir.map_err(Stop::from).and_then(|dir| check(core, req, dir, parent, name)) {
+    if let Err(stop) = check(core, req, dir, parent, name) {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));
     }

@@ -5,7 +5,7 @@ use super::{Req, Step, begin, named};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::FileLock;
 
@@ -34,6 +34,7 @@ pub(crate) fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
 
 pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
     cx.with(|core| {
+        begin(core, req)?;
         let waited = core.state.filelocks.cancel(id, req.session, &lock);
         let holds = core.state.filelocks.holds(id, req.session, &lock);
         Ok(if holds && !waited { Reply::Granted } else { Reply::Done })
@@ -42,6 +43,7 @@ pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
 
 pub(crate) fn drop_owner(cx: &Cx, req: &Req, id: InodeId, flock: bool, owner: u64) -> Step {
     cx.with(|core| {
+        begin(core, req)?;
         let mut granted = Vec::new();
         let whose = |s: SessionId, l: &FileLock| s == req.session && l.owner == owner && l.flock == flock;
         core.state.filelocks.drop_all(Some(id), whose, &mut granted);
@@ -59,6 +61,8 @@ pub(crate) fn session_dead(core: &mut Core, session: SessionId) {
 
 fn tell(core: &mut Core, granted: Vec<Waiting>) {
     for Waiting { session, seq, .. } in granted {
+        // A late copy of the request must not take the lock again after it was freed.
+        core.state.replies.remember(session, seq, RequestSeq(0), Reply::Granted, false);
         let packet = core.state.reply_packet(seq, &Reply::Granted);
         core.send_after(NodeId::session(session), packet, Default::default(), onpath_kernel::Need::ByDestination);
     }

@@ -100,15 +100,15 @@ pub(crate) async fn run(cx: Cx, job: Job) {
     match job {
         Job::Request(request) => {
             let (req, request) = *request;
-            let failure_matters = changes(&request);
+            let result_matters = changes(&request);
             let outcome = dispatch(&cx, &req, request).await;
-            cx.with(|core| conclude(core, &cx, &req, outcome, failure_matters));
+            cx.with(|core| conclude(core, &cx, &req, outcome, result_matters));
         }
         other => other.run(cx).await,
     }
 }
 
-/// Whether a failed result must be remembered: what changes nothing is simply executed again.
+/// Whether a result must be remembered: what changes nothing is simply executed again.
 fn changes(request: &Request) -> bool {
     !matches!(
         request,
@@ -158,19 +158,19 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
     }
 }
 
-fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, failure_matters: bool) {
+fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: bool) {
+    core.state.running.remove(&(req.session, req.seq));
     let reply = match outcome {
         Ok(reply) => reply,
-        Err(Stop::Errno(errno)) => {
-            let reply = Reply::Failed { errno };
-            if failure_matters {
-                core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
-            }
-            reply
-        }
+        Err(Stop::Errno(errno)) => Reply::Failed { errno },
         Err(Stop::NeedGroups(gids)) => Reply::NeedGroups { gids },
-        Err(Stop::Again(reply)) => *reply,
+        Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
         Err(Stop::Over | Stop::Answered) => return,
     };
+    // What left no record is remembered all the same (a queued lock is not answered yet).
+    let settled = !matches!(reply, Reply::NeedGroups { .. } | Reply::Queued);
+    if result_matters && settled && matches!(core.state.replies.seen(req.session, req.seq), Seen::New) {
+        core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
+    }
     packets::reply(core, cx.op(), req, &reply);
 }

@@ -18,9 +18,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 }
 
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
-    if flags & open::TRUNCATE != 0 {
-        begin(core, req)?;
-    }
+    begin(core, req)?;
     let attr = core.state.inodes.attr(id).ok_or(Errno::ESTALE)?;
     if flags & open::AGAIN == 0 {
         if attr.kind == Kind::Directory && flags & open::WRITE != 0 {

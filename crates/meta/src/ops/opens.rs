@@ -4,7 +4,7 @@
 //! no orphan is reclaimed.
 
 use super::unlink::{drop_data, drop_inode};
-use super::{Req, Step, Stop, named};
+use super::{Req, Step, Stop, begin, named};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
@@ -20,18 +20,13 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has what open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Opens {
     by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
     by_session: BTreeMap<SessionId, BTreeSet<InodeId>>,
-    reserved: BTreeMap<InodeId, (SessionId, RequestSeq)>,
+    reserved: BTreeMap<InodeId, SessionId>,
+    end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
-}
-
-impl Default for Opens {
-    fn default() -> Self {
-        Opens { by_inode: HashMap::new(), by_session: BTreeMap::new(), reserved: BTreeMap::new(), grace: false }
-    }
 }
 
 impl Opens {
@@ -79,28 +74,40 @@ impl Opens {
         self.grace
     }
 
-    /// Reserves a file's end; true if this request has it.
-    pub(crate) fn reserve(&mut self, id: InodeId, session: SessionId, seq: RequestSeq) -> bool {
-        *self.reserved.entry(id).or_insert((session, seq)) == (session, seq)
+    /// A session will wait for a file's end.
+    pub(crate) fn want_end(&mut self, id: InodeId, session: SessionId) {
+        self.end_wanted.insert((id, session));
     }
 
-    /// Gives up a session's reservation; true if it had one.
+    /// Reserves a file's end; false if the session has given up waiting, nothing while another one has it.
+    pub(crate) fn reserve(&mut self, id: InodeId, session: SessionId) -> Option<bool> {
+        if !self.end_wanted.contains(&(id, session)) {
+            return Some(false);
+        }
+        let mine = *self.reserved.entry(id).or_insert(session) == session;
+        mine.then(|| self.end_wanted.remove(&(id, session)))
+    }
+
+    /// Gives up a session's reservation, or its waiting for one; true if others may look again.
     pub(crate) fn unreserve(&mut self, id: InodeId, session: SessionId) -> bool {
-        let mine = self.reserved.get(&id).is_some_and(|(holder, _)| *holder == session);
+        let waited = self.end_wanted.remove(&(id, session));
+        let mine = self.reserved.get(&id).is_some_and(|holder| *holder == session);
         if mine {
             self.reserved.remove(&id);
         }
-        mine
+        mine || waited
     }
 
     /// A session is dead: what it had open alone, and what it had reserved.
     fn forget(&mut self, session: SessionId) -> (Vec<InodeId>, Vec<InodeId>) {
         let opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
         let closed = opened.into_iter().filter(|&id| self.release(id, session)).collect();
-        let reserved: Vec<_> = self.reserved.iter().filter(|(_, r)| r.0 == session).map(|(&id, _)| id).collect();
+        let reserved: Vec<_> =
+            self.reserved.iter().filter(|(_, holder)| **holder == session).map(|(&id, _)| id).collect();
         reserved.iter().for_each(|id| {
             self.reserved.remove(id);
         });
+        self.end_wanted.retain(|(_, waiting)| *waiting != session);
         (closed, reserved)
     }
 
@@ -113,6 +120,7 @@ impl Opens {
 /// The session has closed its last handle.
 pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
     cx.with(|core| {
+        begin(core, req)?;
         if core.state.opens.release(id, req.session) && core.state.inodes.nlink(id) == Some(0) {
             core.start(Job::Reclaim(id));
         }

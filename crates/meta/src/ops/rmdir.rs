@@ -9,6 +9,8 @@ use super::{Req, Step, begin, named};
 use crate::dir::site::Gone;
 use crate::dir::{collect, site};
 use crate::state::commit::{Effects, commit};
+use crate::txn::coordinator;
+use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
@@ -19,13 +21,23 @@ use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
-    let found = named::lock(cx, parent, name, Mode::Exclusive).await;
-    let child = found.filter(|f| f.kind == Kind::Directory).map(|f| f.child);
-    if let Some(child) = child
-        && !cx.with(|core| core.state.is_home(child))
-    {
-        return Box::pin(txn::unlink::run(cx, req, parent, name, txn::unlink::What::Directory)).await;
+    for attempt in 0.. {
+        let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+        let child = found.filter(|f| f.kind == Kind::Directory).map(|f| f.child);
+        if child.is_none_or(|child| cx.with(|core| core.state.is_home(child))) {
+            return here(cx, req, parent, name, child).await;
+        }
+        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::Directory)).await? {
+            return Ok(reply);
+        }
+        cx.unlock_all();
+        coordinator::back_off(cx, attempt).await?;
     }
+    unreachable!("attempts are bounded by back_off")
+}
+
+/// The directory's home is here, or there is nothing to remove.
+async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<InodeId>) -> Step {
     loop {
         let dir = site::grant(cx, parent, part::BOTH).await;
         // Without permission nothing is recalled: a stranger must not slow a directory down.

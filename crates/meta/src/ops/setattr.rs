@@ -23,8 +23,7 @@ use onpath_wire::request::{SetAttr, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     named::lock_inode(cx, id, Mode::Exclusive).await;
-    let Some(kind) = cx.with(|core| core.state.inodes.kind(id)) else { return Err(Errno::ESTALE.into()) };
-    if kind != Kind::Directory {
+    if cx.with(|core| core.state.inodes.kind(id)) != Some(Kind::Directory) {
         return cx.with(|core| file_step(core, cx.op(), req, id, change));
     }
     let access_changes = change.valid & (set::MODE | set::UID | set::GID) != 0;

@@ -8,6 +8,8 @@ use super::{Req, Step, begin, named};
 use crate::dir::site::{self, Gone};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
+use crate::txn::coordinator;
+use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
@@ -18,14 +20,19 @@ use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
-    let found = named::lock(cx, parent, name, Mode::Exclusive).await;
-    if let Some(found) = found
-        && !cx.with(|core| core.state.is_home(found.child))
-    {
-        return Box::pin(txn::unlink::run(cx, req, parent, name, txn::unlink::What::File)).await;
+    for attempt in 0.. {
+        let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+        if found.is_none_or(|found| cx.with(|core| core.state.is_home(found.child))) {
+            let dir = site::grant(cx, parent, part::BOTH).await;
+            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+        }
+        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::File)).await? {
+            return Ok(reply);
+        }
+        cx.unlock_all();
+        coordinator::back_off(cx, attempt).await?;
     }
-    let dir = site::grant(cx, parent, part::BOTH).await;
-    cx.with(|core| step(core, cx.op(), req, dir, parent, name))
+    unreachable!("attempts are bounded by back_off")
 }
 
 fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Step {

@@ -2,8 +2,8 @@
 
 use crate::Core;
 use crate::ops::Req;
-use crate::state::State;
-use onpath_kernel::OpId;
+use crate::state::{State, keys};
+use onpath_kernel::{Key, OpId};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
 use onpath_wire::record::{Answer, Effect, Log, Record};
@@ -38,10 +38,26 @@ pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordS
 
 fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
     let seq = core.state.next_record();
-    core.append(op, seq, record.to_bytes());
+    core.append(op, seq, record.to_bytes(), record.effects.iter().flat_map(touched));
     let reply = core.state.apply_live(&record);
     crate::dir::site::appended(core, &record);
     reply
+}
+
+/// The objects that an effect changes: whoever shows one of them rests on its record.
+fn touched(effect: &Effect) -> impl Iterator<Item = Key> {
+    let keys = match effect {
+        Effect::PutName { parent, name, log, .. } | Effect::DropName { parent, name, log, .. } => {
+            let listed_here = (log.seq == LogSeq(0)).then(|| keys::inode(*parent));
+            [Some(keys::name(*parent, name)), listed_here]
+        }
+        Effect::PutInode { inode } => [Some(keys::inode(inode.id)), None],
+        Effect::DropInode { id } | Effect::Merged { id, .. } => [Some(keys::inode(*id)), None],
+        Effect::AppliedLog { dir, .. } => [Some(keys::inode(*dir)), None],
+        Effect::DataDone { data, .. } => [Some(keys::inode(data.inode)), None],
+        _ => [None, None],
+    };
+    keys.into_iter().flatten()
 }
 
 impl State {

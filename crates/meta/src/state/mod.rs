@@ -17,10 +17,10 @@ use crate::ops::opens::Opens;
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
 use clock::Clock;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Protocol;
 use onpath_store::{Inodes, Listings, Names};
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, ShardId, Slot};
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot};
 use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub(crate) record_seq: RecordSeq,
     next_inode: HashMap<Slot, u32>,
     next_generation: u64,
+    /// Requests being executed: a copy of one is dropped, the first will answer.
+    pub(crate) running: HashSet<(SessionId, RequestSeq)>,
     pub(crate) counters: Counters,
     /// The shard refuses what needs space (DESIGN §4, disk full).
     pub(crate) full: bool,
@@ -95,6 +97,7 @@ impl State {
             record_seq: RecordSeq(config.term.first_seq()),
             next_inode: HashMap::new(),
             next_generation: 0,
+            running: HashSet::new(),
             counters: Counters::default(),
             full: false,
             config,

@@ -280,7 +280,7 @@ pub(crate) async fn ask_decisions(cx: &Cx) {
                 }
                 packets::tell(core, cx.op(), txn.coordinator, &Peer::Ask { txn });
             }
-            core.state.txns.asker_runs = core.state.txns.prepared_ids().iter().any(|_| true);
+            core.state.txns.asker_runs = !core.state.txns.prepared_ids().is_empty();
             core.state.txns.asker_runs
         });
         if !more {

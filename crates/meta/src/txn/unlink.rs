@@ -5,12 +5,11 @@
 
 use super::coordinator::{self, Plan, Refusal};
 use crate::access;
-use crate::dir::site;
-use crate::ops::{Req, Step, Stop, begin, named};
+use crate::dir::site::{self, Gone};
+use crate::ops::{Req, Step, Stop, begin};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
-use onpath_kernel::Mode;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -18,6 +17,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart, part};
 use onpath_wire::record::{Answer, Effect};
+use onpath_wire::reply::Reply;
 use smallvec::smallvec;
 
 /// Which of the two system calls.
@@ -27,34 +27,34 @@ pub(crate) enum What {
     Directory,
 }
 
-/// Runs with the name locked; the inode's home is another shard.
-pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, what: What) -> Step {
-    for attempt in 0.. {
-        let dir = site::grant(cx, parent, part::BOTH).await;
-        let found = cx.with(|core| check(core, req, dir?, parent, name, what))?;
-        if cx.with(|core| core.state.is_home(found.child)) {
-            return Err(Errno::EBUSY.into()); // the name changed hands between two attempts: let the caller retry
-        }
-        let (txn, plan) = cx.with(|core| plan(core, dir.expect("checked"), found, what));
-        match coordinator::prepare(cx, req, txn, &plan).await {
-            Ok(_) => {
-                let done = cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan));
-                if let Some(outcome) = done {
-                    return outcome;
-                }
-            }
-            Err(Refusal::Stop(stop)) => return Err(stop),
-            Err(Refusal::Busy) => {}
-        }
-        cx.unlock_all();
-        coordinator::back_off(cx, attempt).await?;
-        named::lock(cx, parent, name, Mode::Exclusive).await;
+/// One attempt, with the name locked; the inode's home is another shard. Nothing if it is to be tried again.
+pub(crate) async fn attempt(
+    cx: &Cx,
+    req: &Req,
+    parent: InodeId,
+    name: &Name,
+    what: What,
+) -> Result<Option<Reply>, Stop> {
+    let dir = site::grant(cx, parent, part::BOTH).await;
+    let found = cx.with(|core| check(core, req, dir, parent, name, what))?;
+    let (txn, plan) = cx.with(|core| plan(core, dir.expect("checked"), found, what));
+    match coordinator::prepare(cx, req, txn, &plan).await {
+        Ok(_) => cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan)).transpose(),
+        Err(Refusal::Stop(stop)) => Err(stop),
+        Err(Refusal::Busy) => Ok(None),
     }
-    unreachable!("attempts are bounded by back_off")
 }
 
-fn check(core: &mut Core, req: &Req, dir: Access, parent: InodeId, name: &Name, what: What) -> Result<NameValue, Stop> {
+fn check(
+    core: &mut Core,
+    req: &Req,
+    dir: Result<Access, Gone>,
+    parent: InodeId,
+    name: &Name,
+    what: What,
+) -> Result<NameValue, Stop> {
     begin(core, req)?;
+    let dir = dir?;
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
     access::modify(req, &dir)?;
@@ -91,7 +91,7 @@ fn decide(
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // recalled meanwhile (F2)
     };
-    let checked = dir.map_err(Stop::from).and_then(|dir| check(core, req, dir, parent, name, what));
+    let checked = check(core, req, dir, parent, name, what);
     if let Err(stop) = checked {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));

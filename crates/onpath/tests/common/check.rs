@@ -223,6 +223,16 @@ pub fn content(path: impl AsRef<Path>) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
 }
 
+/// Whether this is on tmpfs, which differs from what POSIX says in places.
+pub fn is_tmpfs(dir: &Dir) -> bool {
+    ok!(sys::file_system_type(dir.path())) == libc::TMPFS_MAGIC
+}
+
+/// Whether this is on a FUSE mount: some things its server cannot see.
+pub fn is_fuse(dir: &Dir) -> bool {
+    ok!(sys::file_system_type(dir.path())) == libc::FUSE_SUPER_MAGIC
+}
+
 /// A directory on another file system than the given one, removed on drop; none (said on standard error) if there is no such.
 pub fn other_fs(dir: &Dir) -> Option<tempfile::TempDir> {
     let here = look(dir.path()).dev;

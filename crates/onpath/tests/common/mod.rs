@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod process;
+pub mod random;
 pub mod server;
 pub mod sys;
 pub mod tree;

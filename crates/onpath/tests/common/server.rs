@@ -49,7 +49,9 @@ impl Site {
     /// The mountpoint of that number, made if missing.
     pub fn mountpoint(&self, number: usize) -> PathBuf {
         let path = self.root.path().join(format!("mnt{number}"));
-        std::fs::create_dir_all(&path).expect("mkdir of a mountpoint");
+        if !is_mounted(&path) {
+            std::fs::create_dir_all(&path).expect("mkdir of a mountpoint");
+        }
         path
     }
 
@@ -115,7 +117,8 @@ impl Mount {
         let child = spawn_watched(command).expect("onpath starts");
         let mut mount = Mount { child, mountpoint, log, command: format!("onpath {}", words.join(" ")) };
         let deadline = Instant::now() + PATIENCE;
-        while !is_mounted(&mount.mountpoint) {
+        // What a killed server left counts as mounted too, so the process must also say so itself.
+        while !(is_mounted(&mount.mountpoint) && mount.said().contains("mounted on")) {
             if let Some(status) = mount.child.try_wait().expect("wait of our child") {
                 panic!("{}: ended before it was mounted: {status}\n{}", mount.command, mount.said());
             }
@@ -183,7 +186,9 @@ impl Drop for Mount {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        while is_mounted(&self.mountpoint) && sys::detach(&self.mountpoint).is_ok() {}
+        // A later server may have mounted at the same place: only what is dead goes.
+        let dead = || is_mounted(&self.mountpoint) && sys::stat(&self.mountpoint).is_err();
+        while dead() && sys::detach(&self.mountpoint).is_ok() {}
         if std::thread::panicking() {
             super::report(&format!("--- {} said:\n{}", self.command, tail(&self.said())));
         }

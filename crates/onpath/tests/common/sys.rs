@@ -289,6 +289,12 @@ pub fn statvfs(path: impl AsRef<Path>) -> R<libc::statvfs> {
     call!(libc::statvfs(c(path).as_ptr(), &mut raw)).map(|_| raw)
 }
 
+/// One of the `…_MAGIC` constants.
+pub fn file_system_type(path: impl AsRef<Path>) -> R<i64> {
+    let mut raw: libc::statfs = zeroed();
+    call!(libc::statfs(c(path).as_ptr(), &mut raw)).map(|_| raw.f_type)
+}
+
 pub fn access(path: impl AsRef<Path>, mode: i32) -> R {
     call!(libc::access(c(path).as_ptr(), mode)).map(drop)
 }

@@ -132,7 +132,10 @@ fn dropped_at_exit() {
     let d = area!();
     let f = d.file("f");
     let ready = d.p("ready");
-    let end = in_child(|| code(open(&f, O_RDWR, 0).and_then(|fd| lock(&fd, F_SETLK, F_WRLCK, 0, 0).map(|_| std::mem::forget(fd)))));
+    let end = in_child(|| {
+        let Ok(fd) = open(&f, O_RDWR, 0).map(std::mem::ManuallyDrop::new) else { return 200 };
+        code(lock(&*fd, F_SETLK, F_WRLCK, 0, 0))
+    });
     assert_eq!(end, End::Exit(0));
     assert!(other_may(&f, F_WRLCK, 0, 0));
     let child = fork(|| {
@@ -173,8 +176,13 @@ fn waiting() {
         child.wait_blocked_in(libc::SYS_fcntl);
         ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 5));
         child.wait_blocked_in(libc::SYS_fcntl);
-        if by_close { drop(fd) } else { drop(ok!(lock(&fd, F_SETLK, F_UNLCK, 5, 5))) }
-        assert_eq!(child.wait(), End::Exit(0));
+        if by_close {
+            drop(fd);
+            assert_eq!(child.wait(), End::Exit(0));
+        } else {
+            ok!(lock(&fd, F_SETLK, F_UNLCK, 5, 5));
+            assert_eq!(child.wait(), End::Exit(0));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod common;
 
 mod access;
 mod append;
+mod atomic;
 mod chmod;
 mod chown;
 mod data;
@@ -19,6 +20,7 @@ mod link;
 mod mkdir;
 mod mknod;
 mod mmap;
+mod mounts;
 mod names;
 mod open;
 mod open_permissions;
@@ -32,6 +34,8 @@ mod stat;
 mod sticky;
 mod suid;
 mod symlink;
+mod times;
+mod times_failed;
 mod truncate;
 mod umask;
 mod unlink;
@@ -47,9 +51,9 @@ use std::sync::{Mutex, OnceLock};
 
 /// What every module of the suite uses.
 mod prelude {
-    pub(crate) use crate::common::check::{Dir, allowed_or, coarse_now, content, done, moves, other_fs, refused, tick};
+    pub(crate) use crate::common::check::{Dir, allowed_or, coarse_now, content, done, is_fuse, is_tmpfs, moves, other_fs, refused, tick};
     pub(crate) use crate::common::process::*;
-    pub(crate) use crate::common::sys::{self, *};
+    pub(crate) use crate::common::sys::*;
     pub(crate) use crate::common::user::*;
     pub(crate) use crate::common::{skipped, wait_until};
     pub(crate) use crate::{area, expect_errno, ok};

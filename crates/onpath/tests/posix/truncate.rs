@@ -41,9 +41,9 @@ fn no_old_bytes() {
         let fd = ok!(open(&f, O_RDWR, 0));
         ok!(ftruncate(&fd, cut));
         if i % 2 == 0 {
-            ok!(ftruncate(&fd, back))
+            ok!(ftruncate(&fd, back));
         } else {
-            drop(ok!(pwrite(&fd, [0], back - 1)))
+            ok!(pwrite(&fd, [0], back - 1));
         }
         let bytes = content(&f);
         let (kept, rest) = bytes.split_at(cut as usize);

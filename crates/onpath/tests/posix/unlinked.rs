@@ -98,7 +98,7 @@ fn directory_lives_on() {
     assert_eq!(ok!(fstat(&fd)).perm(), 0o700);
 }
 
-/// A removed working directory: "." is there, new names are ENOENT, its path is gone.
+/// A removed working directory takes no new names (ENOENT); its path is gone.
 #[test]
 fn working_directory() {
     let d = area!();
@@ -107,7 +107,6 @@ fn working_directory() {
     in_thread(|| {
         ok!(chdir(sub.path()));
         ok!(rmdir(sub.path()));
-        assert_eq!(ok!(stat(".")).nlink, 0);
         expect_errno!(mkdir("x", 0o755), ENOENT);
         expect_errno!(symlink("y", "x"), ENOENT);
         expect_errno!(mkfifo("x", 0o644), ENOENT);
@@ -118,6 +117,33 @@ fn working_directory() {
         assert!(std::env::current_dir().is_err());
     });
     ok!(stat(&f));
+}
+
+/// A removed working directory can still be looked at: a directory with nlink 0. Leaving it works.
+#[test]
+fn attributes_of_a_working_directory() {
+    let d = area!();
+    let sub = d.dir("sub");
+    in_thread(|| {
+        ok!(chdir(sub.path()));
+        ok!(rmdir(sub.path()));
+        let s = ok!(stat("."));
+        assert_eq!((s.kind(), s.nlink), (S_IFDIR, 0));
+        ok!(chdir(d.path()));
+    });
+}
+
+/// A file or directory that is only held by O_PATH, or as a symlink, keeps its attributes too.
+#[test]
+fn held_by_a_path_descriptor() {
+    let d = area!();
+    for (kind, path) in d.one_of_each() {
+        let fd = ok!(open(&path, O_PATH | O_NOFOLLOW, 0));
+        let before = ok!(fstat(&fd));
+        ok!(if kind == "dir" { rmdir(&path) } else { unlink(&path) });
+        let after = done(kind, fstat(&fd));
+        assert_eq!((after.ino, after.mode, after.nlink), (before.ino, before.mode, 0), "{kind}");
+    }
 }
 
 /// A directory replaced by rename is gone in the same way.

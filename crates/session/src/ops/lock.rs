@@ -116,23 +116,26 @@ pub(crate) async fn test(op: &mut Op, handle: Handle, lock: FileLock) -> FsResul
     }
 }
 
-/// Drops the locks of an owner, if it has any: a close.
+/// Drops the locks of an owner, if it has any: a close. They are dropped even if the caller does not wait for it.
 pub(crate) async fn drop_owner(op: &mut Op, of: LockOwner) -> Result<(), Errno> {
     if !op.with(|core| core.state.held.any(of)) {
         return Ok(());
     }
+    let LockOwner { id, flock, owner } = of;
     let turn = WaitKey::LockTurn(of);
-    op.take_turn(turn).await?;
-    let mut result = Ok(());
-    if op.with(|core| core.state.held.drop_owner(of)) {
-        let LockOwner { id, flock, owner } = of;
+    let mut result = op.take_turn(turn).await;
+    let in_turn = result.is_ok();
+    let any = op.with(|core| core.state.held.drop_owner(of));
+    if in_turn && any {
         result = op.ask_home(id, Request::DropLocks { id, flock, owner }).await.and_then(done);
-        if result.is_err() {
-            let lock = FileLock { flock, kind: LockKind::Unlock, start: 0, end: u64::MAX, owner, pid: 0 };
-            op.with(|core| core.start(Job::GiveBack { id, lock }));
-        }
     }
-    op.end_turn(turn);
+    if result.is_err() {
+        let lock = FileLock { flock, kind: LockKind::Unlock, start: 0, end: u64::MAX, owner, pid: 0 };
+        op.with(|core| core.start(Job::GiveBack { id, lock }));
+    }
+    if in_turn {
+        op.end_turn(turn);
+    }
     result
 }
 

@@ -255,3 +255,20 @@ fn an_unlock_is_not_undone_by_a_restart() {
     assert!(!sent.iter().any(|s| matches!(s.request(), Request::SetLock { lock, .. } if lock.kind == LockKind::Write)));
     assert!(sent.iter().any(|s| s.header.seq == unlock.header.seq));
 }
+
+#[test]
+fn a_close_whose_caller_is_killed_drops_its_locks_when_the_home_is_back() {
+    let mut rig = Rig::new();
+    let (id, handle) = held(&mut rig, lock(LockKind::Write, 1));
+    let unique = rig.fs(FsOp::Flush { handle, lock_owner: 1 });
+    rig.interrupt(unique);
+    rig.pass(1_000_100);
+    rig.fails(unique, Errno::EINTR);
+    let all = FileLock { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0, ..lock(LockKind::Unlock, 1) };
+    let cancel = rig.find(&Request::CancelLock { id, lock: all });
+    rig.reply(&cancel, Reply::Done);
+    let unlock = rig.sent();
+    assert_eq!(unlock.request(), Request::SetLock { id, lock: all, wait: false });
+    rig.reply(&unlock, Reply::Done);
+    rig.silent();
+}

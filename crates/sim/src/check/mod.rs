@@ -197,6 +197,7 @@ impl Checker {
     /// acknowledged may be among it unless `may_lose`.
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
         let cut = self.log.crashed(&mut self.model, process, kept);
+        self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;
         self.violations.extend(cut.contradictions);
         for lost in cut.lost {

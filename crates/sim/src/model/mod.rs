@@ -223,6 +223,18 @@ impl Model {
         self.nodes.values().filter(|node| node.nlink > 0).count()
     }
 
+    /// After a crash a participant may carry out a decided change again, at a later time, so that times of change grow
+    /// although nobody changed anything.
+    pub fn loosen_times(&mut self) {
+        let loosen = |time: &mut Time| *time = Time::after(time.value - i64::from(time.exact));
+        for node in self.nodes.values_mut() {
+            loosen(&mut node.ctime);
+            if node.is_dir() {
+                loosen(&mut node.mtime);
+            }
+        }
+    }
+
     /// All live ids in order.
     pub fn ids(&self) -> Vec<InodeId> {
         let mut ids: Vec<_> = self.nodes.iter().filter(|(_, node)| node.nlink > 0).map(|(&id, _)| id).collect();

@@ -52,7 +52,7 @@ impl Default for WorldConfig {
             crash_every: 0,
             power_loss: false,
             commit: Commit::Interval(100),
-            checkpoint_us: 20_000,
+            checkpoint_us: 200_000,
             clock_skew_us: 0,
             cookie_key: CookieKey([0x5a; 16]),
         }

@@ -3,6 +3,7 @@
 use super::Rename;
 use super::plan::{self, Look, Votes};
 use crate::access;
+use crate::dir::site::Gone;
 use crate::dir::{collect, owner};
 use crate::ops::unlink::{drop_data, remove_link};
 use crate::ops::{Req, Stop};
@@ -14,7 +15,7 @@ use crate::{Core, Cx};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
-use onpath_wire::peer::part;
+use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
 
 /// Decides; nothing if parts were recalled meanwhile (F2).
@@ -30,12 +31,12 @@ pub(super) fn step(
     kind: Kind,
 ) -> Option<Result<(), Stop>> {
     let (dir, from_dir) = plan::both(core, what, look.source_here)?;
-    if let Some(replaced) = plan::local_directory_to_replace(core, look)
+    if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
         && !collect::is_clear(core, replaced, part::BOTH)
     {
         return None;
     }
-    Some(decided(core, cx, req, what, look, votes, child, kind, dir.ok(), from_dir.ok()))
+    Some(decided(core, cx, req, what, look, votes, child, kind, dir, from_dir))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -48,10 +49,9 @@ fn decided(
     votes: &Votes,
     child: InodeId,
     kind: Kind,
-    dir: Option<onpath_wire::peer::Access>,
-    from_dir: Option<onpath_wire::peer::Access>,
+    dir: Result<Access, Gone>,
+    from_dir: Result<Access, Gone>,
 ) -> Result<(), Stop> {
-    let (dir, from_dir) = dir.zip(from_dir).ok_or(Errno::ENOENT)?;
     plan::check(core, req, what, look, dir, from_dir)?;
     let is_dir = kind == Kind::Directory;
     let replaced = look.destination;
@@ -95,9 +95,9 @@ fn decided(
 }
 
 /// The source directory's stickiness, as its site found it.
-fn from_sticky(votes: &Votes) -> onpath_wire::peer::Access {
+fn from_sticky(votes: &Votes) -> Access {
     match votes.source_sticky() {
-        Some(uid) => onpath_wire::peer::Access { mode: access::STICKY, uid, gid: 0 },
-        None => onpath_wire::peer::Access::default(),
+        Some(uid) => Access { mode: access::STICKY, uid, gid: 0 },
+        None => Access::default(),
     }
 }

@@ -84,8 +84,8 @@ async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -
         if both.is_none() {
             continue; // one was recalled while we waited for the other
         }
-        cx.with(|core| plan::check(core, req, what, &look, dir?, from_dir?))?;
-        let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, &look)) else { break };
+        cx.with(|core| plan::check(core, req, what, &look, dir, from_dir))?;
+        let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, what, &look)) else { break };
         if cx.with(|core| collect::is_clear(core, replaced, part::BOTH)) {
             break;
         }
@@ -176,6 +176,9 @@ fn judge(
     if let Some(replaced) = look.destination {
         if replaced.child == child {
             return Some(Ok(Ok(Ok(onpath_wire::reply::Reply::Done))));
+        }
+        if look.replaces_own_directory(what) {
+            return Some(Err(Errno::ENOTEMPTY.into()));
         }
         match (kind == Kind::Directory, replaced.kind == Kind::Directory) {
             (true, false) => return Some(Err(Errno::ENOTDIR.into())),

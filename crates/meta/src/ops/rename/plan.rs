@@ -31,6 +31,12 @@ impl Look {
         self.same_name || self.source.zip(self.destination).is_some_and(|(s, d)| s.child == d.child)
     }
 
+    /// The destination is the source's own directory, which is not empty if the source exists. It must not be sealed:
+    /// the source's site needs its parts.
+    pub(super) fn replaces_own_directory(&self, what: &Rename) -> bool {
+        self.destination.is_some_and(|d| d.child == what.from_parent)
+    }
+
     pub(super) fn source_kind(&self) -> Option<Kind> {
         self.source.map(|s| s.kind)
     }
@@ -89,10 +95,11 @@ pub(super) fn check(
     req: &Req,
     what: &Rename,
     look: &Look,
-    dir: Access,
-    from_dir: Access,
+    dir: Result<Access, Gone>,
+    from_dir: Result<Access, Gone>,
 ) -> Result<(), Stop> {
     begin(core, req)?;
+    let (dir, from_dir) = (dir?, from_dir?);
     if look.source_here {
         access::search(req, &from_dir)?;
     }
@@ -117,6 +124,9 @@ pub(super) fn check(
         }
     }
     access::modify(req, &dir)?;
+    if look.source.is_some() && look.replaces_own_directory(what) {
+        return Err(Errno::ENOTEMPTY.into());
+    }
     if let Some(replaced) = look.destination {
         if let Some(inode) = core.state.inodes.get(replaced.child) {
             access::sticky(req, &dir, inode.uid)?;
@@ -131,9 +141,11 @@ pub(super) fn check(
 }
 
 /// A directory that goes if the rename does, and whose home is here: both parts must be recalled first.
-pub(super) fn local_directory_to_replace(core: &mut Core, look: &Look) -> Option<InodeId> {
+pub(super) fn local_directory_to_replace(core: &mut Core, what: &Rename, look: &Look) -> Option<InodeId> {
     let replaced = look.destination.filter(|d| d.kind == Kind::Directory)?;
-    let replaces = !look.is_same_inode() && look.source_kind().is_none_or(|kind| kind == Kind::Directory);
+    let replaces = !look.is_same_inode()
+        && !look.replaces_own_directory(what)
+        && look.source_kind().is_none_or(|kind| kind == Kind::Directory);
     (replaces && core.state.is_home(replaced.child)).then_some(replaced.child)
 }
 
@@ -153,7 +165,7 @@ pub(super) fn first(core: &mut Core, what: &Rename, look: &Look) -> (TxnId, Plan
     };
     let (parent, name) = (what.from_parent, what.from.clone());
     ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent });
-    if let Some(replaced) = look.destination {
+    if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
         let sticky = sticky_of(core, what.parent);
         let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Unlink };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });

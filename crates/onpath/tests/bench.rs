@@ -1,0 +1,147 @@
+//! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
+
+mod common;
+
+use common::server::{self, Site};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Runs `onpath bench posix ARGS…`; its standard output, or what it complains of.
+fn posix(paths: &[&Path], args: &[&str]) -> Result<String, String> {
+    let words = ["bench", "posix"].into_iter().chain(args.iter().copied()).map(OsStr::new);
+    let output = server::run(words.chain(paths.iter().map(|path| path.as_os_str())));
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("no list {name} in {value}"))
+}
+
+fn assert_spread(spread: &Value, above: f64) {
+    let number = |name: &str| spread[name].as_f64().unwrap_or_else(|| panic!("no {name} in {spread}"));
+    let (min, median, max) = (number("min"), number("median"), number("max"));
+    assert!(above <= min && min <= median && median <= max, "{spread}");
+}
+
+fn assert_empty(dir: &Path) {
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "something is left in {}", dir.display());
+}
+
+#[test]
+fn two_directories_are_measured_and_compared() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let args = ["--processes", "1,2", "--files", "30", "--rounds", "2", "--json"];
+    let report = posix(&[a.path(), b.path()], &args).expect("it runs");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["format"], 1);
+    assert_eq!(list(&report, "paths").len(), 2);
+    assert!(report["machine"]["cpus"].as_u64().unwrap() > 0);
+    assert_eq!(report["options"]["rounds"], 2);
+
+    // (1 unique + 2 unique + 2 shared) × (5 phases of files of two sizes + 2 of directories)
+    let results = list(&report, "results");
+    assert_eq!(results.len(), 2 * 3 * (2 * 5 + 2));
+    for result in results {
+        assert_eq!(result["operations"].as_u64().unwrap(), 30 * result["processes"].as_u64().unwrap());
+        assert_spread(&result["rate"], 1.0);
+        for cpu in ["machine", "processes", "workers", "servers"] {
+            assert_spread(&result["cpu_us"][cpu], 0.0);
+        }
+        assert!(result["cpu_us"]["workers"]["min"].as_f64().unwrap() > 0.0, "{result}");
+        let latency = |name: &str| result["latency_us"][name].as_f64().unwrap();
+        assert!(0.0 < latency("p50") && latency("p50") <= latency("p99_9"), "{result}");
+        assert!(latency("p99_9") <= latency("max"), "{result}");
+    }
+    let ratios = list(&report, "ratios");
+    assert_eq!(ratios.len(), results.len() / 2, "the second path against the first");
+    for ratio in ratios {
+        assert_eq!(ratio["path"], 1);
+        assert_spread(&ratio["rate"], 0.0);
+        assert_spread(&ratio["cpu_processes"], 0.0);
+    }
+    let shared = list(&report, "shared_to_unique");
+    assert_eq!(shared.len(), 2 * (2 * 5 + 2));
+    assert!(shared.iter().all(|s| s["processes"] == 2 && s["against_first"].as_f64().unwrap() > 0.0));
+    assert_empty(a.path());
+    assert_empty(b.path());
+}
+
+#[test]
+fn chosen_phases_and_placement_are_shown_in_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = [
+        "--processes", "2", "--files", "10", "--sizes", "10", "--rounds", "1", "--directories", "unique", "--phases",
+        "stat", "--nice", "5", "--cpus", ":0",
+    ];
+    let report = posix(&[dir.path()], &args).expect("it runs");
+    assert!(report.contains("workers: niceness 5, on CPUs [0]"), "{report}");
+    assert!(report.contains("create") && report.contains("stat") && report.contains("unlink"), "{report}");
+    assert!(!report.contains("rename") && !report.contains("mkdir"), "{report}");
+    assert_empty(dir.path());
+}
+
+#[test]
+fn what_belongs_to_others_is_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let precious = dir.path().join("onpath-bench").join("precious");
+    std::fs::create_dir_all(&precious).unwrap();
+    let error = posix(&[dir.path()], &["--files", "1"]).unwrap_err();
+    assert!(error.contains("not an empty directory") && error.contains("--subdir"), "{error}");
+    assert!(precious.is_dir());
+    posix(&[dir.path()], &["--files", "1", "--rounds", "1", "--subdir", "other"]).expect("another name");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn wrong_use_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing");
+    let cases: [(&Path, &[&str], &str); 6] = [
+        (&missing, &[], "cannot use"),
+        (dir.path(), &["--processes", "0"], "--processes"),
+        (dir.path(), &["--subdir", "a/b"], "plain name"),
+        (dir.path(), &["--cpus", "3"], "SERVERS:WORKERS"),
+        (dir.path(), &["--processes", "2,2"], "asked for twice"),
+        (dir.path(), &["--server-pid", "4294967295", "--files", "1"], "is gone"),
+    ];
+    for (path, args, expected) in cases {
+        let error = posix(&[path], args).unwrap_err();
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+    assert_empty(dir.path());
+}
+
+#[test]
+fn the_floor_mounts_shows_its_directory_and_unmounts() {
+    let Some(site) = Site::new("bench floor") else { return };
+    let shown = site.root().join("shown");
+    std::fs::create_dir(&shown).unwrap();
+    std::fs::write(shown.join("below"), "text").unwrap();
+    let floor = site.floor(&shown);
+    assert_eq!(std::fs::read_to_string(floor.path().join("below")).unwrap(), "text");
+    let args = ["--processes", "2", "--files", "20", "--rounds", "1", "--json"];
+    let report = posix(&[floor.path()], &args).expect("it runs");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let path = &list(&report, "paths")[0];
+    assert_eq!(path["filesystem"], "fuse.onpath");
+    let kernel_tells = common::kernel_at_least(6, 17);
+    let expected = if kernel_tells { vec![Value::from(floor.pid())] } else { vec![] };
+    assert_eq!(path["servers"], Value::from(expected), "the server is found by its connection");
+    floor.stop();
+    assert_eq!(std::fs::read_dir(&shown).unwrap().count(), 1, "only what was there before");
+}
+
+#[test]
+fn a_floor_that_cannot_be_is_refused() {
+    let Some(site) = Site::new("bench floor, wrong use") else { return };
+    let inside = site.root().join("shown").join("mnt");
+    std::fs::create_dir_all(&inside).unwrap();
+    let shown = inside.parent().unwrap();
+    let words = ["bench", "floor"].map(OsStr::new).into_iter().chain([shown.as_os_str(), inside.as_os_str()]);
+    let output = server::run(words);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("choose another"), "{said}");
+}

@@ -1,0 +1,177 @@
+//! kill -9 under load: every acknowledged operation is there after the restart, the one under way wholly or not at all.
+//!
+//! Several writers work in the same directories, each on names of its own, so each knows exactly what must be there. The server is
+//! killed, started again on the same DIR, everything is compared, and the writers go on from what was found. `ONPATH_CRASH_ROUNDS`
+//! says how often; the seed is printed and can be given as `ONPATH_CRASH_SEED`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod model;
+
+use common::random::Random;
+use common::server::{Mount, Site};
+use common::{number_from_env, report, sys, wait_until};
+use model::{Model, Op, View, differences, observe, parent};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Threads that change things.
+const WRITERS: usize = 8;
+/// Operations acknowledged before the kill, at least.
+const ACKNOWLEDGED: usize = 1000;
+/// Directories that all writers use.
+const SHARED: usize = 6;
+
+struct Writer {
+    model: Model,
+    random: Random,
+    /// The operation whose answer never came.
+    in_flight: Option<Op>,
+}
+
+/// What the log line of a recovery says.
+#[derive(Debug)]
+struct Recovery {
+    records: u64,
+}
+
+fn shared() -> Vec<String> {
+    (0..SHARED).map(|n| format!("d{n}")).collect()
+}
+
+fn rounds() -> usize {
+    number_from_env("ONPATH_CRASH_ROUNDS", 5)
+}
+
+/// Both commit modes alternate on one DIR, as do the numbers of the writers' operations.
+#[test]
+fn acknowledged_operations_survive_kill_9() {
+    let Some(site) = Site::new("crash") else { return };
+    let seed = number_from_env("ONPATH_CRASH_SEED", std::process::id() as usize) as u64;
+    report(&format!("crash: ONPATH_CRASH_SEED={seed}"));
+    sys::umask(0);
+    let mut random = Random::new(seed);
+    let mut writers: Vec<Writer> = (0..WRITERS)
+        .map(|n| Writer { model: Model::new(n), random: Random::new(random.next()), in_flight: None })
+        .collect();
+    let mut mount = start(&site, 0);
+    for dir in shared() {
+        sys::mkdir(mount.path().join(dir), 0o755).expect("mkdir of a shared directory");
+    }
+    let (mut acknowledged, mut replayed) = (0, 0);
+    for round in 0..rounds() {
+        let target = ACKNOWLEDGED + random.below(600);
+        acknowledged += load_and_kill(&mut mount, &mut writers, target);
+        mount = start(&site, round + 1);
+        let recovery = recovery(&mount);
+        replayed += usize::from(recovery.records > 0);
+        compare(mount.path(), &mut writers, &format!("seed {seed}, round {round}"));
+    }
+    mount.stop();
+    site.assert_clean("after the last round");
+    report(&format!("crash: {} rounds, {acknowledged} acknowledged, {replayed} rounds replayed records", rounds()));
+    assert!(replayed * 10 >= rounds() * 9, "only {replayed} of {} recoveries had anything to replay", rounds());
+}
+
+fn start(site: &Site, round: usize) -> Mount {
+    let commit = if round.is_multiple_of(2) { "interval" } else { "sync" };
+    site.dev(&["--log-json", "--shards", "4", "--commit", commit])
+}
+
+fn recovery(mount: &Mount) -> Recovery {
+    let said = mount.said();
+    let line = said
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find(|line| line["fields"]["message"] == "recovered")
+        .unwrap_or_else(|| panic!("no line about the recovery in\n{said}"));
+    Recovery { records: line["fields"]["records"].as_u64().expect("a number of records") }
+}
+
+/// Lets the writers work until so many operations are acknowledged, kills the server under them, and gives the number.
+fn load_and_kill(mount: &mut Mount, writers: &mut [Writer], target: usize) -> usize {
+    let acknowledged = AtomicUsize::new(0);
+    let killed = AtomicBool::new(false);
+    let top = mount.path().to_owned();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = writers
+            .iter_mut()
+            .map(|writer| {
+                let (top, acknowledged, killed) = (&top, &acknowledged, &killed);
+                scope.spawn(move || write(writer, top, acknowledged, killed))
+            })
+            .collect();
+        let reader = scope.spawn(|| read(&top));
+        wait_until("enough operations are acknowledged", || {
+            acknowledged.load(Ordering::Relaxed) >= target || threads.iter().any(|thread| thread.is_finished())
+        });
+        killed.store(true, Ordering::SeqCst);
+        mount.kill();
+        for thread in threads.into_iter().chain([reader]) {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
+    acknowledged.into_inner()
+}
+
+fn write(writer: &mut Writer, top: &Path, acknowledged: &AtomicUsize, killed: &AtomicBool) {
+    let shared = shared();
+    loop {
+        let op = writer.model.choose(&shared, &mut writer.random);
+        match op.perform(top) {
+            Ok(()) => {
+                writer.model.apply(&op);
+                acknowledged.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(errno) => {
+                let name = common::check::errno_name(errno);
+                assert!(killed.load(Ordering::SeqCst), "{op:?} failed while the server lived: {name}");
+                writer.in_flight = Some(op);
+                return;
+            }
+        }
+    }
+}
+
+/// Reads the shared directories, so that their updates are collected, until the server is gone.
+fn read(top: &Path) {
+    loop {
+        for dir in shared() {
+            if sys::stat(top.join(&dir)).is_err() || sys::names(top.join(&dir)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Every writer's names must be as it remembers them, with or without its last operation; the directories must fit what is in them.
+fn compare(top: &Path, writers: &mut [Writer], when: &str) {
+    let seen = observe(top);
+    for (number, writer) in writers.iter_mut().enumerate() {
+        let mine = format!("/w{number}-");
+        let seen: View = seen.clone().into_iter().filter(|(path, _)| path.contains(&mine)).collect();
+        let op = writer.in_flight.take().unwrap_or_else(|| panic!("{when}: writer {number} was not interrupted"));
+        let outcomes: Vec<Model> = op.possible().into_iter().map(|done| with(&writer.model, done)).collect();
+        writer.model = outcomes.iter().find(|model| model.view() == seen).cloned().unwrap_or_else(|| {
+            let [without, with] = [0, 1].map(|n| differences(&outcomes[n].view(), &seen).join("\n  "));
+            panic!("{when}: writer {number}, interrupted in {op:.50?}:\nwithout it:\n  {without}\nwith it:\n  {with}")
+        });
+    }
+    for dir in shared() {
+        let subdirs = seen.iter().filter(|(path, line)| parent(path) == dir && line.starts_with("directory")).count();
+        assert_eq!(seen[&dir], format!("directory 755 nlink {}", 2 + subdirs), "{when}: {dir}");
+    }
+    assert_eq!(
+        seen.keys().filter(|path| !path.contains('/')).collect::<Vec<_>>(),
+        shared().iter().collect::<Vec<_>>(),
+        "{when}: the top"
+    );
+}
+
+fn with(model: &Model, done: Option<Op>) -> Model {
+    let mut model = model.clone();
+    if let Some(op) = done {
+        model.apply(&op);
+    }
+    model
+}
