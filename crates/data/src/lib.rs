@@ -2,6 +2,10 @@
 //!
 //! A [`DataNode`] is a value. Messages of sessions and homes come in; answers, journal records and disk operations go
 //! out. File bytes never wait in it: a write is new blocks on the disk, then one record, then a message to the home.
+//!
+//! What the host owes it: disk operations are executed outside of its lock, in any order; data files are flushed before
+//! every flush of the journal; and at a start data files first, then the journal that was replayed, are made durable
+//! before [`DataNode::start`].
 
 mod cache;
 mod check;

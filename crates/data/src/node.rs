@@ -187,7 +187,8 @@ fn write_error(core: &mut Node, job: &WriteJob) -> Option<Errno> {
 }
 
 fn on_read(core: &mut Node, job: ReadJob) {
-    match range_error(job.offset, job.bytes as usize) {
+    let busy = (core.state.space.reading() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
+    match range_error(job.offset, job.bytes as usize).or(busy) {
         Some(errno) => state::refuse(core, job.from, &DataReply::Failed { errno }),
         None if is_stale(core, job.data, job.cut) => state::refuse(core, job.from, &DataReply::Stale),
         None => core.start(Job::Read(job)),

@@ -189,6 +189,11 @@ impl Space {
         read
     }
 
+    /// Reads going on.
+    pub(crate) fn reading(&self) -> usize {
+        self.reads.len()
+    }
+
     /// The read is over.
     pub(crate) fn end_read(&mut self, read: u64, now_us: u64) {
         assert!(self.reads.remove(&read), "a read ends once");
@@ -221,6 +226,11 @@ impl Space {
     /// When [`Space::tick`] has something to do, monotonic microseconds.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.punch_at_us
+    }
+
+    /// Somebody needs room on the disk: what is free, and what becomes free, is punched without delay.
+    pub(crate) fn hurry(&mut self, now_us: u64) {
+        self.punch_at_us = Some(now_us);
     }
 
     /// Chooses what is to be punched; [`Space::next_punch`] hands it out.

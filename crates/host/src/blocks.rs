@@ -118,7 +118,7 @@ pub struct BlockFiles {
 }
 
 impl BlockFiles {
-    /// Opens the data files in `dir` (made if missing) and checks their headers. New data is refused with ENOSPC when
+    /// Opens the data files in `dir` (made if missing), checks their headers, and makes durable what they hold. New data is refused with ENOSPC when
     /// it would leave less than `reserve_bytes` to the file system below.
     pub fn open(dir: &Path, fsid: u64, file_blocks: u32, reserve_bytes: u64) -> Result<BlockFiles, BlocksError> {
         fs::create_dir_all(dir).map_err(at("create", dir))?;
@@ -337,8 +337,9 @@ fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32) -> Result<Bl
         let DataFileHeader { number, fsid, file_blocks, .. } = header;
         return Err(BlocksError::Foreign { path: path.to_owned(), number, fsid, file_blocks });
     }
-    // What an earlier process wrote may not be durable yet.
-    Ok(BlockFile { file, dirty: AtomicBool::new(true) })
+    // What an earlier process wrote must not be lost any more when the records that name it are recovered.
+    file.sync_data().map_err(at("flush", path))?;
+    Ok(BlockFile { file, dirty: AtomicBool::new(false) })
 }
 
 fn read_header(bytes: &[u8]) -> Result<(DataFileHeader, u32), WireError> {

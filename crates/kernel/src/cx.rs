@@ -249,9 +249,12 @@ impl<P: Protocol> Cx<P> {
         })
     }
 
-    /// Releases all locks: for an attempt that starts again from nothing.
+    /// Releases all locks: for an attempt that starts again from nothing. What it says later still rests on what it
+    /// has seen under them.
     pub fn unlock_all(&self) {
         self.with(|core| {
+            let seen = core.reflects(self.op);
+            core.rest_on(self.op, seen);
             let state = &mut core.ops[self.op.0 as usize];
             let keys = std::mem::take(&mut state.keys);
             if std::mem::take(&mut state.entered) {

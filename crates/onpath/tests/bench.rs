@@ -3,9 +3,13 @@
 mod common;
 
 use common::server::{self, Site};
+use common::{sys, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Runs `onpath bench posix ARGS…`; its standard output, or what it complains of.
 fn posix(paths: &[&Path], args: &[&str]) -> Result<String, String> {
@@ -113,21 +117,65 @@ fn wrong_use_is_said() {
     assert_empty(dir.path());
 }
 
+/// A running `onpath bench floor`.
+struct Floor {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    mountpoint: PathBuf,
+}
+
+impl Floor {
+    fn start(shown: &Path, mountpoint: PathBuf) -> Floor {
+        let mut command = Command::new(server::binary());
+        command.args(["bench", "floor"]).arg(shown).arg(&mountpoint).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("onpath starts");
+        let said = BufReader::new(child.stdout.take().expect("piped"));
+        let mut floor = Floor { child, said, mountpoint };
+        let mut line = String::new();
+        floor.said.read_line(&mut line).expect("a line of the floor");
+        assert!(line.contains("floor mounted on"), "{line:?}");
+        floor
+    }
+
+    fn stop(mut self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).expect("a signal to our child");
+        wait_until("the floor ends after SIGINT", || self.child.try_wait().expect("wait of our child").is_some());
+        assert!(self.child.wait().expect("wait of our child").success());
+        assert!(!server::is_mounted(&self.mountpoint), "it left its mount");
+    }
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        while server::is_mounted(&self.mountpoint) && sys::detach(&self.mountpoint).is_ok() {}
+    }
+}
+
+/// Whether this kernel tells which processes hold a FUSE connection (6.17 and later).
+fn kernel_tells_servers() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc");
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(17))
+}
+
 #[test]
 fn the_floor_mounts_shows_its_directory_and_unmounts() {
     let Some(site) = Site::new("bench floor") else { return };
     let shown = site.root().join("shown");
     std::fs::create_dir(&shown).unwrap();
     std::fs::write(shown.join("below"), "text").unwrap();
-    let floor = site.floor(&shown);
-    assert_eq!(std::fs::read_to_string(floor.path().join("below")).unwrap(), "text");
+    let mountpoint = site.mountpoint(0);
+    let floor = Floor::start(&shown, mountpoint.clone());
+    assert_eq!(std::fs::read_to_string(mountpoint.join("below")).unwrap(), "text");
     let args = ["--processes", "2", "--files", "20", "--rounds", "1", "--json"];
-    let report = posix(&[floor.path()], &args).expect("it runs");
+    let report = posix(&[&mountpoint], &args).expect("it runs");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     let path = &list(&report, "paths")[0];
     assert_eq!(path["filesystem"], "fuse.onpath");
-    let kernel_tells = common::kernel_at_least(6, 17);
-    let expected = if kernel_tells { vec![Value::from(floor.pid())] } else { vec![] };
+    let expected = if kernel_tells_servers() { vec![floor.child.id()] } else { vec![] };
     assert_eq!(path["servers"], Value::from(expected), "the server is found by its connection");
     floor.stop();
     assert_eq!(std::fs::read_dir(&shown).unwrap().count(), 1, "only what was there before");

@@ -8,6 +8,7 @@ pub mod check;
 pub mod client;
 pub mod model;
 pub mod run;
+pub mod scenario;
 pub mod workload;
 pub mod world;
 

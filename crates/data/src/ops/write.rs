@@ -1,7 +1,8 @@
 //! Write: new blocks, then the record that makes them current, then the home hears of it.
 //!
 //! A block of which only a part is written is read back and merged first; a hole merges as zeros. The home answers the
-//! session; the node itself answers only *Stale* and errors, after which nothing of the write is there.
+//! session; the node itself answers only *Stale* and errors, after which nothing of the write is there. ENOSPC only comes
+//! when the space of removed files, which comes back a little after they are gone, does not suffice.
 //! Locks: the one or two chunks, shared by writes of whole blocks, alone by those that merge; they are held until the record is made, not
 //! while the home is told. Journals `Written`. Upholds R-20 (checked again in the step that records), R-17 (repeated requests).
 
@@ -21,6 +22,11 @@ use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{DataId, RecordSeq, SessionId};
 use onpath_wire::limits::BLOCK_BYTES;
 use smallvec::SmallVec;
+
+/// Tries of a write on a full disk, besides the first.
+const RECLAIM_ROUNDS: u32 = 4;
+/// Pause before the next try, microseconds: longer than a flush of the journal, after which freed space can be had.
+const RECLAIM_WAIT_US: u64 = 250_000;
 
 pub(crate) struct WriteJob {
     pub(crate) from: Caller,
@@ -110,14 +116,38 @@ async fn record(cx: &NodeCx, job: &WriteJob) -> Result<RecordSeq, DataReply> {
         false => read_edges(cx, job, edges).await.map_err(failed)?,
     };
     let blocks = Blocks::new(job, edges);
-    let (runs, group) = cx.with(|core| blocks.issue(core)).ok_or(failed(Errno::ENOSPC))?;
-    let results = state::results(cx, group).await;
-    let error = results.into_iter().find_map(|result| match result {
+    let mut round = 0;
+    loop {
+        let (runs, group) = cx.with(|core| blocks.issue(core)).ok_or(failed(Errno::ENOSPC))?;
+        let results = state::results(cx, group).await;
+        let error = results.into_iter().find_map(error_of);
+        let full = matches!(error, Some(Errno::ENOSPC | Errno::EDQUOT));
+        if !(full && round < RECLAIM_ROUNDS && cx.with(|core| reclaim(core, &runs, round))) {
+            return cx.with(|core| commit(core, job, &blocks, &runs, error));
+        }
+        round += 1;
+        let until_us = cx.with(|core| core.now.mono_us) + RECLAIM_WAIT_US;
+        cx.sleep_until(until_us).await;
+    }
+}
+
+/// Makes the disk get back what is free, and gives the places back; false if there is nothing to wait for. At first
+/// there always is: files may have been removed whose drops are on their way.
+fn reclaim(core: &mut Node, runs: &[Run], round: u32) -> bool {
+    if round > 0 && !core.state.space.pending() {
+        return false;
+    }
+    runs.iter().for_each(|&run| core.state.space.give_back(run));
+    core.state.space.hurry(core.now.mono_us);
+    true
+}
+
+fn error_of(result: DiskResult) -> Option<Errno> {
+    match result {
         DiskResult::Done => None,
         DiskResult::Failed(errno) => Some(errno),
         DiskResult::Bytes(_) | DiskResult::Space { .. } => Some(Errno::EIO),
-    });
-    cx.with(|core| commit(core, job, &blocks, &runs, error))
+    }
 }
 
 fn failed(errno: Errno) -> DataReply {

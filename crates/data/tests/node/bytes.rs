@@ -156,11 +156,12 @@ fn a_failed_write_leaves_nothing() {
     for (full, errno) in [(true, Errno::ENOSPC), (false, Errno::EIO)] {
         (w.disk.full, w.disk.broken) = (full, !full);
         let seq = w.write(file, 0, 4000, &[7; 10_000]);
+        w.pass(2_000_000);
         assert_eq!(w.reply(seq).unwrap().reply, DataReply::Failed { errno });
     }
     w.disk.broken = false;
     assert_eq!(w.read(file, 0, 0, 8192).unwrap()[..8], *b"before\0\0");
-    assert_eq!((w.journal.len(), w.heard.len()), (1, 1));
+    assert_eq!((w.journal.len(), w.heard.len()), (2, 1), "one write, and that its home has answered");
     let seq = w.write(file, 0, 4000, &[7; 10_000]);
     assert!(w.reply(seq).is_none());
     assert_eq!(w.read(file, 0, 4000, 10_000).unwrap(), [7; 10_000]);
@@ -173,6 +174,7 @@ fn a_failed_write_stays_failed() {
     let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
     w.disk.full = true;
     let seq = w.request(&body, b"bytes");
+    w.pass(2_000_000);
     w.disk.full = false;
     let enospc = DataReply::Failed { errno: Errno::ENOSPC };
     assert_eq!(w.reply(seq).unwrap().reply, enospc);

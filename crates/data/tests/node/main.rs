@@ -1,6 +1,7 @@
 //! A data node driven by hand: its disk, journal, home and sessions are played by the tests.
 
 mod bytes;
+mod concurrent;
 mod cuts;
 mod model;
 mod recovery;

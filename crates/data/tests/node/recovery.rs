@@ -4,9 +4,9 @@ use crate::world::{BLOCK, CHUNK, FILE_BLOCKS, World, data};
 use onpath_data::{DataConfig, DataNode};
 use onpath_kernel::Role;
 use onpath_store::Recoverable;
-use onpath_wire::{ClusterMap, Errno};
 use onpath_wire::data::{DataReply, DataRequest, Merge};
 use onpath_wire::ids::{RequestSeq, Term};
+use onpath_wire::{ClusterMap, Errno};
 
 fn busy_world() -> World {
     let mut w = World::default();
@@ -208,6 +208,23 @@ fn space_goes_back_to_the_file_system_within_seconds() {
     assert_eq!(w.node.counters().punched_blocks, w.disk.punched);
     assert!(!w.node.reclaiming());
     assert_eq!(w.node.next_deadline(), None, "an idle node wants nothing");
+}
+
+#[test]
+fn a_write_on_a_full_disk_waits_for_the_space_of_removed_files() {
+    let mut w = World::default();
+    w.write(data(3, 1), 0, 0, &[1; 4 * BLOCK]);
+    w.flush();
+    w.disk.room = Some(4);
+    let (seq, other) = (w.write(data(4, 1), 0, 0, &[2; 3 * BLOCK]), w.write(data(5, 1), 0, 0, &[3; 2 * BLOCK]));
+    w.drop_data(data(3, 1));
+    w.pass(200_000);
+    w.flush();
+    w.pass(1_000_000);
+    assert!(w.reply(seq).is_none());
+    assert_eq!(w.read(data(4, 1), 0, 0, 3 * BLOCK as u32).unwrap(), [2; 3 * BLOCK]);
+    assert_eq!(w.reply(other).unwrap().reply, DataReply::Failed { errno: Errno::ENOSPC });
+    assert!(w.faults().is_empty());
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Disk {
     /// As of the last flush.
     pub(crate) durable: Blocks,
     pub(crate) full: bool,
+    /// Blocks that it can hold.
+    pub(crate) room: Option<usize>,
     pub(crate) broken: bool,
     pub(crate) writes: u64,
     pub(crate) reads: u64,
@@ -42,6 +44,10 @@ impl Disk {
                 self.writes += 1;
                 let bytes = bytes.concat();
                 let first = block_of(offset);
+                let new = (first..first + (bytes.len() / BLOCK) as u64).filter(|n| !self.now.contains_key(&(file, *n)));
+                if self.room.is_some_and(|room| self.now.len() + new.count() > room) {
+                    return DiskResult::Failed(Errno::ENOSPC);
+                }
                 for (i, block) in (0u64..).zip(bytes.chunks_exact(BLOCK)) {
                     assert!(first + i < u64::from(FILE_BLOCKS), "a write beyond the end of a data file");
                     self.now.insert((file, first + i), block.to_vec());

@@ -167,9 +167,9 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
         Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
         Err(Stop::Over | Stop::Answered) => return,
     };
-    // What left no record is remembered all the same (a queued lock is not answered yet).
-    let settled = !matches!(reply, Reply::NeedGroups { .. } | Reply::Queued);
-    if result_matters && settled && matches!(core.state.replies.seen(req.session, req.seq), Seen::New) {
+    // What left no record is remembered all the same, a question too: the client goes on under another number, and a
+    // late copy of this request must not be executed then. A queued lock is not answered yet.
+    if result_matters && reply != Reply::Queued && matches!(core.state.replies.seen(req.session, req.seq), Seen::New) {
         core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
     }
     packets::reply(core, cx.op(), req, &reply);

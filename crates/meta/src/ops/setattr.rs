@@ -109,7 +109,7 @@ fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result
     if has(set::MODE) {
         access::owner(req, inode.uid)?;
         inode.mode = change.mode & 0o7777;
-        let foreign = inode.mode & access::SETGID != 0 && req.uid != 0 && !inode.is_dir();
+        let foreign = inode.mode & access::SETGID != 0 && req.uid != 0;
         if foreign && !access::in_group(req, inode.gid)? {
             inode.mode &= !access::SETGID;
         }

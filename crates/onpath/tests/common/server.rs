@@ -163,8 +163,13 @@ impl Mount {
     }
 
     fn interrupt(&self) {
+        self.signal(libc::SIGINT);
+    }
+
+    /// Sends the process a signal.
+    pub fn signal(&self, signal: i32) {
         // SAFETY: signals a child of our own that was not reaped yet.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+        unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
     fn wait(&mut self) -> ExitStatus {

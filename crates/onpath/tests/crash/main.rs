@@ -68,9 +68,9 @@ fn acknowledged_operations_survive_kill_9() {
         compare(mount.path(), &mut writers, &format!("seed {seed}, round {round}"));
     }
     mount.stop();
-    site.assert_clean("after the last round");
     report(&format!("crash: {} rounds, {acknowledged} acknowledged, {replayed} rounds replayed records", rounds()));
     assert!(replayed * 10 >= rounds() * 9, "only {replayed} of {} recoveries had anything to replay", rounds());
+    site.assert_clean("after the last round");
 }
 
 fn start(site: &Site, round: usize) -> Mount {

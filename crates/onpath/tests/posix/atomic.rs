@@ -12,16 +12,22 @@ fn race(attempt: impl Fn(usize, usize) -> R + Sync, mut check: impl FnMut(usize,
     for round in 0..ROUNDS {
         let start = Barrier::new(THREADS);
         let results: Vec<R> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS).map(|thread| {
-                let (start, attempt) = (&start, &attempt);
-                scope.spawn(move || {
-                    start.wait();
-                    attempt(round, thread)
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let (start, attempt) = (&start, &attempt);
+                    scope.spawn(move || {
+                        start.wait();
+                        attempt(round, thread)
+                    })
                 })
-            }).collect();
+                .collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
-        check(round, results.iter().filter(|result| result.is_ok()).count(), results.into_iter().filter_map(R::err).collect());
+        check(
+            round,
+            results.iter().filter(|result| result.is_ok()).count(),
+            results.into_iter().filter_map(R::err).collect(),
+        );
     }
 }
 
@@ -38,9 +44,12 @@ fn one_creator() {
         |path, _| mkfifo(path, 0o644),
         |path, old| link(old, path),
     ];
-    race(|round, thread| makers[(round + thread) % 5](&d.p(format!("r{round}")), &old), |_, won, errnos| {
-        assert_eq!((won, errnos), (1, vec![libc::EEXIST; THREADS - 1]));
-    });
+    race(
+        |round, thread| makers[(round + thread) % 5](&d.p(format!("r{round}")), &old),
+        |_, won, errnos| {
+            assert_eq!((won, errnos), (1, vec![libc::EEXIST; THREADS - 1]));
+        },
+    );
     assert_eq!(ok!(names(d.path())).len(), ROUNDS + 1);
 }
 
@@ -48,9 +57,12 @@ fn one_creator() {
 #[test]
 fn shared_creation() {
     let d = area!();
-    race(|round, _| write(ok!(open(d.p(format!("r{round}")), O_WRONLY | O_CREAT | O_APPEND, 0o644)), "x").map(drop), |round, won, _| {
-        assert_eq!((won, content(d.p(format!("r{round}"))).len()), (THREADS, THREADS));
-    });
+    race(
+        |round, _| write(ok!(open(d.p(format!("r{round}")), O_WRONLY | O_CREAT | O_APPEND, 0o644)), "x").map(drop),
+        |round, won, _| {
+            assert_eq!((won, content(d.p(format!("r{round}"))).len()), (THREADS, THREADS));
+        },
+    );
 }
 
 /// Of several removals of one name exactly one works, the others get ENOENT; of several renames of one source too.
@@ -62,11 +74,20 @@ fn one_remover() {
         d.dir(format!("d{round}"));
         d.file(format!("m{round}"));
     }
-    race(|round, _| unlink(d.p(format!("u{round}"))), |_, won, errnos| assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1])));
-    race(|round, _| rmdir(d.p(format!("d{round}"))), |_, won, errnos| assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1])));
-    race(|round, thread| rename(d.p(format!("m{round}")), d.p(format!("m{round}-{thread}"))), |_, won, errnos| {
-        assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1]));
-    });
+    race(
+        |round, _| unlink(d.p(format!("u{round}"))),
+        |_, won, errnos| assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1])),
+    );
+    race(
+        |round, _| rmdir(d.p(format!("d{round}"))),
+        |_, won, errnos| assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1])),
+    );
+    race(
+        |round, thread| rename(d.p(format!("m{round}")), d.p(format!("m{round}-{thread}"))),
+        |_, won, errnos| {
+            assert_eq!((won, errnos), (1, vec![libc::ENOENT; THREADS - 1]));
+        },
+    );
     assert_eq!(ok!(names(d.path())).len(), ROUNDS);
 }
 
@@ -75,13 +96,16 @@ fn one_remover() {
 fn link_count() {
     let d = area!();
     let f = d.file("f");
-    race(|round, thread| {
-        ok!(link(&f, d.p(format!("l{round}-{thread}"))));
-        if thread % 2 == 0 { unlink(d.p(format!("l{round}-{thread}"))) } else { Ok(()) }
-    }, |round, _, errnos| {
-        assert_eq!(errnos, []);
-        assert_eq!(ok!(stat(&f)).nlink as usize, 1 + (round + 1) * THREADS / 2);
-    });
+    race(
+        |round, thread| {
+            ok!(link(&f, d.p(format!("l{round}-{thread}"))));
+            if thread % 2 == 0 { unlink(d.p(format!("l{round}-{thread}"))) } else { Ok(()) }
+        },
+        |round, _, errnos| {
+            assert_eq!(errnos, []);
+            assert_eq!(ok!(stat(&f)).nlink as usize, 1 + (round + 1) * THREADS / 2);
+        },
+    );
 }
 
 /// A name that is replaced by rename again and again is there for every reader, with whole content of one writer.
@@ -118,20 +142,23 @@ fn removal_against_creation() {
     for round in 0..ROUNDS {
         d.dir(format!("r{round}"));
     }
-    race(|round, thread| {
-        let dir = d.p(format!("r{round}"));
-        match thread % 2 {
-            0 => rmdir(&dir),
-            _ => open(dir.join(format!("f{thread}")), O_WRONLY | O_CREAT, 0o644).map(drop),
-        }
-    }, |round, won, errnos| {
-        let dir = d.p(format!("r{round}"));
-        assert!(errnos.iter().all(|&errno| errno == libc::ENOTEMPTY || errno == libc::ENOENT), "{errnos:?}");
-        match names(&dir) {
-            Ok(list) => assert_eq!((list.len(), won), (3, 3)),
-            Err(errno) => assert_eq!((errno, won), (libc::ENOENT, 1)),
-        }
-    });
+    race(
+        |round, thread| {
+            let dir = d.p(format!("r{round}"));
+            match thread % 2 {
+                0 => rmdir(&dir),
+                _ => open(dir.join(format!("f{thread}")), O_WRONLY | O_CREAT, 0o644).map(drop),
+            }
+        },
+        |round, won, errnos| {
+            let dir = d.p(format!("r{round}"));
+            assert!(errnos.iter().all(|&errno| errno == libc::ENOTEMPTY || errno == libc::ENOENT), "{errnos:?}");
+            match names(&dir) {
+                Ok(list) => assert_eq!((list.len(), won), (3, 3)),
+                Err(errno) => assert_eq!((errno, won), (libc::ENOENT, 1)),
+            }
+        },
+    );
 }
 
 /// Two renames that would each put one directory below the other: at most one works, and the tree stays a tree.
@@ -142,16 +169,22 @@ fn no_circles() {
         d.dir(format!("a{round}")).dir("in");
         d.dir(format!("b{round}")).dir("in");
     }
-    race(|round, thread| {
-        let (a, b) = (d.p(format!("a{round}")), d.p(format!("b{round}")));
-        if thread % 2 == 0 { rename(a, b.join("in/moved")) } else { rename(b, a.join("in/moved")) }
-    }, |round, won, errnos| {
-        assert!(won == 1 && errnos.iter().all(|&errno| matches!(errno, libc::ENOENT | libc::EINVAL)), "{won} {errnos:?}");
-        let tops = ["a", "b"].map(|top| stat(d.p(format!("{top}{round}"))).is_ok());
-        assert_ne!(tops[0], tops[1]);
-        let top = d.p(format!("{}{round}", if tops[0] { "a" } else { "b" }));
-        ok!(stat(top.join("in/moved/in")));
-    });
+    race(
+        |round, thread| {
+            let (a, b) = (d.p(format!("a{round}")), d.p(format!("b{round}")));
+            if thread % 2 == 0 { rename(a, b.join("in/moved")) } else { rename(b, a.join("in/moved")) }
+        },
+        |round, won, errnos| {
+            assert!(
+                won == 1 && errnos.iter().all(|&errno| matches!(errno, libc::ENOENT | libc::EINVAL)),
+                "{won} {errnos:?}"
+            );
+            let tops = ["a", "b"].map(|top| stat(d.p(format!("{top}{round}"))).is_ok());
+            assert_ne!(tops[0], tops[1]);
+            let top = d.p(format!("{}{round}", if tops[0] { "a" } else { "b" }));
+            ok!(stat(top.join("in/moved/in")));
+        },
+    );
 }
 
 /// Crossing renames among a few names never lose or double an object.
@@ -163,21 +196,24 @@ fn crossing_renames() {
         dirs[i % 2].file(format!("n{i}"));
     }
     let moved = AtomicUsize::new(0);
-    race(|round, thread| {
-        for i in 0..4 {
-            let (from, to) = (&dirs[(round + thread + i) % 2], &dirs[(round + thread + i + 1) % 2]);
-            let name = format!("n{}", (i + thread) % 4);
-            match renameat2(from.p(&name), to.p(&name), libc::RENAME_NOREPLACE) {
-                Ok(()) => drop(moved.fetch_add(1, Ordering::Relaxed)),
-                other => refused("rename", other, &[libc::ENOENT, libc::EEXIST]),
+    race(
+        |round, thread| {
+            for i in 0..4 {
+                let (from, to) = (&dirs[(round + thread + i) % 2], &dirs[(round + thread + i + 1) % 2]);
+                let name = format!("n{}", (i + thread) % 4);
+                match renameat2(from.p(&name), to.p(&name), libc::RENAME_NOREPLACE) {
+                    Ok(()) => drop(moved.fetch_add(1, Ordering::Relaxed)),
+                    other => refused("rename", other, &[libc::ENOENT, libc::EEXIST]),
+                }
             }
-        }
-        Ok(())
-    }, |_, _, _| {
-        let mut all: Vec<OsString> = dirs.iter().flat_map(|dir| ok!(names(dir.path()))).collect();
-        all.sort();
-        assert_eq!(all, ["n0", "n1", "n2", "n3"]);
-    });
+            Ok(())
+        },
+        |_, _, _| {
+            let mut all: Vec<OsString> = dirs.iter().flat_map(|dir| ok!(names(dir.path()))).collect();
+            all.sort();
+            assert_eq!(all, ["n0", "n1", "n2", "n3"]);
+        },
+    );
     assert!(moved.into_inner() > 0);
 }
 
@@ -186,20 +222,23 @@ fn crossing_renames() {
 fn one_busy_directory() {
     let d = area!();
     let sub = d.dir("sub");
-    race(|round, thread| {
-        let name = format!("{round}-{thread}");
-        ok!(mkdir(sub.p(format!("d{name}")), 0o755));
-        drop(ok!(open(sub.p(format!("f{name}")), O_WRONLY | O_CREAT | O_EXCL, 0o644)));
-        ok!(symlink("x", sub.p(format!("l{name}"))));
-        ok!(rename(sub.p(format!("f{name}")), sub.p(format!("g{name}"))));
-        ok!(unlink(sub.p(format!("l{name}"))));
-        if thread % 2 == 0 { rmdir(sub.p(format!("d{name}"))) } else { Ok(()) }
-    }, |round, _, errnos| {
-        assert_eq!(errnos, []);
-        let rounds = round + 1;
-        assert_eq!(ok!(names(sub.path())).len(), rounds * (THREADS + THREADS / 2));
-        assert_eq!(ok!(stat(sub.path())).nlink as usize, 2 + rounds * THREADS / 2);
-    });
+    race(
+        |round, thread| {
+            let name = format!("{round}-{thread}");
+            ok!(mkdir(sub.p(format!("d{name}")), 0o755));
+            drop(ok!(open(sub.p(format!("f{name}")), O_WRONLY | O_CREAT | O_EXCL, 0o644)));
+            ok!(symlink("x", sub.p(format!("l{name}"))));
+            ok!(rename(sub.p(format!("f{name}")), sub.p(format!("g{name}"))));
+            ok!(unlink(sub.p(format!("l{name}"))));
+            if thread % 2 == 0 { rmdir(sub.p(format!("d{name}"))) } else { Ok(()) }
+        },
+        |round, _, errnos| {
+            assert_eq!(errnos, []);
+            let rounds = round + 1;
+            assert_eq!(ok!(names(sub.path())).len(), rounds * (THREADS + THREADS / 2));
+            assert_eq!(ok!(stat(sub.path())).nlink as usize, 2 + rounds * THREADS / 2);
+        },
+    );
 }
 
 /// Writers of different ranges of one file do not disturb each other.
@@ -219,5 +258,8 @@ fn disjoint_writes() {
         }
     });
     let bytes = content(&f);
-    assert!(bytes.len() == 60_000 * THREADS && bytes.iter().enumerate().all(|(i, &b)| usize::from(b) == i / 1000 % THREADS + 1));
+    assert!(
+        bytes.len() == 60_000 * THREADS
+            && bytes.iter().enumerate().all(|(i, &b)| usize::from(b) == i / 1000 % THREADS + 1)
+    );
 }

@@ -55,11 +55,16 @@ fn splitting() {
     let d = area!();
     let f = d.file("f");
     let fd = ok!(open(&f, O_RDWR, 0));
-    let map = || (0..6).map(|i| (other_may(&f, F_RDLCK, i * 10, 10), other_may(&f, F_WRLCK, i * 10, 10))).map(|both| match both {
-        (true, true) => '-',
-        (true, false) => 'r',
-        _ => 'w',
-    }).collect::<String>();
+    let map = || {
+        (0..6)
+            .map(|i| (other_may(&f, F_RDLCK, i * 10, 10), other_may(&f, F_WRLCK, i * 10, 10)))
+            .map(|both| match both {
+                (true, true) => '-',
+                (true, false) => 'r',
+                _ => 'w',
+            })
+            .collect::<String>()
+    };
     for (kind, start, length, wanted) in [
         (F_WRLCK, 0, 60, "wwwwww"),
         (F_UNLCK, 20, 20, "ww--ww"),
@@ -95,10 +100,12 @@ fn asking() {
     let fd = ok!(open(&f, O_RDWR, 0));
     ok!(lock(&fd, F_SETLK, F_WRLCK, 10, 5));
     ok!(lock(&fd, F_SETLK, F_RDLCK, 20, 0));
-    let ask = |kind, start, length| as_process(|| {
-        let found = ok!(lock(ok!(open(&f, O_RDWR, 0)), F_GETLK, kind, start, length));
-        (i32::from(found.l_type), found.l_start, found.l_len, found.l_pid)
-    });
+    let ask = |kind, start, length| {
+        as_process(|| {
+            let found = ok!(lock(ok!(open(&f, O_RDWR, 0)), F_GETLK, kind, start, length));
+            (i32::from(found.l_type), found.l_start, found.l_len, found.l_pid)
+        })
+    };
     let me = std::process::id() as i32;
     assert_eq!(ask(F_RDLCK, 0, 12), (F_WRLCK, 10, 5, me));
     assert_eq!(ask(F_WRLCK, 30, 1), (F_RDLCK, 20, 0, me));
@@ -124,6 +131,23 @@ fn dropped_by_any_close() {
         drop(if path == f { ok!(dup(&fd)) } else { ok!(open(&path, O_RDONLY, 0)) });
         assert!(other_may(&f, F_WRLCK, 0, 0));
     }
+}
+
+/// The last close of a descriptor that created the file drops them too.
+#[test]
+fn dropped_by_the_creators_close() {
+    let d = area!();
+    let f = d.p("f");
+    let fd = ok!(open(&f, O_RDWR | O_CREAT | O_EXCL, 0o644));
+    ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
+    assert!(!other_may(&f, F_RDLCK, 0, 0));
+    drop(fd);
+    // Not at once on FUSE: such a close is told to the server behind the back of the caller.
+    wait_until("the close frees the lock", || other_may(&f, F_WRLCK, 0, 0));
+    let fd = ok!(open(d.p("g"), O_RDWR | O_CREAT | O_EXCL, 0o644));
+    ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
+    drop(ok!(open(d.p("g"), O_RDONLY, 0)));
+    assert!(other_may(&d.p("g"), F_WRLCK, 0, 0));
 }
 
 /// A process that ends, or is killed, drops its locks.
@@ -208,6 +232,46 @@ fn waiting_interrupted() {
     assert!(other_may(&f, F_WRLCK, 0, 0));
 }
 
+/// Two processes that would wait for each other: the second is refused (EDEADLK), or waits until a signal where that is not found out.
+#[test]
+fn waiting_for_each_other() {
+    let d = area!();
+    let f = d.file("f");
+    let fd = ok!(open(&f, O_RDWR, 0));
+    ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 1));
+    let child = fork(|| {
+        code(
+            open(&f, O_RDWR, 0)
+                .and_then(|fd| lock(&fd, F_SETLK, F_WRLCK, 1, 1).and_then(|_| lock(&fd, F_SETLKW, F_WRLCK, 0, 1))),
+        )
+    });
+    child.wait_blocked_in(libc::SYS_fcntl);
+    interrupt_by(libc::SIGUSR2);
+    let me = thread_id();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until("this thread blocks, or not", || {
+                over.load(std::sync::atomic::Ordering::Relaxed) || thread_blocked_in(me, libc::SYS_fcntl)
+            });
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                signal_thread(me, libc::SIGUSR2);
+            }
+        });
+        let result = lock(&fd, F_SETLKW, F_WRLCK, 1, 1);
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        result
+    });
+    if is_fuse(&d) {
+        refused("the second wait", result, &[libc::EDEADLK, libc::EINTR]);
+    } else {
+        refused("the second wait", result, &[libc::EDEADLK]);
+    }
+    ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 1));
+    assert_eq!(child.wait(), End::Exit(0));
+}
+
 /// Several waiters all get the lock in the end, one after the other.
 #[test]
 fn many_waiters() {
@@ -216,15 +280,19 @@ fn many_waiters() {
     let fd = ok!(open(&f, O_RDWR, 0));
     ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..6).map(|_| spawn_process(scope, || {
-            let fd = ok!(open(&f, O_RDWR, 0));
-            for _ in 0..20 {
-                ok!(lock(&fd, F_SETLKW, F_WRLCK, 0, 0));
-                let count = ok!(pread(&fd, 1, 0))[0];
-                ok!(pwrite(&fd, [count + 1], 0));
-                ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 0));
-            }
-        })).collect();
+        let waiters: Vec<_> = (0..6)
+            .map(|_| {
+                spawn_process(scope, || {
+                    let fd = ok!(open(&f, O_RDWR, 0));
+                    for _ in 0..20 {
+                        ok!(lock(&fd, F_SETLKW, F_WRLCK, 0, 0));
+                        let count = ok!(pread(&fd, 1, 0))[0];
+                        ok!(pwrite(&fd, [count + 1], 0));
+                        ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 0));
+                    }
+                })
+            })
+            .collect();
         ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 0));
         for waiter in waiters {
             waiter.join().expect("a waiter");

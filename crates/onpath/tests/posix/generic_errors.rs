@@ -31,11 +31,20 @@ fn lookups(d: &Dir) -> Vec<Call> {
         ("chdir", Box::new(|path| chdir(path))),
         ("unlink", Box::new(|path| unlink(path))),
         ("rmdir", Box::new(|path| rmdir(path))),
-        ("link, old path", { let new = new.clone(); Box::new(move |path| link(path, &new)) }),
+        ("link, old path", {
+            let new = new.clone();
+            Box::new(move |path| link(path, &new))
+        }),
         ("rename, old path", Box::new(move |path| rename(path, &new))),
-        ("rename of a file, new path", { let old = old.clone(); Box::new(move |path| rename(&old, path)) }),
+        ("rename of a file, new path", {
+            let old = old.clone();
+            Box::new(move |path| rename(&old, path))
+        }),
         ("rename of a directory, new path", Box::new(move |path| rename(dir.path(), path))),
-        ("rename NOREPLACE, new path", { let old = old.clone(); Box::new(move |path| renameat2(&old, path, libc::RENAME_NOREPLACE)) }),
+        ("rename NOREPLACE, new path", {
+            let old = old.clone();
+            Box::new(move |path| renameat2(&old, path, libc::RENAME_NOREPLACE))
+        }),
         ("link, new path", Box::new(move |path| link(&old, path))),
         ("open O_CREAT", Box::new(|path| open(path, O_RDWR | O_CREAT, 0o644).map(drop))),
         ("open O_CREAT|O_EXCL", Box::new(|path| open(path, O_RDWR | O_CREAT | O_EXCL, 0o644).map(drop))),

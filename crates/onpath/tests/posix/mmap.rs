@@ -16,7 +16,10 @@ fn writes_reach_the_file() {
         map.set(i, byte);
     }
     ok!(map.msync());
-    assert_eq!((ok!(pread(&fd, 1, 0)), ok!(pread(&fd, 2, PAGE as i64 - 1)), content(&f)[3 * PAGE - 1]), (vec![10], vec![11, 12], 13));
+    assert_eq!(
+        (ok!(pread(&fd, 1, 0)), ok!(pread(&fd, 2, PAGE as i64 - 1)), content(&f)[3 * PAGE - 1]),
+        (vec![10], vec![11, 12], 13)
+    );
     map.set(5, 14);
     drop((map, fd));
     assert_eq!(content(&f)[5], 14);
@@ -87,7 +90,10 @@ fn behind_the_end() {
     let f = d.file_with("f", &[1; 3 * PAGE]);
     let touch_page = |page: usize, cut: bool| {
         in_child(|| {
-            let Ok(map) = open(&f, O_RDWR, 0).and_then(|fd| mmap(&fd, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED)) else { return 200 };
+            let Ok(map) = open(&f, O_RDWR, 0).and_then(|fd| mmap(&fd, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED))
+            else {
+                return 200;
+            };
             let before = map.get(2 * PAGE);
             if cut && (before != 1 || truncate(&f, 2 * PAGE as i64).is_err()) {
                 return 201;
@@ -172,5 +178,8 @@ fn large() {
     }
     drop(map);
     let bytes = content(&f);
-    assert!(bytes.len() == size && bytes.iter().enumerate().all(|(i, &b)| b == if i % 1021 == 0 { (i % 255) as u8 + 1 } else { 0 }));
+    assert!(
+        bytes.len() == size
+            && bytes.iter().enumerate().all(|(i, &b)| b == if i % 1021 == 0 { (i % 255) as u8 + 1 } else { 0 })
+    );
 }

@@ -10,7 +10,12 @@ fn name(length: usize) -> String {
 fn path_of(d: &Dir, name: &str, bytes: usize) -> PathBuf {
     let fixed = d.path().as_os_str().len() + 1 + name.len();
     let rest = bytes - fixed;
-    PathBuf::from(format!("{}/{}{}{name}", d.path().display(), "./".repeat(rest / 2), if rest % 2 == 1 { "/" } else { "" }))
+    PathBuf::from(format!(
+        "{}/{}{}{name}",
+        d.path().display(),
+        "./".repeat(rest / 2),
+        if rest % 2 == 1 { "/" } else { "" }
+    ))
 }
 
 /// A name may have 255 bytes, in every call that makes, moves, changes or removes it.
@@ -76,8 +81,30 @@ fn deeper_than_a_path() {
 fn different_names() {
     let d = area!();
     let e_acute: [&[u8]; 3] = ["é".as_bytes(), "e\u{301}".as_bytes(), &[0xe9]];
-    let plain = ["a", "A", "a ", " a", "a.", ".a", "...", ".. ", "a\n", "a\\", "a*", "-", "~", "a:b", "\u{7f}", "aux", "a\u{200b}"];
-    let all: Vec<OsString> = plain.iter().map(OsString::from).chain(e_acute.iter().map(|bytes| OsString::from_vec(bytes.to_vec()))).collect();
+    let plain = [
+        "a",
+        "A",
+        "a ",
+        " a",
+        "a.",
+        ".a",
+        "...",
+        ".. ",
+        "a\n",
+        "a\\",
+        "a*",
+        "-",
+        "~",
+        "a:b",
+        "\u{7f}",
+        "aux",
+        "a\u{200b}",
+    ];
+    let all: Vec<OsString> = plain
+        .iter()
+        .map(OsString::from)
+        .chain(e_acute.iter().map(|bytes| OsString::from_vec(bytes.to_vec())))
+        .collect();
     for (i, name) in all.iter().enumerate() {
         d.file_with(name, &[i as u8]);
     }

@@ -93,8 +93,9 @@ fn space() {
     ok!(fsync(&fd));
     let full = ok!(fstat(&fd)).blocks;
     ok!(truncate(&f, 2 << 20));
-    let less = ok!(fstat(&fd)).blocks;
-    assert!(full * 512 >= 2 << 20 && less * 512 >= 1 << 20 && less < full, "{full} then {less}");
+    assert!(full * 512 >= 2 << 20);
+    // POSIX leaves open when st_blocks follows.
+    wait_until("the blocks follow", || (1 << 20..full * 512).contains(&(ok!(fstat(&fd)).blocks * 512)));
     ok!(truncate(&f, 0));
     assert_eq!(ok!(fstat(&fd)).blocks, 0);
 }

@@ -145,7 +145,7 @@ fn file_system() {
     assert!(v.f_bsize > 0 && v.f_frsize > 0 && v.f_blocks > 0);
     assert!(v.f_bavail <= v.f_bfree && v.f_bfree <= v.f_blocks && v.f_favail <= v.f_ffree);
     let f = ok!(statvfs(d.file("f")));
-    assert_eq!((f.f_blocks, f.f_bsize, f.f_fsid), (v.f_blocks, v.f_bsize, v.f_fsid));
+    assert_eq!((f.f_namemax, f.f_bsize, f.f_frsize, f.f_fsid), (255, v.f_bsize, v.f_frsize, v.f_fsid));
 }
 
 /// A descriptor that is not open is EBADF everywhere.

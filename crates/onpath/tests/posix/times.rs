@@ -130,7 +130,13 @@ fn setting_times() {
     let d = area!();
     for (kind, path) in d.one_of_each() {
         ok!(lutimens(&path, [at(1, 0), at(1, 0)]));
-        for (asked, letters) in [([OMIT, at(2, 0)], "mc"), ([at(3, 0), OMIT], "ac"), ([at(4, 0), at(4, 0)], "amc"), ([OMIT, OMIT], ""), ([NOW, NOW], "amc")] {
+        for (asked, letters) in [
+            ([OMIT, at(2, 0)], "mc"),
+            ([at(3, 0), OMIT], "ac"),
+            ([at(4, 0), at(4, 0)], "amc"),
+            ([OMIT, OMIT], ""),
+            ([NOW, NOW], "amc"),
+        ] {
             moves(kind, &[(&path, letters), (d.path(), "")], || ok!(lutimens(&path, asked)));
         }
     }
@@ -148,7 +154,9 @@ fn linking() {
         let new = b.p(kind);
         moves(&format!("link of {kind}"), &[(&path, "c"), (a.path(), ""), (b.path(), "mc")], || ok!(link(&path, &new)));
         moves(&format!("unlink of {kind}"), &[(&path, "c"), (a.path(), ""), (b.path(), "mc")], || ok!(unlink(&new)));
-        moves(&format!("last unlink of {kind}"), &[(a.path(), "mc"), (b.path(), ""), (d.path(), "")], || ok!(unlink(&path)));
+        moves(&format!("last unlink of {kind}"), &[(a.path(), "mc"), (b.path(), ""), (d.path(), "")], || {
+            ok!(unlink(&path))
+        });
     }
 }
 
@@ -173,7 +181,9 @@ fn removing_directories() {
     a.dir("b");
     moves("mkdir below", &[(a.path(), "mc"), (d.path(), "")], || ok!(mkdir(a.p("c"), 0o755)));
     moves("rmdir below", &[(a.path(), "mc"), (d.path(), "")], || ok!(rmdir(a.p("b"))));
-    moves("changes in a subdirectory", &[(a.path(), ""), (d.path(), ""), (&a.p("c"), "mc")], || drop(Dir::at(a.p("c")).file("f")));
+    moves("changes in a subdirectory", &[(a.path(), ""), (d.path(), ""), (&a.p("c"), "mc")], || {
+        drop(Dir::at(a.p("c")).file("f"))
+    });
 }
 
 /// rename moves both directories' mtime and ctime and the moved object's ctime, for every kind.
@@ -184,10 +194,14 @@ fn renaming() {
     for (kind, path) in a.one_of_each() {
         let new = b.p(kind);
         let start = ok!(lstat(&path));
-        moves(&format!("rename of {kind}"), &[(a.path(), "mc"), (b.path(), "mc"), (d.path(), "")], || ok!(rename(&path, &new)));
+        moves(&format!("rename of {kind}"), &[(a.path(), "mc"), (b.path(), "mc"), (d.path(), "")], || {
+            ok!(rename(&path, &new))
+        });
         let end = ok!(lstat(&new));
         assert!(end.ctime > start.ctime && end.mtime == start.mtime && end.atime == start.atime, "{kind}");
-        moves(&format!("rename of {kind} in place"), &[(a.path(), ""), (b.path(), "mc"), (d.path(), "")], || ok!(rename(&new, b.p("other"))));
+        moves(&format!("rename of {kind} in place"), &[(a.path(), ""), (b.path(), "mc"), (d.path(), "")], || {
+            ok!(rename(&new, b.p("other")))
+        });
         ok!(rename(b.p("other"), &path));
     }
 }
@@ -229,6 +243,22 @@ fn atime_of_readers() {
         ok!(pread(&fd, 3, 0));
         assert!(ok!(fstat(&fd)).atime >= before);
     }
+}
+
+/// Reading a file that changed since its last reading moves atime to the present, unless the mount says noatime.
+#[test]
+fn atime_of_a_first_reader() {
+    let d = area!();
+    let f = d.file_with("f", b"123");
+    if ok!(statvfs(&f)).f_flag & libc::ST_NOATIME != 0 {
+        return;
+    }
+    ok!(utimens(&f, [at(1, 0), at(2, 0)]));
+    let start = coarse_now();
+    let fd = ok!(open(&f, O_RDONLY, 0));
+    ok!(read(&fd, 3));
+    wait_until("atime moves", || ok!(stat(&f)).atime >= start);
+    assert_eq!(ok!(stat(&f)).mtime, at(2, 0));
 }
 
 /// Writing through any name or descriptor moves the times of the one inode.

@@ -119,7 +119,7 @@ fn working_directory() {
     ok!(stat(&f));
 }
 
-/// A removed working directory can still be looked at: a directory with nlink 0. Leaving it works.
+/// A removed working directory can still be looked at (nlink 0; a FUSE server is not told of working directories: ESTALE), and left.
 #[test]
 fn attributes_of_a_working_directory() {
     let d = area!();
@@ -127,13 +127,16 @@ fn attributes_of_a_working_directory() {
     in_thread(|| {
         ok!(chdir(sub.path()));
         ok!(rmdir(sub.path()));
-        let s = ok!(stat("."));
-        assert_eq!((s.kind(), s.nlink), (S_IFDIR, 0));
+        match stat(".") {
+            Err(libc::ESTALE) if is_fuse(&d) => {}
+            result => assert_eq!((ok!(result).kind(), ok!(result).nlink), (S_IFDIR, 0)),
+        }
         ok!(chdir(d.path()));
+        ok!(stat("."));
     });
 }
 
-/// A file or directory that is only held by O_PATH, or as a symlink, keeps its attributes too.
+/// An object held only by O_PATH keeps its attributes without a name (a FUSE server is not told of such descriptors: ESTALE).
 #[test]
 fn held_by_a_path_descriptor() {
     let d = area!();
@@ -141,8 +144,13 @@ fn held_by_a_path_descriptor() {
         let fd = ok!(open(&path, O_PATH | O_NOFOLLOW, 0));
         let before = ok!(fstat(&fd));
         ok!(if kind == "dir" { rmdir(&path) } else { unlink(&path) });
-        let after = done(kind, fstat(&fd));
-        assert_eq!((after.ino, after.mode, after.nlink), (before.ino, before.mode, 0), "{kind}");
+        match fstat(&fd) {
+            Err(libc::ESTALE) if is_fuse(&d) => {}
+            result => {
+                let after = done(kind, result);
+                assert_eq!((after.ino, after.mode, after.nlink), (before.ino, before.mode, 0), "{kind}");
+            }
+        }
     }
 }
 

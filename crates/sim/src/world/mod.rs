@@ -34,6 +34,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Virtual time begins here on the wall clocks, ns since 1970.
 const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
+/// Time to make a new file system durable, ns.
+const FORMAT_NS: u64 = 1_000_000;
 /// Ranges imaged at one step of a checkpoint.
 const CHECKPOINT_RANGES: u32 = 9;
 
@@ -128,7 +130,12 @@ impl World {
             narrator: None,
             config,
         };
-        (0..world.processes.len()).for_each(|process| world.restart(process));
+        for process in 0..world.processes.len() {
+            world.restart(process);
+            world.flush(process); // formatting is durable
+        }
+        let formatted = world.step(FORMAT_NS);
+        assert!(formatted.is_none(), "nobody has asked anything yet");
         world.plan_crash();
         world
     }

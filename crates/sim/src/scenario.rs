@@ -1,0 +1,206 @@
+//! Scenarios in prose: a small world whose messages and crashes a test directs by hand.
+//!
+//! Every shard is a process of its own, the network is calm, and nothing happens by chance but delays. The checker
+//! watches as always; [`Scenario::ends_well`] settles the world and compares everything with the model.
+
+use crate::audit;
+use crate::client::Asked;
+use crate::model::Caller;
+use crate::world::{HoldId, Message, World, WorldConfig};
+use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::site;
+use onpath_wire::ids::{Cookie, InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{NewNode, Request, SetAttr, set};
+use std::collections::BTreeMap;
+
+/// A request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    client: usize,
+    seq: RequestSeq,
+}
+
+/// Virtual time in which whatever can happen without timers happens, ns.
+const SHORT_NS: u64 = 5_000_000;
+/// Virtual time after which an operation that is not answered never will be, ns.
+const STUCK_NS: u64 = 60_000_000_000;
+
+/// A directed world.
+pub struct Scenario {
+    /// The world.
+    pub world: World,
+    answers: BTreeMap<Ticket, Reply>,
+}
+
+impl Scenario {
+    /// So many shards, each in its own process; the root is everybody's.
+    pub fn new(shards: u16) -> Scenario {
+        let config = WorldConfig { shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() };
+        let mut scenario = Scenario { world: World::new(config), answers: BTreeMap::new() };
+        scenario.must(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
+        scenario
+    }
+
+    /// A name in `dir` that lives at `shard`.
+    pub fn name_at(&self, dir: InodeId, shard: u16, prefix: &str) -> Name {
+        let names = (0..).map(|n| Name::new(format!("{prefix}{n}").as_bytes()).expect("a short name"));
+        let at = |name: &Name| self.world.map().shard(site(dir, name.as_bytes())) == ShardId(shard);
+        names.into_iter().find(at).expect("some name lives everywhere")
+    }
+
+    /// A directory of everybody's below the root whose owner is `shard`.
+    pub fn directory_of(&mut self, shard: u16, prefix: &str) -> (InodeId, Name) {
+        let name = self.name_at(InodeId::ROOT, shard, prefix);
+        match self.must(make(InodeId::ROOT, &name, Kind::Directory, 0o777)) {
+            Reply::Entry { attr, .. } => (attr.id, name),
+            other => panic!("mkdir answered {other:?}"),
+        }
+    }
+
+    /// root asks something, through a client of its own.
+    pub fn ask(&mut self, request: Request) -> Ticket {
+        self.ask_as(Caller::default(), request)
+    }
+
+    /// Somebody asks something, through a client of their own.
+    pub fn ask_as(&mut self, caller: Caller, request: Request) -> Ticket {
+        let client = self.world.add_client();
+        self.world.submit(client, Asked::new(caller, request));
+        Ticket { client, seq: RequestSeq(1) }
+    }
+
+    /// Lets everything happen that can happen within a few milliseconds.
+    pub fn go_on(&mut self) {
+        self.go_on_for(SHORT_NS);
+    }
+
+    /// Lets everything happen that happens within `ns`.
+    pub fn go_on_for(&mut self, ns: u64) {
+        let until_ns = self.world.now_ns() + ns;
+        while let Some(done) = self.world.step(until_ns) {
+            self.answers.insert(Ticket { client: done.client, seq: RequestSeq(1) }, done.reply);
+        }
+    }
+
+    /// The answer, if it has come.
+    pub fn answer(&self, ticket: Ticket) -> Option<&Reply> {
+        self.answers.get(&ticket)
+    }
+
+    /// Asserts that there is no answer yet.
+    pub fn waits(&self, ticket: Ticket) {
+        assert!(self.answer(ticket).is_none(), "answered {:?}", self.answer(ticket));
+    }
+
+    /// Waits for the answer.
+    pub fn wait_for(&mut self, ticket: Ticket) -> Reply {
+        let until_ns = self.world.now_ns() + STUCK_NS;
+        while self.answer(ticket).is_none() {
+            assert!(self.world.now_ns() < until_ns, "no answer comes");
+            self.go_on();
+        }
+        self.answers[&ticket].clone()
+    }
+
+    /// Waits for success.
+    pub fn succeeds(&mut self, ticket: Ticket) -> Reply {
+        let reply = self.wait_for(ticket);
+        assert!(!matches!(reply, Reply::Failed { .. }), "{reply:?}");
+        reply
+    }
+
+    /// Waits for this failure.
+    pub fn fails(&mut self, ticket: Ticket, errno: Errno) {
+        assert_eq!(self.wait_for(ticket), Reply::Failed { errno });
+    }
+
+    /// root asks and gets it.
+    pub fn must(&mut self, request: Request) -> Reply {
+        let ticket = self.ask(request);
+        self.succeeds(ticket)
+    }
+
+    /// The names in a directory, as readdir shows them.
+    pub fn names(&mut self, id: InodeId) -> Vec<Name> {
+        match self.must(read(id)) {
+            Reply::Dir { entries, .. } => entries.into_iter().map(|entry| entry.name).collect(),
+            other => panic!("readdir answered {other:?}"),
+        }
+    }
+
+    /// Keeps messages back; see [`World::hold`].
+    pub fn hold(&mut self, wants: impl Fn(&Message<'_>) -> bool + 'static) -> HoldId {
+        self.world.hold(wants)
+    }
+
+    /// Lets what was kept back go.
+    pub fn let_go(&mut self, hold: HoldId) {
+        self.world.let_go(hold);
+    }
+
+    /// Kills the process of a shard and waits until it serves again.
+    pub fn restart(&mut self, shard: u16) {
+        let process = self.world.process_of(ShardId(shard));
+        self.world.crash(process, false);
+        while !self.world.is_up(process) {
+            self.go_on();
+        }
+    }
+
+    /// Settles the world: everything is answered, everything is as the model says, nothing was wrong on the way.
+    pub fn ends_well(mut self) {
+        audit::settle(&mut self.world);
+        let violations = &self.world.checker.violations;
+        assert!(violations.is_empty(), "{violations:#?}");
+    }
+}
+
+/// A change of permission bits.
+pub fn mode(mode: u16) -> SetAttr {
+    SetAttr { valid: set::MODE, mode, ..SetAttr::default() }
+}
+
+/// A request for a new inode.
+pub fn make(parent: InodeId, name: &Name, kind: Kind, mode: u16) -> Request {
+    let node = NewNode { kind, mode, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+    Request::Create { parent, name: name.clone(), node }
+}
+
+/// A request for a new file.
+pub fn create(parent: InodeId, name: &Name) -> Request {
+    make(parent, name, Kind::File, 0o644)
+}
+
+/// A request for all names of a small directory.
+pub fn read(id: InodeId) -> Request {
+    Request::ReadDir { id, after: Cookie(0), bytes: 1 << 16 }
+}
+
+/// A request to remove a file.
+pub fn unlink(parent: InodeId, name: &Name) -> Request {
+    Request::Unlink { parent, name: name.clone() }
+}
+
+/// A request to remove a directory below the root.
+pub fn rmdir(name: &Name) -> Request {
+    Request::Rmdir { parent: InodeId::ROOT, name: name.clone() }
+}
+
+/// A request to rename.
+pub fn rename((from_parent, from): (InodeId, &Name), (parent, name): (InodeId, &Name)) -> Request {
+    Request::Rename { from_parent, from: from.clone(), parent, name: name.clone(), flags: 0 }
+}
+
+/// The address of a shard.
+pub fn shard(number: u16) -> NodeId {
+    NodeId::shard(ShardId(number))
+}
+
+/// A user without privileges.
+pub fn alice() -> Caller {
+    Caller::new(1001, 1001)
+}

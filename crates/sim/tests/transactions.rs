@@ -1,0 +1,205 @@
+//! The schedules that broke earlier wordings of the transactions (docs/protocol.md), directed by hand.
+//!
+//! C coordinates (the destination's site), P is the source's site, H a home elsewhere.
+
+use onpath_sim::scenario::{Scenario, create, read, rename, rmdir, shard, unlink};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::name::Name;
+use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+
+const P: u16 = 0;
+const C: u16 = 1;
+const H: u16 = 2;
+
+/// A directory `from` of H's with the one file `b` at P, a directory `to` of H's, and a name `a` in it at C.
+fn rename_across(sc: &mut Scenario) -> (InodeId, Name, Name, InodeId, Name) {
+    let (from, from_name) = sc.directory_of(H, "from");
+    let (to, _) = sc.directory_of(H, "to");
+    let (b, a) = (sc.name_at(from, P, "b"), sc.name_at(to, C, "a"));
+    sc.must(create(from, &b));
+    (from, from_name, b, to, a)
+}
+
+/// F1: P has promised, C has decided and answered, P restarts without any part. The source's directory cannot be judged
+/// before P knows: rmdir waits, then succeeds.
+#[test]
+fn a_promise_makes_wait_across_a_restart() {
+    let mut sc = Scenario::new(3);
+    let (from, from_name, b, to, a) = rename_across(&mut sc);
+    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.succeeds(moved);
+    sc.restart(P);
+    let removed = sc.ask(rmdir(&from_name));
+    let gone = sc.ask(Request::Lookup { parent: from, name: b.clone() });
+    sc.go_on();
+    sc.waits(removed);
+    sc.waits(gone);
+    sc.let_go(commits);
+    sc.succeeds(removed);
+    sc.fails(gone, Errno::ENOENT);
+    sc.ends_well();
+}
+
+/// F2: the destination's directory is removed between Prepare and Prepared. C looks again when it decides.
+#[test]
+fn the_destination_is_checked_again_in_the_decision() {
+    let mut sc = Scenario::new(3);
+    let (from, _) = sc.directory_of(H, "from");
+    let (to, to_name) = sc.directory_of(H, "to");
+    let (b, a) = (sc.name_at(from, P, "b"), sc.name_at(to, C, "a"));
+    sc.must(create(from, &b));
+    let votes = sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.go_on();
+    assert!(sc.world.held(votes) > 0);
+    sc.must(rmdir(&to_name));
+    sc.let_go(votes);
+    sc.fails(moved, Errno::ENOENT);
+    assert_eq!(sc.names(from), [b]);
+    sc.ends_well();
+}
+
+/// F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
+#[test]
+fn every_attempt_has_its_own_name() {
+    let mut sc = Scenario::new(3);
+    let (from, _, b, to, a) = rename_across(&mut sc);
+    let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.go_on();
+    assert!(sc.world.held(prepares) > 0);
+    // P loses its parts, so that the first attempt meets Busy.
+    sc.must(read(from));
+    sc.world.deliver_copy(prepares);
+    sc.go_on();
+    sc.world.deliver_copy(prepares);
+    sc.let_go(prepares);
+    sc.succeeds(moved);
+    assert_eq!(sc.names(to), [a]);
+    assert!(sc.names(from).is_empty());
+    sc.ends_well();
+}
+
+/// F4: the transaction is over and b exists again. A copy of its Prepare is ignored.
+#[test]
+fn a_copy_of_prepare_after_the_end_is_ignored() {
+    let mut sc = Scenario::new(3);
+    let (from, _, b, to, a) = rename_across(&mut sc);
+    let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.go_on();
+    sc.world.stop_holding(prepares);
+    sc.world.deliver_copy(prepares);
+    sc.succeeds(moved);
+    sc.go_on();
+    sc.must(create(from, &b));
+    sc.let_go(prepares);
+    sc.go_on_for(2_000_000_000);
+    assert_eq!(sc.names(from), [b]);
+    assert_eq!(sc.names(to), [a]);
+    sc.ends_well();
+}
+
+/// F5: EEXIST is on its way when the site restarts. The client has asked again, and takes only the new term's answer.
+#[test]
+fn an_answer_of_a_former_term_is_not_taken() {
+    let mut sc = Scenario::new(2);
+    let (d, _) = sc.directory_of(1, "d");
+    let b = sc.name_at(d, 0, "b");
+    sc.must(create(d, &b));
+    let refusals = sc.hold(|m| matches!(m.reply(), Some(Reply::Failed { errno: Errno::EEXIST })));
+    let made = sc.ask(create(d, &b));
+    sc.go_on();
+    assert!(sc.world.held(refusals) > 0);
+    sc.world.stop_holding(refusals);
+    let wanted = b.clone();
+    let again = sc.hold(move |m| {
+        let new_term = m.header().is_some_and(|header| header.term.0 > 2);
+        new_term && matches!(m.request(), Some(Request::Create { name, .. }) if name == wanted)
+    });
+    sc.restart(0);
+    sc.go_on_for(2_000_000_000);
+    assert!(sc.world.held(again) > 0, "the client has heard of the new term");
+    sc.must(unlink(d, &b));
+    sc.let_go(refusals);
+    sc.go_on();
+    sc.let_go(again);
+    sc.succeeds(made);
+    assert_eq!(sc.names(d), [b]);
+    sc.ends_well();
+}
+
+/// F7: b is replaced by a; b's inode lives at H. Nobody reads b from the first Prepare to the decision.
+#[test]
+fn a_name_is_not_readable_while_its_fate_is_open() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(H, "d");
+    let (born, b, a) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"), sc.name_at(d, P, "a"));
+    sc.must(create(d, &born));
+    sc.must(rename((d, &born), (d, &b)));
+    sc.must(create(d, &a));
+    let votes = sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    let replaced = sc.ask(rename((d, &a), (d, &b)));
+    sc.go_on();
+    let looked = sc.ask(Request::Lookup { parent: d, name: b.clone() });
+    sc.go_on();
+    sc.waits(looked);
+    sc.let_go(votes);
+    sc.succeeds(replaced);
+    sc.succeeds(looked);
+    assert_eq!(sc.names(d), [b]);
+    sc.ends_well();
+}
+
+/// `mv a b` and `mv b a` at once, in both directions across two shards: one after the other, in some order.
+#[test]
+fn two_renames_against_each_other_end() {
+    for round in 0..30 {
+        let mut sc = Scenario::new(3);
+        let (d, _) = sc.directory_of(H, "d");
+        let (a, b) = (sc.name_at(d, P, "a"), sc.name_at(d, C, "b"));
+        sc.must(create(d, &a));
+        sc.must(create(d, &b));
+        let there = sc.ask(rename((d, &a), (d, &b)));
+        sc.go_on_for(round * 10_000);
+        let back = sc.ask(rename((d, &b), (d, &a)));
+        sc.wait_for(there);
+        sc.wait_for(back);
+        sc.ends_well();
+    }
+}
+
+/// C crashes after its decision was told to the client but not to the participants; then after every other output.
+#[test]
+fn a_decision_survives_its_coordinator() {
+    for outputs in 1..30 {
+        let mut sc = Scenario::new(3);
+        let (from, _, b, to, a) = rename_across(&mut sc);
+        let process = sc.world.process_of(onpath_wire::ids::ShardId(C));
+        sc.world.crash_at_output(process, outputs, false);
+        let moved = sc.ask(rename((from, &b), (to, &a)));
+        sc.succeeds(moved);
+        assert_eq!(sc.names(to), [a]);
+        assert!(sc.names(from).is_empty());
+        sc.ends_well();
+    }
+}
+
+/// P crashes at every output of its part.
+#[test]
+fn a_participant_may_crash_at_any_output() {
+    for outputs in 1..30 {
+        let mut sc = Scenario::new(3);
+        let (from, _, b, to, a) = rename_across(&mut sc);
+        let process = sc.world.process_of(onpath_wire::ids::ShardId(P));
+        sc.world.crash_at_output(process, outputs, false);
+        let moved = sc.ask(rename((from, &b), (to, &a)));
+        sc.succeeds(moved);
+        assert_eq!(sc.names(to), [a]);
+        sc.ends_well();
+    }
+}
