@@ -23,7 +23,8 @@ pub const SESSION_BLOCK: u32 = 1024;
 /// Session ids are 24 bits, as they are the number part of an address.
 const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
-const OWN_NAMES: [&str; 7] = ["lock", "superblock.tmp", "journal", "checkpoint", "data", "socket", "lost+found"];
+const OWN_NAMES: [&str; 8] =
+    ["lock", "boot", "superblock.tmp", "journal", "checkpoint", "data", "socket", "lost+found"];
 
 /// Why a DIR cannot be used.
 #[derive(Debug, Error)]
@@ -127,6 +128,8 @@ pub struct Dir {
     pub sessions: Range<u32>,
     /// Whether this start formatted it.
     pub fresh: bool,
+    /// Whether the machine may have lost power since DIR was last in use: it was another boot.
+    pub rebooted: bool,
     _lock: File,
 }
 
@@ -164,9 +167,12 @@ impl Dir {
         if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
         }
+        let another_boot = note_boot(path).map_err(at(path, "note the boot"))?;
+        let rebooted = another_boot && !fresh;
         let (terms, sessions) = (u32::from(superblock.shards) + TERM_BLOCK, SESSION_BLOCK);
         let superblock = Mutex::new(superblock);
-        let mut dir = Dir { path: path.to_owned(), superblock, terms: 0..0, sessions: 0..0, fresh, _lock: lock };
+        let mut dir =
+            Dir { path: path.to_owned(), superblock, terms: 0..0, sessions: 0..0, fresh, rebooted, _lock: lock };
         (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
         Ok(dir)
     }
@@ -252,6 +258,20 @@ fn take_lock(path: &Path) -> Result<File, DirError> {
         Err(error) if !sys::is_no_space(&error) => Err(at(&name, "write")(error)),
         _ => Ok(file),
     }
+}
+
+/// Remembers the present boot; true if the last use of DIR was in another one, or is not known.
+fn note_boot(path: &Path) -> io::Result<bool> {
+    let now = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let name = path.join("boot");
+    let before = fs::read_to_string(&name).unwrap_or_default();
+    if before != now {
+        match fs::write(&name, &now) {
+            Err(error) if !sys::is_no_space(&error) => return Err(error),
+            _ => {} // not noted for lack of space: the next start reads a little more than it need
+        }
+    }
+    Ok(before != now)
 }
 
 fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {

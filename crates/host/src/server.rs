@@ -1,26 +1,47 @@
 //! A whole file system in one process: DIR is recovered into its metadata shards and data node, which then serve.
 
 use crate::blocks::{BlockFiles, BlocksError};
+use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded};
 use crate::dir::{Dir, DirError};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::roles::Disk;
+use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::{DataConfig, DataNode};
-use onpath_meta::{Shard, ShardConfig};
+use onpath_meta::{Replayed, Shard, ShardConfig};
 use onpath_session::SessionConfig;
 use onpath_store::{Recoverable, StoreError};
-use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, SessionId, ShardId, Term};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
+use onpath_wire::packet::Packet;
+use onpath_wire::request::{Groups, Request, RequestBody};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 /// Blocks of one data file: 1 GiB.
 const DATA_FILE_BLOCKS: u32 = 1 << 18;
 /// Room that data leaves to the journal on the file system below, bytes.
 const DATA_RESERVE_BYTES: u64 = 4 << 20;
+
+/// Journal bytes between two checkpoints, at most.
+pub const CHECKPOINT_BYTES: u64 = 256 << 20;
+/// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
+const CHECKPOINT_SHARE: u64 = 8;
+
+/// How a file system is run.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOptions {
+    /// Number of shards to format with, or to insist on.
+    pub shards: Option<u16>,
+    /// When a change is on stable storage.
+    pub commit: Commit,
+    /// Journal bytes between two checkpoints.
+    pub checkpoint_bytes: u64,
+}
 
 /// Why a file system does not start.
 #[derive(Debug, Error)]
@@ -34,6 +55,12 @@ pub enum ServerError {
     /// The data files cannot be used.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
+    /// The checkpoint cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// Other processes cannot attach.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -55,7 +82,7 @@ pub struct ServerBuilder {
     data: Port<DataNode>,
     blocks: Arc<BlockFiles>,
     journal: Journal,
-    commit: Commit,
+    options: ServerOptions,
     sessions: std::ops::Range<u32>,
 }
 
@@ -69,65 +96,44 @@ pub struct Server {
     pub shards: Vec<Port<Shard>>,
     /// Its data node.
     pub data: Port<DataNode>,
+    checkpointer: Checkpointer,
+    streams: StreamServer,
 }
 
 impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state.
-    pub fn open(path: &Path, shards: Option<u16>, commit: Commit) -> Result<ServerBuilder, ServerError> {
-        let dir = Dir::open_or_format(path, shards)?;
+    pub fn open(path: &Path, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
+        let dir = Dir::open_or_format(path, options.shards)?;
         let superblock = dir.superblock();
-        let map = ClusterMap::even(superblock.shards);
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
-        let mut roles: Vec<Shard> = (0..superblock.shards)
-            .map(|shard| {
-                Shard::new(ShardConfig {
-                    shard: ShardId(shard),
-                    map: map.clone(),
-                    term: Term(dir.terms.start + u32::from(shard)),
-                    cookie_key: superblock.cookie_key,
-                    cluster: superblock.fsid as u32,
-                    track_unsynced: commit == Commit::Sync,
-                })
-            })
-            .collect();
-        let mut data = DataNode::new(DataConfig {
-            node: 0,
-            term: Term(dir.terms.start + u32::from(superblock.shards)),
-            map,
-            cluster: superblock.fsid as u32,
-            file_blocks: DATA_FILE_BLOCKS,
-            files: blocks.files(),
-        });
-        let options = Options::for_dir(&dir.journal(), superblock.fsid, commit)
-            .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
-        data.begin_tail();
-        let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| match role.class() {
-            Some(NodeClass::Data) => data.replay(seq, record),
-            _ => match role.as_shard().and_then(|shard| roles.get_mut(shard.0 as usize)) {
-                Some(shard) => shard.replay(seq, record),
-                None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
-            },
-        };
-        let (journal, report) = Journal::recover(&dir.journal(), options, Lsn(1), &mut replay)?;
+        let (mut shards, mut data) = roles(&dir, &blocks, options.commit);
+        let (loaded, journal, report) = recover(&dir, options, &mut shards, &mut data)?;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
+        let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
+        let mut replayed = Replayed::default();
+        shards.iter().for_each(|shard| replayed += shard.replayed());
         tracing::info!(
+            checkpoint_objects = loaded.objects,
             batches = report.batches,
             records = report.records,
-            tail_cut =
-                report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why)),
+            names = replayed.names,
+            collects = replayed.collects,
+            renames = replayed.renames,
+            transactions = replayed.transactions,
+            tail_cut = cut,
             restored_blocks = started.restored_blocks,
             "recovered"
         );
-        roles.iter_mut().for_each(|shard| shard.start(now));
+        shards.iter_mut().for_each(|shard| shard.start(now));
         let mut builder = NodeBuilder::new();
         let data = builder.add(NodeId::data(0), data, Disk(blocks.clone()));
         let shards = (0u16..)
-            .zip(roles)
+            .zip(shards)
             .map(|(number, shard)| builder.add(NodeId::shard(ShardId(number)), shard, NoEffects))
             .collect();
         let sessions = dir.sessions.clone();
-        Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, commit, sessions })
+        Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, options, sessions })
     }
 
     /// What a session of this process is made from; its id was never used before.
@@ -141,20 +147,121 @@ impl ServerBuilder {
         }
     }
 
-    /// Begins to serve.
-    pub fn start(self) -> Server {
+    /// Begins to serve, other processes too.
+    pub fn start(self) -> Result<Server, ServerError> {
         let hooks = Arc::new(Hooks { blocks: self.blocks });
-        let node = self.builder.start(self.commit, Some(self.journal), hooks);
-        Server { dir: self.dir, node, shards: self.shards, data: self.data }
+        let superblock = self.dir.superblock();
+        let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
+        let (total, _) = sys::space(self.dir.path())
+            .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
+        let every = self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE);
+        let checkpointer = Checkpointer::start(&node, &self.dir.checkpoint(), superblock.fsid, every);
+        let coordinator = ClusterMap::even(superblock.shards).coordinator();
+        let term = Term(self.dir.terms.start + u32::from(coordinator.0));
+        let ids = Arc::new(Mutex::new(self.sessions));
+        let first = self.dir.sessions.start;
+        let config = ServerConfig {
+            dir: self.dir.path().to_owned(),
+            fsid: superblock.fsid,
+            shards: superblock.shards,
+            sync: self.options.commit == Commit::Sync,
+            new_session: {
+                let ids = ids.clone();
+                Box::new(move || {
+                    let id = ids.lock().expect("a counter does not panic").next();
+                    id.map(SessionId).ok_or_else(|| "all session ids of this start are used; restart it".to_owned())
+                })
+            },
+            known_session: Box::new(move |id| {
+                id.0 < first || id.0 < ids.lock().expect("a counter does not panic").start
+            }),
+            detach: Box::new(move |session| (NodeId::shard(coordinator), detach(session, term))),
+            status: {
+                let node = node.clone();
+                Box::new(move || status_json(&node.status()))
+            },
+        };
+        let streams = StreamServer::start(&node, config)?;
+        Ok(Server { dir: self.dir, node, shards: self.shards, data: self.data, checkpointer, streams })
     }
 }
 
+/// The roles of a DIR, without state; every start has terms of its own.
+fn roles(dir: &Dir, blocks: &BlockFiles, commit: Commit) -> (Vec<Shard>, DataNode) {
+    let superblock = dir.superblock();
+    let map = ClusterMap::even(superblock.shards);
+    let cluster = superblock.fsid as u32;
+    let term = |number: u16| Term(dir.terms.start + u32::from(number));
+    let shards = (0..superblock.shards).map(|shard| {
+        Shard::new(ShardConfig {
+            shard: ShardId(shard),
+            map: map.clone(),
+            term: term(shard),
+            cookie_key: superblock.cookie_key,
+            cluster,
+            track_unsynced: commit == Commit::Sync,
+        })
+    });
+    let data = DataNode::new(DataConfig {
+        node: 0,
+        term: term(superblock.shards),
+        map: map.clone(),
+        cluster,
+        file_blocks: DATA_FILE_BLOCKS,
+        files: blocks.files(),
+    });
+    (shards.collect(), data)
+}
+
+/// Loads the checkpoint and replays the journal.
+fn recover(
+    dir: &Dir,
+    options: ServerOptions,
+    shards: &mut [Shard],
+    data: &mut DataNode,
+) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
+    let fsid = dir.superblock().fsid;
+    let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
+    for (number, shard) in (0u16..).zip(shards.iter_mut()) {
+        all.push((NodeId::shard(ShardId(number)), shard));
+    }
+    all.push((NodeId::data(0), data));
+    all.sort_by_key(|(address, _)| *address);
+    let loaded = checkpoint::load(&dir.checkpoint(), fsid, &mut all)?;
+    drop(all);
+    if dir.rebooted {
+        // Only a power loss can have lost bytes of the data files whose records the journal still has.
+        data.begin_tail();
+    }
+    let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
+    let journal_options = Options::for_dir(&dir.journal(), fsid, options.commit).map_err(below)?;
+    let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| match role.class() {
+        Some(NodeClass::Data) => data.replay(seq, record),
+        _ => match role.as_shard().and_then(|shard| shards.get_mut(shard.0 as usize)) {
+            Some(shard) => shard.replay(seq, record),
+            None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
+        },
+    };
+    let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, &mut replay)?;
+    Ok((loaded, journal, report))
+}
+
+/// The message that ends a session on behalf of a client that is gone.
+fn detach(session: SessionId, term: Term) -> Packet {
+    let mut header = Header::new(MessageKind::Request, NodeId::session(session), RequestSeq(u64::MAX));
+    header.term = term;
+    Packet::new(&header, &RequestBody { groups: Groups::default(), request: Request::Detach })
+}
+
 impl Server {
-    /// Makes everything durable and stops serving.
-    pub fn stop(self) -> Result<(), JournalError> {
-        let flushed = self.node.journal().map_or(Ok(Lsn(0)), Journal::flush_wait);
-        self.node.stop();
-        flushed.map(|_| ())
+    /// Lets other processes go (their sessions live on), writes a checkpoint, and stops serving.
+    pub fn stop(mut self) -> Result<(), ServerError> {
+        self.streams.stop();
+        let written = self.checkpointer.checkpoint();
+        self.checkpointer.stop();
+        self.node.close()?;
+        written?;
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ mod state;
 mod txn;
 
 pub use shard::{Shard, ShardConfig};
-pub use state::recover::{GLOBAL_RANGE, RANGES};
+pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};
 
 /// An operation's handle on its shard.
 pub(crate) type Cx = onpath_kernel::Cx<state::State>;

@@ -3,7 +3,7 @@
 use crate::Core;
 use crate::ops::{self, Req};
 use crate::state::State;
-use crate::state::recover::Reflected;
+use crate::state::recover::{Reflected, Replayed};
 use crate::{coord, dir, txn};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::codec::Reader;
@@ -79,6 +79,7 @@ pub(crate) enum Job {
 pub struct Shard {
     pub(crate) kernel: Kernel<State>,
     pub(crate) reflected: Reflected,
+    pub(crate) replayed: Replayed,
 }
 
 impl Shard {
@@ -87,7 +88,7 @@ impl Shard {
         let first_call = RequestSeq(config.term.first_seq());
         let track = config.track_unsynced;
         let kernel = Kernel::new(State::new(config), first_call, track, ops::run);
-        Shard { kernel, reflected: Reflected::default() }
+        Shard { kernel, reflected: Reflected::default(), replayed: Replayed::default() }
     }
 
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on.
@@ -125,6 +126,11 @@ impl Shard {
     /// Whether only what frees space may be accepted (DESIGN §4, disk full).
     pub fn set_full(&mut self, full: bool) {
         self.kernel.with(|core| core.state.full = full);
+    }
+
+    /// What the replay of this start did.
+    pub fn replayed(&self) -> Replayed {
+        self.replayed
     }
 
     /// Named counters, for `onpath status`.

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev};
+use crate::{bench, dev, mount, status};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -30,6 +30,10 @@ pub(crate) struct LogArgs {
 pub(crate) enum Command {
     /// Runs a whole file system in one process, its state in DIR, and mounts it.
     Dev(dev::DevArgs),
+    /// Mounts a file system that `onpath dev` serves once more.
+    Mount(mount::MountArgs),
+    /// Shows the counters of a running file system.
+    Status(status::StatusArgs),
     /// Measures file systems from outside.
     Bench(bench::BenchArgs),
 }
@@ -46,6 +50,8 @@ pub(crate) enum CommitMode {
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Dev(args) => dev::run(args),
+        Command::Mount(args) => mount::run(args),
+        Command::Status(args) => status::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -6,7 +6,7 @@ use crate::signals;
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
 use onpath_host::journal::Commit;
-use onpath_host::server::ServerBuilder;
+use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
 use onpath_session::Session;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
@@ -30,8 +30,11 @@ pub(crate) struct DevArgs {
     #[arg(long, env = "ONPATH_COMMIT", value_enum, default_value = "interval")]
     commit: CommitMode,
     /// Longest time between a change and stable storage with --commit interval, milliseconds.
-    #[arg(long, default_value_t = COMMIT_INTERVAL_MS)]
+    #[arg(long, default_value_t = COMMIT_INTERVAL_MS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     commit_interval_ms: u64,
+    /// Journal bytes between two checkpoints; less on a small disk.
+    #[arg(long, default_value_t = CHECKPOINT_BYTES, value_parser = clap::value_parser!(u64).range(1 << 16..))]
+    checkpoint_bytes: u64,
 }
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
@@ -40,11 +43,12 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
         CommitMode::Sync => Commit::Sync,
     };
-    let mut server = ServerBuilder::open(&absolute(&args.dir)?, args.shards, commit)?;
+    let options = ServerOptions { shards: args.shards, commit, checkpoint_bytes: args.checkpoint_bytes };
+    let mut server = ServerBuilder::open(&absolute(&args.dir)?, options)?;
     let Some(mountpoint) = args.mountpoint else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
-        let server = server.start();
+        let server = server.start()?;
         println!("onpath: serving {}", args.dir.display());
         receiver.recv()?;
         return Ok(server.stop()?);
@@ -53,7 +57,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
-    let server = server.start();
+    let server = server.start()?;
     let served =
         mounted::serve(&absolute(&mountpoint)?, &parsed.mount, &server.node, &session, effects, (sender, receiver));
     server.stop()?;

@@ -3,8 +3,10 @@
 mod bench;
 mod cli;
 mod dev;
+mod mount;
 mod mounted;
 mod signals;
+mod status;
 
 use clap::Parser;
 use std::process::ExitCode;

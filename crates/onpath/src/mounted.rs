@@ -28,6 +28,8 @@ pub(crate) enum Event {
     Unmounted,
     /// The session is over.
     Lost(LostReason),
+    /// The serving process will not have the session again.
+    Refused(String),
 }
 
 /// A session's outputs and where its mount hears of them.
@@ -115,6 +117,10 @@ pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()
             Event::Lost(reason) => {
                 mount.abort()?;
                 anyhow::bail!(reason);
+            }
+            Event::Refused(why) => {
+                mount.abort()?;
+                anyhow::bail!(why);
             }
             Event::Signal if asked => {
                 mount.detach()?;

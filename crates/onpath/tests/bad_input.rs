@@ -262,7 +262,11 @@ fn a_truncated_tail_is_cut() {
     drop(killed_early(&site));
     let (file, places) = segments(&site.state()).pop().expect("a segment with batches");
     let (offset, length) = *places.last().expect("a batch");
-    fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len((offset + length / 2) as u64)).expect("truncate");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&file)
+        .and_then(|f| f.set_len((offset + length / 2) as u64))
+        .expect("truncate");
     assert_cut(&site, &file, offset);
 }
 

@@ -76,8 +76,22 @@ fn two_directories_are_measured_and_compared() {
 fn chosen_phases_and_placement_are_shown_in_tables() {
     let dir = tempfile::tempdir().unwrap();
     let args = [
-        "--processes", "2", "--files", "10", "--sizes", "10", "--rounds", "1", "--directories", "unique", "--phases",
-        "stat", "--nice", "5", "--cpus", ":0",
+        "--processes",
+        "2",
+        "--files",
+        "10",
+        "--sizes",
+        "10",
+        "--rounds",
+        "1",
+        "--directories",
+        "unique",
+        "--phases",
+        "stat",
+        "--nice",
+        "5",
+        "--cpus",
+        ":0",
     ];
     let report = posix(&[dir.path()], &args).expect("it runs");
     assert!(report.contains("workers: niceness 5, on CPUs [0]"), "{report}");

@@ -167,7 +167,8 @@ fn a_copy_of_an_earlier_recall_does_no_harm() {
     let (d, name) = sc.directory_of(A, "d");
     let (z, x) = (sc.name_at(d, S, "z"), sc.name_at(d, S, "x"));
     sc.must(create(d, &z));
-    let recall = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Recall { parts, .. }) if parts == part::BOTH));
+    let recall =
+        sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Recall { parts, .. }) if parts == part::BOTH));
     let first = sc.ask(rmdir(&name));
     sc.go_on();
     sc.world.stop_holding(recall);

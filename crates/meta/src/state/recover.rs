@@ -8,7 +8,7 @@ use crate::state::apply::Wants;
 use onpath_store::{Image, Recoverable, StoreError};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{RecordSeq, Slot};
-use onpath_wire::record::Record;
+use onpath_wire::record::{Effect, Record};
 
 /// Ranges of slots.
 const SLOT_RANGES: u32 = 64;
@@ -37,6 +37,48 @@ pub(crate) struct Reflected {
 impl Default for Reflected {
     fn default() -> Self {
         Reflected { upto: vec![RecordSeq(0); RANGES as usize] }
+    }
+}
+
+/// What the records of a replay did, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Names put or dropped.
+    pub names: u64,
+    /// Batches of change-logs applied at owners.
+    pub collects: u64,
+    /// Names moved, by one shard or by a transaction.
+    pub renames: u64,
+    /// Transactions decided here.
+    pub transactions: u64,
+}
+
+impl std::ops::AddAssign for Replayed {
+    fn add_assign(&mut self, other: Replayed) {
+        self.names += other.names;
+        self.collects += other.collects;
+        self.renames += other.renames;
+        self.transactions += other.transactions;
+    }
+}
+
+impl Replayed {
+    fn count(&mut self, record: &Record) {
+        let mut put = false;
+        let mut dropped = false;
+        let mut decided = false;
+        for effect in &record.effects {
+            match effect {
+                Effect::PutName { .. } => put = true,
+                Effect::DropName { .. } => dropped = true,
+                Effect::AppliedLog { .. } => self.collects += 1,
+                Effect::Decided { .. } => decided = true,
+                _ => {}
+            }
+        }
+        self.names += u64::from(put) + u64::from(dropped);
+        self.renames += u64::from(put && (dropped || decided));
+        self.transactions += u64::from(decided);
     }
 }
 
@@ -77,6 +119,7 @@ impl Recoverable for Shard {
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         let record =
             Record::from_bytes(record).map_err(|source| StoreError::Undecodable { what: "journal record", source })?;
+        self.replayed.count(&record);
         let wants = Replay { seq, reflected: &self.reflected };
         self.kernel.with(|core| {
             core.state.apply(&record, &wants);

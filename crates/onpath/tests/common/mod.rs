@@ -31,7 +31,8 @@ pub fn report(line: &str) {
 
 /// The directory given from outside, if any.
 pub fn given_dir() -> Option<PathBuf> {
-    std::env::var_os("ONPATH_TEST_DIR").map(PathBuf::from)
+    let dir = std::env::var_os("ONPATH_TEST_DIR")?;
+    Some(std::path::absolute(dir).expect("an absolute path of ONPATH_TEST_DIR"))
 }
 
 /// A number from the environment, for the long runs.

@@ -57,6 +57,16 @@ pub enum End {
     Signal(i32),
 }
 
+impl End {
+    fn of(status: i32) -> End {
+        if libc::WIFSIGNALED(status) {
+            End::Signal(libc::WTERMSIG(status))
+        } else {
+            End::Exit(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
 /// A forked child; killed and reaped on drop.
 pub struct Child {
     pid: i32,
@@ -141,16 +151,28 @@ impl Child {
             return None;
         }
         self.reaped = true;
-        Some(if libc::WIFSIGNALED(status) {
-            End::Signal(libc::WTERMSIG(status))
-        } else {
-            End::Exit(libc::WEXITSTATUS(status))
-        })
+        Some(End::of(status))
     }
 
-    /// Waits until the child is blocked inside the given system call.
+    /// Waits until the child is blocked inside the given system call; fails the test when it ends instead.
     pub fn wait_blocked_in(&self, syscall: i64) {
-        wait_until("the child blocks in the call", || blocked_in(&format!("/proc/{}", self.pid), syscall));
+        let proc_dir = format!("/proc/{}", self.pid);
+        let deadline = Instant::now() + PATIENCE;
+        while !blocked_in(&proc_dir, syscall) {
+            let read = |name| std::fs::read_to_string(format!("{proc_dir}/{name}")).unwrap_or_default();
+            let stat = read("stat");
+            if stat.contains(") Z ") {
+                // The last field is the wait status.
+                let status = stat.trim_end().rsplit(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0);
+                panic!("the child should block in call {syscall} but ended with {:?}", End::of(status));
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the child should block in call {syscall} but is in {:?}",
+                read("syscall")
+            );
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
     }
 }
 

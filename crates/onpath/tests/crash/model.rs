@@ -19,19 +19,54 @@ const PAGE: usize = 4096;
 /// One system call that changes something. Paths are relative to the top.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Create { path: String, mode: u32 },
+    Create {
+        path: String,
+        mode: u32,
+    },
     /// `direct`: past the page cache, so as one request.
-    Write { path: String, offset: usize, bytes: Vec<u8>, direct: bool },
-    Append { path: String, bytes: Vec<u8> },
-    Truncate { path: String, size: usize },
-    Empty { path: String },
-    Chmod { path: String, mode: u32 },
-    Mkdir { path: String, mode: u32 },
-    Rmdir { path: String },
-    Symlink { target: String, path: String },
-    Link { old: String, new: String },
-    Unlink { path: String },
-    Rename { old: String, new: String },
+    Write {
+        path: String,
+        offset: usize,
+        bytes: Vec<u8>,
+        direct: bool,
+    },
+    Append {
+        path: String,
+        bytes: Vec<u8>,
+    },
+    Truncate {
+        path: String,
+        size: usize,
+    },
+    Empty {
+        path: String,
+    },
+    Chmod {
+        path: String,
+        mode: u32,
+    },
+    Mkdir {
+        path: String,
+        mode: u32,
+    },
+    Rmdir {
+        path: String,
+    },
+    Symlink {
+        target: String,
+        path: String,
+    },
+    Link {
+        old: String,
+        new: String,
+    },
+    Unlink {
+        path: String,
+    },
+    Rename {
+        old: String,
+        new: String,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -52,7 +52,8 @@ fn set_of(cpus: &[usize]) -> CpuSet {
 
 fn place(thread: Option<Pid>, placement: &Placement) -> anyhow::Result<()> {
     if let Some(nice) = placement.nice {
-        setpriority_process(thread, nice).with_context(|| format!("cannot set niceness {nice} (below 0 needs root)"))?;
+        setpriority_process(thread, nice)
+            .with_context(|| format!("cannot set niceness {nice} (below 0 needs root)"))?;
     }
     if !placement.cpus.is_empty() {
         sched_setaffinity(thread, &set_of(&placement.cpus))

@@ -36,7 +36,10 @@ pub(super) fn tables(summary: &Summary<'_>) -> String {
             writeln!(text, "\n{title}\n{table}").expect("a string takes everything");
         }
     };
-    add("Medians of the rounds (least – greatest); CPU in µs an operation, latencies in µs over all rounds", results(summary));
+    add(
+        "Medians of the rounds (least – greatest); CPU in µs an operation, latencies in µs over all rounds",
+        results(summary),
+    );
     add("Ratios to A, round by round: median (least – greatest)", ratios(summary));
     add("Rate in a shared directory ÷ rate in unique directories", shared(summary));
     text
@@ -56,14 +59,32 @@ fn describe(summary: &Summary<'_>, text: &mut String) -> std::fmt::Result {
         let cpus = if cpus.is_empty() { "not bound".into() } else { format!("on CPUs {cpus:?}") };
         format!("niceness {nice}, {cpus}")
     };
-    writeln!(text, "{} CPUs, Linux {}; {} files a process, {} rounds", machine.cpus, machine.kernel, options.files, options.rounds)?;
+    writeln!(
+        text,
+        "{} CPUs, Linux {}; {} files a process, {} rounds",
+        machine.cpus, machine.kernel, options.files, options.rounds
+    )?;
     writeln!(text, "servers: {}; workers: {}", placement(&options.servers), placement(&options.workers))
 }
 
 fn results(summary: &Summary<'_>) -> Table {
     let header = [
-        "path", "procs", "directory", "bytes", "operation", "rate/s", "CPU machine", "CPU processes", "worker", "server",
-        "busy CPUs", "p50", "p90", "p99", "p99.9", "max",
+        "path",
+        "procs",
+        "directory",
+        "bytes",
+        "operation",
+        "rate/s",
+        "CPU machine",
+        "CPU processes",
+        "worker",
+        "server",
+        "busy CPUs",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
     ];
     let mut table = table(&header);
     for Summarized { path, case, phase, rate, cpu_us, busy_cpus, latency_us: l, .. } in &summary.results {

@@ -128,9 +128,9 @@ impl Worker {
         let begin_ns = cpu_ns();
         match phase {
             Phase::Create => each(phase, &self.files, histogram, |name| create(name, &self.data)),
-            Phase::Stat => {
-                each(phase, present, histogram, |name| rustix::fs::statat(CWD, name, AtFlags::SYMLINK_NOFOLLOW).map(drop))
-            }
+            Phase::Stat => each(phase, present, histogram, |name| {
+                rustix::fs::statat(CWD, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+            }),
             Phase::Read => each(phase, present, histogram, |name| read(name, &mut self.space, self.data.len())),
             Phase::Rename => {
                 let mut to = self.renamed.iter();

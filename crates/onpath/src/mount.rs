@@ -1,0 +1,83 @@
+//! `onpath mount DIR MOUNTPOINT`: a further mount of a file system that `onpath dev` serves.
+
+use crate::cli::absolute;
+use crate::mounted::{self, Event};
+use clap::Args;
+use onpath_fuse::mount::MountOptions;
+use onpath_host::journal::Commit;
+use onpath_host::node::{HostHooks, Node, NodeBuilder, Port};
+use onpath_host::stream::{ClientHooks, StreamClient, StreamError};
+use onpath_session::{Session, SessionConfig, SessionIn};
+use onpath_wire::ids::NodeId;
+use onpath_wire::map::ClusterMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// Arguments of `onpath mount`.
+#[derive(Args, Debug)]
+pub(crate) struct MountArgs {
+    /// The DIR of the running `onpath dev`.
+    dir: PathBuf,
+    /// Where to mount it.
+    mountpoint: PathBuf,
+    /// Mount options as for mount(8), and soft: requests to a server that is gone end with EIO.
+    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    options: Vec<String>,
+}
+
+pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
+    let options = MountOptions::parse(&args.options.join(","), &["soft"])?;
+    let client = StreamClient::connect(&absolute(&args.dir)?)?;
+    let welcome = client.welcome;
+    let map = ClusterMap::even(welcome.shards);
+    let session = Session::new(SessionConfig {
+        session: welcome.session,
+        cluster: welcome.fsid as u32,
+        map: map.clone(),
+        soft: options.own.iter().any(|(name, _)| name == "soft"),
+    });
+    let (effects, sender, receiver) = mounted::effects();
+    let mut builder = NodeBuilder::new();
+    let port = builder.add(NodeId::session(welcome.session), session, effects.clone());
+    // This process has no records: whether a reply may leave is decided where they are.
+    let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
+    let hooks = Hooks { session: port.clone(), map, over: sender.clone() };
+    let stream = client.start(&node, hooks)?;
+    let mountpoint = absolute(&args.mountpoint)?;
+    let served = mounted::serve(&mountpoint, &options.mount, &node, &port, effects, (sender, receiver));
+    stream.stop();
+    node.close()?;
+    served
+}
+
+struct NoJournal;
+
+impl HostHooks for NoJournal {
+    fn flush_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn space(&self, _full: bool) {}
+    fn failed(&self, why: &str) {
+        unreachable!("there is no journal to fail: {why}");
+    }
+}
+
+struct Hooks {
+    session: Port<Session>,
+    map: ClusterMap,
+    over: Sender<Event>,
+}
+
+impl ClientHooks for Hooks {
+    fn reset(&self, node: &Node) {
+        let peers = self.map.all().map(NodeId::shard).chain([NodeId::data(0)]);
+        peers.for_each(|peer| node.submit(&self.session, SessionIn::PeerReset(peer)));
+    }
+
+    fn refused(&self, _node: &Node, why: &StreamError) {
+        // The mount may be over already; then nobody listens.
+        _ = self.over.send(Event::Refused(why.to_string()));
+    }
+}

@@ -1,0 +1,78 @@
+//! Programs that check file contents: fio and fsx.
+
+use crate::common::server::Site;
+use crate::common::sys;
+use crate::{installed, sh};
+use std::fs;
+use std::path::Path;
+
+/// `fio --verify` reads back what it wrote, in blocks of several sizes, through the page cache and past it.
+#[test]
+fn fio() {
+    if !installed("fio --verify", &["fio"]) {
+        return;
+    }
+    let Some(site) = Site::new("fio --verify") else { return };
+    let mount = site.dev(&[]);
+    let common = "--ioengine=psync --fallocate=none --verify=crc32c --verify_fatal=1 --do_verify=1 --randseed=7 --output=fio.log";
+    for (name, direct, rw, bs, size) in [
+        ("small", 0, "randwrite", "4k", "12m"),
+        ("small-direct", 1, "randwrite", "4k", "12m"),
+        ("odd", 0, "randwrite", "1536-50k", "24m"),
+        ("large", 0, "write", "1m", "48m"),
+        ("large-direct", 1, "randwrite", "256k", "48m"),
+        ("mixed", 0, "randrw", "16k", "16m"),
+    ] {
+        let one = format!("--name={name} --direct={direct} --rw={rw} --bs={bs} --bsrange={bs} --size={size}");
+        let one = if bs.contains('-') { one.replace(&format!("--bs={bs} "), "") } else { one.replace(&format!(" --bsrange={bs}"), "") };
+        sh(mount.path(), &format!("fio {common} {one} || {{ cat fio.log; exit 1; }}"), &[]);
+    }
+    let threads = "--name=several --numjobs=4 --rw=randwrite --bs=8k --size=6m --fsync=64";
+    sh(mount.path(), &format!("fio {common} {threads} || {{ cat fio.log; exit 1; }}"), &[]);
+    mount.stop();
+    site.assert_clean("after fio");
+}
+
+/// Weights of fsx's operations; the two that a file system may refuse are set by what the mount does.
+fn fsx_settings(length: usize, operation: usize, fallocates: [bool; 2]) -> String {
+    let [allocate, punch] = fallocates.map(i32::from);
+    format!(
+        "flen = {length}\n[opsize]\nmax = {operation}\n[weights]\nclose_open = 1\nread = 10\nwrite = 10\nmapread = 10\n\
+         mapwrite = 10\ninvalidate = 1\ntruncate = 5\nfsync = 0.5\nfdatasync = 0.5\nposix_fallocate = {allocate}\n\
+         punch_hole = {punch}\nsendfile = 3\nposix_fadvise = 1\ncopy_file_range = 3\n"
+    )
+}
+
+fn fallocates(top: &Path) -> [bool; 2] {
+    let path = top.join("probe");
+    fs::write(&path, [1; 8192]).expect("a file");
+    let file = fs::OpenOptions::new().write(true).open(&path).expect("open");
+    let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    [0, punch].map(|mode| sys::fallocate(&file, mode, 0, 4096).is_ok())
+}
+
+/// Random operations on one file from fixed seeds, every read compared: small files, and some over several chunks.
+#[test]
+fn fsx() {
+    if !installed("fsx", &["fsx"]) {
+        return;
+    }
+    let Some(site) = Site::new("fsx") else { return };
+    let mount = site.dev(&[]);
+    let fallocates = fallocates(mount.path());
+    for (name, length, operation, operations, seeds) in
+        [("small", 256 << 10, 64 << 10, 2500, 1..7), ("large", 10 << 20, 600 << 10, 250, 7..9)]
+    {
+        let settings = site.root().join(format!("{name}.toml"));
+        fs::write(&settings, fsx_settings(length, operation, fallocates)).expect("a file");
+        for seed in seeds {
+            let file = mount.path().join(format!("{name}{seed}"));
+            let artifacts = site.root().join(format!("artifacts-{name}{seed}"));
+            fs::create_dir(&artifacts).expect("mkdir");
+            let script = format!(r#"fsx -q -N {operations} -S {seed} -f "$1" -P "$2" "$3" 2>&1 || {{ tail -60 "$2"/*; exit 1; }}"#);
+            sh(site.root(), &script, &[&settings, &artifacts, &file]);
+        }
+    }
+    mount.stop();
+    site.assert_clean("after fsx");
+}
