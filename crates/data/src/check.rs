@@ -4,6 +4,7 @@ use crate::content::BLOCK;
 use crate::node::DataNode;
 use crate::recover::BlockReader;
 use crate::space::Used;
+use onpath_wire::block::PendingMerge;
 use onpath_wire::checksum::crc32c;
 use onpath_wire::ids::DataId;
 use onpath_wire::limits::BLOCK_BYTES;
@@ -99,6 +100,16 @@ impl DataNode {
             };
             index.files().into_iter().map(summary).collect()
         })
+    }
+
+    /// Writes that the homes may not have heard of.
+    pub fn pending_merges(&self) -> Vec<PendingMerge> {
+        self.kernel.with(|core| core.state.index.ranges.iter().flat_map(|r| r.merges.values().copied()).collect())
+    }
+
+    /// Whether a start looks at this block and puts back what was there before if its bytes never reached the disk.
+    pub fn is_suspect(&self, data: DataId, block: u32) -> bool {
+        self.suspects.as_ref().is_some_and(|suspects| suspects.contains(data, block))
     }
 
     /// Everything wrong with the index over `files` data files, and with the bytes if there is a reader.

@@ -91,6 +91,11 @@ impl Suspects {
         }
     }
 
+    /// Whether a block was written in the tail.
+    pub(crate) fn contains(&self, data: DataId, block: u32) -> bool {
+        self.chains.contains_key(&(data, block))
+    }
+
     /// Records up to `upto` were durable after all.
     fn durable(&mut self, upto: RecordSeq) {
         while let Some((seq, key)) = self.order.pop_front_if(|(seq, _)| *seq <= upto) {

@@ -78,6 +78,13 @@ pub enum BlocksError {
     },
 }
 
+/// What data files are opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
 #[derive(Debug)]
 struct BlockFile {
     file: File,
@@ -122,6 +129,21 @@ impl BlockFiles {
     /// it would leave less than `reserve_bytes` to the file system below.
     pub fn open(dir: &Path, fsid: u64, file_blocks: u32, reserve_bytes: u64) -> Result<BlockFiles, BlocksError> {
         fs::create_dir_all(dir).map_err(at("create", dir))?;
+        BlockFiles::existing(dir, fsid, file_blocks, reserve_bytes, Access::Write)
+    }
+
+    /// Opens the data files in `dir` only to read blocks, checks their headers, and changes nothing.
+    pub fn inspect(dir: &Path, fsid: u64, file_blocks: u32) -> Result<BlockFiles, BlocksError> {
+        BlockFiles::existing(dir, fsid, file_blocks, 0, Access::Read)
+    }
+
+    fn existing(
+        dir: &Path,
+        fsid: u64,
+        file_blocks: u32,
+        reserve_bytes: u64,
+        access: Access,
+    ) -> Result<BlockFiles, BlocksError> {
         let mut numbers = Vec::new();
         for entry in fs::read_dir(dir).map_err(at("list", dir))? {
             let name = entry.map_err(at("list", dir))?.file_name();
@@ -134,7 +156,7 @@ impl BlockFiles {
             if found != number {
                 return Err(BlocksError::Missing { path });
             }
-            files.push(Arc::new(open_file(&path, number, fsid, file_blocks)?));
+            files.push(Arc::new(open_file(&path, number, fsid, file_blocks, access)?));
         }
         Ok(BlockFiles {
             dir: dir.to_owned(),
@@ -317,11 +339,15 @@ fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BlocksError 
     move |source| BlocksError::Io { what, path, source }
 }
 
-fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32) -> Result<BlockFile, BlocksError> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(at("open", path))?;
+fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Access) -> Result<BlockFile, BlocksError> {
+    let writable = access == Access::Write;
+    let file = OpenOptions::new().read(true).write(writable).open(path).map_err(at("open", path))?;
     let mut bytes = [0; 256];
-    file.read_exact_at(&mut bytes, 0).map_err(at("read", path))?;
     let damaged = |why: String| BlocksError::Damaged { path: path.to_owned(), why };
+    file.read_exact_at(&mut bytes, 0).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => damaged("it ends inside its header".into()),
+        _ => at("read", path)(error),
+    })?;
     let (header, sum) = read_header(&bytes).map_err(|error| damaged(error.to_string()))?;
     if header.magic != DATA_FILE_MAGIC {
         return Err(damaged("no header of a data file".into()));
@@ -338,7 +364,9 @@ fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32) -> Result<Bl
         return Err(BlocksError::Foreign { path: path.to_owned(), number, fsid, file_blocks });
     }
     // What an earlier process wrote must not be lost any more when the records that name it are recovered.
-    file.sync_data().map_err(at("flush", path))?;
+    if writable {
+        file.sync_data().map_err(at("flush", path))?;
+    }
     Ok(BlockFile { file, dirty: AtomicBool::new(false) })
 }
 

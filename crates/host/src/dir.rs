@@ -26,6 +26,9 @@ const SESSIONS_MAX: u32 = 1 << 24;
 const OWN_NAMES: [&str; 8] =
     ["lock", "boot", "superblock.tmp", "journal", "checkpoint", "data", "socket", "lost+found"];
 
+/// Names the boot of the machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Why a DIR cannot be used.
 #[derive(Debug, Error)]
 pub enum DirError {
@@ -236,18 +239,8 @@ fn refuse_foreign(path: &Path) -> Result<(), DirError> {
 fn take_lock(path: &Path) -> Result<File, DirError> {
     let name = path.join("lock");
     let mut options = OpenOptions::new();
-    let mut file =
-        options.read(true).write(true).create(true).truncate(false).open(&name).map_err(at(&name, "open"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            file.read_to_string(&mut pid).map_err(at(&name, "read"))?;
-            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
-            return Err(DirError::InUse { path: path.to_owned(), pid });
-        }
-        Err(TryLockError::Error(error)) => return Err(at(&name, "lock")(error)),
-    }
+    let file = options.read(true).write(true).create(true).truncate(false).open(&name).map_err(at(&name, "open"))?;
+    let mut file = lock(path, &name, file)?;
     let write_pid = |file: &mut File| {
         file.set_len(0)?;
         file.rewind()?;
@@ -260,9 +253,38 @@ fn take_lock(path: &Path) -> Result<File, DirError> {
     }
 }
 
+/// Keeps others from using DIR while somebody looks at it, and changes nothing: nobody can hold a lock file that is not there.
+pub(crate) fn lock_to_look(path: &Path) -> Result<Option<File>, DirError> {
+    let name = path.join("lock");
+    match File::open(&name) {
+        Ok(file) => lock(path, &name, file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(&name, "open")(error)),
+    }
+}
+
+fn lock(path: &Path, name: &Path, mut file: File) -> Result<File, DirError> {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(at(name, "read"))?;
+            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
+            Err(DirError::InUse { path: path.to_owned(), pid })
+        }
+        Err(TryLockError::Error(error)) => Err(at(name, "lock")(error)),
+    }
+}
+
+/// Whether DIR was last in use in another boot, or it is not known in which.
+pub(crate) fn rebooted(path: &Path) -> bool {
+    let now = fs::read_to_string(BOOT_ID);
+    now.is_ok_and(|now| fs::read_to_string(path.join("boot")).unwrap_or_default() != now)
+}
+
 /// Remembers the present boot; true if the last use of DIR was in another one, or is not known.
 fn note_boot(path: &Path) -> io::Result<bool> {
-    let now = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let now = fs::read_to_string(BOOT_ID)?;
     let name = path.join("boot");
     let before = fs::read_to_string(&name).unwrap_or_default();
     if before != now {

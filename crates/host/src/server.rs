@@ -1,19 +1,19 @@
 //! A whole file system in one process: DIR is recovered into its metadata shards and data node, which then serve.
 
 use crate::blocks::{BlockFiles, BlocksError};
-use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded};
+use crate::checkpoint::{CheckpointError, Checkpointer, Loaded};
 use crate::dir::{Dir, DirError};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::roles::Disk;
+use crate::state::{DATA_FILE_BLOCKS, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
-use onpath_data::{DataConfig, DataNode};
-use onpath_meta::{Replayed, Shard, ShardConfig};
+use onpath_data::DataNode;
+use onpath_meta::{Replayed, Shard};
 use onpath_session::SessionConfig;
-use onpath_store::{Recoverable, StoreError};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
@@ -22,8 +22,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
-/// Blocks of one data file: 1 GiB.
-const DATA_FILE_BLOCKS: u32 = 1 << 18;
 /// Room that data leaves to the journal on the file system below, bytes.
 const DATA_RESERVE_BYTES: u64 = 4 << 20;
 
@@ -106,8 +104,10 @@ impl ServerBuilder {
         let dir = Dir::open_or_format(path, options.shards)?;
         let superblock = dir.superblock();
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
-        let (mut shards, mut data) = roles(&dir, &blocks, options.commit);
-        let (loaded, journal, report) = recover(&dir, options, &mut shards, &mut data)?;
+        let track = options.commit == Commit::Sync;
+        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track);
+        let (loaded, journal, report) = recover(&dir, options, &mut state)?;
+        let State { mut shards, mut data } = state;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
@@ -186,62 +186,21 @@ impl ServerBuilder {
     }
 }
 
-/// The roles of a DIR, without state; every start has terms of its own.
-fn roles(dir: &Dir, blocks: &BlockFiles, commit: Commit) -> (Vec<Shard>, DataNode) {
-    let superblock = dir.superblock();
-    let map = ClusterMap::even(superblock.shards);
-    let cluster = superblock.fsid as u32;
-    let term = |number: u16| Term(dir.terms.start + u32::from(number));
-    let shards = (0..superblock.shards).map(|shard| {
-        Shard::new(ShardConfig {
-            shard: ShardId(shard),
-            map: map.clone(),
-            term: term(shard),
-            cookie_key: superblock.cookie_key,
-            cluster,
-            track_unsynced: commit == Commit::Sync,
-        })
-    });
-    let data = DataNode::new(DataConfig {
-        node: 0,
-        term: term(superblock.shards),
-        map: map.clone(),
-        cluster,
-        file_blocks: DATA_FILE_BLOCKS,
-        files: blocks.files(),
-    });
-    (shards.collect(), data)
-}
-
 /// Loads the checkpoint and replays the journal.
 fn recover(
     dir: &Dir,
     options: ServerOptions,
-    shards: &mut [Shard],
-    data: &mut DataNode,
+    state: &mut State,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
     let fsid = dir.superblock().fsid;
-    let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
-    for (number, shard) in (0u16..).zip(shards.iter_mut()) {
-        all.push((NodeId::shard(ShardId(number)), shard));
-    }
-    all.push((NodeId::data(0), data));
-    all.sort_by_key(|(address, _)| *address);
-    let loaded = checkpoint::load(&dir.checkpoint(), fsid, &mut all)?;
-    drop(all);
+    let loaded = state.load(&dir.checkpoint(), fsid, &mut Err)?;
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has.
-        data.begin_tail();
+        state.data.begin_tail();
     }
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
     let journal_options = Options::for_dir(&dir.journal(), fsid, options.commit).map_err(below)?;
-    let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| match role.class() {
-        Some(NodeClass::Data) => data.replay(seq, record),
-        _ => match role.as_shard().and_then(|shard| shards.get_mut(shard.0 as usize)) {
-            Some(shard) => shard.replay(seq, record),
-            None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
-        },
-    };
+    let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| state.replay(role, seq, record);
     let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, &mut replay)?;
     Ok((loaded, journal, report))
 }

@@ -2,7 +2,8 @@
 //!
 //! `ops` holds one file an operation and does not know how directories are tracked; `dir` is the paper
 //! (SwitchFS §5): grants, change-logs, collects; `txn` the two-phase commits; `coord` the coordinator module of
-//! the shard that owns slot 0; `state` what all of them change, by applying records only.
+//! the shard that owns slot 0; `state` what all of them change, by applying records only;
+//! `survey` shows it to checks.
 
 pub mod access;
 mod coord;
@@ -10,10 +11,13 @@ mod dir;
 mod ops;
 mod shard;
 mod state;
+mod survey;
 mod txn;
 
 pub use shard::{Shard, ShardConfig};
+pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};
+pub use survey::{PendingData, Promise, Survey, SurveyedName};
 
 /// An operation's handle on its shard.
 pub(crate) type Cx = onpath_kernel::Cx<state::State>;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, mount, status};
+use crate::{bench, dev, mount, sim, status};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Mount(mount::MountArgs),
     /// Shows the counters of a running file system.
     Status(status::StatusArgs),
+    /// Runs the same roles on virtual time from a seed and checks every answer.
+    Sim(sim::SimArgs),
     /// Measures file systems from outside.
     Bench(bench::BenchArgs),
 }
@@ -52,6 +54,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Dev(args) => dev::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Status(args) => status::run(args),
+        Command::Sim(args) => sim::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }
@@ -73,4 +76,13 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 /// A path argument that must be absolute afterwards, whatever the working directory becomes.
 pub(crate) fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(path)?)
+}
+
+/// Prints a line; a reader that has gone away (`onpath … | head`) ends the program quietly.
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        let code = if error.kind() == std::io::ErrorKind::BrokenPipe { 0 } else { 2 };
+        std::process::exit(code);
+    }
 }

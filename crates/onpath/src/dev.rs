@@ -1,6 +1,6 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
-use crate::cli::{CommitMode, absolute};
+use crate::cli::{CommitMode, absolute, say};
 use crate::mounted::{self, Event};
 use crate::signals;
 use clap::Args;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
-        println!("onpath: serving {}", args.dir.display());
+        say(&format!("onpath: serving {}", args.dir.display()));
         receiver.recv()?;
         return Ok(server.stop()?);
     };

@@ -6,6 +6,7 @@ mod dev;
 mod mount;
 mod mounted;
 mod signals;
+mod sim;
 mod status;
 
 use clap::Parser;

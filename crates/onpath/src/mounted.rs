@@ -1,5 +1,6 @@
 //! A client session behind a mount: the kernel's requests go in, answers go back, until it is unmounted.
 
+use crate::cli::say;
 use crate::signals;
 use onpath_fuse::adapter::{Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups};
 use onpath_fuse::mount::{Mount, MountError, MountOptions};
@@ -93,7 +94,7 @@ pub(crate) fn serve(
         let mount = mount.clone();
         let shown = mountpoint.to_owned();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
-            let mounted = |_: &_| println!("onpath: mounted on {}", shown.display());
+            let mounted = |_: &_| say(&format!("onpath: mounted on {}", shown.display()));
             let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

@@ -1,6 +1,6 @@
 //! `onpath status DIR`: counters of a running file system.
 
-use crate::cli::absolute;
+use crate::cli::{absolute, say};
 use clap::Args;
 use comfy_table::{Table, presets};
 use onpath_host::stream::request_status;
@@ -20,7 +20,7 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
     let text = request_status(&absolute(&args.dir)?)?;
     if args.json {
-        println!("{text}");
+        say(&text);
         return Ok(());
     }
     let status: Value = serde_json::from_str(&text)?;
@@ -31,6 +31,6 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
             table.add_row([role.clone(), counter.clone(), value.to_string()]);
         }
     }
-    println!("{table}");
+    say(&table.to_string());
     Ok(())
 }

@@ -219,7 +219,7 @@ fn batches(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// A DIR whose process was killed before anything was flushed, so that the end of its journal may be torn.
 fn killed_early(site: &Site) -> Mount {
-    let mut mount = site.dev(&["--commit-interval-ms", "600000", "--shards", "1"]);
+    let mut mount = site.dev(&["--commit-interval-ms", "60000", "--shards", "1"]);
     for n in 0..50 {
         fs::write(mount.path().join(format!("f{n}")), format!("content {n}")).expect("a file");
     }

@@ -17,7 +17,7 @@ const A: u16 = 2;
 /// C1, D1: while A collects from T, S has answered already. An update at S must not return before the collect is over,
 /// or a later one at T would be shown without it.
 #[test]
-fn an_update_at_an_answered_site_waits_for_the_end_of_the_collect() {
+pub(crate) fn an_update_at_an_answered_site_waits_for_the_end_of_the_collect() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
@@ -41,7 +41,7 @@ fn an_update_at_an_answered_site_waits_for_the_end_of_the_collect() {
 
 /// C1, second half: a read that begins after x returned must not join the collect that misses x.
 #[test]
-fn a_read_that_begins_later_shows_what_returned_before() {
+pub(crate) fn a_read_that_begins_later_shows_what_returned_before() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let (a, b, x) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"), sc.name_at(d, S, "x"));
@@ -63,7 +63,7 @@ fn a_read_that_begins_later_shows_what_returned_before() {
 
 /// C9: S answers, then crashes and forgets that it was asked. Its next update still waits: nothing is granted.
 #[test]
-fn a_site_that_restarts_during_a_collect_waits_too() {
+pub(crate) fn a_site_that_restarts_during_a_collect_waits_too() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
@@ -87,7 +87,7 @@ fn a_site_that_restarts_during_a_collect_waits_too() {
 
 /// C10, C14 (c): a grant sent before the recall arrives after the recall was answered: it counts no more.
 #[test]
-fn a_grant_that_a_recall_overtook_does_not_count() {
+pub(crate) fn a_grant_that_a_recall_overtook_does_not_count() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let x = sc.name_at(d, S, "x");
@@ -103,7 +103,7 @@ fn a_grant_that_a_recall_overtook_does_not_count() {
 
 /// C11: a copy of a push stays in the network while the entry is applied, trimmed and overwritten. It changes nothing.
 #[test]
-fn a_late_copy_of_a_push_is_not_applied_again() {
+pub(crate) fn a_late_copy_of_a_push_is_not_applied_again() {
     let mut sc = Scenario::new(2);
     let (d, _) = sc.directory_of(1, "d");
     let x = sc.name_at(d, 0, "x");
@@ -124,7 +124,7 @@ fn a_late_copy_of_a_push_is_not_applied_again() {
 
 /// C14 (a): a create waits for its parts while the directory is removed: it ends with ENOENT, not as an orphan.
 #[test]
-fn a_create_that_waits_while_the_directory_goes_fails() {
+pub(crate) fn a_create_that_waits_while_the_directory_goes_fails() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let x = sc.name_at(d, S, "x");
@@ -140,7 +140,7 @@ fn a_create_that_waits_while_the_directory_goes_fails() {
 /// C14 (b): S has answered the recall of a rmdir and asks for the parts again before A has decided. It is answered after
 /// the decision.
 #[test]
-fn a_site_that_asks_during_a_rmdir_hears_the_decision() {
+pub(crate) fn a_site_that_asks_during_a_rmdir_hears_the_decision() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let (a, b, x) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"), sc.name_at(d, S, "x"));
@@ -162,7 +162,7 @@ fn a_site_that_asks_during_a_rmdir_hears_the_decision() {
 
 /// C14 (d): a copy of the first rmdir's recall arrives during the second. Both end as they must, nothing is orphaned.
 #[test]
-fn a_copy_of_an_earlier_recall_does_no_harm() {
+pub(crate) fn a_copy_of_an_earlier_recall_does_no_harm() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let (z, x) = (sc.name_at(d, S, "z"), sc.name_at(d, S, "x"));
@@ -187,7 +187,7 @@ fn a_copy_of_an_earlier_recall_does_no_harm() {
 
 /// C14 (e): A crashes while everybody has given D's parts back. D is alive afterwards and takes new names.
 #[test]
-fn an_owner_that_crashes_in_a_rmdir_leaves_nothing_sealed() {
+pub(crate) fn an_owner_that_crashes_in_a_rmdir_leaves_nothing_sealed() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let (a, b, x) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"), sc.name_at(d, S, "x"));
@@ -208,7 +208,7 @@ fn an_owner_that_crashes_in_a_rmdir_leaves_nothing_sealed() {
 
 /// C14 (f): a rmdir that ends with ENOTEMPTY makes no create fail.
 #[test]
-fn a_rmdir_that_fails_makes_nobody_else_fail() {
+pub(crate) fn a_rmdir_that_fails_makes_nobody_else_fail() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let (a, z, x) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "z"), sc.name_at(d, S, "x"));
@@ -228,7 +228,7 @@ fn a_rmdir_that_fails_makes_nobody_else_fail() {
 
 /// C14 (g): a create under the old mode returns before the recall of a chmod arrives; whoever reads after the chmod sees it.
 #[test]
-fn a_chmod_collects_what_was_made_under_the_old_mode() {
+pub(crate) fn a_chmod_collects_what_was_made_under_the_old_mode() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let (a, x, y) = (sc.name_at(d, S, "a"), sc.name_at(d, S, "x"), sc.name_at(d, S, "y"));
@@ -249,7 +249,7 @@ fn a_chmod_collects_what_was_made_under_the_old_mode() {
 
 /// C14 (h), D10: two sites that create and a reader that collects, all at once and again and again: everybody gets on.
 #[test]
-fn nobody_starves_while_others_take_the_parts_away() {
+pub(crate) fn nobody_starves_while_others_take_the_parts_away() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     sc.must(create(d, &name));
@@ -267,7 +267,7 @@ fn nobody_starves_while_others_take_the_parts_away() {
 
 /// D2, R-15: A restarts. S still appends under a grant of A's former life; A's first read recalls from everybody.
 #[test]
-fn a_restarted_owner_asks_everybody() {
+pub(crate) fn a_restarted_owner_asks_everybody() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let (a, x, y) = (sc.name_at(d, S, "a"), sc.name_at(d, S, "x"), sc.name_at(d, T, "y"));
@@ -281,7 +281,7 @@ fn a_restarted_owner_asks_everybody() {
 
 /// D9: a refusal was told to the client; then the mode changes and S restarts. A copy of the request is not executed.
 #[test]
-fn a_refused_request_is_not_executed_after_a_restart() {
+pub(crate) fn a_refused_request_is_not_executed_after_a_restart() {
     let mut sc = Scenario::new(2);
     let (d, _) = sc.directory_of(1, "d");
     sc.must(Request::SetAttr { id: d, set: mode(0o700) });
@@ -305,7 +305,7 @@ fn a_refused_request_is_not_executed_after_a_restart() {
 
 /// S crashes with entries that A has not applied. They are shown by readdir and by their names.
 #[test]
-fn entries_of_a_site_that_restarts_are_not_lost() {
+pub(crate) fn entries_of_a_site_that_restarts_are_not_lost() {
     let mut sc = Scenario::new(2);
     let (d, _) = sc.directory_of(1, "d");
     let x = sc.name_at(d, 0, "x");
@@ -322,7 +322,7 @@ fn entries_of_a_site_that_restarts_are_not_lost() {
 
 /// F6: S holds an access part; A restarts and a read recalls append from all. A chmod must still recall access from all.
 #[test]
-fn the_tables_of_the_two_parts_are_known_one_by_one() {
+pub(crate) fn the_tables_of_the_two_parts_are_known_one_by_one() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(A, "d");
     let x = sc.name_at(d, S, "x");
@@ -340,7 +340,7 @@ fn the_tables_of_the_two_parts_are_known_one_by_one() {
 
 /// Tombstones: entries that arrive for a removed directory are dropped, and nothing is left of it.
 #[test]
-fn a_removed_directory_takes_nothing_any_more() {
+pub(crate) fn a_removed_directory_takes_nothing_any_more() {
     let mut sc = Scenario::new(3);
     let (d, name) = sc.directory_of(A, "d");
     let x = sc.name_at(d, S, "x");
@@ -355,4 +355,65 @@ fn a_removed_directory_takes_nothing_any_more() {
     let moved = sc.ask(rename((d, &x), (InodeId::ROOT, &x)));
     sc.fails(moved, Errno::ENOENT);
     sc.ends_well();
+}
+
+/// S restarts with entries that A has not applied. Nobody sees such a name before A has it, or a reader of the
+/// directory would contradict the reader of the name.
+#[test]
+pub(crate) fn a_name_of_a_former_term_is_not_shown_before_its_directory_has_it() {
+    let mut sc = Scenario::new(2);
+    let (d, _) = sc.directory_of(1, "d");
+    let x = sc.name_at(d, 0, "x");
+    sc.must(create(d, &x));
+    let pushes = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    sc.restart(0);
+    let found = sc.ask(Request::Lookup { parent: d, name: x.clone() });
+    sc.go_on();
+    sc.waits(found);
+    sc.let_go(pushes);
+    sc.succeeds(found);
+    sc.ends_well();
+}
+
+/// C5, second half: a refusal was told; a copy of the request arrives when it could succeed. It must not.
+#[test]
+pub(crate) fn a_refusal_is_remembered() {
+    let mut sc = Scenario::new(2);
+    let (d, _) = sc.directory_of(1, "d");
+    let x = sc.name_at(d, 0, "x");
+    sc.must(create(d, &x));
+    let wanted = x.clone();
+    let copies = sc.hold(move |m| matches!(m.request(), Some(Request::Create { name, .. }) if name == wanted));
+    let refused = sc.ask(create(d, &x));
+    sc.go_on();
+    sc.world.deliver_first(copies);
+    sc.go_on();
+    sc.world.stop_holding(copies);
+    sc.world.deliver_copy(copies);
+    sc.fails(refused, Errno::EEXIST);
+    sc.must(unlink(d, &x));
+    sc.let_go(copies);
+    sc.go_on();
+    assert!(sc.names(d).is_empty());
+    sc.ends_well();
+}
+
+/// D5, R-16: an entry reaches another process only when its record is durable; or a power loss of S leaves a ghost.
+#[test]
+pub(crate) fn a_push_leaves_when_its_records_are_durable() {
+    for outputs in 1..12 {
+        let mut sc = Scenario::new(2);
+        let (d, _) = sc.directory_of(1, "d");
+        let x = sc.name_at(d, 0, "x");
+        let process = sc.world.process_of(onpath_wire::ids::ShardId(0));
+        sc.must(create(d, &x));
+        sc.go_on_for(40_000_000);
+        sc.world.crash_at_output(process, outputs, true);
+        for n in 0..80 {
+            let name = sc.name_at(d, 0, &format!("more{n}-"));
+            sc.ask(create(d, &name));
+        }
+        sc.go_on_for(300_000_000);
+        sc.ends_well();
+    }
 }

@@ -26,7 +26,7 @@ fn rename_across(sc: &mut Scenario) -> (InodeId, Name, Name, InodeId, Name) {
 /// F1: P has promised, C has decided and answered, P restarts without any part. The source's directory cannot be judged
 /// before P knows: rmdir waits, then succeeds.
 #[test]
-fn a_promise_makes_wait_across_a_restart() {
+pub(crate) fn a_promise_makes_wait_across_a_restart() {
     let mut sc = Scenario::new(3);
     let (from, from_name, b, to, a) = rename_across(&mut sc);
     let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
@@ -46,7 +46,7 @@ fn a_promise_makes_wait_across_a_restart() {
 
 /// F2: the destination's directory is removed between Prepare and Prepared. C looks again when it decides.
 #[test]
-fn the_destination_is_checked_again_in_the_decision() {
+pub(crate) fn the_destination_is_checked_again_in_the_decision() {
     let mut sc = Scenario::new(3);
     let (from, _) = sc.directory_of(H, "from");
     let (to, to_name) = sc.directory_of(H, "to");
@@ -65,7 +65,7 @@ fn the_destination_is_checked_again_in_the_decision() {
 
 /// F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
 #[test]
-fn every_attempt_has_its_own_name() {
+pub(crate) fn every_attempt_has_its_own_name() {
     let mut sc = Scenario::new(3);
     let (from, _, b, to, a) = rename_across(&mut sc);
     let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
@@ -86,7 +86,7 @@ fn every_attempt_has_its_own_name() {
 
 /// F4: the transaction is over and b exists again. A copy of its Prepare is ignored.
 #[test]
-fn a_copy_of_prepare_after_the_end_is_ignored() {
+pub(crate) fn a_copy_of_prepare_after_the_end_is_ignored() {
     let mut sc = Scenario::new(3);
     let (from, _, b, to, a) = rename_across(&mut sc);
     let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
@@ -106,7 +106,7 @@ fn a_copy_of_prepare_after_the_end_is_ignored() {
 
 /// F5: EEXIST is on its way when the site restarts. The client has asked again, and takes only the new term's answer.
 #[test]
-fn an_answer_of_a_former_term_is_not_taken() {
+pub(crate) fn an_answer_of_a_former_term_is_not_taken() {
     let mut sc = Scenario::new(2);
     let (d, _) = sc.directory_of(1, "d");
     let b = sc.name_at(d, 0, "b");
@@ -135,7 +135,7 @@ fn an_answer_of_a_former_term_is_not_taken() {
 
 /// F7: b is replaced by a; b's inode lives at H. Nobody reads b from the first Prepare to the decision.
 #[test]
-fn a_name_is_not_readable_while_its_fate_is_open() {
+pub(crate) fn a_name_is_not_readable_while_its_fate_is_open() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(H, "d");
     let (born, b, a) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"), sc.name_at(d, P, "a"));
@@ -157,7 +157,7 @@ fn a_name_is_not_readable_while_its_fate_is_open() {
 
 /// `mv a b` and `mv b a` at once, in both directions across two shards: one after the other, in some order.
 #[test]
-fn two_renames_against_each_other_end() {
+pub(crate) fn two_renames_against_each_other_end() {
     for round in 0..30 {
         let mut sc = Scenario::new(3);
         let (d, _) = sc.directory_of(H, "d");
@@ -175,7 +175,7 @@ fn two_renames_against_each_other_end() {
 
 /// C crashes after its decision was told to the client but not to the participants; then after every other output.
 #[test]
-fn a_decision_survives_its_coordinator() {
+pub(crate) fn a_decision_survives_its_coordinator() {
     for outputs in 1..30 {
         let mut sc = Scenario::new(3);
         let (from, _, b, to, a) = rename_across(&mut sc);
@@ -191,7 +191,7 @@ fn a_decision_survives_its_coordinator() {
 
 /// P crashes at every output of its part.
 #[test]
-fn a_participant_may_crash_at_any_output() {
+pub(crate) fn a_participant_may_crash_at_any_output() {
     for outputs in 1..30 {
         let mut sc = Scenario::new(3);
         let (from, _, b, to, a) = rename_across(&mut sc);

@@ -109,6 +109,8 @@ wire_enum! {
             name: Name,
             /// Where it goes: the new directory.
             to: InodeId,
+            /// If it leads to this inode, nothing will be done, and nothing need be allowed.
+            unless: InodeId,
         },
         /// An inode changes at its home.
         2 => Inode {

@@ -2,8 +2,8 @@
 
 use super::CheckpointError;
 use super::manifest::{self, Entry, FILE_NAME};
-use onpath_store::Recoverable;
 use onpath_store::image;
+use onpath_store::{Pair, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::fs;
 use std::path::Path;
@@ -19,9 +19,22 @@ pub struct Loaded {
     pub objects: u64,
 }
 
+/// What happens on an error: it ends the load, or is noted and the load goes on with the next object.
+pub type OnError<'a> = dyn FnMut(CheckpointError) -> Result<(), CheckpointError> + 'a;
+
 /// Loads the checkpoint in `dir`, if there is one, into these fresh roles. Every image is checked; every range
 /// of every role must have one.
 pub fn load(dir: &Path, fsid: u64, roles: &mut [(NodeId, &mut dyn Recoverable)]) -> Result<Loaded, CheckpointError> {
+    load_with(dir, fsid, roles, &mut Err)
+}
+
+/// As [`load`], but `on_error` decides about each error except those of the manifest, which always end it.
+pub fn load_with(
+    dir: &Path,
+    fsid: u64,
+    roles: &mut [(NodeId, &mut dyn Recoverable)],
+    on_error: &mut OnError<'_>,
+) -> Result<Loaded, CheckpointError> {
     let Some(manifest) = manifest::read(dir, fsid)? else {
         return Ok(Loaded { from: Lsn(1), images: 0, objects: 0 });
     };
@@ -30,38 +43,55 @@ pub fn load(dir: &Path, fsid: u64, roles: &mut [(NodeId, &mut dyn Recoverable)])
     for (address, role) in &mut *roles {
         for range in 0..role.ranges() {
             let place = manifest.images.binary_search_by_key(&(*address, range), |e| (e.role, e.range));
-            let Ok(place) = place else {
-                return Err(shape(format!("range {range} of role {:#x} is missing", address.0)));
-            };
-            loaded.objects += load_image(dir, fsid, &manifest.images[place], *role)?;
-            loaded.images += 1;
+            match place {
+                Ok(place) => {
+                    loaded.objects += load_image(dir, fsid, &manifest.images[place], *role, on_error)?;
+                    loaded.images += 1;
+                }
+                Err(_) => on_error(shape(format!("range {range} of role {:#x} is missing", address.0)))?,
+            }
         }
     }
-    if loaded.images != manifest.images.len() as u64 {
-        return Err(shape(format!("{} images, but the roles have {} ranges", manifest.images.len(), loaded.images)));
+    if loaded.images < manifest.images.len() as u64 {
+        on_error(shape(format!("{} images, but the roles have {} ranges", manifest.images.len(), loaded.images)))?;
     }
     Ok(loaded)
 }
 
-fn load_image(dir: &Path, fsid: u64, entry: &Entry, role: &mut dyn Recoverable) -> Result<u64, CheckpointError> {
+fn load_image(
+    dir: &Path,
+    fsid: u64,
+    entry: &Entry,
+    role: &mut dyn Recoverable,
+    on_error: &mut OnError<'_>,
+) -> Result<u64, CheckpointError> {
     let file = dir.join(entry.file_name());
-    let bytes = fs::read(&file).map_err(|source| CheckpointError::Io { path: file.clone(), source })?;
-    let mismatch = |why| CheckpointError::Mismatch { file: file.clone(), why };
+    let pairs = match read_image(&file, fsid, entry) {
+        Ok(pairs) => pairs,
+        Err(error) => return on_error(error).map(|()| 0),
+    };
+    for (key, value) in &pairs {
+        if let Err(source) = role.load(entry.range, entry.upto, key, value) {
+            on_error(CheckpointError::Load { file: file.clone(), source })?;
+        }
+    }
+    role.loaded(entry.range, entry.upto);
+    Ok(pairs.len() as u64)
+}
+
+fn read_image(file: &Path, fsid: u64, entry: &Entry) -> Result<Vec<Pair>, CheckpointError> {
+    let bytes = fs::read(file).map_err(|source| CheckpointError::Io { path: file.to_owned(), source })?;
+    let mismatch = |why| CheckpointError::Mismatch { file: file.to_owned(), why };
     if bytes.len() as u64 != entry.bytes {
         return Err(mismatch("its length differs"));
     }
     let (header, pairs) =
-        image::decode(&bytes).map_err(|source| CheckpointError::Image { file: file.clone(), source })?;
+        image::decode(&bytes).map_err(|source| CheckpointError::Image { file: file.to_owned(), source })?;
     if header.fsid != fsid {
         return Err(mismatch("it belongs to another file system"));
     }
     if (header.role, header.range, header.upto) != (entry.role, entry.range, entry.upto) {
         return Err(mismatch("its header names another role, range or record"));
     }
-    for (key, value) in &pairs {
-        let result = role.load(entry.range, entry.upto, key, value);
-        result.map_err(|source| CheckpointError::Load { file: file.clone(), source })?;
-    }
-    role.loaded(entry.range, entry.upto);
-    Ok(pairs.len() as u64)
+    Ok(pairs)
 }

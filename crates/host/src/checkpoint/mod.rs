@@ -12,7 +12,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use load::{Loaded, load};
+pub use load::{Loaded, OnError, load, load_with};
 pub use run::{CheckpointReport, Checkpointer};
 
 use crate::journal::JournalError;

@@ -10,7 +10,7 @@ mod prepare;
 mod recover;
 mod segment;
 
-pub use recover::{RecoveryReport, Replay, TailCut};
+pub use recover::{RecoveryReport, Replay, TailCut, inspect};
 
 use onpath_store::StoreError;
 use onpath_store::batch::{self, BatchBuilder, end_of_segment};

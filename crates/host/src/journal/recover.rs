@@ -57,10 +57,30 @@ struct Stop {
     place: Option<(u64, u32)>,
     why: String,
     clean: bool,
+    /// A segment begins too late: these batches should be before it.
+    gap: Option<(Lsn, Lsn)>,
+}
+
+impl Stop {
+    fn tail_cut(&self, segments: &[Found]) -> Option<TailCut> {
+        let cut = || TailCut {
+            file: segments[self.index].path.clone(),
+            offset: self.place.map_or(0, |(offset, _)| offset),
+            why: self.why.clone(),
+        };
+        (!self.clean).then(cut)
+    }
+}
+
+/// The contiguous prefix of a journal.
+struct Prefix {
+    report: RecoveryReport,
+    closed: Vec<Closed>,
+    stop: Option<Stop>,
 }
 
 struct Scan<'a> {
-    options: &'a Options,
+    fsid: u64,
     from: Lsn,
     next: Option<Lsn>,
     report: RecoveryReport,
@@ -81,24 +101,15 @@ impl Journal {
         from: Lsn,
         replay: &'a mut Replay<'a>,
     ) -> Result<(Journal, RecoveryReport), JournalError> {
-        let segments = list(dir)?;
+        let (segments, leftovers) = list(dir)?;
+        for path in &leftovers {
+            fs::remove_file(path).map_err(at(path))?;
+        }
         let from = from.max(Lsn(1));
-        if segments.is_empty() && from > Lsn(1) {
-            let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
-            return Err(JournalError::Missing { dir: dir.to_owned(), why });
-        }
-        let report = RecoveryReport::default();
-        let mut scan = Scan { options: &options, from, next: None, report, closed: vec![], replay };
-        let stop = scan.all(&segments)?;
-        let next = scan.next.unwrap_or(from);
-        if next < from {
-            let why = format!("it ends before batch {next}, but the checkpoint needs it from {from} on");
-            return Err(JournalError::Missing { dir: dir.to_owned(), why });
-        }
-        let (mut report, closed) = (scan.report, scan.closed);
-        report.last = Lsn(next.0 - 1);
+        let Prefix { report, closed, stop } = prefix(dir, &segments, options.fsid, from, replay)?;
+        let next = Lsn(report.last.0 + 1);
         let resumed = match &stop {
-            Some(stop) => cut(dir, &options, &segments, stop, &mut report)?,
+            Some(stop) => cut(dir, &options, &segments, stop)?,
             None => None,
         };
         for segment in &closed {
@@ -112,9 +123,46 @@ impl Journal {
     }
 }
 
-/// The segments in order; what an interrupted preparation left is removed.
-fn list(dir: &Path) -> Result<Vec<Found>, JournalError> {
-    let mut found = vec![];
+/// Reads the journal in `dir` from lsn `from` on and gives every record to `replay`, as [`Journal::recover`] does, but
+/// changes nothing: a torn end is only reported.
+pub fn inspect<'a>(
+    dir: &Path,
+    fsid: u64,
+    from: Lsn,
+    replay: &'a mut Replay<'a>,
+) -> Result<RecoveryReport, JournalError> {
+    let (segments, _) = list(dir)?;
+    prefix(dir, &segments, fsid, from.max(Lsn(1)), replay).map(|prefix| prefix.report)
+}
+
+fn prefix<'a>(
+    dir: &Path,
+    segments: &[Found],
+    fsid: u64,
+    from: Lsn,
+    replay: &'a mut Replay<'a>,
+) -> Result<Prefix, JournalError> {
+    if segments.is_empty() && from > Lsn(1) {
+        let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
+        return Err(JournalError::Missing { dir: dir.to_owned(), why });
+    }
+    let report = RecoveryReport::default();
+    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay };
+    let stop = scan.all(segments)?;
+    let next = scan.next.unwrap_or(from);
+    if next < from {
+        let why = format!("it ends before batch {next}, but the checkpoint needs it from {from} on");
+        return Err(JournalError::Missing { dir: dir.to_owned(), why });
+    }
+    let (mut report, closed) = (scan.report, scan.closed);
+    report.last = Lsn(next.0 - 1);
+    report.tail_cut = stop.as_ref().and_then(|stop| stop.tail_cut(segments));
+    Ok(Prefix { report, closed, stop })
+}
+
+/// The segments in order, and what an interrupted preparation left.
+fn list(dir: &Path) -> Result<(Vec<Found>, Vec<PathBuf>), JournalError> {
+    let (mut found, mut leftovers) = (vec![], vec![]);
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
         let (path, name) = (entry.path(), entry.file_name());
@@ -123,11 +171,11 @@ fn list(dir: &Path) -> Result<Vec<Found>, JournalError> {
             let bytes = entry.metadata().map_err(at(&path))?.len();
             found.push(Found { number, path, bytes });
         } else if name.ends_with(".tmp") {
-            fs::remove_file(&path).map_err(at(&path))?;
+            leftovers.push(path);
         }
     }
     found.sort_by_key(|f| f.number);
-    Ok(found)
+    Ok((found, leftovers))
 }
 
 impl Scan<'_> {
@@ -135,10 +183,11 @@ impl Scan<'_> {
     fn all(&mut self, segments: &[Found]) -> Result<Option<Stop>, JournalError> {
         for (index, segment) in segments.iter().enumerate() {
             let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
-            let stop = match read_header(&bytes, segment.number, self.options.fsid) {
+            let stop = match read_header(&bytes, segment.number, self.fsid) {
                 Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
                 Err(BadHead::Torn(why)) => {
-                    Some(Stop { index, place: None, why: why.into(), clean: bytes.iter().all(|&b| b == 0) })
+                    let clean = bytes.iter().all(|&b| b == 0);
+                    Some(Stop { index, place: None, why: why.into(), clean, gap: None })
                 }
                 Err(BadHead::Foreign(why)) => {
                     return Err(JournalError::Damage { file: segment.path.clone(), offset: 0, why: why.into() });
@@ -170,11 +219,11 @@ impl Scan<'_> {
                 Step::Tail { offset, why } => {
                     let place = Some(((HEADER_BYTES + offset) as u64, salt));
                     let clean = why == Broken::Nothing;
-                    return Ok(Some(Stop { index, place, why: why.to_string(), clean }));
+                    return Ok(Some(Stop { index, place, why: why.to_string(), clean, gap: gap(offset, why) }));
                 }
                 Step::Damage { offset, why } => {
-                    let offset = (HEADER_BYTES + offset) as u64;
-                    return Err(JournalError::Damage { file: found.path.clone(), offset, why: why.to_string() });
+                    let file_offset = (HEADER_BYTES + offset) as u64;
+                    return Err(damage(&found.path, file_offset, why.to_string(), gap(offset, why)));
                 }
             }
         }
@@ -182,9 +231,7 @@ impl Scan<'_> {
 
     fn batch(&mut self, found: &Found, batch: &Batch<'_>, end: u64) -> Result<(), JournalError> {
         if self.next.is_none() && batch.lsn > self.from {
-            let why =
-                format!("batches {} to {} are missing before {}", self.from, batch.lsn.0 - 1, found.path.display());
-            return Err(JournalError::Missing { dir: found.path.parent().unwrap_or(&found.path).to_owned(), why });
+            return Err(missing(&found.path, self.from, batch.lsn));
         }
         if batch.lsn < self.from {
             self.report.skipped += 1;
@@ -207,14 +254,34 @@ impl Scan<'_> {
         let next = self.next.unwrap_or(self.from);
         for later in &rest[1..] {
             let bytes = fs::read(&later.path).map_err(at(&later.path))?;
-            let Ok(head) = read_header(&bytes, later.number, self.options.fsid) else { continue };
+            let Ok(head) = read_header(&bytes, later.number, self.fsid) else { continue };
             if durable_evidence(&bytes[HEADER_BYTES..], head.salt) >= next {
                 let offset = stop.place.map_or(0, |(offset, _)| offset);
-                return Err(JournalError::Damage { file: rest[0].path.clone(), offset, why: stop.why.clone() });
+                return Err(damage(&rest[0].path, offset, stop.why.clone(), stop.gap));
             }
         }
         Ok(())
     }
+}
+
+/// What should be before the first batch of a segment, and is not: then a whole segment is missing.
+fn gap(offset: usize, why: Broken) -> Option<(Lsn, Lsn)> {
+    match why {
+        Broken::Gap { found, expected } if offset == 0 && found > expected => Some((expected, found)),
+        _ => None,
+    }
+}
+
+fn damage(file: &Path, offset: u64, why: String, gap: Option<(Lsn, Lsn)>) -> JournalError {
+    match gap {
+        Some((expected, found)) => missing(file, expected, found),
+        None => JournalError::Damage { file: file.to_owned(), offset, why },
+    }
+}
+
+fn missing(before: &Path, expected: Lsn, found: Lsn) -> JournalError {
+    let why = format!("batches {expected} to {} are missing before {}", found.0 - 1, before.display());
+    JournalError::Missing { dir: before.parent().unwrap_or(before).to_owned(), why }
 }
 
 /// Cuts what follows the prefix, so that it can never come back: later segments first, then the rest of this one,
@@ -224,13 +291,10 @@ fn cut(
     options: &Options,
     segments: &[Found],
     stop: &Stop,
-    report: &mut RecoveryReport,
 ) -> Result<Option<(Segment, usize)>, JournalError> {
     let segment = &segments[stop.index];
-    if !stop.clean {
-        let offset = stop.place.map_or(0, |(offset, _)| offset);
-        tracing::warn!(file = %segment.path.display(), offset, why = %stop.why, "the torn end of the journal is cut");
-        report.tail_cut = Some(TailCut { file: segment.path.clone(), offset, why: stop.why.clone() });
+    if let Some(TailCut { file, offset, why }) = stop.tail_cut(segments) {
+        tracing::warn!(file = %file.display(), offset, %why, "the torn end of the journal is cut");
     }
     let first_useless = stop.index + usize::from(stop.place.is_some());
     for later in &segments[first_useless..] {

@@ -12,6 +12,11 @@ use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
 use onpath_wire::reply::Reply;
 use smallvec::SmallVec;
 
+/// What is wrong with an object that is an entry at a position of another name's, or at a taken one.
+pub const WRONG_COOKIE: WireError = WireError::Bad("cookie of an entry");
+/// What is wrong with an object that is a change-log whose positions do not grow.
+pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
+
 mod class {
     pub(super) const INODE: u8 = 1;
     pub(super) const NAME: u8 = 2;
@@ -134,7 +139,7 @@ impl State {
                 let name = Name::take(&mut v)?;
                 let (child, kind) = (InodeId::take(&mut v)?, Kind::take(&mut v)?);
                 if !self.listings.restore(dir, cookie, name.as_bytes(), child, kind) {
-                    return Err(WireError::Bad("cookie of an entry"));
+                    return Err(WRONG_COOKIE);
                 }
             }
             class::WATERMARK => {
@@ -156,7 +161,11 @@ impl State {
         match class {
             class::LOG => {
                 let dir = InodeId(be64(k)?);
-                Vec::<LogEntry>::take(v)?.into_iter().for_each(|entry| self.dirs.append(dir, entry));
+                let entries = Vec::<LogEntry>::take(v)?;
+                if !entries.is_sorted_by(|a, b| a.seq < b.seq) {
+                    return Err(DISORDERED_LOG);
+                }
+                entries.into_iter().for_each(|entry| self.dirs.append(dir, entry));
             }
             class::TRIMMED => {
                 let dir = InodeId(be64(k)?);

@@ -3,7 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod clock;
 pub(crate) mod commit;
-mod image;
+pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod packets;
 pub(crate) mod recover;

@@ -103,7 +103,7 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
-            TxnPart::Source { parent, name, to } => source(core, req, *parent, name, *to)?,
+            TxnPart::Source { parent, name, to, unless } => source(core, req, *parent, name, *to, *unless)?,
             TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
         });
     }
@@ -116,10 +116,20 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     Ok(states)
 }
 
-fn source(core: &mut Core, req: &Req, parent: InodeId, name: &Name, to: InodeId) -> Result<PartState, Refused> {
+fn source(
+    core: &mut Core,
+    req: &Req,
+    parent: InodeId,
+    name: &Name,
+    to: InodeId,
+    unless: InodeId,
+) -> Result<PartState, Refused> {
     let dir = site::have(core, parent, part::BOTH).ok_or(Refused::Busy)??;
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    if found.child == unless {
+        return Ok(PartState::Source { child: found.child, kind: found.kind, sticky: None });
+    }
     access::modify(req, &dir)?;
     if let Some(inode) = core.state.inodes.get(found.child) {
         access::sticky(req, &dir, inode.uid)?;
@@ -213,7 +223,7 @@ fn carry_out(
     effects: &mut Effects,
 ) -> Option<onpath_wire::ids::DataId> {
     match (part, state) {
-        (TxnPart::Source { parent, name, to }, PartState::Source { child, kind, .. }) => {
+        (TxnPart::Source { parent, name, to, .. }, PartState::Source { child, kind, .. }) => {
             let log = core.state.log(*parent, -1, if *kind == Kind::Directory { -1 } else { 0 });
             let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
             effects.push(Effect::DropName { parent, name, child, kind, log });

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const WRITERS: usize = 8;
 /// Operations acknowledged before the kill, at least.
 const ACKNOWLEDGED: usize = 1000;
+/// Journal bytes between checkpoints: few, so that many a kill hits one.
+const CHECKPOINT_BYTES: &str = "100000";
 /// Directories that all writers use.
 const SHARED: usize = 6;
 
@@ -32,7 +34,14 @@ struct Writer {
 /// What the log line of a recovery says.
 #[derive(Debug)]
 struct Recovery {
+    /// Objects that came from a checkpoint.
+    checkpoint_objects: u64,
+    /// Records replayed, and those of them that …
     records: u64,
+    /// … were a collect's,
+    collects: u64,
+    /// … a rename's.
+    renames: u64,
 }
 
 fn shared() -> Vec<String> {
@@ -58,24 +67,33 @@ fn acknowledged_operations_survive_kill_9() {
     for dir in shared() {
         sys::mkdir(mount.path().join(dir), 0o755).expect("mkdir of a shared directory");
     }
-    let (mut acknowledged, mut replayed) = (0, 0);
+    let mut acknowledged = 0;
+    let mut recoveries = vec![];
     for round in 0..rounds() {
         let target = ACKNOWLEDGED + random.below(600);
         acknowledged += load_and_kill(&mut mount, &mut writers, target);
         mount = start(&site, round + 1);
-        let recovery = recovery(&mount);
-        replayed += usize::from(recovery.records > 0);
+        recoveries.push(recovery(&mount));
         compare(mount.path(), &mut writers, &format!("seed {seed}, round {round}"));
     }
     mount.stop();
-    report(&format!("crash: {} rounds, {acknowledged} acknowledged, {replayed} rounds replayed records", rounds()));
-    assert!(replayed * 10 >= rounds() * 9, "only {replayed} of {} recoveries had anything to replay", rounds());
+    report(&format!("crash: {} rounds, {acknowledged} acknowledged operations", rounds()));
+    for (what, percent, of) in [
+        ("records replayed", 90, (|recovery| recovery.records > 0) as fn(&Recovery) -> bool),
+        ("a checkpoint loaded", 20, |recovery| recovery.checkpoint_objects > 0),
+        ("a collect replayed", 20, |recovery| recovery.collects > 0),
+        ("a rename replayed", 20, |recovery| recovery.renames > 0),
+    ] {
+        let hit = recoveries.iter().filter(|recovery| of(recovery)).count();
+        report(&format!("crash: {hit} of {} recoveries with {what}", rounds()));
+        assert!(hit * 100 >= rounds() * percent, "too few recoveries with {what}: {recoveries:#?}");
+    }
     site.assert_clean("after the last round");
 }
 
 fn start(site: &Site, round: usize) -> Mount {
     let commit = if round.is_multiple_of(2) { "interval" } else { "sync" };
-    site.dev(&["--log-json", "--shards", "4", "--commit", commit])
+    site.dev(&["--log-json", "--shards", "4", "--commit", commit, "--checkpoint-bytes", CHECKPOINT_BYTES])
 }
 
 fn recovery(mount: &Mount) -> Recovery {
@@ -85,7 +103,13 @@ fn recovery(mount: &Mount) -> Recovery {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .find(|line| line["fields"]["message"] == "recovered")
         .unwrap_or_else(|| panic!("no line about the recovery in\n{said}"));
-    Recovery { records: line["fields"]["records"].as_u64().expect("a number of records") }
+    let field = |name: &str| line["fields"][name].as_u64().unwrap_or_else(|| panic!("no number of {name} in {line}"));
+    Recovery {
+        checkpoint_objects: field("checkpoint_objects"),
+        records: field("records"),
+        collects: field("collects"),
+        renames: field("renames"),
+    }
 }
 
 /// Lets the writers work until so many operations are acknowledged, kills the server under them, and gives the number.

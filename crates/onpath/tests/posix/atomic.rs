@@ -115,7 +115,7 @@ fn replaced_name_is_always_there() {
     let target = d.file_with("target", &[b'0'; 3000]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..4 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let bytes = content(&target);
@@ -125,8 +125,8 @@ fn replaced_name_is_always_there() {
             });
         }
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for i in 0..200_u8 {
-                d.file_with("tmp", &[b'0' + i % 10; 3000]);
+            for i in 0..500_u32 {
+                d.file_with("tmp", &[b'0' + (i % 10) as u8; 3000]);
                 ok!(rename(d.p("tmp"), &target));
             }
         }));

@@ -188,6 +188,34 @@ fn not_inherited() {
     assert!(!other_may(&f, F_RDLCK, 0, 0));
 }
 
+/// The end of a process that has a copy of an older, here already closed descriptor leaves the locks taken since alone.
+#[test]
+fn kept_at_closes_elsewhere() {
+    let d = area!();
+    for flags in [O_RDWR, O_RDWR | O_CREAT | O_EXCL] {
+        if flags != O_RDWR && is_fuse(&d) {
+            // A mount may learn of the last close only of descriptors that created their file, and drop the locks then.
+            continue;
+        }
+        let f = if flags == O_RDWR { d.file("f") } else { d.p("g") };
+        let older = ok!(open(&f, flags, 0o644));
+        ok!(lock(&older, F_SETLK, F_WRLCK, 0, 0));
+        let child = fork_keeping(&[older.as_fd()], || {
+            loop {
+                std::thread::park();
+            }
+        });
+        drop(older);
+        let newer = ok!(open(&f, O_RDWR, 0));
+        ok!(lock(&newer, F_SETLK, F_WRLCK, 0, 0));
+        child.signal(libc::SIGKILL);
+        child.wait();
+        for _ in 0..20 {
+            assert!(!other_may(&f, F_RDLCK, 0, 0), "flags {flags:o}");
+        }
+    }
+}
+
 /// F_SETLKW waits until the lock in the way is gone, be it by unlock or by close.
 #[test]
 fn waiting() {

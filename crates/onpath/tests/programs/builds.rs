@@ -30,7 +30,10 @@ fn make_c_project(dir: &Path) {
     file("units.h", declarations);
     for n in 0..UNITS {
         let next = if n + 1 < UNITS { format!("unit{}(x + {n})", n + 1) } else { "x".to_owned() };
-        file(&format!("unit{n}.c"), format!("#include \"units.h\"\nint unit{n}(int x) {{ return {next} * 3 % 10007; }}\n"));
+        file(
+            &format!("unit{n}.c"),
+            format!("#include \"units.h\"\nint unit{n}(int x) {{ return {next} * 3 % 10007; }}\n"),
+        );
     }
     let main = "#include <stdio.h>\n#include \"units.h\"\nint main(void) { printf(\"%d\\n\", unit0(1)); return 0; }\n";
     file("main.c", main.to_owned());

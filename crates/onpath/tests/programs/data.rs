@@ -24,7 +24,11 @@ fn fio() {
         ("mixed", 0, "randrw", "16k", "16m"),
     ] {
         let one = format!("--name={name} --direct={direct} --rw={rw} --bs={bs} --bsrange={bs} --size={size}");
-        let one = if bs.contains('-') { one.replace(&format!("--bs={bs} "), "") } else { one.replace(&format!(" --bsrange={bs}"), "") };
+        let one = if bs.contains('-') {
+            one.replace(&format!("--bs={bs} "), "")
+        } else {
+            one.replace(&format!(" --bsrange={bs}"), "")
+        };
         sh(mount.path(), &format!("fio {common} {one} || {{ cat fio.log; exit 1; }}"), &[]);
     }
     let threads = "--name=several --numjobs=4 --rw=randwrite --bs=8k --size=6m --fsync=64";
@@ -69,7 +73,9 @@ fn fsx() {
             let file = mount.path().join(format!("{name}{seed}"));
             let artifacts = site.root().join(format!("artifacts-{name}{seed}"));
             fs::create_dir(&artifacts).expect("mkdir");
-            let script = format!(r#"fsx -q -N {operations} -S {seed} -f "$1" -P "$2" "$3" 2>&1 || {{ tail -60 "$2"/*; exit 1; }}"#);
+            let script = format!(
+                r#"fsx -q -N {operations} -S {seed} -f "$1" -P "$2" "$3" 2>&1 || {{ tail -60 "$2"/*; exit 1; }}"#
+            );
             sh(site.root(), &script, &[&settings, &artifacts, &file]);
         }
     }

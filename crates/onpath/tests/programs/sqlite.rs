@@ -59,8 +59,8 @@ fn run(script: &str, words: &[&str]) -> String {
 }
 
 fn has_sqlite(test: &str) -> bool {
-    let there = tool("python3").is_some()
-        && python("import sqlite3", &[]).output().is_ok_and(|output| output.status.success());
+    let there =
+        tool("python3").is_some() && python("import sqlite3", &[]).output().is_ok_and(|output| output.status.success());
     if !there {
         skipped(test, "python3 with its sqlite3 module is not installed");
     }

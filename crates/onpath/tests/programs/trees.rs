@@ -100,7 +100,13 @@ fn rsync() {
     fs::remove_dir_all(tree.join("copy1")).expect("rm");
     fs::rename(tree.join("copy2"), tree.join("renamed")).expect("rename");
     sh(site.root(), r#"rsync -aH --checksum --delete "$1/" "$2/""#, &[&tree, &there]);
-    assert_same("rsync --delete", &list(&tree, Times::Mtime), &list(&there, Times::Mtime));
+    // rsync leaves the time of the top alone when it deletes in it, on any file system.
+    let [expected, got] = [&tree, &there].map(|top| {
+        let mut listing = list(top, Times::Mtime);
+        listing.remove(Path::new(""));
+        listing
+    });
+    assert_same("rsync --delete", &expected, &got);
     let back = site.root().join("back");
     sh(site.root(), copy, &[&there, &back]);
     assert_same("rsync back", &list(&tree, Times::Mtime), &list(&back, Times::Mtime));

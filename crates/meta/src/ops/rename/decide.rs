@@ -12,6 +12,7 @@ use crate::state::packets;
 use crate::txn::coordinator;
 use crate::txn::participant::{may_move, moved};
 use crate::{Core, Cx};
+use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -52,7 +53,7 @@ fn decided(
     dir: Result<Access, Gone>,
     from_dir: Result<Access, Gone>,
 ) -> Result<(), Stop> {
-    plan::check(core, req, what, look, dir, from_dir)?;
+    plan::check(core, req, what, look, Some(NameValue { child, kind }), dir, from_dir)?;
     let is_dir = kind == Kind::Directory;
     let replaced = look.destination;
     let local_child = core.state.inodes.get(child);

@@ -10,15 +10,17 @@ mod decide;
 mod plan;
 
 use super::{Req, Step, Stop};
-use crate::Cx;
 use crate::coord::renames;
 use crate::dir::{collect, site};
 use crate::txn::coordinator::{self, Refusal};
+use crate::{Core, Cx};
+use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, ShardId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{TxnId, part};
+use onpath_wire::reply::Reply;
 use onpath_wire::request::rename;
 use plan::{Look, Votes};
 
@@ -84,7 +86,7 @@ async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -
         if both.is_none() {
             continue; // one was recalled while we waited for the other
         }
-        cx.with(|core| plan::check(core, req, what, &look, dir, from_dir))?;
+        cx.with(|core| plan::check(core, req, what, &look, look.source, dir, from_dir))?;
         let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, what, &look)) else { break };
         if cx.with(|core| collect::is_clear(core, replaced, part::BOTH)) {
             break;
@@ -95,7 +97,7 @@ async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -
         }
     }
     if look.source_here && look.is_same_inode() {
-        return Ok(Ok(Ok(onpath_wire::reply::Reply::Done)));
+        return Ok(Ok(Ok(Reply::Done)));
     }
     if guard.is_none() && look.source_kind() == Some(Kind::Directory) && what.from_parent != what.parent {
         return Ok(Err(Again::WithLock));
@@ -118,7 +120,8 @@ async fn vote(
         Err(Refusal::Stop(stop)) => return Err(stop),
     }
     let Some((child, kind)) = votes.source(look) else { unreachable!("the source is here or was prepared") };
-    let early = judge(what, look, child, kind, guard);
+    let source = NameValue { child, kind };
+    let early = cx.with(|core| judge(core, req, what, look, source, guard));
     if let Some(early) = early {
         cx.with(|core| votes.abort(core, cx));
         return early;
@@ -165,31 +168,22 @@ async fn vote(
 }
 
 /// What can be said as soon as the source is known: an answer, or the need for the rename lock.
-#[allow(clippy::type_complexity)]
 fn judge(
+    core: &mut Core,
+    req: &Req,
     what: &Rename,
     look: &Look,
-    child: InodeId,
-    kind: Kind,
+    source: NameValue,
     guard: Option<TxnId>,
 ) -> Option<Result<Result<Step, Again>, Stop>> {
-    if let Some(replaced) = look.destination {
-        if replaced.child == child {
-            return Some(Ok(Ok(Ok(onpath_wire::reply::Reply::Done))));
-        }
-        if look.replaces_own_directory(what) {
-            return Some(Err(Errno::ENOTEMPTY.into()));
-        }
-        match (kind == Kind::Directory, replaced.kind == Kind::Directory) {
-            (true, false) => return Some(Err(Errno::ENOTDIR.into())),
-            (false, true) => return Some(Err(Errno::EISDIR.into())),
-            _ => {}
-        }
+    if look.destination.is_some_and(|d| d.child == source.child) && what.flags & rename::NOREPLACE == 0 {
+        return Some(Ok(Ok(Ok(Reply::Done))));
     }
-    if what.parent == child {
-        return Some(Err(Errno::EINVAL.into()));
+    let Some((dir, from_dir)) = plan::both(core, what, look.source_here) else { return Some(Ok(Err(Again::Later))) };
+    if let Err(stop) = plan::check(core, req, what, look, Some(source), dir, from_dir) {
+        return Some(Err(stop));
     }
-    let moves = kind == Kind::Directory && what.from_parent != what.parent;
+    let moves = source.kind == Kind::Directory && what.from_parent != what.parent;
     (moves && guard.is_none()).then_some(Ok(Err(Again::WithLock)))
 }
 

@@ -95,6 +95,7 @@ pub(super) fn check(
     req: &Req,
     what: &Rename,
     look: &Look,
+    source: Option<NameValue>,
     dir: Result<Access, Gone>,
     from_dir: Result<Access, Gone>,
 ) -> Result<(), Stop> {
@@ -104,36 +105,37 @@ pub(super) fn check(
         access::search(req, &from_dir)?;
     }
     access::search(req, &dir)?;
-    if look.source_here && look.source.is_none() {
-        return Err(Errno::ENOENT.into());
-    }
+    let Some(source) = source else {
+        // Another shard has it and must say first what it is; the same inode needs no permission at all.
+        return if look.source_here { Err(Errno::ENOENT.into()) } else { Ok(()) };
+    };
     if look.destination.is_some() && what.flags & rename::NOREPLACE != 0 {
         return Err(Errno::EEXIST.into());
     }
     if look.source_here && look.is_same_inode() {
         return Ok(());
     }
-    if let Some(source) = look.source {
+    if look.source_here {
         access::modify(req, &from_dir)?;
         if let Some(inode) = core.state.inodes.get(source.child) {
             access::sticky(req, &from_dir, inode.uid)?;
             may_move(req, &inode, what.from_parent != what.parent)?;
         }
-        if what.parent == source.child {
-            return Err(Errno::EINVAL.into());
-        }
+    }
+    if what.parent == source.child {
+        return Err(Errno::EINVAL.into());
     }
     access::modify(req, &dir)?;
-    if look.source.is_some() && look.replaces_own_directory(what) {
+    if look.replaces_own_directory(what) {
         return Err(Errno::ENOTEMPTY.into());
     }
     if let Some(replaced) = look.destination {
         if let Some(inode) = core.state.inodes.get(replaced.child) {
             access::sticky(req, &dir, inode.uid)?;
         }
-        match (look.source_kind().map(|kind| kind == Kind::Directory), replaced.kind == Kind::Directory) {
-            (Some(true), false) => return Err(Errno::ENOTDIR.into()),
-            (Some(false), true) => return Err(Errno::EISDIR.into()),
+        match (source.kind == Kind::Directory, replaced.kind == Kind::Directory) {
+            (true, false) => return Err(Errno::ENOTDIR.into()),
+            (false, true) => return Err(Errno::EISDIR.into()),
             _ => {}
         }
     }
@@ -164,7 +166,8 @@ pub(super) fn first(core: &mut Core, what: &Rename, look: &Look) -> (TxnId, Plan
         }
     };
     let (parent, name) = (what.from_parent, what.from.clone());
-    ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent });
+    let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
+    ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent, unless });
     if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
         let sticky = sticky_of(core, what.parent);
         let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Unlink };

@@ -1,0 +1,76 @@
+//! The roles of a DIR while nobody serves them: made fresh, then given the checkpoint and the journal. What starts a
+//! file system (`server`) and what only looks at one (`inspect`) do this alike.
+
+use crate::checkpoint::{self, CheckpointError, Loaded, OnError};
+use onpath_data::{DataConfig, DataNode};
+use onpath_meta::{Shard, ShardConfig};
+use onpath_store::{Recoverable, StoreError};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::superblock::Superblock;
+use std::path::Path;
+
+/// Blocks of one data file: 1 GiB.
+pub(crate) const DATA_FILE_BLOCKS: u32 = 1 << 18;
+
+/// All roles with durable state of one DIR.
+pub(crate) struct State {
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) data: DataNode,
+}
+
+impl State {
+    /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
+    /// have to wait for the disk.
+    pub(crate) fn fresh(superblock: &Superblock, first_term: Term, files: u32, track: bool) -> State {
+        let map = ClusterMap::even(superblock.shards);
+        let cluster = superblock.fsid as u32;
+        let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
+        let shard = |number: u16| {
+            Shard::new(ShardConfig {
+                shard: ShardId(number),
+                map: map.clone(),
+                term: term(number),
+                cookie_key: superblock.cookie_key,
+                cluster,
+                track_unsynced: track,
+            })
+        };
+        let data = DataNode::new(DataConfig {
+            node: 0,
+            term: term(superblock.shards),
+            map: map.clone(),
+            cluster,
+            file_blocks: DATA_FILE_BLOCKS,
+            files,
+        });
+        State { shards: (0..superblock.shards).map(shard).collect(), data }
+    }
+
+    /// Loads the checkpoint in `dir`; `on_error` as for [`checkpoint::load_with`].
+    pub(crate) fn load(
+        &mut self,
+        dir: &Path,
+        fsid: u64,
+        on_error: &mut OnError<'_>,
+    ) -> Result<Loaded, CheckpointError> {
+        let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
+        for (number, shard) in (0u16..).zip(self.shards.iter_mut()) {
+            all.push((NodeId::shard(ShardId(number)), shard));
+        }
+        all.push((NodeId::data(0), &mut self.data));
+        all.sort_by_key(|(address, _)| *address);
+        checkpoint::load_with(dir, fsid, &mut all, on_error)
+    }
+
+    /// Replays a record of the journal.
+    pub(crate) fn replay(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
+        match role.class() {
+            Some(NodeClass::Data) => self.data.replay(seq, record),
+            _ => match role.as_shard().and_then(|shard| self.shards.get_mut(shard.0 as usize)) {
+                Some(shard) => shard.replay(seq, record),
+                None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
+            },
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Everything durable that a shard holds, read-only and in order: for checks of a DIR that nobody serves.
+
+use crate::shard::Shard;
+use crate::state::State;
+use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId, Slot};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::name::Name;
+use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
+use onpath_wire::reply::DirEntry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A name as its site has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurveyedName {
+    /// Directory.
+    pub parent: InodeId,
+    /// Name.
+    pub name: Name,
+    /// Inode that it leads to.
+    pub child: InodeId,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A promise whose decision is not carried out yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The attempt.
+    pub txn: TxnId,
+    /// What was asked.
+    pub parts: Vec<TxnPart>,
+    /// What was found.
+    pub states: Vec<PartState>,
+}
+
+/// A trim or drop that the data node has not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingData {
+    /// Whose bytes.
+    pub data: DataId,
+    /// The cut.
+    pub cut: u32,
+    /// All of the generation goes.
+    pub drop: bool,
+    /// What remains otherwise, bytes.
+    pub size: u64,
+}
+
+/// The durable state of a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Which shard.
+    pub shard: ShardId,
+    /// Inodes by slot and id.
+    pub inodes: Vec<Inode>,
+    /// Names by slot, parent and name.
+    pub names: Vec<SurveyedName>,
+    /// Entries of the directories that have some, by cookie.
+    pub listings: BTreeMap<InodeId, Vec<DirEntry>>,
+    /// Change-logs: entries that the owner has not acknowledged.
+    pub logs: BTreeMap<InodeId, Vec<LogEntry>>,
+    /// Where the change-log of a directory was trimmed last, above the shard's own floor.
+    pub trimmed: BTreeMap<InodeId, LogSeq>,
+    /// Everything of this shard's change-logs up to here is applied and trimmed, and every owner knows.
+    pub own_floor: LogSeq,
+    /// What of whose change-log is applied here, where it is above the floor.
+    pub watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
+    /// Everything of a site up to here is applied.
+    pub floors: BTreeMap<ShardId, LogSeq>,
+    /// Promises to coordinators.
+    pub prepared: Vec<Promise>,
+    /// Decisions that not all participants have acknowledged.
+    pub decided: Vec<(TxnId, Vec<ShardId>)>,
+    /// Attempts that this shard is done with as a participant.
+    pub finished: BTreeSet<TxnId>,
+    /// Trims and drops on their way.
+    pub data_pending: Vec<PendingData>,
+    /// Registered sessions (at the coordinator).
+    pub sessions: Vec<SessionId>,
+    /// Inodes without a name, to be reclaimed when nobody has them open.
+    pub orphans: Vec<InodeId>,
+}
+
+impl Shard {
+    /// The durable state as it is after load and replay.
+    pub fn survey(&self) -> Survey {
+        self.kernel.with(|core| core.state.survey())
+    }
+}
+
+impl State {
+    fn survey(&self) -> Survey {
+        let mut survey = Survey { shard: self.me(), ..Survey::default() };
+        for slot in (0..=u16::MAX).map(Slot) {
+            self.survey_slot(slot, &mut survey);
+        }
+        let (me, dirs, txns) = (self.me(), &self.dirs, &self.txns);
+        survey.logs = dirs.logs().collect();
+        survey.trimmed = dirs.trimmed().collect();
+        // Our own floor comes last, under our own name.
+        survey.floors = dirs.floors(me).collect();
+        survey.own_floor = survey.floors.remove(&me).unwrap_or_default();
+        survey.watermarks = (0..crate::GLOBAL_RANGE).flat_map(|range| dirs.watermarks_in(range)).collect();
+        let promise = |(txn, parts, states): (TxnId, &Vec<TxnPart>, &Vec<PartState>)| Promise {
+            txn,
+            parts: parts.clone(),
+            states: states.clone(),
+        };
+        survey.prepared = txns.all_prepared().map(promise).collect();
+        survey.decided = txns.all_decided().map(|(txn, participants)| (txn, participants.to_vec())).collect();
+        survey.finished = txns.all_finished().collect();
+        let pending = self.data_pending.iter();
+        survey.data_pending =
+            pending.map(|(&(data, cut, drop), &size)| PendingData { data, cut, drop, size }).collect();
+        survey.sessions = self.coordinator.sessions().map(|(session, _)| session).collect();
+        survey.orphans = self.orphans.iter().copied().collect();
+        survey
+    }
+
+    fn survey_slot(&self, slot: Slot, survey: &mut Survey) {
+        let inodes = self.inodes.slot(slot).into_iter();
+        survey.inodes.extend(inodes.map(|id| self.inodes.get(id).expect("listed")));
+        let names = self.names.slot(slot).into_iter();
+        survey.names.extend(names.map(|(parent, name, found)| SurveyedName {
+            parent,
+            name,
+            child: found.child,
+            kind: found.kind,
+        }));
+        let dirs = self.listings.dirs_of_slot(slot).into_iter();
+        survey.listings.extend(dirs.map(|dir| (dir, self.listings.all(dir).collect())));
+    }
+}

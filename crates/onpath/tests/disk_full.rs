@@ -1,0 +1,194 @@
+//! A full disk: DIR on a file system of 64 MiB is filled, emptied and filled again, with kill -9 in between.
+//!
+//! `ONPATH_FULL_ROUNDS` says how often. Needs losetup and mkfs.ext4; without them it is skipped with a reason.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::check::errno_name;
+use common::random::Random;
+use common::server::{Mount, Site, assert_clean};
+use common::sys::{self, R};
+use common::{number_from_env, report, skipped, tool, wait_until};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DISK_BYTES: u64 = 64 << 20;
+/// Files that may be made without content while the disk is full.
+const EMPTY_FILES: usize = 300;
+
+/// A small file system on a loop device; unmounted on drop.
+struct Disk {
+    mountpoint: PathBuf,
+}
+
+impl Disk {
+    fn new(site: &Site) -> Result<Disk, String> {
+        if let Some(missing) = ["losetup", "mkfs.ext4", "mount"].into_iter().find(|name| tool(name).is_none()) {
+            return Err(format!("{missing} is not installed"));
+        }
+        let (image, mountpoint) = (site.root().join("image"), site.root().join("disk"));
+        std::fs::File::create(&image).and_then(|file| file.set_len(DISK_BYTES)).map_err(|error| error.to_string())?;
+        std::fs::create_dir(&mountpoint).map_err(|error| error.to_string())?;
+        run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mountpoint))?;
+        Ok(Disk { mountpoint })
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = sys::detach(&self.mountpoint);
+    }
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
+
+/// What must be in the file system: the seed and length of each file.
+struct Files {
+    files: BTreeMap<String, (u64, usize)>,
+    next: u64,
+    random: Random,
+}
+
+fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
+    Random::new(seed).bytes(length)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> R {
+    let fd = sys::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o644)?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        rest = &rest[sys::write(&fd, rest)?..];
+    }
+    sys::fsync(&fd)
+}
+
+impl Files {
+    /// Writes files until there is no room, or so many bytes are written; gives the bytes written. A file that did not become whole is
+    /// removed: what it has must be the beginning of what was written.
+    fn fill(&mut self, top: &Path, bytes_max: usize) -> usize {
+        let mut written = 0;
+        while written < bytes_max {
+            self.next += 1;
+            let (name, seed) = (format!("f{}", self.next), self.next);
+            let length = 1 + self.random.below(1 << 20);
+            let bytes = bytes_of(seed, length);
+            match write_file(&top.join(&name), &bytes) {
+                Ok(()) => {
+                    written += length;
+                    self.files.insert(name, (seed, length));
+                }
+                Err(errno) => {
+                    assert_eq!(errno, libc::ENOSPC, "write: {}", errno_name(errno));
+                    remove_torso(&top.join(&name), &bytes);
+                    return written;
+                }
+            }
+        }
+        written
+    }
+
+    /// Empty files, as far as they can be made.
+    fn make_empty(&mut self, top: &Path) -> usize {
+        let mut made = 0;
+        for _ in 0..EMPTY_FILES {
+            self.next += 1;
+            let name = format!("e{}", self.next);
+            match sys::open(top.join(&name), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o644) {
+                Ok(_) => {
+                    self.files.insert(name, (0, 0));
+                    made += 1;
+                }
+                Err(errno) => {
+                    assert_eq!(errno, libc::ENOSPC, "create: {}", errno_name(errno));
+                    assert_eq!(sys::lstat(top.join(&name)), Err(libc::ENOENT), "a refused create left a name");
+                }
+            }
+        }
+        made
+    }
+
+    /// Removes about half of the files, which must be possible; gives their bytes.
+    fn remove_half(&mut self, top: &Path) -> usize {
+        let random = &mut self.random;
+        let gone: Vec<String> = self.files.keys().filter(|_| random.below(2) == 0).cloned().collect();
+        let mut bytes = 0;
+        for name in gone {
+            sys::unlink(top.join(&name))
+                .unwrap_or_else(|errno| panic!("unlink on a full disk: {}", errno_name(errno)));
+            bytes += self.files.remove(&name).expect("just listed").1;
+        }
+        bytes
+    }
+
+    fn check(&self, top: &Path, when: &str) {
+        let names = sys::names(top).unwrap_or_else(|errno| panic!("{when}: readdir: {}", errno_name(errno)));
+        let mut expected: Vec<&String> = self.files.keys().collect();
+        expected.sort();
+        assert_eq!(names.iter().map(|name| name.to_str().expect("text")).collect::<Vec<_>>(), expected, "{when}");
+        for (name, &(seed, length)) in &self.files {
+            let got = std::fs::read(top.join(name)).unwrap_or_else(|error| panic!("{when}: read {name}: {error}"));
+            assert_eq!(got.len(), length, "{when}: length of {name}");
+            assert!(got == bytes_of(seed, length), "{when}: content of {name}");
+        }
+    }
+}
+
+fn remove_torso(path: &Path, bytes: &[u8]) {
+    match std::fs::read(path) {
+        Ok(found) => assert!(bytes.starts_with(&found), "a refused write left other bytes than its own"),
+        Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "read of a torso: {error}"),
+    }
+    sys::unlink(path).unwrap_or_else(|errno| panic!("unlink on a full disk: {}", errno_name(errno)));
+}
+
+fn restart(site: &Site, disk: &Disk, mut mount: Mount) -> Mount {
+    mount.kill();
+    site.dev_on(&disk.mountpoint.join("state"), &["--shards", "2"])
+}
+
+#[test]
+fn filled_and_emptied() {
+    let Some(site) = Site::new("a full disk") else { return };
+    let disk = match Disk::new(&site) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("a full disk", &reason),
+    };
+    let state = disk.mountpoint.join("state");
+    let mut files = Files { files: BTreeMap::new(), next: 0, random: Random::new(3) };
+    for round in 0..number_from_env("ONPATH_FULL_ROUNDS", 2) {
+        let when = |what: &str| format!("round {round}, {what}");
+        let mut mount = site.dev_on(&state, &["--shards", "2"]);
+        files.check(mount.path(), &when("at the start"));
+        let filled = files.fill(mount.path(), usize::MAX);
+        let empty = files.make_empty(mount.path());
+        files.check(mount.path(), &when("full"));
+        mount = restart(&site, &disk, mount);
+        files.check(mount.path(), &when("full, after kill -9"));
+        let freed = files.remove_half(mount.path());
+        if round % 2 == 1 {
+            mount = restart(&site, &disk, mount);
+        }
+        files.check(mount.path(), &when("half removed"));
+        let mut again = 0;
+        wait_until("freed space can be used again", || {
+            again += files.fill(mount.path(), freed / 2 - again);
+            again >= freed / 2
+        });
+        report(&format!("full disk: round {round}: {filled} bytes, {empty} empty files, {freed} freed, {again} again"));
+        mount = restart(&site, &disk, mount);
+        files.check(mount.path(), &when("filled again, after kill -9"));
+        mount.stop();
+        assert_clean(&state, &when("at the end"));
+    }
+    let mount = site.dev_on(&state, &[]);
+    std::fs::remove_dir_all(mount.path()).unwrap_err();
+    assert!(sys::names(mount.path()).expect("readdir").is_empty(), "everything can be removed");
+    mount.stop();
+    assert_clean(&state, "after everything was removed");
+}

@@ -1,0 +1,381 @@
+//! The documents are true: their links lead somewhere, the code and the tests they name exist, their commands work.
+//!
+//! Conventions: `` `crates/x/src/y.rs::name` `` names an item of that file, `` `posix/chmod::name` `` a test of crates/onpath/tests/posix/
+//! (any directory or file of crates/onpath/tests). A block of kind `sh` holds commands whose form is checked, a block of kind `console` a
+//! session that is run: lines that begin with `$ ` are commands, the others what they print, `…` standing for anything.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::{cannot_mount, server, skipped};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+struct Document {
+    path: PathBuf,
+    text: String,
+}
+
+/// A fenced block.
+struct Block<'a> {
+    kind: &'a str,
+    /// Number of its first line.
+    at: usize,
+    lines: Vec<&'a str>,
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn markdown(dir: &Path) -> Vec<Document> {
+    let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension() == Some(OsStr::new("md")));
+    paths.sort();
+    paths.into_iter().map(|path| Document { text: std::fs::read_to_string(&path).expect("text"), path }).collect()
+}
+
+fn documents() -> Vec<Document> {
+    let mut all = markdown(&repository());
+    all.extend(markdown(&repository().join("docs")));
+    assert!(all.len() >= 8, "only {} documents found", all.len());
+    all
+}
+
+impl Document {
+    fn name(&self) -> String {
+        self.path.strip_prefix(repository()).expect("within the repository").display().to_string()
+    }
+
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let mut blocks = Vec::new();
+        let mut open: Option<Block> = None;
+        for (number, line) in self.text.lines().enumerate() {
+            match (line.strip_prefix("```"), open.as_mut()) {
+                (Some(kind), None) => open = Some(Block { kind, at: number + 2, lines: Vec::new() }),
+                (Some(_), Some(_)) => blocks.extend(open.take()),
+                (None, Some(block)) => block.lines.push(line),
+                (None, None) => {}
+            }
+        }
+        assert!(open.is_none(), "{}: a block is not closed", self.name());
+        blocks
+    }
+
+    /// The lines outside blocks, numbered from 1.
+    fn prose(&self) -> Vec<(usize, &str)> {
+        let mut inside = false;
+        let mut prose = Vec::new();
+        for (number, line) in self.text.lines().enumerate() {
+            if line.starts_with("```") {
+                inside = !inside;
+            } else if !inside {
+                prose.push((number + 1, line));
+            }
+        }
+        prose
+    }
+
+    /// (line, text between backquotes) of the prose.
+    fn quoted(&self) -> Vec<(usize, &str)> {
+        let mut quoted = Vec::new();
+        for (number, line) in self.prose() {
+            quoted.extend(line.split('`').skip(1).step_by(2).map(|word| (number, word)));
+        }
+        quoted
+    }
+}
+
+/// Whether the text defines an item of that name.
+fn defines(text: &str, name: &str) -> bool {
+    let name = name.strip_suffix("()").unwrap_or(name);
+    ["fn", "struct", "enum", "trait", "const", "type", "mod", "static", "macro_rules!"].iter().any(|kind| {
+        text.match_indices(&format!("{kind} {name}")).any(|(at, found)| {
+            !text[at + found.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+        })
+    })
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let dir = document.path.parent().expect("a file has a directory");
+        for (number, line) in document.prose() {
+            for rest in line.split("](").skip(1) {
+                let target = rest.split(')').next().expect("split gives at least one");
+                let path = target.split('#').next().expect("split gives at least one");
+                let outside = target.contains("://");
+                if !outside && !path.is_empty() && !dir.join(path).exists() {
+                    broken.push(format!("{}:{number}: {target}", document.name()));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn named_code_exists() {
+    let mut missing = Vec::new();
+    for document in documents() {
+        for (number, word) in document.quoted() {
+            let in_repository = ["crates/", "docs/", "scripts/", ".ci/"].iter().any(|prefix| word.starts_with(prefix));
+            if !in_repository || word.contains([' ', '*', '{', '<']) {
+                continue;
+            }
+            let (file, item) = word.split_once("::").map_or((word, None), |(file, item)| (file, Some(item)));
+            let path = repository().join(file);
+            let found = match item {
+                None => path.exists(),
+                Some(item) => std::fs::read_to_string(path).is_ok_and(|text| defines(&text, item)),
+            };
+            if !found {
+                missing.push(format!("{}:{number}: {word}", document.name()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "code that is named but not there:\n{}", missing.join("\n"));
+}
+
+/// The test that `dir/module::name` or `file::name` stands for, if the word has that form: its file and its name.
+fn named_test(word: &str) -> Option<(PathBuf, &str)> {
+    let (module, name) = word.split_once("::")?;
+    let plain = |text: &str, more: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || more.contains(c))
+    };
+    if !plain(module, "_/") || !plain(name, "_") || name.contains('/') {
+        return None;
+    }
+    let tests = repository().join("crates/onpath/tests");
+    let sim = repository().join("crates/sim/tests");
+    let top = module.split('/').next().expect("split gives at least one");
+    let dir = [tests, sim].into_iter().find(|dir| dir.join(top).is_dir() || dir.join(format!("{top}.rs")).is_file())?;
+    let file = dir.join(format!("{module}.rs"));
+    Some((if file.is_file() { file } else { dir.join(module).join("main.rs") }, name))
+}
+
+fn is_test(file: &Path, name: &str) -> bool {
+    let Ok(text) = std::fs::read_to_string(file) else { return false };
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.trim_start().starts_with(&format!("fn {name}(")));
+    at.is_some_and(|at| lines[at.saturating_sub(3)..at].iter().any(|line| line.trim() == "#[test]"))
+}
+
+#[test]
+fn named_tests_exist() {
+    let mut missing = Vec::new();
+    for document in documents() {
+        for (number, word) in document.quoted() {
+            if named_test(word).is_some_and(|(file, name)| !is_test(&file, name)) {
+                missing.push(format!("{}:{number}: {word}", document.name()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "tests that are named but not there:\n{}", missing.join("\n"));
+}
+
+/// In the part of docs/semantics.md above its deviations each item of a list names a test.
+#[test]
+fn every_promise_names_its_test() {
+    let document = documents().into_iter().find(|document| document.name() == "docs/semantics.md").expect("it exists");
+    let promises = document.text.split("\n## Deviations").next().expect("split gives at least one");
+    let mut bare = Vec::new();
+    let mut count = 0;
+    for item in promises.split("\n- ").skip(1) {
+        let item = item.split("\n\n").next().expect("split gives at least one");
+        count += 1;
+        if !item.split('`').skip(1).step_by(2).any(|word| named_test(word).is_some()) {
+            bare.push(item.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+    assert!(count >= 30, "only {count} promises");
+    assert!(bare.is_empty(), "promises without a test:\n{}", bare.join("\n"));
+}
+
+/// What is wrong with a command of a document, if anything.
+fn complaint(command: &str) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let root = repository();
+    match words.as_slice() {
+        ["onpath", args @ ..] => {
+            // Options and arguments are parsed before --help is reached.
+            let args = args.iter().map(|word| if *word == "…" { "/" } else { *word });
+            let output = server::run(args.chain(["--help"]).map(OsStr::new));
+            (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+        ["just", recipe, ..] => {
+            let justfile = std::fs::read_to_string(root.join("justfile")).expect("a justfile");
+            let found = justfile.lines().any(|line| {
+                line.strip_prefix(recipe).is_some_and(|rest| rest.starts_with(':') || rest.starts_with(" *"))
+            });
+            (!found).then(|| "no such recipe".to_owned())
+        }
+        ["cargo", "bench" | "test", "-p", package, options @ ..] => {
+            let dir = root.join("crates").join(package.trim_start_matches("onpath-"));
+            let test = options.iter().position(|word| *word == "--test").map(|at| options[at + 1]);
+            let found = test.is_none_or(|test| {
+                dir.join("tests").join(test).is_dir() || dir.join("tests").join(format!("{test}.rs")).is_file()
+            });
+            (!(dir.is_dir() && found)).then(|| "no such package or test".to_owned())
+        }
+        [script, ..] if script.starts_with("scripts/") => {
+            (!root.join(script).is_file()).then(|| "no such script".to_owned())
+        }
+        _ => Some("neither onpath, just, cargo bench, cargo test nor a script: nobody checks it".to_owned()),
+    }
+}
+
+#[test]
+fn commands_are_understood() {
+    let mut wrong = Vec::new();
+    for document in documents() {
+        for block in document.blocks() {
+            assert!(
+                ["sh", "console", "text", "rust"].contains(&block.kind),
+                "{}:{}: a block of kind {:?}",
+                document.name(),
+                block.at,
+                block.kind
+            );
+            if block.kind != "sh" {
+                continue;
+            }
+            for (number, line) in block.lines.iter().enumerate() {
+                let command = line.split(" # ").next().expect("split gives at least one").trim();
+                if command.is_empty() {
+                    continue;
+                }
+                if let Some(complaint) = complaint(command) {
+                    wrong.push(format!("{}:{}: {command}: {complaint}", document.name(), block.at + number));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "commands that do not work:\n{}", wrong.join("\n"));
+}
+
+/// The two set-up commands of the README are what continuous integration and a user run.
+#[test]
+fn continuous_integration_runs_the_command_of_the_readme() {
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).expect(name);
+    assert!(read(".ci/run").lines().any(|line| line == "exec scripts/test"), ".ci/run runs something else");
+    for command in ["\nscripts/run-dev ", "\nscripts/test\n"] {
+        assert!(read("README.md").contains(command), "README.md does not show {command:?}");
+    }
+}
+
+/// A shell whose output is read line by line; what it started is killed on drop.
+struct Shell {
+    child: Child,
+    output: std::sync::mpsc::Receiver<String>,
+    home: tempfile::TempDir,
+}
+
+impl Shell {
+    fn start() -> Shell {
+        let home = tempfile::Builder::new().prefix("onpath-docs-").tempdir().expect("a temporary directory");
+        let binaries = Path::new(server::binary()).parent().expect("the binary is in a directory").to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&path))).expect("a PATH");
+        let (read, write) = std::io::pipe().expect("a pipe");
+        let child = Command::new("bash")
+            .env("HOME", home.path())
+            .env("PATH", path)
+            .stdin(Stdio::piped())
+            .stdout(write.try_clone().expect("dup of the pipe"))
+            .stderr(write)
+            .spawn()
+            .expect("bash runs");
+        let (sender, output) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(read).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Shell { child, output, home }
+    }
+
+    fn line(&self) -> Option<String> {
+        self.output.recv_timeout(common::PATIENCE).ok()
+    }
+
+    /// Runs a command; gives what is wrong with what it printed. One in the background is waited for until it printed as much.
+    fn run(&mut self, command: &str, wanted: &[&str]) -> Option<String> {
+        const END: &str = "--end of the command--";
+        let background = command.ends_with('&');
+        let end = if background { String::new() } else { format!("\necho '{END}' $?") };
+        let stdin = self.child.stdin.as_mut().expect("piped");
+        writeln!(stdin, "{command}{end}").expect("bash reads");
+        let mut said = Vec::new();
+        while !background || said.len() < wanted.len() {
+            match self.line() {
+                None => return Some(format!("{command}: no answer after {said:?}")),
+                Some(line) if line == format!("{END} 0") => break,
+                Some(line) if line.starts_with(END) => return Some(format!("{command}: failed: {said:?}")),
+                Some(line) => said.push(line),
+            }
+        }
+        // What bash says of jobs that were killed.
+        said.retain(|line| !line.starts_with("bash: line "));
+        let fits = said.len() == wanted.len() && said.iter().zip(wanted).all(|(said, wanted)| fits(said, wanted));
+        (!fits).then(|| format!("{command}: printed {said:?} instead of {wanted:?}"))
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if let Some(stdin) = self.child.stdin.as_mut() {
+            let _ = writeln!(stdin, "kill -9 $(jobs -p) 2>/dev/null; exit");
+        }
+        let _ = self.child.wait();
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        for mountpoint in table.lines().filter_map(|line| line.split(' ').nth(4)) {
+            if Path::new(mountpoint).starts_with(self.home.path()) {
+                let _ = common::sys::detach(mountpoint);
+            }
+        }
+    }
+}
+
+/// Whether a line fits a pattern in which `…` stands for anything.
+fn fits(line: &str, pattern: &str) -> bool {
+    let mut rest = line;
+    for (number, piece) in pattern.split('…').enumerate() {
+        match rest.find(piece) {
+            Some(at) if at == 0 || number > 0 => rest = &rest[at + piece.len()..],
+            _ => return false,
+        }
+    }
+    rest.is_empty() || pattern.ends_with('…')
+}
+
+#[test]
+fn sessions_go_as_shown() {
+    if let Some(reason) = cannot_mount() {
+        return skipped("docs::sessions_go_as_shown", reason);
+    }
+    let documents = documents();
+    let mut sessions = 0;
+    for document in &documents {
+        for block in document.blocks().iter().filter(|block| block.kind == "console") {
+            sessions += 1;
+            let mut shell = Shell::start();
+            let mut lines = block.lines.as_slice();
+            while let [first, rest @ ..] = lines {
+                let command = first.strip_prefix("$ ").expect("a session begins with a command");
+                let printed = rest.iter().position(|line| line.starts_with("$ ")).unwrap_or(rest.len());
+                let complaint = shell.run(command, &rest[..printed]);
+                assert!(complaint.is_none(), "{}:{}: {}", document.name(), block.at, complaint.unwrap_or_default());
+                lines = &rest[printed..];
+            }
+        }
+    }
+    assert!(sessions > 0, "no document shows a session");
+}

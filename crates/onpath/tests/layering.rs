@@ -1,0 +1,205 @@
+//! The shape of the code, checked: which crate may use which, what a role must not touch, how long files and functions are.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
+const LAYERS: [(&str, u8); 10] = [
+    ("onpath-wire", 0),
+    ("onpath-kernel", 1),
+    ("onpath-store", 1),
+    ("onpath-meta", 2),
+    ("onpath-data", 2),
+    ("onpath-session", 2),
+    ("onpath-host", 3),
+    ("onpath-sim", 3),
+    ("onpath-fuse", 5),
+    ("onpath", 6),
+];
+
+/// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
+const PURE: [&str; 6] = ["wire", "kernel", "store", "meta", "data", "session"];
+
+/// What pure code must not name. The hash maps of std are seeded at random, so their order differs from run to run.
+const IMPURE: [&str; 12] = [
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time",
+    "Instant::now",
+    "SystemTime",
+    "RandomState",
+    "collections::HashMap",
+    "collections::HashSet",
+    "rand::",
+];
+
+/// Lines that a file may have.
+const FILE_LINES_MAX: usize = 600;
+/// Lines that a function should have; more are listed.
+const FUNCTION_LINES_MAX: usize = 70;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(dir).expect("a directory of sources").map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(repository()).expect("within the repository").display().to_string()
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(repository())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
+    value[name].as_array().unwrap_or_else(|| panic!("no list {name}"))
+}
+
+/// Complaints about edges between crates of the workspace that the layers forbid.
+fn bad_edges(metadata: &Value, layers: &BTreeMap<&str, u8>) -> Vec<String> {
+    let mut bad = Vec::new();
+    for package in list(metadata, "packages") {
+        let from = package["name"].as_str().expect("a package has a name");
+        let Some(&layer) = layers.get(from) else {
+            bad.push(format!("{from} has no layer: add it to LAYERS"));
+            continue;
+        };
+        for dependency in list(package, "dependencies") {
+            let to = dependency["name"].as_str().expect("a dependency has a name");
+            let kind = dependency["kind"].as_str().unwrap_or("normal");
+            if let Some(&below) = layers.get(to)
+                && below >= layer
+            {
+                bad.push(format!("{from} (L{layer}) must not use {to} (L{below}), a {kind} dependency"));
+            }
+        }
+    }
+    bad
+}
+
+#[test]
+fn crates_use_only_lower_layers() {
+    let bad = bad_edges(&metadata(), &LAYERS.into());
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// The check itself: an edge to a sibling or upwards is shown, a new crate needs a layer.
+#[test]
+fn a_bad_edge_is_shown() {
+    let package =
+        |name: &str, uses: &str| serde_json::json!({"name": name, "dependencies": [{"name": uses, "kind": null}]});
+    let metadata = serde_json::json!({"packages": [
+        package("onpath-meta", "onpath-store"),
+        package("onpath-meta", "onpath-data"),
+        package("onpath-kernel", "onpath-host"),
+        package("onpath-new", "onpath-wire"),
+    ]});
+    let bad = bad_edges(&metadata, &LAYERS.into());
+    assert_eq!(
+        bad,
+        [
+            "onpath-meta (L2) must not use onpath-data (L2), a normal dependency",
+            "onpath-kernel (L1) must not use onpath-host (L3), a normal dependency",
+            "onpath-new has no layer: add it to LAYERS",
+        ]
+    );
+}
+
+#[test]
+fn roles_touch_no_clock_file_socket_thread_or_chance() {
+    let mut bad = Vec::new();
+    for name in PURE {
+        let mut files = Vec::new();
+        sources(&repository().join("crates").join(name).join("src"), &mut files);
+        for file in files {
+            for (number, line) in read(&file).lines().enumerate() {
+                let code = line.split("//").next().expect("split gives at least one");
+                for word in IMPURE.iter().filter(|word| code.contains(*word)) {
+                    bad.push(format!("{}:{}: {word}", shown(&file), number + 1));
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "code of roles must be pure:\n{}", bad.join("\n"));
+}
+
+/// (line, name, lines) of every function, found by the indentation that rustfmt gives its last brace.
+fn functions(text: &str) -> Vec<(usize, String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some((before, after)) = line.split_once("fn ") else { continue };
+        let modifiers = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern", "\"C\""];
+        if !before.split_whitespace().all(|word| modifiers.contains(&word)) {
+            continue;
+        }
+        let indentation = line.len() - line.trim_start().len();
+        let last = format!("{}}}", " ".repeat(indentation));
+        let opened = lines[number..].iter().position(|line| line.ends_with('{'));
+        let ended = lines[number..].iter().position(|line| line.ends_with(';'));
+        if ended < opened && ended.is_some() || line.ends_with('}') {
+            continue; // a declaration, or a body of one line
+        }
+        let Some(length) = lines[number..].iter().position(|line| *line == last) else { continue };
+        let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        found.push((number + 1, name, length + 1));
+    }
+    found
+}
+
+#[test]
+fn files_and_functions_have_a_readable_size() {
+    let mut files = Vec::new();
+    sources(&repository().join("crates"), &mut files);
+    assert!(files.len() > 100, "only {} files found", files.len());
+    let (mut long_files, mut long_functions) = (Vec::new(), Vec::new());
+    for file in files {
+        let text = read(&file);
+        let lines = text.lines().count();
+        if lines > FILE_LINES_MAX {
+            long_files.push(format!("{}: {lines} lines", shown(&file)));
+        }
+        let long = functions(&text).into_iter().filter(|(_, _, lines)| *lines > FUNCTION_LINES_MAX);
+        long_functions.extend(long.map(|(at, name, lines)| format!("{}:{at}: {name}: {lines} lines", shown(&file))));
+    }
+    if !long_functions.is_empty() {
+        eprintln!("functions of more than {FUNCTION_LINES_MAX} lines:\n{}", long_functions.join("\n"));
+    }
+    assert!(long_files.is_empty(), "files of more than {FILE_LINES_MAX} lines:\n{}", long_files.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut files = Vec::new();
+    sources(&repository().join("crates"), &mut files);
+    let silent: Vec<String> =
+        files.iter().filter(|file| !read(file).starts_with("//!")).map(|file| shown(file)).collect();
+    assert!(silent.is_empty(), "no opening comment:\n{}", silent.join("\n"));
+}

@@ -1,0 +1,163 @@
+//! Nobody hangs: a process that waits for the mount ends within a second of a signal, whatever it waits for.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::check::{content, done};
+use common::process::{End, fork};
+use common::server::{Mount, Site};
+use common::sys::{self, R};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How soon a process must be gone.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// One call that has to ask the server, by its system call's number.
+struct Ask {
+    name: &'static str,
+    syscall: i64,
+    call: fn(&Path) -> R,
+}
+
+const ASKS: [Ask; 9] = [
+    Ask { name: "stat", syscall: libc::SYS_newfstatat, call: |dir| sys::stat(dir.join("f")).map(drop) },
+    Ask { name: "open", syscall: libc::SYS_openat, call: |dir| sys::open(dir.join("f"), libc::O_RDONLY, 0).map(drop) },
+    Ask {
+        name: "create",
+        syscall: libc::SYS_openat,
+        call: |dir| sys::open(dir.join("new"), libc::O_WRONLY | libc::O_CREAT, 0o644).map(drop),
+    },
+    Ask { name: "mkdir", syscall: libc::SYS_mkdir, call: |dir| sys::mkdir(dir.join("newdir"), 0o755) },
+    Ask { name: "unlink", syscall: libc::SYS_unlink, call: |dir| sys::unlink(dir.join("victim")) },
+    Ask { name: "rename", syscall: libc::SYS_rename, call: |dir| sys::rename(dir.join("f"), dir.join("g")) },
+    Ask { name: "truncate", syscall: libc::SYS_truncate, call: |dir| sys::truncate(dir.join("f"), 1) },
+    Ask { name: "chmod", syscall: libc::SYS_chmod, call: |dir| sys::chmod(dir.join("f"), 0o600) },
+    Ask { name: "readdir", syscall: libc::SYS_openat, call: |dir| sys::names(dir).map(drop) },
+];
+
+/// Calls on a descriptor that was opened before the server stopped.
+const ON_A_DESCRIPTOR: [(&str, i64, fn(&std::os::fd::OwnedFd) -> R); 4] = [
+    ("read", libc::SYS_pread64, |fd| sys::pread(fd, 100, 0).map(drop)),
+    ("write", libc::SYS_pwrite64, |fd| sys::pwrite(fd, "x", 0).map(drop)),
+    ("fstat", libc::SYS_newfstatat, |fd| sys::fstat(fd).map(drop)),
+    ("fsync", libc::SYS_fsync, |fd| sys::fsync(fd)),
+];
+
+/// A server that does not run until this is dropped.
+struct Stopped<'a>(&'a Mount);
+
+impl Stopped<'_> {
+    fn new(server: &Mount) -> Stopped<'_> {
+        server.signal(libc::SIGSTOP);
+        common::wait_until("the server stops", || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        });
+        Stopped(server)
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.signal(libc::SIGCONT);
+    }
+}
+
+/// The child blocks in the call; the signal must end it at once.
+fn assert_dies(what: &str, child: common::process::Child, syscall: i64, signal: i32) {
+    child.wait_blocked_in(syscall);
+    let start = Instant::now();
+    child.signal(signal);
+    assert_eq!(child.wait(), End::Signal(signal), "{what}");
+    assert!(start.elapsed() < AT_ONCE, "{what}: {:?} until signal {signal} ended it", start.elapsed());
+}
+
+fn prepare(dir: &Path) {
+    std::fs::write(dir.join("f"), "content").expect("a file");
+    std::fs::write(dir.join("victim"), "").expect("a file");
+}
+
+/// Every call of the lists, asked through `dir` while `server` is stopped, ends with either signal; afterwards all is well.
+fn all_die(server: &Mount, dir: &Path) {
+    for signal in [libc::SIGKILL, libc::SIGINT] {
+        prepare(dir);
+        for ask in &ASKS {
+            let stopped = Stopped::new(server);
+            let child = fork(|| i32::from((ask.call)(dir).is_err()));
+            assert_dies(ask.name, child, ask.syscall, signal);
+            drop(stopped);
+            done("stat after that", sys::stat(dir));
+        }
+        for (name, syscall, call) in ON_A_DESCRIPTOR {
+            prepare(dir);
+            let fd = done("open", sys::open(dir.join("f"), libc::O_RDWR, 0));
+            let stopped = Stopped::new(server);
+            let child = common::process::fork_keeping(&[std::os::fd::AsFd::as_fd(&fd)], || i32::from(call(&fd).is_err()));
+            assert_dies(name, child, syscall, signal);
+            drop(stopped);
+            let now = content(dir.join("f"));
+            assert!(now == b"content" || now == b"xontent", "{name}: {:?}", String::from_utf8_lossy(&now));
+        }
+    }
+}
+
+#[test]
+fn asking_a_stopped_server() {
+    let Some(site) = Site::new("asking a stopped server") else { return };
+    let mount = site.dev(&[]);
+    all_die(&mount, mount.path());
+    mount.stop();
+    site.assert_clean("after interrupted calls");
+}
+
+/// Here the second mount's own process has taken the request; it must let it go.
+#[test]
+fn asking_a_stopped_server_through_another_mount() {
+    let Some(site) = Site::new("asking through another mount") else { return };
+    let mount = site.dev(&[]);
+    let second = site.mount(1, &[]);
+    all_die(&mount, second.path());
+    second.stop();
+    mount.stop();
+    site.assert_clean("after interrupted calls");
+}
+
+#[test]
+fn waiting_for_a_lock() {
+    let Some(site) = Site::new("waiting for a lock") else { return };
+    let mount = site.dev(&[]);
+    let path = mount.path().join("f");
+    let open = || done("open", sys::open(&path, libc::O_RDWR | libc::O_CREAT, 0o644));
+    let mine = open();
+    for command in [libc::F_SETLKW, libc::F_OFD_SETLKW] {
+        done("lock", sys::lock(&mine, command, libc::F_WRLCK, 0, 0));
+        for signal in [libc::SIGKILL, libc::SIGINT] {
+            let child = fork(|| i32::from(sys::lock(open(), command, libc::F_WRLCK, 0, 0).is_err()));
+            assert_dies("fcntl", child, libc::SYS_fcntl, signal);
+        }
+        done("unlock", sys::lock(&mine, command, libc::F_UNLCK, 0, 0));
+    }
+    done("flock", sys::flock(&mine, libc::LOCK_EX));
+    for signal in [libc::SIGKILL, libc::SIGINT] {
+        let child = fork(|| i32::from(sys::flock(open(), libc::LOCK_EX).is_err()));
+        assert_dies("flock", child, libc::SYS_flock, signal);
+    }
+    drop(mine);
+    done("flock by the next", sys::flock(open(), libc::LOCK_EX));
+    mount.stop();
+}
+
+/// With the server gone for good, calls fail at once instead of waiting.
+#[test]
+fn asking_a_dead_server() {
+    let Some(site) = Site::new("asking a dead server") else { return };
+    let mut mount = site.dev(&[]);
+    prepare(mount.path());
+    mount.kill();
+    let start = Instant::now();
+    for ask in &ASKS {
+        assert_eq!((ask.call)(mount.path()), Err(libc::ENOTCONN), "{}", ask.name);
+    }
+    assert!(start.elapsed() < AT_ONCE, "{:?} for errors of a dead server", start.elapsed());
+}

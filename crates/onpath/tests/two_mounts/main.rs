@@ -1,0 +1,43 @@
+//! Two mounts of one file system: what one did is what the other sees, locks exclude across them, and either may die.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod death;
+mod hammer;
+mod locks;
+mod opened;
+mod pairs;
+
+use common::server::{Mount, Site};
+use common::sys;
+
+/// A file system with two mounts.
+struct Pair {
+    site: Site,
+    mounts: [Mount; 2],
+}
+
+impl Pair {
+    /// None where nothing can be mounted.
+    fn new(test: &str, args: &[&str]) -> Option<Pair> {
+        let site = Site::new(test)?;
+        sys::umask(0);
+        let first = site.dev(args);
+        let second = site.mount(1, &[]);
+        Some(Pair { site, mounts: [first, second] })
+    }
+
+    /// A path on both mounts.
+    fn both(&self, name: &str) -> [std::path::PathBuf; 2] {
+        self.mounts.each_ref().map(|mount| mount.path().join(name))
+    }
+
+    /// Ends both and checks what is left.
+    fn stop(self, when: &str) {
+        let [first, second] = self.mounts;
+        second.stop();
+        first.stop();
+        self.site.assert_clean(when);
+    }
+}

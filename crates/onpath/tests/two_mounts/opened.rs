@@ -1,0 +1,99 @@
+//! Open files and directories while the other mount changes them: mappings, files without a name, removed directories.
+
+use crate::Pair;
+use crate::common::check::{content, done};
+use crate::common::sys;
+use libc::{MAP_SHARED, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, PROT_READ, PROT_WRITE};
+
+/// A mapping made after an open shows what the other mount wrote before it.
+#[test]
+fn mappings_show_remote_writes() {
+    let Some(pair) = Pair::new("mmap across mounts", &[]) else { return };
+    for round in 0..20_u8 {
+        let [here, there] = if round % 2 == 0 { pair.both("f") } else { { let [a, b] = pair.both("f"); [b, a] } };
+        std::fs::write(&here, vec![round; 10_000]).expect("write");
+        let fd = done("open", sys::open(&there, O_RDONLY, 0));
+        let map = done("mmap", sys::mmap(&fd, 10_000, PROT_READ, MAP_SHARED));
+        assert!([0, 4095, 4096, 9999].iter().all(|&at| map.get(at) == round), "round {round}");
+    }
+    pair.stop("after mmap");
+}
+
+/// What msync wrote back is what the other mount reads.
+#[test]
+fn mappings_are_written_back() {
+    let Some(pair) = Pair::new("msync across mounts", &[]) else { return };
+    let [here, there] = pair.both("f");
+    std::fs::write(&here, vec![b'.'; 10_000]).expect("write");
+    let fd = done("open", sys::open(&here, O_RDWR, 0));
+    let map = done("mmap", sys::mmap(&fd, 10_000, PROT_READ | PROT_WRITE, MAP_SHARED));
+    for round in 1..20_u8 {
+        map.set(usize::from(round) * 500, round);
+        done("msync", map.msync());
+        assert_eq!(content(&there)[usize::from(round) * 500], round, "round {round}");
+    }
+    drop((map, fd));
+    pair.stop("after msync");
+}
+
+/// A file that the other mount unlinked or replaced stays what it was for who has it open.
+#[test]
+fn files_without_a_name() {
+    let Some(pair) = Pair::new("unlinked on the other mount", &[]) else { return };
+    let [here, there] = pair.both("f");
+    std::fs::write(&here, "first").expect("write");
+    let fd = done("open", sys::open(&there, O_RDWR, 0));
+    done("unlink", sys::unlink(&here));
+    assert_eq!(sys::stat(&there), Err(libc::ENOENT));
+    assert_eq!(done("fstat", sys::fstat(&fd)).nlink, 0);
+    assert_eq!(done("pread", sys::pread(&fd, 100, 0)), b"first");
+    done("pwrite", sys::pwrite(&fd, "SECOND and more", 0));
+    done("ftruncate", sys::ftruncate(&fd, 6));
+    assert_eq!(done("pread", sys::pread(&fd, 100, 0)), b"SECOND");
+    std::fs::write(&here, "another file").expect("write");
+    assert_eq!(done("pread", sys::pread(&fd, 100, 0)), b"SECOND", "a new file of that name is another one");
+    let [replacing, _] = pair.both("replacing");
+    std::fs::write(&replacing, "replacing").expect("write");
+    let old = done("open", sys::open(&there, O_RDONLY, 0));
+    done("rename", sys::rename(&replacing, &here));
+    assert_eq!(content(&there), b"replacing");
+    assert_eq!(done("pread", sys::pread(&old, 100, 0)), b"another file");
+    assert_eq!(done("fstat", sys::fstat(&old)).nlink, 0);
+    drop((fd, old));
+    pair.stop("after files without a name");
+}
+
+/// O_TRUNC on one mount empties the file for a descriptor of the other; no old byte comes back when it grows again.
+#[test]
+fn truncated_by_the_other() {
+    let Some(pair) = Pair::new("truncated on the other mount", &[]) else { return };
+    let [here, there] = pair.both("f");
+    std::fs::write(&there, vec![b'x'; 30_000]).expect("write");
+    let fd = done("open", sys::open(&there, O_RDWR, 0));
+    assert_eq!(done("pread", sys::pread(&fd, 30_000, 0)).len(), 30_000);
+    drop(done("open", sys::open(&here, O_RDWR | O_TRUNC, 0)));
+    assert_eq!(done("pread", sys::pread(&fd, 30_000, 0)), b"");
+    done("pwrite", sys::pwrite(&fd, "end", 20_000));
+    let mut expected = vec![0; 20_000];
+    expected.extend(b"end");
+    assert_eq!(content(&here), expected);
+    drop(fd);
+    pair.stop("after O_TRUNC");
+}
+
+/// A directory that the other mount removed is empty and takes no names.
+#[test]
+fn removed_directories() {
+    let Some(pair) = Pair::new("removed on the other mount", &[]) else { return };
+    let [here, there] = pair.both("d");
+    done("mkdir", sys::mkdir(&here, 0o755));
+    let dir = done("open", sys::open(&there, O_RDONLY | O_DIRECTORY, 0));
+    done("rmdir", sys::rmdir(&here));
+    assert_eq!(sys::stat(&there), Err(libc::ENOENT));
+    assert_eq!(done("fstat", sys::fstat(&dir)).nlink, 0);
+    assert_eq!(done("getdents", sys::entries(&dir)), []);
+    assert_eq!(sys::openat(&dir, "f", O_RDWR | O_CREAT, 0o644).map(drop), Err(libc::ENOENT));
+    assert_eq!(sys::mkdirat(&dir, "d", 0o755), Err(libc::ENOENT));
+    drop(dir);
+    pair.stop("after removed directories");
+}
