@@ -214,8 +214,9 @@ impl<P: Protocol> Cx<P> {
         self.op
     }
 
-    /// Locks all keys at once, once an operation; the kernel releases them when it ends.
-    pub async fn lock_all(&self, keys: impl IntoIterator<Item = (Key, Mode)>) {
+    /// Locks all keys at once, once an operation; the kernel releases them when it ends. True if it had to wait, so
+    /// that what was looked at before may have changed.
+    pub async fn lock_all(&self, keys: impl IntoIterator<Item = (Key, Mode)>) -> bool {
         let mut keys: Keys = keys.into_iter().collect();
         normalize(&mut keys);
         let op = self.op.0;
@@ -232,6 +233,7 @@ impl<P: Protocol> Cx<P> {
         if !free {
             poll_fn(|_| if self.with(|core| core.locks.waits(op)) { Poll::Pending } else { Poll::Ready(()) }).await;
         }
+        !free
     }
 
     /// Locks all keys if that needs no waiting; never queues (a participant's Prepare, R-23).

@@ -63,6 +63,8 @@ pub(crate) enum Job {
     Seal(InodeId),
     /// Watch the holder of the rename lock.
     WatchRename,
+    /// Reclaim orphans whose names were taken over a moment ago.
+    Linger,
     /// Tell a data node.
     DataPending(DataId, u32, bool, RecordSeq),
     /// Reclaim an orphan that nobody has open.
@@ -241,6 +243,7 @@ impl Job {
             Job::RaiseFloor => dir::push::raise_floor(&cx).await,
             Job::Finish(txn) => txn::coordinator::finish(&cx, txn).await,
             Job::Resume(txn) => txn::participant::resume(&cx, txn).await,
+            Job::Linger => ops::opens::end_lingering(&cx).await,
             Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
             Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
             Job::WatchRename => coord::renames::watch(&cx).await,

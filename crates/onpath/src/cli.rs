@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, mount, sim, status};
+use crate::{bench, dev, fsck, mount, sim, status};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Mount(mount::MountArgs),
     /// Shows the counters of a running file system.
     Status(status::StatusArgs),
+    /// Checks a file system that is not running, and changes nothing.
+    Fsck(fsck::FsckArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
     Sim(sim::SimArgs),
     /// Measures file systems from outside.
@@ -54,6 +56,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Dev(args) => dev::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Status(args) => status::run(args),
+        Command::Fsck(args) => fsck::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Bench(args) => bench::run(args),
     }
@@ -68,8 +71,11 @@ pub(crate) fn start_log(args: &LogArgs) {
     if args.log_json { builder.json().init() } else { builder.init() }
 }
 
-/// Exit codes as mount(8) gives them: 1 wrong use or permissions, 2 system, 32 mount failed.
+/// Exit codes as mount(8) gives them: 1 wrong use or permissions, 2 system, 32 mount failed; fsck has its own.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(code) = fsck::exit_code(error) {
+        return code;
+    }
     if error.downcast_ref::<MountError>().is_some() { 32 } else { 1 }
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod dev;
+mod fsck;
 mod mount;
 mod mounted;
 mod signals;

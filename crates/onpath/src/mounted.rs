@@ -44,7 +44,7 @@ impl Effects<Session> for SessionEffects {
     fn perform(&self, out: SessionOut, done: &mut Vec<SessionIn>) {
         match out {
             SessionOut::Reply { unique, result } => {
-                done.extend(self.answers.complete(unique, result).map(SessionIn::Fs));
+                self.answers.complete(unique, result);
             }
             SessionOut::ReadGroups { ticket, pid } => {
                 done.push(SessionIn::Groups { ticket, gids: supplementary_groups(pid) });

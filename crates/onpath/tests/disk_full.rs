@@ -119,8 +119,7 @@ impl Files {
         let gone: Vec<String> = self.files.keys().filter(|_| random.below(2) == 0).cloned().collect();
         let mut bytes = 0;
         for name in gone {
-            sys::unlink(top.join(&name))
-                .unwrap_or_else(|errno| panic!("unlink on a full disk: {}", errno_name(errno)));
+            sys::unlink(top.join(&name)).unwrap_or_else(|errno| panic!("unlink on a full disk: {}", errno_name(errno)));
             bytes += self.files.remove(&name).expect("just listed").1;
         }
         bytes

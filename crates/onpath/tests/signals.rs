@@ -93,7 +93,8 @@ fn all_die(server: &Mount, dir: &Path) {
             prepare(dir);
             let fd = done("open", sys::open(dir.join("f"), libc::O_RDWR, 0));
             let stopped = Stopped::new(server);
-            let child = common::process::fork_keeping(&[std::os::fd::AsFd::as_fd(&fd)], || i32::from(call(&fd).is_err()));
+            let child =
+                common::process::fork_keeping(&[std::os::fd::AsFd::as_fd(&fd)], || i32::from(call(&fd).is_err()));
             assert_dies(name, child, syscall, signal);
             drop(stopped);
             let now = content(dir.join("f"));

@@ -88,8 +88,9 @@ pub enum FsOp {
     Open { id: InodeId, mode: OpenMode },
     /// → `Data`
     Read { handle: Handle, offset: u64, bytes: u32 },
-    /// `kill_suidgid`: clear setuid and setgid. → `Written`
-    Write { handle: Handle, offset: u64, data: Bytes, kill_suidgid: bool },
+    /// `append`: the descriptor has O_APPEND now, so `offset` is only a guess (never for pages that the kernel writes
+    /// back). `kill_suidgid`: clear setuid and setgid. → `Written`
+    Write { handle: Handle, offset: u64, data: Bytes, append: bool, kill_suidgid: bool },
     /// close(2) of one descriptor: drops the fcntl locks of `lock_owner`. → `Done`
     Flush { handle: Handle, lock_owner: u64 },
     /// Last close of a handle. `flock_owner`: whose flock(2) locks go with it. → `Done`
@@ -134,7 +135,8 @@ pub struct Totals {
 pub struct Opened {
     /// The handle.
     pub handle: Handle,
-    /// Another session has the inode open: the caller should bypass its page cache.
+    /// The caller should bypass its page cache: another session has the inode open, or it was opened with O_APPEND (a write through
+    /// the page cache may become several requests, between which others append).
     pub shared: bool,
 }
 

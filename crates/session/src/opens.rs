@@ -38,6 +38,8 @@ pub(crate) struct OpenInode {
     pub(crate) data: DataRef,
     mtime: i64,
     ctime: i64,
+    /// The change after which the home was told of a read.
+    accessed_after: i64,
 }
 
 /// An open handle.
@@ -57,6 +59,8 @@ pub(crate) struct Opens {
     inodes: HashMap<InodeId, OpenInode>,
     handles: Vec<(u32, Option<OpenHandle>)>,
     free: Vec<u32>,
+    /// Some handle has lock owners: most sessions never look.
+    any_lock_owner: bool,
 }
 
 impl Opens {
@@ -114,6 +118,37 @@ impl Opens {
         let at = handle.0 as u32;
         self.free.push(at);
         Ok(self.handles[at as usize].1.take().expect("looked at above"))
+    }
+
+    /// A file is read whose last change is of `ctime`; true once for every change.
+    pub(crate) fn note_access(&mut self, id: InodeId, ctime: i64) -> bool {
+        let Some(inode) = self.inodes.get_mut(&id) else { return false };
+        std::mem::replace(&mut inode.accessed_after, ctime) != ctime
+    }
+
+    /// `owner` takes an fcntl lock through this handle.
+    pub(crate) fn note_lock_owner(&mut self, handle: Handle, owner: u64) {
+        if let Ok(open) = self.get(handle)
+            && !open.lock_owners.contains(&owner)
+        {
+            open.lock_owners.push(owner);
+            self.any_lock_owner = true;
+        }
+    }
+
+    /// `owner` has lost its fcntl locks on an inode, through whichever handle it took them.
+    pub(crate) fn forget_lock_owner(&mut self, id: InodeId, owner: u64) {
+        if !self.any_lock_owner {
+            return;
+        }
+        let mut left = false;
+        for open in self.handles.iter_mut().filter_map(|(_, open)| open.as_mut()) {
+            if open.id == id {
+                open.lock_owners.retain(|other| *other != owner);
+            }
+            left |= !open.lock_owners.is_empty();
+        }
+        self.any_lock_owner = left;
     }
 
     pub(crate) fn inode(&mut self, id: InodeId) -> Option<&mut OpenInode> {

@@ -31,6 +31,8 @@ pub(crate) enum Job {
     Relock,
     /// Sends what is open to a restarted shard again.
     Resend { shard: ShardId },
+    /// Tells the home that a file was read (relatime).
+    Accessed { id: InodeId },
     /// Tells the home of the last close.
     Close { id: InodeId },
     /// Gives an O_APPEND reservation back, then lets the next append run.

@@ -21,6 +21,9 @@ fn main() {
                 c.world.power_loss = true
             }
             "sync" => c.world.commit = world::Commit::Sync,
+            "m1" => c.mounts = 1,
+            "m2" => c.mounts = 2,
+            "only" => c.sessions = 0,
             "p2" => c.world.processes = 2,
             "s1" => c.world.shards = 1,
             "s3" => c.world.shards = 3,

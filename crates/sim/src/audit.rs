@@ -2,6 +2,7 @@
 
 use crate::client::Asked;
 use crate::model::Caller;
+use crate::private::Private;
 use crate::world::World;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::reply::Reply;
@@ -14,13 +15,18 @@ const STUCK_NS: u64 = 60_000_000_000;
 
 /// Ends the bad weather, waits until every operation is answered, and reads everything. Returns the number of
 /// operations answered meanwhile.
-pub fn settle(world: &mut World) -> u64 {
+pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
     world.calm();
+    privates.iter_mut().for_each(Private::close);
     let mut answered = 0;
-    while world.clients.iter().any(|client| client.waiting() > 0) {
-        if world.step(world.now_ns() + STUCK_NS).is_none() {
-            world.checker.violation("an operation is not answered in peace".into());
-            return answered;
+    while world.clients.iter().any(|client| client.waiting() > 0) || !privates.iter().all(Private::is_idle) {
+        match (world.step(world.now_ns() + STUCK_NS), world.finished()) {
+            (None, None) => {
+                world.checker.violation("an operation is not answered in peace".into());
+                return answered;
+            }
+            (None, Some(finished)) => privates[finished.session].answered(world, finished),
+            (Some(_), _) => {}
         }
         answered += 1;
     }

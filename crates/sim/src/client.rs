@@ -27,12 +27,23 @@ pub struct Asked {
     pub caller: Caller,
     /// What is asked, with what the request says of the caller's groups.
     pub body: RequestBody,
+    /// For a write of bytes (`body` then names the file): what of it changes attributes.
+    pub write: Option<Write>,
+}
+
+/// A write of bytes, as the file's home will hear of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// End of the write, bytes.
+    pub end: u64,
+    /// Clear setuid and setgid.
+    pub kill_suidgid: bool,
 }
 
 impl Asked {
     /// A question that says nothing about groups.
     pub fn new(caller: Caller, request: Request) -> Rc<Asked> {
-        Rc::new(Asked { caller, body: RequestBody { groups: Groups::default(), request } })
+        Rc::new(Asked { caller, body: RequestBody { groups: Groups::default(), request }, write: None })
     }
 
     /// The same question with membership in `gids` told.
@@ -44,7 +55,7 @@ impl Asked {
                 side.push(gid);
             }
         }
-        Rc::new(Asked { caller: self.caller.clone(), body })
+        Rc::new(Asked { caller: self.caller.clone(), body, write: None })
     }
 }
 

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod check;
 pub mod client;
 pub mod model;
+pub mod private;
 pub mod run;
 pub mod scenario;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
+use crate::private::Private;
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, World, WorldConfig};
 
@@ -10,9 +11,11 @@ use crate::world::{Commit, Counters, World, WorldConfig};
 pub struct SimConfig {
     /// Everything random comes from it.
     pub seed: u64,
-    /// Client sessions.
+    /// Raw clients.
     pub sessions: usize,
-    /// Requests that each has under way at once.
+    /// Real sessions beside them, each in a directory of its own.
+    pub mounts: usize,
+    /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
     pub operations: u64,
@@ -27,6 +30,7 @@ impl Default for SimConfig {
         SimConfig {
             seed: 1,
             sessions: 4,
+            mounts: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -115,19 +119,26 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
             world.submit(client, asked);
         }
     }
+    let mut privates: Vec<_> = (0..config.mounts as u64).map(|n| Private::begin(&mut world, config.seed + n)).collect();
     while operations < config.operations && world.checker.violations.is_empty() {
-        let Some(done) = world.step(world.now_ns() + STUCK_NS) else {
-            world.checker.violation("no operation is answered any more".into());
-            break;
-        };
+        let done = world.step(world.now_ns() + STUCK_NS);
         operations += 1;
         names_max = names_max.max(world.checker.model.names_live());
-        workload.learn(&done.asked, &done.reply);
-        let asked = workload.next(&world.checker.model);
-        world.submit(done.client, asked);
+        match (done, world.finished()) {
+            (None, None) => world.checker.violation("no operation is answered any more".into()),
+            (Some(done), _) => {
+                workload.learn(&done.asked, &done.reply);
+                let asked = workload.next(&world.checker.model);
+                world.submit(done.client, asked);
+            }
+            (None, Some(finished)) => {
+                let user = finished.session;
+                privates[user].answered(&mut world, finished);
+            }
+        }
     }
     if world.checker.violations.is_empty() {
-        operations += audit::settle(&mut world);
+        operations += audit::settle(&mut world, &mut privates);
     }
     Outcome {
         seed: config.seed,

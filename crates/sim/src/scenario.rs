@@ -153,7 +153,7 @@ impl Scenario {
 
     /// Settles the world: everything is answered, everything is as the model says, nothing was wrong on the way.
     pub fn ends_well(mut self) {
-        audit::settle(&mut self.world);
+        audit::settle(&mut self.world, &mut []);
         let violations = &self.world.checker.violations;
         assert!(violations.is_empty(), "{violations:#?}");
     }

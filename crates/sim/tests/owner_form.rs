@@ -401,7 +401,7 @@ pub(crate) fn a_refusal_is_remembered() {
 /// D5, R-16: an entry reaches another process only when its record is durable; or a power loss of S leaves a ghost.
 #[test]
 pub(crate) fn a_push_leaves_when_its_records_are_durable() {
-    for outputs in 1..12 {
+    for outputs in (120..200).step_by(3) {
         let mut sc = Scenario::new(2);
         let (d, _) = sc.directory_of(1, "d");
         let x = sc.name_at(d, 0, "x");
@@ -416,4 +416,20 @@ pub(crate) fn a_push_leaves_when_its_records_are_durable() {
         sc.go_on_for(300_000_000);
         sc.ends_well();
     }
+}
+
+/// who only looks holds no append part. A chmod takes their access part away all the same.
+#[test]
+pub(crate) fn a_chmod_reaches_those_who_only_look() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(A, "d");
+    let x = sc.name_at(d, S, "x");
+    sc.must(create(d, &x));
+    let look = || Request::Lookup { parent: d, name: x.clone() };
+    let found = sc.ask_as(alice(), look());
+    sc.succeeds(found);
+    sc.must(Request::SetAttr { id: d, set: mode(0o700) });
+    let refused = sc.ask_as(alice(), look());
+    sc.fails(refused, Errno::EACCES);
+    sc.ends_well();
 }

@@ -93,11 +93,16 @@ pub(crate) fn a_copy_of_prepare_after_the_end_is_ignored() {
     let moved = sc.ask(rename((from, &b), (to, &a)));
     sc.go_on();
     sc.world.stop_holding(prepares);
+    // C does not hear that P is done, so it still knows the decision.
+    let acks = sc.hold(|m| m.from() == shard(P) && m.to() == shard(C) && m.peer() == Some(Peer::Done));
     sc.world.deliver_copy(prepares);
     sc.succeeds(moved);
     sc.go_on();
+    assert!(sc.world.held(acks) > 0);
     sc.must(create(from, &b));
     sc.let_go(prepares);
+    sc.go_on_for(2_000_000_000);
+    sc.let_go(acks);
     sc.go_on_for(2_000_000_000);
     assert_eq!(sc.names(from), [b]);
     assert_eq!(sc.names(to), [a]);
@@ -202,4 +207,25 @@ pub(crate) fn a_participant_may_crash_at_any_output() {
         assert_eq!(sc.names(to), [a]);
         sc.ends_well();
     }
+}
+
+/// H has promised that an inode loses its name, C has decided and answered, H restarts. Nobody reads the inode before H
+/// knows the decision.
+#[test]
+pub(crate) fn a_promised_inode_is_locked_across_a_restart() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(C, "d");
+    let (born, b) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"));
+    let Reply::Entry { attr, .. } = sc.must(create(d, &born)) else { panic!("create answers with an entry") };
+    sc.must(Request::Link { id: attr.id, parent: d, name: b.clone() });
+    let commits = sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    sc.must(unlink(d, &b));
+    sc.restart(H);
+    let looked = sc.ask(Request::GetAttr { id: attr.id });
+    sc.go_on();
+    sc.waits(looked);
+    sc.let_go(commits);
+    let Reply::Attr { attr, .. } = sc.succeeds(looked) else { panic!("getattr answers with attributes") };
+    assert_eq!(attr.nlink, 1);
+    sc.ends_well();
 }

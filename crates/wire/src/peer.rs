@@ -94,6 +94,8 @@ wire_enum! {
         },
         /// An empty directory is removed.
         4 => RemoveDir,
+        /// Its name is taken over by another inode.
+        5 => Replace,
     }
 }
 

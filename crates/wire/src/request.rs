@@ -38,6 +38,8 @@ pub mod set {
     pub const MTIME_NOW: u32 = 128;
     /// Clear setuid and setgid as a write does.
     pub const KILL_SUIDGID: u32 = 256;
+    /// Only the access time, because of a read: needs no permission and is no change (relatime).
+    pub const READ: u32 = 1024;
     /// The size is changed through a descriptor open for writing: permission was checked at open.
     pub const OPEN_FOR_WRITE: u32 = 512;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, Opened, Totals};
+use onpath_session::fs::{FsReply, FsResult, Handle, Opened, Totals};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::{BLOCK_BYTES, NAME_BYTES_MAX};
@@ -10,44 +10,27 @@ use onpath_wire::reply::DirEntry;
 use onpath_wire::request::FileLock;
 use rustix::io::Errno;
 
-use super::convert::{F_UNLCK, LOCK_KINDS, os, release};
-use super::{Answers, Expected};
+use super::Expected;
+use super::convert::{F_UNLCK, LOCK_KINDS, os};
 use crate::abi::{self, fopen};
 use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
 
 /// The size of reads and writes that programs are advised to use: stdio buffers so much, and each write is a request.
 const PREFERRED_IO_BYTES: u32 = 128 << 10;
 
-/// The request that has to be made before the answer can be given.
-type Next = (FsOp, Replier, Expected);
-
-impl Answers {
-    /// Answers, or says what to ask next.
-    pub(super) fn answer(&self, replier: Replier, expected: Expected, result: FsResult) -> Option<Next> {
-        match (expected, result) {
-            (Expected::Release { handle, flock_owner, mut owners }, result) => {
-                if owners.pop().is_some() {
-                    let op = release(handle, flock_owner, &owners);
-                    return Some((op, replier, Expected::Release { handle, flock_owner, owners }));
-                }
-                replier.unit(result.map(drop).map_err(os));
-            }
-            (_, Err(errno)) => replier.error(os(errno)),
-            (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => list(replier, size, plus, &entries),
-            (Expected::Lock { handle, owner }, Ok(FsReply::Done)) => {
-                self.locks.locked(handle, owner);
-                replier.ok();
-            }
-            (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
-            (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
-                replier.created(&entry(&attr), &file(opened, fresh));
-            }
-            (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
-                replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
-            }
-            (_, Ok(reply)) => simple(replier, &reply),
+/// Gives the kernel its answer.
+pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult) {
+    match (expected, result) {
+        (_, Err(errno)) => replier.error(os(errno)),
+        (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => list(replier, size, plus, &entries),
+        (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
+        (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
+            replier.created(&entry(&attr), &file(opened, fresh));
         }
-        None
+        (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
+            replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
+        }
+        (_, Ok(reply)) => simple(replier, &reply),
     }
 }
 
@@ -71,7 +54,8 @@ fn simple(replier: Replier, reply: &FsReply) {
     }
 }
 
-/// Handles of files that another session has open bypass the page cache. No FLUSH for a file that is new (see `locks`).
+/// Handles of files that another session has open bypass the page cache. No FLUSH for a file that is new: the session drops
+/// locks taken by it at its release.
 fn file(opened: Opened, fresh: bool) -> crate::reply::Opened {
     let direct = if opened.shared { fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES } else { 0 };
     let no_flush = if fresh { fopen::NOFLUSH } else { 0 };

@@ -11,7 +11,6 @@ use onpath_wire::name::Name;
 use onpath_wire::request::{FileLock, LockKind, SetAttr, set};
 use rustix::fs::OFlags;
 
-use super::locks::LockOwners;
 use super::{Expected, Prepared};
 use crate::reply::Replier;
 use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
@@ -30,14 +29,10 @@ pub(super) fn os(errno: Errno) -> rustix::io::Errno {
 }
 
 /// The session's request, or `None` if the answer is given already.
-pub(super) fn convert(request: &Request<'_>, replier: Replier, locks: &LockOwners) -> Option<Prepared> {
+pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepared> {
     let header = request.header;
-    let expected = expected(request, locks);
-    let op = match &expected {
-        Expected::Release { handle, flock_owner, owners } => Ok(release(*handle, *flock_owner, owners)),
-        _ => operation(request),
-    };
-    match op {
+    let expected = expected(request);
+    match operation(request) {
         Ok(op) => {
             let caller =
                 Caller { uid: header.uid, gid: header.gid, pid: header.pid, known_group: request.supplementary_group };
@@ -50,28 +45,13 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier, locks: &LockOwner
     }
 }
 
-fn expected(request: &Request<'_>, locks: &LockOwners) -> Expected {
+fn expected(request: &Request<'_>) -> Expected {
     match request.operation {
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
         Operation::Opendir { .. } => Expected::OpenDirectory,
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
         Operation::Readdirplus { size, .. } => Expected::Page { size, plus: true },
-        Operation::Setlk { lock, .. } if !lock.flock && lock.kind != F_UNLCK => {
-            Expected::Lock { handle: Handle(lock.handle), owner: lock.owner }
-        }
-        Operation::Release { handle, flock_owner, .. } => {
-            let handle = Handle(handle);
-            Expected::Release { handle, flock_owner, owners: locks.released(handle) }
-        }
         _ => Expected::Simple,
-    }
-}
-
-/// RELEASE, or before it the end of an owner's locks.
-pub(super) fn release(handle: Handle, flock_owner: Option<u64>, owners: &[u64]) -> FsOp {
-    match owners.last() {
-        Some(owner) => FsOp::Flush { handle, lock_owner: *owner },
-        None => FsOp::Release { handle, flock_owner },
     }
 }
 
@@ -113,10 +93,13 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
 fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
     Ok(match *operation {
         Operation::Read { handle, offset, size, .. } => FsOp::Read { handle: Handle(handle), offset, bytes: size },
-        Operation::Write { handle, offset, data, kill_suidgid, .. } => {
-            FsOp::Write { handle: Handle(handle), offset, data: data.to_bytes(), kill_suidgid }
+        Operation::Write { handle, offset, data, flags, kill_suidgid, from_cache, .. } => {
+            // The descriptor's flags of now; a page that is written back has its place, whatever they say.
+            let append = flags & OFlags::APPEND.bits() != 0 && !from_cache;
+            FsOp::Write { handle: Handle(handle), offset, data: data.to_bytes(), append, kill_suidgid }
         }
         Operation::Flush { handle, lock_owner } => FsOp::Flush { handle: Handle(handle), lock_owner },
+        Operation::Release { handle, flock_owner, .. } => FsOp::Release { handle: Handle(handle), flock_owner },
         Operation::Fsync { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
         Operation::Readdir { handle, offset, size } => page(handle, offset, size),
         Operation::Readdirplus { handle, offset, size } => page(handle, offset, size / PLUS_SIZE_FACTOR),

@@ -7,7 +7,7 @@
 //! - a handle bypasses the page cache if another session has the file open, else pages are kept as long as size and
 //!   modification time say so;
 //! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
-//!   with the handle (`locks`).
+//!   with the handle.
 //!
 //! What the session does not offer (extended attributes, fallocate, copy_file_range, nameless files, birth times) is
 //! answered ENOSYS once, after which the kernel does without.
@@ -16,20 +16,17 @@ mod answer;
 mod convert;
 mod groups;
 mod invalidate;
-mod locks;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult, Handle};
+use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
 
 use crate::reply::Replier;
 use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
-
-use locks::LockOwners;
 
 pub use groups::supplementary_groups;
 pub use invalidate::Invalidator;
@@ -52,21 +49,10 @@ enum Expected {
     /// Whether a handle of a file or of a directory was asked for.
     OpenFile,
     OpenDirectory,
-    /// A lock that its owner loses with the handle.
-    Lock {
-        handle: Handle,
-        owner: u64,
-    },
     /// A page of a listing, of at most `size` bytes; `plus` for READDIRPLUS.
     Page {
         size: u32,
         plus: bool,
-    },
-    /// Owners whose locks go before the handle does.
-    Release {
-        handle: Handle,
-        flock_owner: Option<u64>,
-        owners: Vec<u64>,
     },
 }
 
@@ -81,7 +67,6 @@ struct Prepared {
 struct Pending {
     replier: Replier,
     expected: Expected,
-    caller: Caller,
 }
 
 /// The requests of one mount that the session has not answered yet.
@@ -89,7 +74,6 @@ struct Pending {
 pub struct Answers {
     /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
     pending: Mutex<HashMap<u64, Pending>>,
-    locks: LockOwners,
 }
 
 impl Answers {
@@ -97,17 +81,14 @@ impl Answers {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands in the answer to request `unique`. What is returned is to be submitted next, under the same number.
-    #[must_use = "a further request may have to be submitted"]
-    pub fn complete(&self, unique: u64, result: FsResult) -> Option<FsRequest> {
+    /// Hands in the answer to request `unique`.
+    pub fn complete(&self, unique: u64, result: FsResult) {
         let pending = self.pending().remove(&unique);
-        let Some(Pending { replier, expected, caller }) = pending else {
+        let Some(Pending { replier, expected }) = pending else {
             tracing::warn!(unique, "an answer to no request");
-            return None;
+            return;
         };
-        let (op, replier, expected) = self.answer(replier, expected, result)?;
-        self.pending().insert(unique, Pending { replier, expected, caller });
-        Some(FsRequest { unique, caller, op })
+        answer::answer(replier, expected, result);
     }
 }
 
@@ -126,15 +107,12 @@ impl<D: SessionDriver> SessionFilesystem<D> {
 
 impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
     fn handle(&self, request: Request<'_>, replier: Replier) {
-        match request.operation {
-            // F_OK: the kernel has looked the name up just now.
-            Operation::Access { mask: 0 } => return replier.ok(),
-            Operation::Flush { handle, lock_owner } => self.answers.locks.flushed(Handle(handle), lock_owner),
-            _ => {}
+        if let Operation::Access { mask: 0 } = request.operation {
+            return replier.ok(); // F_OK: the kernel has looked the name up just now
         }
-        let Some(prepared) = convert::convert(&request, replier, &self.answers.locks) else { return };
+        let Some(prepared) = convert::convert(&request, replier) else { return };
         let Prepared { replier, request, expected } = prepared;
-        self.answers.pending().insert(request.unique, Pending { replier, expected, caller: request.caller });
+        self.answers.pending().insert(request.unique, Pending { replier, expected });
         self.driver.submit(request);
     }
 

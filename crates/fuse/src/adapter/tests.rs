@@ -219,29 +219,6 @@ fn lock(kind: u32, owner: u64) -> LockRequest {
 }
 
 #[test]
-fn locks_go_with_the_handle_unless_flushed_before() {
-    let bench = Bench::new();
-    for (unique, owner) in [(2, 11), (4, 12)] {
-        bench.ask(unique, FILE, Operation::Setlk { lock: lock(1, owner), wait: false });
-        assert!(matches!(bench.submitted().op, FsOp::SetLock { lock, .. } if lock.kind == LockKind::Write));
-        bench.answer(unique, Ok(FsReply::Done));
-        assert_eq!(bench.sent(), (unique, 0, vec![]));
-    }
-    bench.ask(6, FILE, Operation::Flush { handle: 9, lock_owner: 11 });
-    bench.submitted();
-    bench.answer(6, Ok(FsReply::Done));
-    bench.sent();
-    bench.ask(8, FILE, Operation::Release { handle: 9, flags: 0, flock_owner: Some(3) });
-    assert!(matches!(bench.submitted().op, FsOp::Flush { lock_owner: 12, .. }));
-    bench.answer(8, Ok(FsReply::Done));
-    assert!(matches!(bench.submitted().op, FsOp::Release { handle: Handle(9), flock_owner: Some(3) }));
-    bench.answer(8, Ok(FsReply::Done));
-    assert_eq!(bench.sent(), (8, 0, vec![]));
-    bench.ask(10, FILE, Operation::Release { handle: 9, flags: 0, flock_owner: None });
-    assert!(matches!(bench.submitted().op, FsOp::Release { .. }));
-}
-
-#[test]
 fn a_lock_test_reports_the_conflict_or_none() {
     let bench = Bench::new();
     bench.ask(2, FILE, Operation::Getlk(lock(0, 1)));

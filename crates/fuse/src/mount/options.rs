@@ -14,7 +14,8 @@ pub struct MountOptions {
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { flags: MountFlags::empty(), source: "onpath".to_owned() }
+        // The kernel opens device nodes without asking a FUSE server, whatever their mode says.
+        Self { flags: MountFlags::NODEV, source: "onpath".to_owned() }
     }
 }
 

@@ -88,7 +88,7 @@ fn read_image(file: &Path, fsid: u64, entry: &Entry) -> Result<Vec<Pair>, Checkp
     let (header, pairs) =
         image::decode(&bytes).map_err(|source| CheckpointError::Image { file: file.to_owned(), source })?;
     if header.fsid != fsid {
-        return Err(mismatch("it belongs to another file system"));
+        return Err(CheckpointError::Foreign { file: file.to_owned() });
     }
     if (header.role, header.range, header.upto) != (entry.role, entry.range, entry.upto) {
         return Err(mismatch("its header names another role, range or record"));

@@ -85,7 +85,7 @@ pub(super) fn read(dir: &Path, fsid: u64) -> Result<Option<Manifest>, Checkpoint
     let manifest =
         Manifest::from_bytes(rest).map_err(|source| CheckpointError::Undecodable { file: file.clone(), source })?;
     if manifest.fsid != fsid {
-        return Err(damaged("it belongs to another file system"));
+        return Err(CheckpointError::Foreign { file });
     }
     Ok(Some(manifest))
 }

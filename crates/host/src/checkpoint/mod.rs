@@ -42,6 +42,12 @@ pub enum CheckpointError {
         /// Why.
         source: WireError,
     },
+    /// The manifest or an image is another file system's.
+    #[error("{} belongs to another file system: put the file system's own file back", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
     /// The manifest has another format version.
     #[error("checkpoint manifest {} has format version {found}: use an onpath of that version", file.display())]
     Version {

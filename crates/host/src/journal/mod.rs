@@ -50,6 +50,22 @@ pub enum JournalError {
         /// What is missing.
         why: String,
     },
+    /// A segment is not one of this journal.
+    #[error("journal: {} is {why}: put the file system's own file back", file.display())]
+    Foreign {
+        /// The segment.
+        file: PathBuf,
+        /// What it is.
+        why: &'static str,
+    },
+    /// A segment has another format version.
+    #[error("journal: {} has format version {found}: use an onpath of that version", file.display())]
+    Version {
+        /// The segment.
+        file: PathBuf,
+        /// Its version.
+        found: u32,
+    },
     /// A record cannot be replayed.
     #[error("journal record in {} before offset {offset} cannot be replayed: {source}", file.display())]
     Replay {

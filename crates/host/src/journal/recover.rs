@@ -190,7 +190,10 @@ impl Scan<'_> {
                     Some(Stop { index, place: None, why: why.into(), clean, gap: None })
                 }
                 Err(BadHead::Foreign(why)) => {
-                    return Err(JournalError::Damage { file: segment.path.clone(), offset: 0, why: why.into() });
+                    return Err(JournalError::Foreign { file: segment.path.clone(), why });
+                }
+                Err(BadHead::Version(found)) => {
+                    return Err(JournalError::Version { file: segment.path.clone(), found });
                 }
             };
             if let Some(stop) = stop {

@@ -81,6 +81,8 @@ pub(crate) enum BadHead {
     Torn(&'static str),
     /// Its header belongs elsewhere.
     Foreign(&'static str),
+    /// It has another format version.
+    Version(u32),
 }
 
 /// Checks the header of segment `number` of file system `fsid`.
@@ -96,7 +98,7 @@ pub(crate) fn read_header(bytes: &[u8], number: u64, fsid: u64) -> Result<Head, 
         return Err(Torn("checksum mismatch of the segment header"));
     }
     if u32_at(8) != VERSION {
-        return Err(Foreign("a segment of another format version"));
+        return Err(BadHead::Version(u32_at(8)));
     }
     if u64_at(16) != fsid {
         return Err(Foreign("a segment of another file system"));

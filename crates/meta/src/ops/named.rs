@@ -22,13 +22,14 @@ impl State {
 
 /// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt).
 pub(crate) async fn lock(cx: &Cx, parent: InodeId, name: &Name, mode: Mode) -> Option<NameValue> {
+    let name_key = (keys::name(parent, name), mode);
     loop {
-        let found = cx.with(|core| core.state.name(parent, name));
-        let name_key = (keys::name(parent, name), mode);
-        let inode_key = found.filter(|f| cx.with(|core| core.state.is_home(f.child)));
-        let inode_key = inode_key.map(|f| (keys::inode(f.child), mode));
-        cx.lock_all([Some(name_key), inode_key].into_iter().flatten()).await;
-        if cx.with(|core| core.state.name(parent, name)) == found {
+        let (found, inode_key) = cx.with(|core| {
+            let found = core.state.name(parent, name);
+            (found, found.filter(|f| core.state.is_home(f.child)).map(|f| (keys::inode(f.child), mode)))
+        });
+        let waited = cx.lock_all([Some(name_key), inode_key].into_iter().flatten()).await;
+        if !waited || cx.with(|core| core.state.name(parent, name)) == found {
             return found;
         }
         cx.unlock_all();

@@ -17,7 +17,7 @@ use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Who has what open.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ pub(crate) struct Opens {
     reserved: BTreeMap<InodeId, SessionId>,
     end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
+    /// Orphans to be looked at, and when.
+    lingering: VecDeque<(u64, InodeId)>,
 }
 
 impl Opens {
@@ -126,6 +128,29 @@ pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
         }
         Ok(Reply::Done)
     })
+}
+
+/// How long an orphan whose name was taken over stays, microseconds.
+const LINGER_US: u64 = 1_000_000;
+
+/// Keeps an orphan for a moment; then it is reclaimed unless somebody has it open.
+pub(crate) fn linger(core: &mut Core, id: InodeId) {
+    let due_us = core.now.mono_us + LINGER_US;
+    core.state.opens.lingering.push_back((due_us, id));
+    if core.state.opens.lingering.len() == 1 {
+        core.start(Job::Linger);
+    }
+}
+
+/// Reclaims what has lingered long enough, until there is nothing more.
+pub(crate) async fn end_lingering(cx: &Cx) {
+    while let Some((due_us, id)) = cx.with(|core| core.state.opens.lingering.front().copied()) {
+        cx.sleep_until(due_us).await;
+        cx.with(|core| {
+            core.state.opens.lingering.pop_front();
+            core.start(Job::Reclaim(id));
+        });
+    }
 }
 
 /// Reclaims an orphan unless somebody has opened it again.

@@ -101,6 +101,10 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
 /// The inode with everything but its size changed, or why the caller may not.
 fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result<Inode, Stop> {
     let has = |bit| change.valid & bit != 0;
+    if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
+        inode.atime = stamp.0 as i64;
+        return Ok(inode);
+    }
     if has(set::SIZE) && !has(set::OPEN_FOR_WRITE) {
         let owned = Owned::from(&inode);
         access::check(req, owned, inode.kind, access::WRITE)?;
@@ -119,11 +123,10 @@ fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result
     }
     let now = stamp.0 as i64;
     if has(set::ATIME) || has(set::MTIME) {
-        let explicit = (has(set::ATIME) && !has(set::ATIME_NOW)) || (has(set::MTIME) && !has(set::MTIME_NOW));
-        if explicit {
+        // Write permission is enough only for both times at once and now, as utimensat(2) without times does.
+        if !(has(set::ATIME_NOW) && has(set::MTIME_NOW)) {
             access::owner(req, inode.uid)?;
         } else if req.uid != inode.uid {
-            // "Now" needs no more than write permission.
             access::check(req, Owned::from(&inode), inode.kind, access::WRITE)?;
         }
         if has(set::ATIME) {

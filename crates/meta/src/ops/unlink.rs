@@ -4,7 +4,7 @@
 //! an orphan (nlink 0), else it is gone with its bytes. A name whose inode lives elsewhere is a transaction.
 //! Locks: name and inode, exclusive. Journals: name, change-log entry, inode. Rules.
 
-use super::{Req, Step, begin, named};
+use super::{Req, Step, begin, named, opens};
 use crate::dir::site::{self, Gone};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
@@ -54,6 +54,19 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     let reply = commit(core, op, req, stamp, Answer::Done, effects);
     drop_data(core, dropped);
     Ok(reply)
+}
+
+/// A name is taken over by another inode: the one that had it stays an orphan for a moment. Who looked the name up just
+/// before must find it, or a program that opens a file which is being replaced again and again fails with ESTALE.
+pub(crate) fn replace_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
+    if inode.nlink > 1 || inode.is_dir() {
+        return remove_link(core, inode, stamp, effects);
+    }
+    inode.nlink = 0;
+    inode.ctime = stamp.0 as i64;
+    opens::linger(core, inode.id);
+    effects.push(Effect::PutInode { inode });
+    None
 }
 
 /// One name fewer: the inode lives on, is an orphan, or is gone. Returns the bytes that go with it.

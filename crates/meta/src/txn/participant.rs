@@ -2,7 +2,7 @@
 
 use super::TxnId;
 use crate::dir::{collect, site};
-use crate::ops::unlink::{drop_data, remove_link};
+use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
@@ -160,8 +160,8 @@ fn inode(
     }
     match change {
         InodeChange::Link => link::may_link(req, &inode)?,
-        InodeChange::Unlink if inode.is_dir() => return Err(Errno::EISDIR.into()),
-        InodeChange::Unlink => {}
+        InodeChange::Unlink | InodeChange::Replace if inode.is_dir() => return Err(Errno::EISDIR.into()),
+        InodeChange::Unlink | InodeChange::Replace => {}
         InodeChange::Move { parent_changes, .. } => may_move(req, &inode, parent_changes)?,
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
@@ -242,6 +242,7 @@ fn carry_out(
                     None
                 }
                 InodeChange::Unlink | InodeChange::RemoveDir => remove_link(core, inode, stamp, effects),
+                InodeChange::Replace => replace_link(core, inode, stamp, effects),
                 InodeChange::Move { parent, .. } => {
                     effects.push(moved(inode, *parent, stamp));
                     None

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Rounds of each process: eight changes and some looks each.
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 100;
 
 fn finish(children: Vec<Child>) {
     for child in children {

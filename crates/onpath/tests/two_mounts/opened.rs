@@ -10,7 +10,14 @@ use libc::{MAP_SHARED, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, PROT_REA
 fn mappings_show_remote_writes() {
     let Some(pair) = Pair::new("mmap across mounts", &[]) else { return };
     for round in 0..20_u8 {
-        let [here, there] = if round % 2 == 0 { pair.both("f") } else { { let [a, b] = pair.both("f"); [b, a] } };
+        let [here, there] = if round % 2 == 0 {
+            pair.both("f")
+        } else {
+            {
+                let [a, b] = pair.both("f");
+                [b, a]
+            }
+        };
         std::fs::write(&here, vec![round; 10_000]).expect("write");
         let fd = done("open", sys::open(&there, O_RDONLY, 0));
         let map = done("mmap", sys::mmap(&fd, 10_000, PROT_READ, MAP_SHARED));

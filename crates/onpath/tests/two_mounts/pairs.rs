@@ -108,8 +108,7 @@ impl World {
     }
 
     fn list(&mut self, turn: Turn, dir: usize) {
-        let expected: BTreeSet<String> =
-            self.dirs[dir].files.keys().chain(&self.dirs[dir].subdirs).cloned().collect();
+        let expected: BTreeSet<String> = self.dirs[dir].files.keys().chain(&self.dirs[dir].subdirs).cloned().collect();
         let got = done("readdir", sys::names(self.path(turn.there, dir, "")));
         let got: BTreeSet<String> = got.into_iter().map(|name| name.into_string().expect("text")).collect();
         assert_eq!(got, expected, "names of d{dir}");
@@ -119,7 +118,10 @@ impl World {
         let name = self.fresh();
         assert_missing(&self.path(turn.there, dir, &name));
         let mode = 0o600 | self.random.below(0o100) as u32;
-        done("create", sys::open(self.path(turn.here, dir, &name), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, mode));
+        done(
+            "create",
+            sys::open(self.path(turn.here, dir, &name), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, mode),
+        );
         self.dirs[dir].files.insert(name.clone(), File { mode, ..File::default() });
         self.look_at_file(turn.there, dir, &name, "create");
         self.look_at_dir(turn.there, dir, "create");
@@ -173,7 +175,8 @@ impl World {
         let bytes = self.random.bytes(count);
         let size = self.dirs[dir].files[name].bytes.len();
         let append = self.random.below(2) == 0 && size + count <= FILE_BYTES_MAX;
-        let (flag, offset) = if append { (libc::O_APPEND, size) } else { (0, self.random.below(FILE_BYTES_MAX - count)) };
+        let (flag, offset) =
+            if append { (libc::O_APPEND, size) } else { (0, self.random.below(FILE_BYTES_MAX - count)) };
         let fd = done("open for writing", sys::open(path, libc::O_WRONLY | flag, 0));
         assert_eq!(done("pwrite", sys::pwrite(fd, &bytes, offset as i64)), count);
         let file = self.dirs[dir].files.get_mut(name).expect("a file");

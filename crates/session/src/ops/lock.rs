@@ -50,11 +50,8 @@ async fn unlock(op: &mut Op, id: InodeId, lock: FileLock) -> FsResult {
 
 async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileLock, wait: bool) -> Option<FsResult> {
     let room = op.with(|core| {
-        if let Ok(open) = core.state.opens.get(handle)
-            && !lock.flock
-            && !open.lock_owners.contains(&lock.owner)
-        {
-            open.lock_owners.push(lock.owner);
+        if !lock.flock {
+            core.state.opens.note_lock_owner(handle, lock.owner);
         }
         core.state.held.has_room()
     });

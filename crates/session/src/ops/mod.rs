@@ -36,6 +36,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
+        Job::Accessed { id } => attr::accessed(&mut op, id).await,
         Job::Close { id } => open::close(&mut op, id).await,
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,
         Job::WatchLocks => lock::watch(&op).await,
@@ -82,8 +83,9 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
         FsOp::Release { handle, flock_owner } => open::release(op, handle, flock_owner).await,
         FsOp::ReleaseDir { handle } => open::release(op, handle, None).await,
         FsOp::Read { handle, offset, bytes } => read::read(op, handle, offset, bytes).await,
-        FsOp::Write { handle, offset, data, kill_suidgid } => {
-            write::write(op, handle, offset, data, kill_suidgid).await
+        FsOp::Write { handle, offset, data, append, kill_suidgid } => {
+            let at = if append { write::At::End } else { write::At::Offset(offset) };
+            write::write(op, handle, at, data, kill_suidgid).await
         }
         FsOp::Fsync { handle } => misc::fsync(op, handle).await,
         FsOp::FsyncDir { handle } => misc::fsync_dir(op, handle).await,

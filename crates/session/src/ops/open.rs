@@ -61,7 +61,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
             Ok((attr, data, shared)) => {
                 inode.registered = true;
                 let handle = add(core, &attr, data, mode);
-                Ok((attr, Opened { handle, shared }))
+                Ok((attr, Opened { handle, shared: shared || mode.append }))
             }
             Err(errno) => {
                 // Given up without an answer: the home may have registered it.
@@ -99,7 +99,7 @@ pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, 
     op.with(|core| {
         core.state.opens.enter(attr.id)?.registered = true;
         let handle = add(core, &attr, data, how);
-        Ok(FsReply::Created { attr, opened: Opened { handle, shared: false }, fresh })
+        Ok(FsReply::Created { attr, opened: Opened { handle, shared: how.append }, fresh })
     })
 }
 
@@ -119,6 +119,8 @@ async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult 
 /// close(2) of one descriptor: the fcntl locks of its owner go, before close returns.
 pub(crate) async fn flush(op: &mut Op, handle: Handle, lock_owner: u64) -> FsResult {
     let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
+    // A handle that goes later must not take what this owner locks from now on.
+    op.with(|core| core.state.opens.forget_lock_owner(id, lock_owner));
     lock::drop_owner(op, LockOwner { id, flock: false, owner: lock_owner }).await?;
     Ok(FsReply::Done)
 }

@@ -4,9 +4,10 @@
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::{STALE_ROUNDS_MAX, ZEROS_BYTES};
 use crate::op::{DataAnswer, Op, attr, data_answer};
-use crate::state::header;
+use crate::state::{Job, header};
 use bytes::Bytes;
 use onpath_kernel::Answer;
+use onpath_wire::attr::AttrWire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
@@ -34,11 +35,17 @@ pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
     parts
 }
 
-/// Where a file's bytes are and how many, as its home says now.
-pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<(DataRef, u64), Errno> {
+/// Where a file's bytes are and its attributes, as its home says now.
+pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<(DataRef, AttrWire), Errno> {
     let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
     op.with(|core| core.state.opens.learn(id, data));
-    Ok((data, attr.size))
+    Ok((data, attr))
+}
+
+/// relatime: the access time follows when it is not after the last change, or a day old.
+fn atime_is_due(attr: &AttrWire, wall_ns: u64) -> bool {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    attr.atime <= attr.mtime || attr.atime <= attr.ctime || attr.atime.saturating_add(DAY_NS) < wall_ns as i64
 }
 
 /// Reads; fewer bytes than asked at the end of the file.
@@ -49,8 +56,13 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
         open => Ok(open.id),
     })?;
     for _ in 0..STALE_ROUNDS_MAX {
-        let (data, size) = data_ref(op, id).await?;
-        let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(size.saturating_sub(offset));
+        let (data, attr) = data_ref(op, id).await?;
+        op.with(|core| {
+            if atime_is_due(&attr, core.now.wall_ns) && core.state.opens.note_access(id, attr.ctime) {
+                core.start(Job::Accessed { id });
+            }
+        });
+        let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(attr.size.saturating_sub(offset));
         if n == 0 {
             return Ok(FsReply::Data(Vec::new()));
         }

@@ -19,19 +19,26 @@ use onpath_wire::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
+/// Where a write goes.
+#[derive(Clone, Copy)]
+pub(crate) enum At {
+    Offset(u64),
+    /// Wherever the file ends then.
+    End,
+}
+
 /// Writes at an offset, or at the end of the file.
-pub(crate) async fn write(op: &mut Op, handle: Handle, offset: u64, data: Bytes, kill_suidgid: bool) -> FsResult {
-    let (id, at_end) = op.with(|core| match core.state.opens.get(handle)? {
+pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, kill_suidgid: bool) -> FsResult {
+    let id = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory || !open.mode.write => Err(Errno::EBADF),
-        open => Ok((open.id, open.mode.append)),
+        open => Ok(open.id),
     })?;
     if data.len() > IO_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
-    let n = if at_end {
-        append(op, id, data, kill_suidgid).await?
-    } else {
-        write_all(op, id, offset, data, kill_suidgid).await?
+    let n = match at {
+        At::End => append(op, id, data, kill_suidgid).await?,
+        At::Offset(offset) => write_all(op, id, offset, data, kill_suidgid).await?,
     };
     Ok(FsReply::Written(n as u32))
 }

@@ -13,7 +13,7 @@ use onpath_wire::request::Request;
 const NODE: u16 = 0;
 
 fn write(handle: onpath_session::fs::Handle, offset: u64, data: &'static [u8]) -> FsOp {
-    FsOp::Write { handle, offset, data: Bytes::from_static(data), kill_suidgid: false }
+    FsOp::Write { handle, offset, data: Bytes::from_static(data), append: false, kill_suidgid: false }
 }
 
 fn written(rig: &mut Rig, unique: u64) -> u32 {

@@ -120,7 +120,7 @@ impl Log {
                 cut.lost.push(Lost { session, seq, asked, acknowledged: entry.acknowledged });
                 continue;
             }
-            let again = model.decide(&entry.asked.caller, &entry.asked.body.request);
+            let again = super::decide(model, &entry.asked);
             let delta = again.map_err(|e| e.to_string()).and_then(|plan| model.apply(&plan.change, entry.created));
             match delta {
                 Ok(delta) => {

@@ -7,17 +7,18 @@
 
 mod log;
 
-use crate::client::Asked;
-use crate::model::{Expected, Model, Shape};
+use crate::client::{Asked, Write};
+use crate::model::{Caller, Decided, Expected, Model, Shape};
 use log::Log;
 use onpath_wire::codec::Wire;
+use onpath_wire::data::DataRequest;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::Request;
+use onpath_wire::request::{Groups, Request, RequestBody};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -40,6 +41,14 @@ struct Pending {
     valid: SmallVec<[(u64, bool); 2]>,
     /// Hashes of replies that stood for a change which a power loss took back after they may have left.
     excused: SmallVec<[u64; 1]>,
+}
+
+/// What is known of a session.
+#[derive(Default)]
+struct Known {
+    pending: Vec<Pending>,
+    /// The highest request seen.
+    highest: RequestSeq,
 }
 
 struct Witness {
@@ -68,7 +77,9 @@ pub struct Checker {
     /// The model, as of now.
     pub model: Model,
     log: Log,
-    sessions: BTreeMap<SessionId, Vec<Pending>>,
+    sessions: BTreeMap<SessionId, Known>,
+    /// The truth about callers of sessions, by uid.
+    users: BTreeMap<u32, Caller>,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -82,6 +93,7 @@ impl Checker {
             model: Model::new(cookie_key),
             log: Log::new(processes),
             sessions: BTreeMap::new(),
+            users: BTreeMap::new(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -98,7 +110,44 @@ impl Checker {
     pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
         let invoked = self.log.end();
         let pending = Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new() };
-        self.sessions.entry(session).or_default().push(pending);
+        let known = self.sessions.entry(session).or_default();
+        known.highest = known.highest.max(seq);
+        known.pending.push(pending);
+    }
+
+    /// The truth about a caller of sessions.
+    pub fn knows(&mut self, caller: &Caller) {
+        self.users.insert(caller.uid, caller.clone());
+    }
+
+    /// A session sends a message: perhaps a request for the first time; and it waits no more for those before its oldest.
+    pub fn sent_by_session(&mut self, packet: &Packet) {
+        let Ok(header) = packet.header() else { return self.violation("a session sends what is no packet".into()) };
+        let Some(session) = header.source.as_session() else { return };
+        let asked = match header.kind {
+            MessageKind::Request => packet.body::<RequestBody>().ok().map(|body| (body, None)),
+            MessageKind::Data => packet.body::<DataRequest>().ok().and_then(|request| write_of(&request, packet)),
+            _ => None,
+        };
+        let Some((body, write)) = asked else { return };
+        self.retire(session, header.oldest());
+        if self.sessions.entry(session).or_default().highest < header.seq {
+            let known = self.users.get(&header.uid).filter(|user| user.gid == header.gid);
+            let caller = known.cloned().unwrap_or_else(|| Caller::new(header.uid, header.gid));
+            self.asked(session, header.seq, Rc::new(Asked { caller, body, write }));
+        }
+    }
+
+    /// A session has its answers to everything before `oldest`.
+    fn retire(&mut self, session: SessionId, oldest: RequestSeq) {
+        let known = self.sessions.entry(session).or_default();
+        while let Some(index) = known.pending.iter().position(|p| p.seq < oldest) {
+            let pending = known.pending.swap_remove(index);
+            self.checks.accepted += 1;
+            if let Some(position) = pending.witness.and_then(|witness| witness.position) {
+                self.log.acknowledge(position);
+            }
+        }
     }
 
     /// A process has journaled a record at `lsn`.
@@ -110,8 +159,8 @@ impl Checker {
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record);
         }
-        let Some(pending) = self.sessions.get_mut(&record.session) else { return };
-        let Some(pending) = pending.iter_mut().find(|p| p.seq == record.request) else {
+        let Some(known) = self.sessions.get_mut(&record.session) else { return };
+        let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
             let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
             return self.violation(what);
         };
@@ -138,7 +187,8 @@ impl Checker {
     }
 
     fn trim(&mut self) {
-        let oldest = self.sessions.values().flatten().map(|p| p.invoked).min().unwrap_or(self.log.end());
+        let oldest =
+            self.sessions.values().flat_map(|known| &known.pending).map(|p| p.invoked).min().unwrap_or(self.log.end());
         self.log.trim(oldest);
         self.model.forget_removed(|_| false);
     }
@@ -150,8 +200,8 @@ impl Checker {
             return;
         }
         let session = to.as_session().expect("replies go to sessions");
-        let Some(pending) = self.sessions.get_mut(&session) else { return };
-        let Some(pending) = pending.iter_mut().find(|p| p.seq == header.seq) else { return };
+        let Some(known) = self.sessions.get_mut(&session) else { return };
+        let Some(pending) = known.pending.iter_mut().find(|p| p.seq == header.seq) else { return };
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
         if pending.valid.iter().any(|(valid, change)| *valid == hash && *change == pending.witness.is_some()) {
             return;
@@ -172,7 +222,7 @@ impl Checker {
 
     /// A client takes a reply for good.
     pub fn accepted(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) {
-        let pending = self.sessions.entry(session).or_default();
+        let pending = &mut self.sessions.entry(session).or_default().pending;
         let index = pending.iter().position(|p| p.seq == seq).expect("a client accepts what it asked");
         let pending = pending.swap_remove(index);
         self.checks.accepted += 1;
@@ -213,7 +263,7 @@ impl Checker {
 
     /// A request's change happens no more.
     fn forget_witness(&mut self, session: SessionId, seq: RequestSeq, may_lose: bool) {
-        let pending = self.sessions.get_mut(&session).and_then(|pending| pending.iter_mut().find(|p| p.seq == seq));
+        let pending = self.sessions.get_mut(&session).and_then(|known| known.pending.iter_mut().find(|p| p.seq == seq));
         let Some(pending) = pending else { return };
         pending.witness = None;
         if may_lose {
@@ -235,7 +285,7 @@ fn witness(
         return Err("is executed twice".into());
     }
     let asked = &pending.asked;
-    let plan = match model.decide(&asked.caller, &asked.body.request) {
+    let plan = match decide(model, asked) {
         Ok(plan) => plan,
         Err(errno) => return Err(format!("succeeds instead of {errno}")),
     };
@@ -249,6 +299,22 @@ fn witness(
     };
     pending.witness = Some(Witness { position, expected });
     Ok(())
+}
+
+/// The model's decision on a question.
+pub(crate) fn decide(model: &Model, asked: &Asked) -> Decided {
+    match (&asked.write, &asked.body.request) {
+        (Some(write), Request::DataRef { id }) => model.decide_write(*id, write.end, write.kill_suidgid),
+        (_, request) => model.decide(&asked.caller, request),
+    }
+}
+
+/// A write of bytes as a question about its file.
+fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Option<Write>)> {
+    let DataRequest::Write { data, offset, kill_suidgid, .. } = request else { return None };
+    let body = RequestBody { groups: Groups::default(), request: Request::DataRef { id: data.inode } };
+    let write = Write { end: offset + packet.bulk.len() as u64, kill_suidgid: *kill_suidgid };
+    Some((body, Some(write)))
 }
 
 /// The inode that a create's record makes.
@@ -276,6 +342,10 @@ fn judge(
     }
     if let Some(witness) = &pending.witness {
         return model.compare_expected(&witness.expected, reply);
+    }
+    if asked.write.is_some() {
+        let refused = matches!(reply, Reply::Stale { .. } | Reply::Failed { .. });
+        return if refused { Ok(()) } else { Err(format!("a write that nobody recorded is answered {reply:?}")) };
     }
     let request = &asked.body.request;
     let now = unchanged(model, asked, reply, true);

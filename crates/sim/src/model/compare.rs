@@ -33,7 +33,7 @@ impl Model {
         };
         let id = match shape {
             Shape::Entry { id, .. } => id,
-            Shape::Attr { id, .. } => Some(id),
+            Shape::Attr { id, .. } | Shape::Written { id } => Some(id),
             _ => None,
         };
         let node = id.map(|id| (id, self.nodes[&id].clone()));
@@ -58,6 +58,7 @@ impl Model {
                 self.pin(*id, attr, Some(node), *exact);
                 Ok(())
             }
+            (Shape::Written { .. }, Reply::Written { size }, Some((_, node))) if *size == node.size => Ok(()),
             (Shape::Done, Reply::Done, _) | (Shape::Any, _, _) => Ok(()),
             _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
         }

@@ -93,6 +93,11 @@ pub enum Shape {
         /// Most bytes.
         bytes: u32,
     },
+    /// `Written`.
+    Written {
+        /// The file.
+        id: InodeId,
+    },
     /// `Target`.
     Target {
         /// The symlink.
@@ -156,6 +161,17 @@ impl Model {
             }
             _ => reads(Shape::Any),
         }
+    }
+
+    /// Decides a write of bytes, as its home hears of it: size, times, setuid and setgid.
+    pub fn decide_write(&self, id: InodeId, end: u64, kill_suidgid: bool) -> Decided {
+        let mut node = self.existing(id)?.clone();
+        node.size = node.size.max(end);
+        node.modify();
+        if kill_suidgid {
+            node.mode = without_suid_sgid(node.mode);
+        }
+        Ok(Plan { change: Change::Attributes { id, node: Box::new(node) }, answer: Shape::Written { id } })
     }
 
     /// The inode of an id; ESTALE where there is none.

@@ -2,7 +2,6 @@
 
 use super::queue::Event;
 use super::{Doom, World};
-use onpath_kernel::Now;
 use onpath_wire::ids::Lsn;
 use rand::Rng;
 
@@ -50,6 +49,14 @@ impl World {
         let kept = if self.rng.random_bool(0.5) { safe } else { self.rng.random_range(safe..=appended) };
         process.stop();
         process.disk.cut(Lsn(kept));
+        while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
+            if self.rng.random_bool(0.5) {
+                let _ = process.files.execute(op);
+            }
+        }
+        if power {
+            process.files.lose_power(&mut self.rng);
+        }
         self.counters.kills += u64::from(!power);
         self.counters.power_losses += u64::from(power);
         self.narrate(|| format!("process {index} dies (power: {power}), keeps {kept} of {appended} records"));
@@ -68,8 +75,8 @@ impl World {
         let terms: Vec<_> = self.processes[index].configs.iter().map(|_| self.next_term).collect();
         let mut terms = (0..terms.len()).map(|_| self.term()).collect::<Vec<_>>().into_iter();
         self.counters.replayed += self.processes[index].disk.records() as u64;
-        let started = self.processes[index].start(|| terms.next().expect("a term for each role"));
-        if let Err(why) = started {
+        let recovered = self.processes[index].recover(|| terms.next().expect("a term for each role"));
+        if let Err(why) = recovered {
             self.checker.violation(format!("process {index} does not recover: {why}"));
             return;
         }
@@ -77,10 +84,10 @@ impl World {
         self.note(3, &(index as u64).to_le_bytes());
         self.arm_interval(index as u16);
         self.arm_checkpoint(index as u16);
-        let (life, now): (u32, Now) = (self.processes[index].life, self.clocks(index));
+        let (life, now) = (self.processes[index].life, self.clocks(index));
         for server in 0..self.processes[index].servers.len() {
             if self.lives(index as u16, life) {
-                self.processes[index].servers[server].shard.start(now);
+                self.processes[index].start(server, now);
                 self.outputs(index, server);
             }
         }

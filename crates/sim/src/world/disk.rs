@@ -45,6 +45,8 @@ pub(crate) struct Disk {
     before: u64,
     written: Lsn,
     durable: Lsn,
+    /// Durable as the journal itself said before the last crash.
+    known_durable: Lsn,
     checkpoints: Vec<Checkpoint>,
     pub(crate) draft: Option<Draft>,
     next_server: u16,
@@ -117,14 +119,21 @@ impl Disk {
             self.journal.pop_back();
         }
         self.draft = None;
+        self.known_durable = self.durable;
         // Recovery flushes what it took before it serves.
         (self.written, self.durable) = (upto, upto);
     }
 
-    /// Images and records of one role, for its recovery.
-    pub(crate) fn of(&self, server: u16) -> (&[Image], impl Iterator<Item = &Entry>) {
+    /// Images and records of one role, with their positions, for its recovery.
+    pub(crate) fn of(&self, server: u16) -> (&[Image], impl Iterator<Item = (Lsn, &Entry)>) {
         let images = &self.checkpoints[server as usize].images;
-        (images, self.journal.iter().filter(move |entry| entry.server == server))
+        let records = self.journal.iter().zip(self.before + 1..).map(|(entry, lsn)| (Lsn(lsn), entry));
+        (images, records.filter(move |(_, entry)| entry.server == server))
+    }
+
+    /// What the journal said to be durable before the last crash.
+    pub(crate) fn known_durable(&self) -> Lsn {
+        self.known_durable
     }
 
     /// Number of records that a recovery would read.

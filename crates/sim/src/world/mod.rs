@@ -6,19 +6,24 @@
 mod config;
 mod crash;
 mod disk;
+mod files;
 mod hold;
 mod narrate;
 mod network;
 mod process;
 mod queue;
+mod role;
+mod sessions;
 
 pub use config::{Commit, WorldConfig};
 pub use hold::{HoldId, Message};
+pub use sessions::Finished;
 
 use crate::check::Checker;
 use crate::client::{Client, Completed};
 use hold::Hold;
-use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_data::DataConfig;
+use onpath_kernel::{Need, Now};
 use onpath_meta::ShardConfig;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
@@ -29,11 +34,15 @@ use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use role::{Action, RoleConfig, Stimulus};
+use sessions::SessionNode;
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Virtual time begins here on the wall clocks, ns since 1970.
 const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
+/// Blocks of a data file.
+const DATA_FILE_BLOCKS: u32 = 1_024;
 /// Time to make a new file system durable, ns.
 const FORMAT_NS: u64 = 1_000_000;
 /// Ranges imaged at one step of a checkpoint.
@@ -58,6 +67,8 @@ pub struct Counters {
     pub replayed: u64,
     /// Flushes of journals.
     pub flushes: u64,
+    /// Operations on data files.
+    pub disk_ops: u64,
 }
 
 /// When a crash will hit.
@@ -85,6 +96,8 @@ pub struct World {
     doom: Doom,
     sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
     completed: VecDeque<Completed>,
+    finished: VecDeque<Finished>,
+    sessions: Vec<SessionNode>,
     /// The clients.
     pub clients: Vec<Client>,
     /// The checker, with the model.
@@ -104,7 +117,10 @@ impl World {
         let processes = (0..config.processes)
             .map(|process| {
                 let shards = map.all().filter(|shard| shard.0 % config.processes == process);
-                let configs = shards.map(|shard| shard_config(&config, &map, shard)).collect();
+                let mut configs: Vec<_> = shards.map(|shard| shard_config(&config, &map, shard)).collect();
+                if process == 0 {
+                    configs.push(data_config(&map));
+                }
                 let skew = config.clock_skew_us as i64 * 1000;
                 Process::new(configs, if skew > 0 { rng.random_range(-skew..=skew) } else { 0 })
             })
@@ -123,6 +139,8 @@ impl World {
             doom: Doom::default(),
             sends: vec![],
             completed: VecDeque::new(),
+            finished: VecDeque::new(),
+            sessions: vec![],
             clients: vec![],
             checker,
             counters: Counters::default(),
@@ -179,11 +197,15 @@ impl World {
         self.config.cookie_key
     }
 
-    /// Runs until a request is answered, or until `until_ns` (virtual), or until nothing can happen.
+    /// Runs until a request of a client is answered, or one of a session ([`World::finished`]), or until `until_ns`
+    /// (virtual), or until nothing can happen.
     pub fn step(&mut self, until_ns: u64) -> Option<Completed> {
         loop {
             if let Some(done) = self.completed.pop_front() {
                 return Some(done);
+            }
+            if !self.finished.is_empty() {
+                return None;
             }
             if self.queue.next_ns().is_none_or(|at| at > until_ns) {
                 self.now_ns = self.now_ns.max(until_ns);
@@ -212,6 +234,8 @@ impl World {
             }
             Event::Restart { process } => self.restart(process as usize),
             Event::Client(client) => self.client_timer(client as usize),
+            Event::Session(session) => self.session_timer(session as usize),
+            Event::Disk { process, op, life } if self.lives(process, life) => self.disk_done(process as usize, op),
             _ => {} // arranged for a former life
         }
     }
@@ -235,13 +259,13 @@ impl World {
         let life = self.processes[process].life;
         while self.lives(process as u16, life) {
             let Some(packet) = self.processes[process].servers[server].inbox.pop_front() else { return };
-            self.input(process, server, Input::Packet(packet));
+            self.input(process, server, Stimulus::Packet(packet));
         }
     }
 
-    fn input(&mut self, process: usize, server: usize, input: Input<()>) {
+    fn input(&mut self, process: usize, server: usize, stimulus: Stimulus) {
         let now = self.clocks(process);
-        self.processes[process].servers[server].handle(now, input);
+        self.processes[process].servers[server].role.handle(now, stimulus);
         self.outputs(process, server);
     }
 
@@ -250,27 +274,29 @@ impl World {
         let mut sends = std::mem::take(&mut self.sends);
         let node = self.processes[process].servers[server].node;
         let mut crashed = false;
-        while let Some(output) = self.processes[process].servers[server].poll_output() {
+        while let Some(output) = self.processes[process].servers[server].role.poll() {
             crashed = self.doomed(process);
             if crashed {
                 break;
             }
             match output {
-                Output::Append { seq, bytes } => {
+                Action::Append { seq, bytes } => {
                     self.note(1, &bytes);
                     self.narrate_record(node, &bytes);
                     let lsn = self.processes[process].disk.appended().0 + 1;
-                    self.checker.appended(process, lsn, node, &bytes);
+                    if node.class() == Some(NodeClass::Shard) {
+                        self.checker.appended(process, lsn, node, &bytes);
+                    }
                     self.processes[process].append(server, seq, bytes);
                 }
-                Output::Send { to, packet, after, need } => {
+                Action::Send { to, packet, after, need } => {
                     self.narrate_message("emits", node, to, &packet);
                     if to.class() == Some(NodeClass::Session) {
                         self.checker.emitted(node, to, &packet);
                     }
                     sends.push((to, packet, after, need));
                 }
-                Output::Own(()) => {}
+                Action::Disk { ticket, op } => self.disk_begins(process, server, ticket, op),
             }
         }
         if !crashed {
@@ -339,6 +365,7 @@ impl World {
         let process = &mut self.processes[index];
         if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
             process.flushing = Some(process.disk.written());
+            process.files.begin_flush();
             let (at_ns, life) = (self.now_ns + self.rng.random_range(30_000..300_000), process.life);
             self.queue.push(at_ns, Event::Flushed { process: index as u16, life });
         }
@@ -355,7 +382,7 @@ impl World {
         }
         for (server, seq) in news {
             if self.lives(index as u16, life) {
-                self.input(index, server, Input::Durable(seq));
+                self.input(index, server, Stimulus::Durable(seq));
             }
         }
         if self.lives(index as u16, life) && !self.processes[index].gate.is_empty() {
@@ -368,6 +395,23 @@ impl World {
         self.arm_interval(process);
     }
 
+    fn disk_begins(&mut self, process: usize, server: usize, ticket: onpath_data::Ticket, op: onpath_data::DiskOp) {
+        let number = self.counters.disk_ops;
+        self.counters.disk_ops += 1;
+        let target = &mut self.processes[process];
+        target.disk_ops.push_back((number, server, ticket, op));
+        let (at_ns, life) = (self.now_ns + self.rng.random_range(2_000..200_000), target.life);
+        self.queue.push(at_ns, Event::Disk { process: process as u16, op: number as u32, life });
+    }
+
+    fn disk_done(&mut self, process: usize, number: u32) {
+        let target = &mut self.processes[process];
+        let index = target.disk_ops.iter().position(|(op, ..)| *op as u32 == number).expect("begun in this life");
+        let (_, server, ticket, op) = target.disk_ops.remove(index).expect("just found");
+        let result = target.files.execute(op);
+        self.input(process, server, Stimulus::DiskDone(ticket, result));
+    }
+
     fn tick(&mut self, process: u16, server: u16) {
         let (p, s) = (process as usize, server as usize);
         let target = &mut self.processes[p].servers[s];
@@ -375,10 +419,10 @@ impl World {
             return; // a tick arranged later, but for an earlier time, has come before
         }
         target.tick_ns = None;
-        if target.shard.next_deadline().is_some_and(|at| at * 1000 <= self.now_ns) {
+        if target.role.next_deadline().is_some_and(|at| at * 1000 <= self.now_ns) {
             self.drain(p, s);
             if self.processes[p].up {
-                self.input(p, s, Input::Tick);
+                self.input(p, s, Stimulus::Tick);
             }
         } else {
             self.arm_tick(p, s);
@@ -388,7 +432,7 @@ impl World {
     fn arm_tick(&mut self, process: usize, server: usize) {
         let life = self.processes[process].life;
         let target = &mut self.processes[process].servers[server];
-        let Some(deadline_us) = target.shard.next_deadline() else { return };
+        let Some(deadline_us) = target.role.next_deadline() else { return };
         let at_ns = (deadline_us * 1000).max(self.now_ns);
         if target.tick_ns.is_none_or(|tick| at_ns < tick) {
             target.tick_ns = Some(at_ns);
@@ -417,13 +461,24 @@ impl World {
     }
 }
 
-fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> ShardConfig {
-    ShardConfig {
+fn data_config(map: &ClusterMap) -> RoleConfig {
+    RoleConfig::Data(DataConfig {
+        node: 0,
+        term: Term(0),
+        map: map.clone(),
+        cluster: 1,
+        file_blocks: DATA_FILE_BLOCKS,
+        files: 0,
+    })
+}
+
+fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleConfig {
+    RoleConfig::Shard(ShardConfig {
         shard,
         map: map.clone(),
         term: Term(0),
         cookie_key: config.cookie_key,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
-    }
+    })
 }

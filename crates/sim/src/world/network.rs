@@ -3,8 +3,9 @@
 use super::World;
 use super::process::Flight;
 use super::queue::Event;
+use super::role::Stimulus;
+use super::sessions::FIRST_SESSION;
 use crate::client::Heard;
-use onpath_kernel::Input;
 use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use rand::Rng;
@@ -57,7 +58,10 @@ impl World {
         self.note(4, &flight.packet.head);
         self.narrate_message("reaches", flight.from, flight.to, &flight.packet);
         match flight.to.class() {
-            Some(NodeClass::Session) => self.client_hears(flight.to.number() as usize - 1, flight.packet),
+            Some(NodeClass::Session) => match flight.to.number().checked_sub(FIRST_SESSION) {
+                Some(session) => self.session_hears(session as usize, flight.packet),
+                None => self.client_hears(flight.to.number() as usize - 1, flight.packet),
+            },
             _ => self.server_hears(flight.to, flight.packet),
         }
     }
@@ -71,7 +75,7 @@ impl World {
         let life = self.processes[process].life;
         self.drain(process, server);
         if self.lives(process as u16, life) {
-            self.input(process, server, Input::Packet(packet));
+            self.input(process, server, Stimulus::Packet(packet));
         }
     }
 

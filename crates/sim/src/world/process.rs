@@ -1,10 +1,11 @@
 //! A process: roles that share a journal, an output gate and their fate.
 
 use super::disk::Disk;
+use super::files::Files;
+use super::role::{Role, RoleConfig};
+use onpath_data::{DiskOp, Ticket};
+use onpath_kernel::Now;
 use onpath_kernel::gate::OutputGate;
-use onpath_kernel::{Input, Now, Output, Role};
-use onpath_meta::{Shard, ShardConfig};
-use onpath_store::Recoverable;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ pub(crate) struct Flight {
 /// A role in its process.
 pub(crate) struct Server {
     pub(crate) node: NodeId,
-    pub(crate) shard: Shard,
+    pub(crate) role: Role,
     pub(crate) inbox: VecDeque<Packet>,
     pub(crate) drain_arranged: bool,
     /// The earliest tick arranged, ns.
@@ -35,21 +36,26 @@ pub(crate) struct Process {
     pub(crate) life: u32,
     pub(crate) servers: Vec<Server>,
     pub(crate) disk: Disk,
+    pub(crate) files: Files,
+    /// Disk operations under way, by the number in their event.
+    pub(crate) disk_ops: VecDeque<(u64, usize, Ticket, DiskOp)>,
     pub(crate) gate: OutputGate<Flight>,
     /// How far the flush in progress reaches.
     pub(crate) flushing: Option<Lsn>,
     pub(crate) skew_ns: i64,
     /// What its roles are started with; terms are filled in.
-    pub(crate) configs: Vec<ShardConfig>,
+    pub(crate) configs: Vec<RoleConfig>,
 }
 
 impl Process {
-    pub(crate) fn new(configs: Vec<ShardConfig>, skew_ns: i64) -> Process {
+    pub(crate) fn new(configs: Vec<RoleConfig>, skew_ns: i64) -> Process {
         Process {
             up: false,
             life: 0,
             servers: vec![],
             disk: Disk::new(configs.len()),
+            files: Files::default(),
+            disk_ops: VecDeque::new(),
             gate: OutputGate::new(Lsn(0)),
             flushing: None,
             skew_ns,
@@ -58,37 +64,47 @@ impl Process {
     }
 
     /// Recovers every role from the disk, under new terms.
-    pub(crate) fn start(&mut self, mut term: impl FnMut() -> Term) -> Result<(), String> {
+    pub(crate) fn recover(&mut self, mut term: impl FnMut() -> Term) -> Result<(), String> {
         assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
+        self.files.sync();
         for index in 0..self.configs.len() {
-            let config = ShardConfig { term: term(), ..self.configs[index].clone() };
-            let node = NodeId::shard(config.shard);
-            let mut shard = Shard::new(config);
+            let mut role = self.configs[index].create(term(), self.files.count);
             let (images, records) = self.disk.of(index as u16);
             for (range, image) in images.iter().enumerate() {
-                shard.loaded(range as u32, image.upto);
+                role.recoverable().loaded(range as u32, image.upto);
                 for (key, value) in &image.pairs {
-                    shard.load(range as u32, image.upto, key, value).map_err(|e| format!("image: {e}"))?;
+                    let loaded = role.recoverable().load(range as u32, image.upto, key, value);
+                    loaded.map_err(|e| format!("image: {e}"))?;
                 }
             }
-            for entry in records {
-                shard.replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
+            let mut in_tail = false;
+            for (lsn, entry) in records {
+                if !in_tail
+                    && lsn > self.disk.known_durable()
+                    && let Role::Data(data) = &mut role
+                {
+                    in_tail = true;
+                    data.begin_tail();
+                }
+                role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
             }
-            let inbox = VecDeque::new();
-            self.servers.push(Server {
-                node,
-                shard,
-                inbox,
-                drain_arranged: false,
-                tick_ns: None,
-                records: VecDeque::new(),
-            });
+            let (node, inbox, records) = (self.configs[index].node(), VecDeque::new(), VecDeque::new());
+            self.servers.push(Server { node, role, inbox, drain_arranged: false, tick_ns: None, records });
         }
         self.up = true;
         self.life += 1;
         self.flushing = None;
         self.gate = OutputGate::new(self.disk.durable());
         Ok(())
+    }
+
+    /// Lets a recovered role serve.
+    pub(crate) fn start(&mut self, server: usize, now: Now) {
+        let files = &self.files;
+        match &mut self.servers[server].role {
+            Role::Shard(shard) => shard.start(now),
+            Role::Data(data) => drop(data.start(now, &mut |file, offset, into| files.read(file, offset, into))),
+        }
     }
 
     /// Everything volatile is gone.
@@ -116,6 +132,7 @@ impl Process {
     /// A flush has ended: the last durable record of each role that has new ones.
     pub(crate) fn flushed(&mut self) -> Vec<(usize, RecordSeq)> {
         let Some(upto) = self.flushing.take() else { return vec![] };
+        self.files.flushed();
         self.disk.flushed(upto);
         let mut news = vec![];
         for (index, server) in self.servers.iter_mut().enumerate() {
@@ -131,26 +148,16 @@ impl Process {
     /// Images the next ranges of a checkpoint; the last range of a role comes last (it holds the reply cache).
     pub(crate) fn checkpoint(&mut self, ranges: u32) {
         let Some(draft) = self.disk.draft() else { return };
-        let shard = &mut self.servers[draft.server as usize].shard;
+        let role = self.servers[draft.server as usize].role.recoverable();
         for _ in 0..ranges {
             let next = draft.images.len() as u32;
-            if next == shard.ranges() {
+            if next == role.ranges() {
                 break;
             }
-            draft.images.push(shard.image(next));
+            draft.images.push(role.image(next));
         }
-        if draft.images.len() as u32 == shard.ranges() {
+        if draft.images.len() as u32 == role.ranges() {
             self.disk.draft_complete();
         }
-    }
-}
-
-impl Server {
-    pub(crate) fn handle(&mut self, now: Now, input: Input<()>) {
-        self.shard.handle(now, input);
-    }
-
-    pub(crate) fn poll_output(&mut self) -> Option<Output<()>> {
-        self.shard.poll_output()
     }
 }

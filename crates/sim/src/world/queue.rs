@@ -14,6 +14,8 @@ pub(crate) enum Event {
     Tick { process: u16, server: u16, life: u32 },
     /// A flush of a journal ends.
     Flushed { process: u16, life: u32 },
+    /// A disk operation of a data node ends.
+    Disk { process: u16, op: u32, life: u32 },
     /// The commit interval of a process ends.
     Interval { process: u16, life: u32 },
     /// A process images some more ranges.
@@ -22,6 +24,8 @@ pub(crate) enum Event {
     Restart { process: u16 },
     /// A client looks what it must send again.
     Client(u16),
+    /// A session's deadline.
+    Session(u16),
 }
 
 /// Events to come.

@@ -5,7 +5,7 @@ use super::plan::{self, Look, Votes};
 use crate::access;
 use crate::dir::site::Gone;
 use crate::dir::{collect, owner};
-use crate::ops::unlink::{drop_data, remove_link};
+use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop};
 use crate::state::commit::{Effects, commit};
 use crate::state::packets;
@@ -85,7 +85,7 @@ fn decided(
     if let Some(inode) = local_child {
         effects.push(moved(inode, what.parent, stamp));
     }
-    let dropped = local_replaced.and_then(|inode| remove_link(core, inode, stamp, &mut effects));
+    let dropped = local_replaced.and_then(|inode| replace_link(core, inode, stamp, &mut effects));
     let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
     packets::reply(core, cx.op(), req, &reply);
     drop_data(core, dropped);

@@ -170,7 +170,7 @@ pub(super) fn first(core: &mut Core, what: &Rename, look: &Look) -> (TxnId, Plan
     ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent, unless });
     if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
         let sticky = sticky_of(core, what.parent);
-        let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Unlink };
+        let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Replace };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
     }
     if let Some(source) = look.source {

@@ -1,0 +1,66 @@
+//! Names lead to inodes of their type, and inodes count their names.
+
+use crate::fsck::code::Code;
+use crate::fsck::report::{Finding, Report};
+use crate::fsck::view::View;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Inode;
+
+pub(super) fn check(view: &View<'_>, report: &mut Report) {
+    for (&(parent, name), target) in &view.names {
+        if view.promised.names.contains(&(parent, name)) {
+            continue; // it goes, and its inode may have gone before
+        }
+        let finding = |code, message: String| {
+            Finding::new(code, message).inode(target.child).path(view.path_in(parent, name)).shard(view.map.home(target.child))
+        };
+        match view.inodes.get(&target.child) {
+            None => {
+                let message = format!("the name {name:?} of directory {:#x} leads to an inode that does not exist", parent.0);
+                report.add(finding(Code::Dangling, message));
+            }
+            Some(inode) if inode.kind != target.kind => {
+                let message = format!("the name {name:?} says {:?}, the inode is {:?}", target.kind, inode.kind);
+                report.add(finding(Code::NameKind, message));
+            }
+            Some(_) => {}
+        }
+    }
+    for inode in view.inodes.values().filter(|inode| inode.id != InodeId::ROOT) {
+        if inode.is_dir() { directory(view, inode, report) } else { file(view, inode, report) }
+    }
+}
+
+fn finding(view: &View<'_>, inode: &Inode, code: Code, message: String) -> Finding {
+    Finding::new(code, message).inode(inode.id).shard(view.map.home(inode.id)).path(view.path(inode.id))
+}
+
+fn file(view: &View<'_>, inode: &Inode, report: &mut Report) {
+    let names = view.names_of(inode.id).len() as i64;
+    let nlink = i64::from(inode.nlink) + view.promised.links.get(&inode.id).copied().unwrap_or(0);
+    if names == 0 && nlink > 0 {
+        let message = format!("{:?} with nlink {nlink}, but no name leads to it", inode.kind);
+        report.add(finding(view, inode, Code::NoName, message));
+    } else if names != nlink {
+        report.add(finding(view, inode, Code::FileNlink, format!("nlink is {nlink}, but {names} names lead to it")));
+    } else if inode.nlink == 0 {
+        let message = format!("a removed {:?} of {} bytes", inode.kind, inode.size);
+        report.add(finding(view, inode, Code::Orphan, message));
+    }
+}
+
+fn directory(view: &View<'_>, inode: &Inode, report: &mut Report) {
+    let names = view.names_of(inode.id);
+    match (names, inode.nlink) {
+        ([], 0) => report.add(finding(view, inode, Code::Orphan, "a removed directory".into())),
+        ([], _) if view.promised.removed.contains(&inode.id) => {}
+        ([], _) => report.add(finding(view, inode, Code::NoName, "a directory to which no name leads".into())),
+        (_, 0) => report.add(finding(view, inode, Code::DirNlink, "nlink is 0, but the directory has a name".into())),
+        ([_], _) => {}
+        (more, _) => {
+            let all: Vec<String> = more.iter().filter_map(|(parent, name)| view.path_in(*parent, name)).collect();
+            let message = format!("a directory with {} names: {}", more.len(), all.join(", "));
+            report.add(finding(view, inode, Code::SecondName, message));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The checks: each file compares two kinds of objects that say the same thing.
+
+pub(super) mod data;
+mod directories;
+mod links;
+mod listings;
+mod logs;
+mod placement;
+mod transactions;
+
+use super::report::Report;
+use super::view::View;
+use onpath_data::DataNode;
+
+/// All checks of names, inodes and bytes.
+pub(super) fn run(view: &View<'_>, data: &DataNode, report: &mut Report) {
+    placement::check(view, report);
+    links::check(view, report);
+    listings::check(view, report);
+    directories::check(view, report);
+    logs::check(view, report);
+    transactions::check(view, report);
+    data::check(view, data, report);
+}

@@ -1,0 +1,104 @@
+//! The kinds of findings. Codes are stable: scripts may rely on them; a new kind gets a new number.
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// Something is wrong.
+    Fault,
+    /// A state that the next start resolves by itself.
+    Note,
+}
+
+macro_rules! codes {
+    ($($variant:ident $code:literal $name:literal $severity:ident $meaning:literal),* $(,)?) => {
+        /// A kind of finding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Code {
+            $(#[doc = $meaning] $variant),*
+        }
+
+        impl Code {
+            const ALL: &[Code] = &[$(Code::$variant),*];
+
+            /// Its stable short code.
+            pub(crate) fn code(self) -> &'static str {
+                match self { $(Code::$variant => $code),* }
+            }
+
+            /// Its name.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name),* }
+            }
+
+            /// How bad it is.
+            pub(crate) fn severity(self) -> Severity {
+                match self { $(Code::$variant => Severity::$severity),* }
+            }
+
+            fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => $meaning),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Superblock "F01" "superblock" Fault "the superblock does not check",
+    Version "F02" "format-version" Fault "a file has another format version or unknown features",
+    Foreign "F03" "foreign-file" Fault "a file belongs to another file system or to another place",
+    Manifest "F04" "checkpoint-manifest" Fault "the checkpoint's manifest does not check",
+    Image "F05" "checkpoint-image" Fault "a checkpoint image does not check",
+    ImageMissing "F06" "image-missing" Fault "a checkpoint image is missing",
+    ImageObject "F07" "image-object" Fault "an object of a checkpoint image does not decode",
+    Cookie "F08" "wrong-cookie" Fault "a listing entry is at another name's position, or two are at one",
+    LogOrder "F09" "log-order" Fault "the positions of a change-log do not grow",
+    Journal "F10" "journal-damage" Fault "bytes of the journal that were durable cannot be read back",
+    Segment "F11" "segment-missing" Fault "batches of the journal are missing",
+    Record "F12" "journal-record" Fault "a journal record does not decode or contradicts the state",
+    DataFile "F13" "data-file" Fault "a data file is missing or its header does not check",
+    Unreadable "F14" "unreadable" Fault "a file cannot be read",
+    NoRoot "F20" "no-root" Fault "there is no root directory",
+    LostEntry "F21" "lost-entry" Fault "a name is neither listed by its directory nor on its way there",
+    ExtraEntry "F22" "extra-entry" Fault "a directory lists a name that does not exist",
+    EntryMismatch "F23" "entry-mismatch" Fault "a listing entry and its name lead to different inodes or types",
+    EntryCount "F24" "entry-count" Fault "a directory's entry count is not the length of its listing",
+    DirNlink "F25" "dir-nlink" Fault "a directory's nlink is not 2 and its subdirectories",
+    FileNlink "F26" "file-nlink" Fault "a file's nlink is not the number of its names",
+    Dangling "F27" "dangling-name" Fault "a name leads to an inode that does not exist",
+    NameKind "F28" "name-kind" Fault "a name and its inode disagree about the type",
+    NoName "F29" "orphan-inode" Fault "an inode with nlink above 0 has no name",
+    NoDirectory "F30" "no-directory" Fault "a name or listing belongs to no living directory",
+    Parent "F31" "parent-pointer" Fault "a directory's \"..\" is not where its name is",
+    Cycle "F32" "directory-cycle" Fault "directories contain each other and cannot be reached",
+    SecondName "F33" "second-name" Fault "a directory has more than one name",
+    DoubleId "F34" "double-id" Fault "an inode is at two shards",
+    Misplaced "F35" "misplaced" Fault "an object is at a shard that is not its home or site",
+    Term "F36" "unknown-term" Fault "an id is of a term that was never given out",
+    StaleWatermark "F40" "stale-watermark" Fault "a change-log was trimmed beyond what its directory's owner has applied",
+    WatermarkAhead "F41" "watermark-ahead" Fault "an owner has applied more of a change-log than its site ever had",
+    FloorAhead "F42" "floor-ahead" Fault "a floor is above change-log entries that nobody has applied",
+    DecisionLost "F43" "decision-lost" Fault "a transaction is decided, but a participant knows nothing of it",
+    LivePending "F50" "live-data-pending" Fault "bytes of a living file are about to be dropped or cut",
+    BlockCount "F51" "block-count" Fault "an inode's block count is not what the data node has",
+    BeyondSize "F52" "beyond-size" Fault "a file has blocks beyond its size",
+    OrphanChunk "F53" "orphan-chunk" Fault "the data node has bytes of a file that is gone, and nobody will drop them",
+    SharedBlock "F54" "shared-block" Fault "one block holds bytes of two files, or of two places of one",
+    NoBlock "F55" "block-beyond-file" Fault "a block lies in a data file that does not exist",
+    IndexCount "F56" "index-count" Fault "the data node's own block count is wrong",
+    BlockCrc "F57" "block-crc" Fault "a block's bytes do not have their checksum (--data)",
+    BlockUnreadable "F58" "block-unreadable" Fault "a block cannot be read (--data)",
+    TornTail "I01" "torn-tail" Note "the journal ends in a torn batch, of which nothing was acknowledged: the next start cuts it",
+    Orphan "I02" "orphan" Note "a removed file or directory that was open: reclaimed after the next start",
+    Undecided "I03" "undecided" Note "a prepared transaction without a decision: the next start aborts it",
+    Unfinished "I04" "unfinished" Note "a decided transaction that is not carried out everywhere: the next start finishes it",
+    UnsettledBlock "I05" "unsettled-block" Note "a block whose bytes a power loss took: the next start puts back what was there (--data)",
+}
+
+/// All codes and what they mean, for the help.
+pub(crate) fn table() -> String {
+    let line = |code: &Code| format!("  {} {:<20} {}\n", code.code(), code.name(), code.meaning());
+    let codes: String = Code::ALL.iter().map(line).collect();
+    format!(
+        "Exit codes: 0 clean, 4 faults were found, 8 the check could not be made.\n\nFindings (F: faults, I: notes):\n{codes}"
+    )
+}

@@ -1,0 +1,129 @@
+//! `onpath fsck DIR`: checks a file system that nobody serves, and changes nothing.
+//!
+//! The state is loaded as a start would load it, but no role is started. Then `checks` compares what the shards and the
+//! data node say of the same things. What a start resolves by itself (half done transactions, entries on their way,
+//! a torn end of the journal) is no fault.
+
+mod checks;
+mod code;
+mod disk;
+mod report;
+mod view;
+
+use crate::cli::{absolute, say};
+use anyhow::Context;
+use clap::Args;
+use onpath_host::inspect::{Inspection, inspect};
+use report::Report;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use view::View;
+
+/// Exit code: faults were found.
+const EXIT_FAULTS: u8 = 4;
+/// Exit code: the check could not be made.
+const EXIT_FAILED: u8 = 8;
+
+/// Arguments of `onpath fsck`.
+#[derive(Args, Debug)]
+#[command(after_long_help = code::table(), after_help = "Exit codes: 0 clean, 4 faults were found, 8 the check could not be made.")]
+pub(crate) struct FsckArgs {
+    /// The DIR of a file system that is not running.
+    dir: PathBuf,
+    /// Also read every block of every file and compare its checksum.
+    #[arg(long)]
+    data: bool,
+    /// Print one JSON object: faults, notes, and what was checked.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why `onpath fsck` does not exit with 0.
+#[derive(Debug)]
+enum FsckError {
+    Faults { dir: PathBuf, count: u64, first: String },
+    Failed(anyhow::Error),
+}
+
+impl fmt::Display for FsckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FsckError::Faults { dir, count: 1, first } => write!(f, "{}: {first}", dir.display()),
+            FsckError::Faults { dir, count, first } => write!(f, "{}: {count} faults; the first: {first}", dir.display()),
+            FsckError::Failed(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl std::error::Error for FsckError {}
+
+/// The exit code of an error, if it is one of this command.
+pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
+    error.downcast_ref::<FsckError>().map(|error| match error {
+        FsckError::Faults { .. } => EXIT_FAULTS,
+        FsckError::Failed(_) => EXIT_FAILED,
+    })
+}
+
+pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
+    let dir = absolute(&args.dir).map_err(FsckError::Failed)?;
+    let report = check(&dir, args.data).map_err(FsckError::Failed)?;
+    if args.json {
+        say(&report.json(&dir).to_string());
+    } else {
+        say(&report.to_string());
+    }
+    match report.first_fault() {
+        None => Ok(()),
+        Some(first) => Err(FsckError::Faults { dir, count: report.faults(), first: first.to_string() }.into()),
+    }
+}
+
+fn check(dir: &Path, data: bool) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let inspected = quietly(|| inspect(dir));
+    let inspection = match inspected {
+        Err(panic) => {
+            report.add(disk::contradiction(dir, &panic));
+            return Ok(report);
+        }
+        Ok(Err(error)) => match disk::superblock(&error) {
+            Some(finding) => {
+                report.add(finding);
+                return Ok(report);
+            }
+            None => return Err(error).context("cannot be checked"),
+        },
+        Ok(Ok(inspection)) => inspection,
+    };
+    disk::problems(&inspection, &mut report);
+    if inspection.problems.is_empty() {
+        everything(&inspection, data, &mut report);
+    }
+    Ok(report)
+}
+
+fn everything(inspection: &Inspection, data: bool, report: &mut Report) {
+    let surveys: Vec<_> = inspection.shards.iter().map(|shard| shard.survey()).collect();
+    let view = View::new(&inspection.superblock, &surveys);
+    report.checked.namespace = true;
+    report.checked.inodes = surveys.iter().map(|survey| survey.inodes.len() as u64).sum();
+    report.checked.names = surveys.iter().map(|survey| survey.names.len() as u64).sum();
+    report.checked.entries = surveys.iter().flat_map(|s| s.listings.values()).map(|l| l.len() as u64).sum();
+    report.checked.data = data;
+    checks::run(&view, &inspection.data, report);
+    checks::data::blocks(inspection, data, report);
+}
+
+/// Runs `work`; a failed assertion of a role, which refuses to hold such a state, is caught and given as its message.
+fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    result.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+    })
+}

@@ -1,0 +1,330 @@
+//! System calls through real sessions: each works alone, in a directory of its own, and knows exactly what every call
+//! must answer – names, sizes and bytes. Many of them run beside the raw clients, in the same weather.
+
+use crate::world::{Finished, World};
+use bytes::Bytes;
+use onpath_session::fs::{FsOp, FsReply, Handle, OpenMode};
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::request::{SetAttr, set};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Largest file that is made, bytes.
+const FILE_BYTES: u64 = 80_000;
+/// Files that a session keeps about.
+const FILES: usize = 6;
+
+/// A file as its only user knows it.
+struct Known {
+    /// None: unlinked, but still open.
+    name: Option<Name>,
+    id: InodeId,
+    handle: Option<Handle>,
+    append: bool,
+    bytes: Vec<u8>,
+}
+
+/// What the call under way must answer.
+enum Expect {
+    MakeDir,
+    OpenDir,
+    Create(Name, bool),
+    Write { file: usize, offset: u64, data: Bytes },
+    Read { file: usize, offset: u64, bytes: usize },
+    Truncate { file: usize, size: u64 },
+    Size(usize),
+    Unlink(usize),
+    Release(usize),
+    Open { file: usize, truncate: bool, append: bool },
+    Rename(usize, Name),
+    Lookup(usize),
+    Missing,
+    List,
+    Done,
+}
+
+/// One session's user.
+pub struct Private {
+    session: usize,
+    rng: ChaCha8Rng,
+    home: Name,
+    dir: InodeId,
+    dir_handle: Handle,
+    files: Vec<Known>,
+    names: u32,
+    awaited: Option<(u64, Expect)>,
+    closing: bool,
+    /// Calls answered.
+    pub answered: u64,
+}
+
+impl Private {
+    /// Begins in a new session of `world`.
+    pub fn begin(world: &mut World, seed: u64) -> Private {
+        let session = world.add_session(&[crate::model::Caller::default()]);
+        let home = Name::new(format!("session{session}").as_bytes()).expect("a short name");
+        let mut private = Private {
+            session,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            home: home.clone(),
+            dir: InodeId::NONE,
+            dir_handle: Handle(0),
+            files: vec![],
+            names: 0,
+            awaited: None,
+            closing: false,
+            answered: 0,
+        };
+        let make = FsOp::Make {
+            parent: InodeId::ROOT,
+            name: home,
+            kind: Kind::Directory,
+            mode: 0o755,
+            umask: 0,
+            rdev: 0,
+            target: vec![],
+        };
+        private.call(world, make, Expect::MakeDir);
+        private
+    }
+
+    /// Asks nothing more but to read every file once again; afterwards [`Private::is_idle`].
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether no call is under way.
+    pub fn is_idle(&self) -> bool {
+        self.awaited.is_none()
+    }
+
+    /// The session of this user.
+    pub fn session(&self) -> usize {
+        self.session
+    }
+
+    fn call(&mut self, world: &mut World, op: FsOp, expect: Expect) {
+        let unique = world.system_call(self.session, 0, op);
+        self.awaited = Some((unique, expect));
+    }
+
+    /// Takes the answer of the call under way and makes the next one.
+    pub fn answered(&mut self, world: &mut World, finished: Finished) {
+        let Some((unique, expect)) = self.awaited.take() else {
+            return world.checker.violation(format!("{} answers what nobody asked", self.home_text()));
+        };
+        if unique != finished.unique {
+            return world.checker.violation(format!("{} answers another request", self.home_text()));
+        }
+        self.answered += 1;
+        if let Err(why) = self.take(expect, finished.result) {
+            return world.checker.violation(format!("{} #{unique}: {why}", self.home_text()));
+        }
+        if !self.closing {
+            self.next(world);
+        }
+    }
+
+    fn home_text(&self) -> String {
+        String::from_utf8_lossy(self.home.as_bytes()).into_owned()
+    }
+
+    fn take(&mut self, expect: Expect, result: Result<FsReply, Errno>) -> Result<(), String> {
+        match (expect, result) {
+            (Expect::MakeDir, Ok(FsReply::Entry(attr))) => self.dir = attr.id,
+            (Expect::OpenDir, Ok(FsReply::Opened(opened))) => self.dir_handle = opened.handle,
+            (Expect::Create(name, append), Ok(FsReply::Created { attr, opened, fresh: true })) => {
+                let handle = Some(opened.handle);
+                self.files.push(Known { name: Some(name), id: attr.id, handle, append, bytes: vec![] });
+            }
+            (Expect::Write { file, offset, data }, Ok(FsReply::Written(n))) if n as usize == data.len() => {
+                let known = &mut self.files[file];
+                let offset = if known.append { known.bytes.len() } else { offset as usize };
+                let end = offset + data.len();
+                known.bytes.resize(known.bytes.len().max(end), 0);
+                known.bytes[offset..end].copy_from_slice(&data);
+            }
+            (Expect::Read { file, offset, bytes }, Ok(FsReply::Data(parts))) => {
+                return self.compare_bytes(file, offset as usize, bytes, &parts.concat());
+            }
+            (Expect::Truncate { file, size }, Ok(FsReply::Attr(attr))) => {
+                self.files[file].bytes.resize(size as usize, 0);
+                return self.compare_size(file, attr.size);
+            }
+            (Expect::Size(file), Ok(FsReply::Attr(attr))) => return self.compare_size(file, attr.size),
+            (Expect::Unlink(file), Ok(FsReply::Done)) => {
+                self.files[file].name = None;
+                self.forget_if_unreachable(file);
+            }
+            (Expect::Release(file), Ok(FsReply::Done)) => {
+                self.files[file].handle = None;
+                self.forget_if_unreachable(file);
+            }
+            (Expect::Open { file, truncate, append }, Ok(FsReply::Opened(opened))) => {
+                let known = &mut self.files[file];
+                (known.handle, known.append) = (Some(opened.handle), append);
+                if truncate {
+                    known.bytes.clear();
+                }
+            }
+            (Expect::Rename(file, name), Ok(FsReply::Done)) => self.files[file].name = Some(name),
+            (Expect::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {
+                return self.compare_size(file, attr.size);
+            }
+            (Expect::Missing, Err(Errno::ENOENT)) | (Expect::Done, Ok(FsReply::Done)) => {}
+            (Expect::List, Ok(FsReply::DirPlus(entries))) => {
+                let mut seen: Vec<_> =
+                    entries.iter().filter(|(e, _)| e.cookie > Cookie::DOTDOT).map(|(e, _)| e.name.clone()).collect();
+                let mut known: Vec<_> = self.files.iter().filter_map(|file| file.name.clone()).collect();
+                (seen.sort(), known.sort());
+                return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
+            }
+            (expect, result) => return Err(format!("{} is answered {result:?}", name_of(&expect))),
+        }
+        Ok(())
+    }
+
+    fn forget_if_unreachable(&mut self, file: usize) {
+        if self.files[file].name.is_none() && self.files[file].handle.is_none() {
+            self.files.remove(file);
+        }
+    }
+
+    fn compare_size(&self, file: usize, size: u64) -> Result<(), String> {
+        let expected = self.files[file].bytes.len() as u64;
+        if size == expected { Ok(()) } else { Err(format!("size {size} instead of {expected}")) }
+    }
+
+    fn compare_bytes(&self, file: usize, offset: usize, asked: usize, got: &[u8]) -> Result<(), String> {
+        let bytes = &self.files[file].bytes;
+        let expected = &bytes[offset.min(bytes.len())..(offset + asked).min(bytes.len())];
+        if got == expected {
+            return Ok(());
+        }
+        let at = got.iter().zip(expected).position(|(a, b)| a != b);
+        Err(format!(
+            "{:?}: read({offset}, {asked}) gives {} bytes instead of {}; first difference at {at:?}",
+            self.files[file].id,
+            got.len(),
+            expected.len()
+        ))
+    }
+
+    fn next(&mut self, world: &mut World) {
+        if self.dir_handle == Handle(0) {
+            return self.call(world, FsOp::OpenDir { id: self.dir }, Expect::OpenDir);
+        }
+        let room = self.files.len() < FILES;
+        let file = if self.files.is_empty() { 0 } else { self.rng.random_range(0..self.files.len()) };
+        let dice = self.rng.random_range(0..100);
+        if self.files.is_empty() || (room && dice < 12) {
+            return self.create(world);
+        }
+        let known = &self.files[file];
+        match (known.handle, known.name.clone()) {
+            (Some(handle), name) => match dice {
+                0..40 => self.write(world, file, handle),
+                40..62 => self.read(world, file, handle),
+                62..72 => self.truncate(world, file, handle),
+                72..76 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
+                76..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id }, Expect::Size(file)),
+                80..86 => self.call(world, FsOp::Release { handle, flock_owner: None }, Expect::Release(file)),
+                _ => self.by_name(world, file, name, dice),
+            },
+            (None, name) if dice < 40 => self.by_name(world, file, name, 86 + dice % 14),
+            (None, _) => {
+                let (truncate, append) = (dice.is_multiple_of(3), dice.is_multiple_of(5));
+                let mode = OpenMode { read: true, write: true, truncate, append, ..OpenMode::default() };
+                let id = self.files[file].id;
+                self.call(world, FsOp::Open { id, mode }, Expect::Open { file, truncate, append });
+            }
+        }
+    }
+
+    fn by_name(&mut self, world: &mut World, file: usize, name: Option<Name>, dice: u32) {
+        let (parent, Some(name)) = (self.dir, name) else {
+            let name = Name::new(b"nothing").expect("a short name");
+            return self.call(world, FsOp::Lookup { parent: self.dir, name }, Expect::Missing);
+        };
+        match dice {
+            86..90 => self.call(world, FsOp::Unlink { parent, name }, Expect::Unlink(file)),
+            90..93 => {
+                let to = self.new_name();
+                let op = FsOp::Rename { from_parent: parent, from: name, parent, name: to.clone(), flags: 0 };
+                self.call(world, op, Expect::Rename(file, to));
+            }
+            93..97 => self.call(world, FsOp::Lookup { parent, name }, Expect::Lookup(file)),
+            _ => {
+                let op = FsOp::ReadDirPlus { handle: self.dir_handle, after: Cookie(0), bytes: 65_536 };
+                self.call(world, op, Expect::List);
+            }
+        }
+    }
+
+    fn new_name(&mut self) -> Name {
+        self.names += 1;
+        Name::new(format!("file{}", self.names).as_bytes()).expect("a short name")
+    }
+
+    fn create(&mut self, world: &mut World) {
+        let name = self.new_name();
+        let append = self.rng.random_bool(0.2);
+        let open = OpenMode { read: true, write: true, append, ..OpenMode::default() };
+        let op = FsOp::Create { parent: self.dir, name: name.clone(), mode: 0o644, umask: 0, open };
+        self.call(world, op, Expect::Create(name, append));
+    }
+
+    fn write(&mut self, world: &mut World, file: usize, handle: Handle) {
+        let len = [1, 100, 4096, 9_000][self.rng.random_range(0..4)];
+        let known = &self.files[file];
+        let offset = if known.append {
+            known.bytes.len() as u64
+        } else {
+            let block = self.rng.random_range(0..FILE_BYTES / 4096) * 4096;
+            if self.rng.random_bool(0.5) { block } else { self.rng.random_range(0..FILE_BYTES) }
+        };
+        let seed: u8 = self.rng.random();
+        let data: Bytes = (0..len).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)).collect::<Vec<_>>().into();
+        let op = FsOp::Write { handle, offset, data: data.clone(), append: false, kill_suidgid: false };
+        self.call(world, op, Expect::Write { file, offset, data });
+    }
+
+    fn read(&mut self, world: &mut World, file: usize, handle: Handle) {
+        let (offset, bytes) = match self.rng.random_bool(0.5) {
+            true => (0, 131_072),
+            false => (self.rng.random_range(0..FILE_BYTES), self.rng.random_range(1..20_000)),
+        };
+        let expect = Expect::Read { file, offset, bytes: bytes as usize };
+        self.call(world, FsOp::Read { handle, offset, bytes }, expect);
+    }
+
+    fn truncate(&mut self, world: &mut World, file: usize, handle: Handle) {
+        let size = if self.rng.random_bool(0.2) { 0 } else { self.rng.random_range(0..FILE_BYTES) };
+        let to = SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size, ..SetAttr::default() };
+        let op = FsOp::SetAttr { id: self.files[file].id, set: to, handle: Some(handle) };
+        self.call(world, op, Expect::Truncate { file, size });
+    }
+}
+
+fn name_of(expect: &Expect) -> &'static str {
+    match expect {
+        Expect::MakeDir => "mkdir",
+        Expect::OpenDir => "opendir",
+        Expect::Create(..) => "create",
+        Expect::Write { .. } => "write",
+        Expect::Read { .. } => "read",
+        Expect::Truncate { .. } => "truncate",
+        Expect::Size(_) => "getattr",
+        Expect::Unlink(_) => "unlink",
+        Expect::Release(_) => "release",
+        Expect::Open { .. } => "open",
+        Expect::Rename(..) => "rename",
+        Expect::Lookup(_) => "lookup",
+        Expect::Missing => "lookup of a missing name",
+        Expect::List => "readdirplus",
+        Expect::Done => "fsync",
+    }
+}

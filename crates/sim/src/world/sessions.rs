@@ -1,0 +1,126 @@
+//! Real sessions in the world: the role of `onpath-session`, asked in the language of system calls.
+
+use super::queue::Event;
+use super::{EPOCH_NS, World};
+use crate::model::Caller;
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_session::fs::{FsOp, FsRequest, FsResult};
+use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::packet::Packet;
+
+/// Numbers of sessions begin here; raw clients have smaller ones.
+pub(crate) const FIRST_SESSION: u32 = 1_000;
+
+/// A session and its callers.
+pub(crate) struct SessionNode {
+    node: NodeId,
+    session: Session,
+    tick_ns: Option<u64>,
+    /// Who has which thread id: index + 1.
+    callers: Vec<Caller>,
+    next_unique: u64,
+}
+
+/// A finished system call.
+#[derive(Debug)]
+pub struct Finished {
+    /// Which session.
+    pub session: usize,
+    /// Which request.
+    pub unique: u64,
+    /// How it ended.
+    pub result: FsResult,
+}
+
+impl World {
+    /// Adds a session, whose callers are those of `callers`.
+    pub fn add_session(&mut self, callers: &[Caller]) -> usize {
+        let number = self.sessions.len();
+        let id = SessionId(FIRST_SESSION + number as u32);
+        let config = SessionConfig { session: id, cluster: 1, map: self.map.clone(), soft: false };
+        callers.iter().for_each(|caller| self.checker.knows(caller));
+        self.sessions.push(SessionNode {
+            node: NodeId::session(id),
+            session: Session::new(config),
+            tick_ns: None,
+            callers: callers.to_vec(),
+            next_unique: 0,
+        });
+        self.session_input(number, Input::Tick);
+        number
+    }
+
+    /// One of a session's callers asks; the number of the request.
+    pub fn system_call(&mut self, session: usize, caller: usize, op: FsOp) -> u64 {
+        let target = &mut self.sessions[session];
+        target.next_unique += 1;
+        let unique = target.next_unique;
+        let who = &target.callers[caller];
+        let known_group = None;
+        let caller = onpath_session::fs::Caller { uid: who.uid, gid: who.gid, pid: caller as u32 + 1, known_group };
+        self.narrate(|| format!("session {} calls #{unique} {op:?}", FIRST_SESSION as usize + session));
+        self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
+        unique
+    }
+
+    /// The next finished system call.
+    pub fn finished(&mut self) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    pub(super) fn session_hears(&mut self, session: usize, packet: Packet) {
+        self.session_input(session, Input::Packet(packet));
+    }
+
+    pub(super) fn session_timer(&mut self, session: usize) {
+        let target = &mut self.sessions[session];
+        if target.tick_ns != Some(self.now_ns) {
+            return;
+        }
+        target.tick_ns = None;
+        self.session_input(session, Input::Tick);
+    }
+
+    fn session_input(&mut self, number: usize, input: Input<SessionIn>) {
+        let now = Now { mono_us: self.now_ns / 1000, wall_ns: EPOCH_NS + self.now_ns };
+        self.sessions[number].session.handle(now, input);
+        let mut asks = vec![];
+        while let Some(output) = self.sessions[number].session.poll_output() {
+            match output {
+                Output::Send { to, packet, .. } => {
+                    self.checker.sent_by_session(&packet);
+                    let from = self.sessions[number].node;
+                    self.narrate_message("asks", from, to, &packet);
+                    self.transmit(super::process::Flight { from, to, packet });
+                }
+                Output::Own(SessionOut::Reply { unique, result }) => {
+                    self.narrate(|| {
+                        format!("session {} answers #{unique} {result:?}", FIRST_SESSION as usize + number)
+                    });
+                    self.finished.push_back(Finished { session: number, unique, result });
+                }
+                Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
+                Output::Own(SessionOut::Lost(reason)) => {
+                    self.checker.violation(format!("session {number} is lost: {reason}"))
+                }
+                Output::Own(SessionOut::Attached | SessionOut::Invalidate { .. }) | Output::Append { .. } => {}
+            }
+        }
+        for (ticket, pid) in asks {
+            let gids = self.sessions[number].callers[pid as usize - 1].groups.to_vec();
+            self.session_input(number, Input::Own(SessionIn::Groups { ticket, gids }));
+        }
+        self.arm_session(number);
+    }
+
+    fn arm_session(&mut self, number: usize) {
+        let target = &mut self.sessions[number];
+        let Some(deadline_us) = target.session.next_deadline() else { return };
+        let at_ns = deadline_us.saturating_mul(1000).max(self.now_ns);
+        if target.tick_ns.is_none_or(|tick| at_ns < tick) {
+            target.tick_ns = Some(at_ns);
+            self.queue.push(at_ns, Event::Session(number as u16));
+        }
+    }
+}
