@@ -6,7 +6,7 @@ use crate::recover::BlockReader;
 use crate::space::Used;
 use onpath_wire::block::PendingMerge;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::ids::DataId;
+use onpath_wire::ids::{DataId, RecordSeq};
 use onpath_wire::limits::BLOCK_BYTES;
 use thiserror::Error;
 
@@ -102,9 +102,12 @@ impl DataNode {
         })
     }
 
-    /// Writes that the homes may not have heard of.
-    pub fn pending_merges(&self) -> Vec<PendingMerge> {
-        self.kernel.with(|core| core.state.index.ranges.iter().flat_map(|r| r.merges.values().copied()).collect())
+    /// Writes that the homes may not have heard of, with the records of the writes.
+    pub fn pending_merges(&self) -> Vec<(RecordSeq, PendingMerge)> {
+        self.kernel.with(|core| {
+            let merges = core.state.index.ranges.iter().flat_map(|range| &range.merges);
+            merges.map(|(&seq, &merge)| (seq, merge)).collect()
+        })
     }
 
     /// Whether a start looks at this block and puts back what was there before if its bytes never reached the disk.

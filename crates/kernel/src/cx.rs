@@ -197,6 +197,13 @@ impl<P: Protocol> Core<P> {
     }
 }
 
+fn collect(from: impl IntoIterator<Item = (Key, Mode)>) -> Keys {
+    let mut keys = Keys::new();
+    from.into_iter().for_each(|key| keys.push(key));
+    normalize(&mut keys);
+    keys
+}
+
 /// An operation's handle on its role.
 pub struct Cx<P: Protocol> {
     pub(crate) core: Arc<Mutex<Core<P>>>,
@@ -217,29 +224,53 @@ impl<P: Protocol> Cx<P> {
     /// Locks all keys at once, once an operation; the kernel releases them when it ends. True if it had to wait, so
     /// that what was looked at before may have changed.
     pub async fn lock_all(&self, keys: impl IntoIterator<Item = (Key, Mode)>) -> bool {
-        let mut keys: Keys = keys.into_iter().collect();
-        normalize(&mut keys);
-        let op = self.op.0;
-        let free = self.with(|core| {
-            let state = &mut core.ops[op as usize];
-            assert!(state.keys.is_empty(), "an operation locks once, or unlocks in between");
-            state.keys = keys;
-            if core.locks.free(&state.keys) {
-                return true; // entered into the table only if this operation comes to wait
-            }
-            state.entered = true;
-            core.locks.enter(op, &core.ops[op as usize].keys)
-        });
+        let keys = collect(keys);
+        let free = self.with(|core| self.lock_or_queue(core, keys));
         if !free {
-            poll_fn(|_| if self.with(|core| core.locks.waits(op)) { Poll::Pending } else { Poll::Ready(()) }).await;
+            self.locked().await;
         }
         !free
     }
 
+    /// Locks what `look` says, which depends on what it sees; gives what it saw, which is still so.
+    pub async fn lock_seen<T: PartialEq>(&self, look: impl Fn(&Core<P>) -> (T, Keys)) -> T {
+        loop {
+            let (seen, free) = self.with(|core| {
+                let (seen, mut keys) = look(core);
+                normalize(&mut keys);
+                (seen, self.lock_or_queue(core, keys))
+            });
+            if free {
+                return seen;
+            }
+            self.locked().await;
+            if self.with(|core| look(core).0) == seen {
+                return seen;
+            }
+            self.unlock_all();
+        }
+    }
+
+    fn lock_or_queue(&self, core: &mut Core<P>, keys: Keys) -> bool {
+        let op = self.op.0;
+        let state = &mut core.ops[op as usize];
+        assert!(state.keys.is_empty(), "an operation locks once, or unlocks in between");
+        state.keys = keys;
+        if core.locks.free(&state.keys) {
+            return true; // entered into the table only if this operation comes to wait
+        }
+        state.entered = true;
+        core.locks.enter(op, &core.ops[op as usize].keys)
+    }
+
+    async fn locked(&self) {
+        let op = self.op.0;
+        poll_fn(|_| if self.with(|core| core.locks.waits(op)) { Poll::Pending } else { Poll::Ready(()) }).await;
+    }
+
     /// Locks all keys if that needs no waiting; never queues (a participant's Prepare, R-23).
     pub fn try_lock_all(&self, keys: impl IntoIterator<Item = (Key, Mode)>) -> bool {
-        let mut keys: Keys = keys.into_iter().collect();
-        normalize(&mut keys);
+        let keys = collect(keys);
         self.with(|core| {
             let free = core.locks.free(&keys);
             if free {

@@ -21,7 +21,7 @@ pub enum Mode {
 }
 
 /// Keys of one operation.
-pub(crate) type Keys = SmallVec<[(Key, Mode); 4]>;
+pub type Keys = SmallVec<[(Key, Mode); 4]>;
 
 #[derive(Debug)]
 struct Waiter {
@@ -38,7 +38,11 @@ pub(crate) struct LockTable {
 }
 
 /// Sorts, and merges several wishes for one key into the stronger.
+#[inline]
 pub(crate) fn normalize(keys: &mut Keys) {
+    if keys.len() < 2 {
+        return;
+    }
     keys.sort_unstable_by_key(|&(key, mode)| (key, std::cmp::Reverse(mode)));
     keys.dedup_by_key(|&mut (key, _)| key);
 }

@@ -30,8 +30,10 @@ pub enum Input<I> {
 pub enum Need {
     /// Decided by the destination: appended inside the process, durable for another, by commit mode for a client.
     ByDestination,
-    /// Durable whatever the destination: destructive messages (DESIGN §5), fsync.
+    /// Durable whatever the destination, and soon: somebody waits (fsync, a trim that holds up the writes after it).
     Durable,
+    /// Durable whatever the destination, but nobody waits: the next flush will do (bytes of removed files).
+    DurableInTime,
 }
 
 /// What a role gives to its host, in order.

@@ -6,10 +6,11 @@ use crate::locks::LockTable;
 use crate::role::{Input, Now, Output};
 use onpath_wire::ids::RequestSeq;
 use onpath_wire::packet::Packet;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// A place that runs one operation after another in the same box.
@@ -54,6 +55,18 @@ pub struct Kernel<P: Protocol> {
     running: Vec<bool>,
     free: Vec<u32>,
     new_place: Box<dyn Fn() -> Box<dyn Place<P>> + Send>,
+    /// Outputs of what has run, taken out in the kernel's last look at the core.
+    outputs: VecDeque<Output<P::Out>>,
+    /// The next deadline, as of then.
+    deadline: Option<u64>,
+    /// Somebody has looked at the core since, so that there may be more.
+    looked: Cell<bool>,
+}
+
+/// What runs next.
+enum Next<J> {
+    Op(u32),
+    Job(J),
 }
 
 impl<P: Protocol> Kernel<P> {
@@ -81,66 +94,55 @@ impl<P: Protocol> Kernel<P> {
         let new_place = Box::new(move || -> Box<dyn Place<P>> {
             Box::new(TypedPlace { make: make.clone(), future: Box::pin(None) })
         });
-        Kernel { core: Arc::new(Mutex::new(core)), places: vec![], running: vec![], free: vec![], new_place }
+        Kernel { core: Arc::new(Mutex::new(core)), places: vec![], running: vec![], free: vec![], new_place, outputs: VecDeque::new(), deadline: None, looked: Cell::new(false) }
     }
 
     /// The role's state, between inputs.
     pub fn with<T>(&self, f: impl FnOnce(&mut Core<P>) -> T) -> T {
+        self.looked.set(true);
         f(&mut self.core.lock().expect("a role that panicked is not used again"))
     }
 
     /// Takes an input: `on_input` turns it into changes, answers and jobs; then everything runnable runs.
     pub fn handle(&mut self, now: Now, input: Input<P::In>, on_input: impl FnOnce(&mut Core<P>, Input<P::In>)) {
-        self.with(|core| {
+        let mut next = {
+            let mut core = lock(&self.core);
             core.now = now;
             if let Input::Durable(seq) = input {
                 core.durable(seq);
             }
-            on_input(core, input);
-            expire(core);
-        });
-        self.run();
-    }
-
-    fn run(&mut self) {
-        loop {
-            let (op, job) = {
-                let mut core = self.core.lock().expect("a role that panicked is not used again");
-                match core.ready.pop_front() {
-                    Some(op) => (Some(op), None),
-                    None => (None, core.jobs.pop_front()),
-                }
+            on_input(&mut core, input);
+            expire(&mut core);
+            next(&mut core, &mut self.outputs, &mut self.deadline)
+        };
+        while let Some(work) = next {
+            let op = match work {
+                Next::Op(op) => op,
+                Next::Job(job) => self.start(job),
             };
-            match (op, job) {
-                (Some(op), _) => self.poll(op),
-                (None, Some(job)) => self.start(job),
-                (None, None) => return,
-            }
+            next = self.poll(op);
         }
+        self.looked.set(false);
     }
 
-    fn start(&mut self, job: P::Job) {
+    fn start(&mut self, job: P::Job) -> u32 {
         let op = self.free.pop().unwrap_or_else(|| {
             self.places.push((self.new_place)());
             self.running.push(false);
-            self.with(|core| core.ops.push(OpState::default()));
+            lock(&self.core).ops.push(OpState::default());
             (self.places.len() - 1) as u32
         });
         self.running[op as usize] = true;
         self.places[op as usize].start(Cx { core: self.core.clone(), op: OpId(op) }, job);
-        self.poll(op);
+        op
     }
 
-    fn poll(&mut self, op: u32) {
+    fn poll(&mut self, op: u32) -> Option<Next<P::Job>> {
         // An operation may be woken twice (by a lock and a condition, say) and have ended at the first.
-        if !self.running[op as usize] {
-            return;
-        }
-        let ended = self.places[op as usize].poll();
-        let mut core = self.core.lock().expect("a role that panicked is not used again");
-        let core = &mut *core;
+        let ended = self.running[op as usize].then(|| self.places[op as usize].poll());
+        let core = &mut *lock(&self.core);
         let state = &mut core.ops[op as usize];
-        if ended {
+        if ended == Some(true) {
             assert_eq!(state.unanswered, 0, "an operation ended with calls open");
             if state.entered {
                 core.locks.leave(op, &state.keys, |next| core.ready.push_back(next));
@@ -150,29 +152,59 @@ impl<P: Protocol> Kernel<P> {
             state.reflects = Default::default();
             self.running[op as usize] = false;
             self.free.push(op);
-        } else if !state.entered && !state.keys.is_empty() {
+        } else if ended == Some(false) && !state.entered && !state.keys.is_empty() {
             state.entered = true;
             let held = core.locks.enter(op, &state.keys);
             assert!(held, "locks were free when they were taken and nothing ran since");
         }
+        next(core, &mut self.outputs, &mut self.deadline)
     }
 
     /// The next output, in order.
     pub fn poll_output(&mut self) -> Option<Output<P::Out>> {
-        self.with(|core| core.outputs.pop_front())
+        if self.outputs.is_empty() && self.looked.get() {
+            self.outputs.append(&mut lock(&self.core).outputs);
+        }
+        self.outputs.pop_front()
     }
 
     /// All outputs so far, in order.
     pub fn take_outputs(&mut self, into: &mut VecDeque<Output<P::Out>>) {
-        self.with(|core| into.append(&mut core.outputs));
+        into.append(&mut self.outputs);
+        into.append(&mut lock(&self.core).outputs);
     }
 
     /// The next deadline, monotonic microseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.with(|core| match (core.timers.next(), core.calls.next()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        })
+        if self.looked.get() { deadline(&lock(&self.core)) } else { self.deadline }
+    }
+}
+
+fn lock<P: Protocol>(core: &Mutex<Core<P>>) -> MutexGuard<'_, Core<P>> {
+    core.lock().expect("a role that panicked is not used again")
+}
+
+/// What runs next. When there is nothing, the outputs and the deadline are taken out, as the core is at hand.
+fn next<P: Protocol>(
+    core: &mut Core<P>,
+    outputs: &mut VecDeque<Output<P::Out>>,
+    until: &mut Option<u64>,
+) -> Option<Next<P::Job>> {
+    if let Some(op) = core.ready.pop_front() {
+        return Some(Next::Op(op));
+    }
+    if let Some(job) = core.jobs.pop_front() {
+        return Some(Next::Job(job));
+    }
+    outputs.append(&mut core.outputs);
+    *until = deadline(core);
+    None
+}
+
+fn deadline<P: Protocol>(core: &Core<P>) -> Option<u64> {
+    match (core.timers.next(), core.calls.next()) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -65,8 +65,10 @@ pub(crate) enum Job {
     WatchRename,
     /// Reclaim orphans whose names were taken over a moment ago.
     Linger,
-    /// Tell a data node.
-    DataPending(DataId, u32, bool, RecordSeq),
+    /// Tell a data node of a shrink.
+    Trim(DataId, u32, RecordSeq),
+    /// Tell a data node what is gone.
+    Drops,
     /// Reclaim an orphan that nobody has open.
     Reclaim(InodeId),
     /// A session is dead: tell all shards.
@@ -114,7 +116,11 @@ impl Shard {
             }
             let pending: Vec<_> = core.state.data_pending.keys().copied().collect();
             for (data, cut, drop) in pending {
-                core.start(Job::DataPending(data, cut, drop, RecordSeq(0)));
+                if drop {
+                    ops::datapending::drop_later(core, data);
+                } else {
+                    core.start(Job::Trim(data, cut, RecordSeq(0)));
+                }
             }
             core.start(Job::Grace);
             if core.state.config.map.coordinator() == core.state.me() {
@@ -247,7 +253,8 @@ impl Job {
             Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
             Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
             Job::WatchRename => coord::renames::watch(&cx).await,
-            Job::DataPending(data, cut, drop, after) => ops::datapending::run(&cx, data, cut, drop, after).await,
+            Job::Trim(data, cut, after) => ops::datapending::trim(&cx, data, cut, after).await,
+            Job::Drops => ops::datapending::drops(&cx).await,
             Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
             Job::Leases => coord::sessions::watch(&cx).await,

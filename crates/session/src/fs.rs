@@ -1,7 +1,7 @@
-#![allow(missing_docs)] // the variants and fields of FsOp are named after their system calls
 //! The file system interface of a session: what a mount (or any embedding program) asks, and what it gets.
 //!
 //! Shaped after FUSE's requests because the kernel is the most demanding caller, but free of its ABI.
+#![allow(missing_docs)] // the variants and fields of FsOp are named after their system calls
 
 use bytes::Bytes;
 use onpath_wire::attr::AttrWire;

@@ -10,8 +10,9 @@ pub const WINDOW_RESERVE: u64 = SESSION_WINDOW / 8;
 pub const STALE_ROUNDS_MAX: u32 = 64;
 /// Times an operation may be asked for supplementary groups before it ends with EACCES.
 pub const GROUP_ROUNDS_MAX: u32 = 8;
-/// A server that has not answered for so long counts as unreachable: an interrupted caller gets EINTR, microseconds.
-pub const UNREACHABLE_US: u64 = 1_000_000;
+/// A server that has not answered for so long counts as unreachable: an interrupted caller gets EINTR, microseconds. Nobody may be in
+/// state D for more than a second after a signal.
+pub const UNREACHABLE_US: u64 = 700_000;
 /// With `soft`: a request unanswered for so long ends with EIO, microseconds.
 pub const SOFT_TIMEOUT_US: u64 = 30_000_000;
 /// A waiting lock of which nothing was heard for so long is asked for again, microseconds.

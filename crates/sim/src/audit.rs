@@ -3,7 +3,7 @@
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::private::Private;
-use crate::world::World;
+use crate::world::{Finished, World};
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
@@ -25,7 +25,7 @@ pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
                 world.checker.violation("an operation is not answered in peace".into());
                 return answered;
             }
-            (None, Some(finished)) => privates[finished.session].answered(world, finished),
+            (None, Some(finished)) => pass_on(world, privates, finished),
             (Some(_), _) => {}
         }
         answered += 1;
@@ -37,6 +37,14 @@ pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
         audit_inode(world, auditor, id);
     }
     answered
+}
+
+/// Gives a finished system call to the user who made it.
+pub fn pass_on(world: &mut World, privates: &mut [Private], finished: Finished) {
+    match privates.iter_mut().find(|private| private.has(finished.session)) {
+        Some(private) => private.answered(world, finished),
+        None => world.checker.violation(format!("nobody asked for {finished:?}")),
+    }
 }
 
 /// Asks and waits; nothing if no answer comes.

@@ -1,6 +1,8 @@
-//! System calls through real sessions: each works alone, in a directory of its own, and knows exactly what every call
-//! must answer – names, sizes and bytes. Many of them run beside the raw clients, in the same weather.
+//! System calls through real sessions: a user works alone, in a directory of their own, through two mounts in turn, and
+//! knows exactly what every call must answer – names, sizes and bytes. After a call has returned on one mount the other
+//! serves nothing older, whatever late copies the network still holds. Users run beside the raw clients.
 
+use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use bytes::Bytes;
 use onpath_session::fs::{FsOp, FsReply, Handle, OpenMode};
@@ -22,8 +24,8 @@ struct Known {
     /// None: unlinked, but still open.
     name: Option<Name>,
     id: InodeId,
-    handle: Option<Handle>,
-    append: bool,
+    /// At each mount; O_APPEND or not.
+    handles: [Option<(Handle, bool)>; 2],
     bytes: Vec<u8>,
 }
 
@@ -46,13 +48,15 @@ enum Expect {
     Done,
 }
 
-/// One session's user.
+/// A user of two sessions.
 pub struct Private {
-    session: usize,
+    sessions: Vec<usize>,
+    /// Through which the call under way goes.
+    side: usize,
     rng: ChaCha8Rng,
     home: Name,
     dir: InodeId,
-    dir_handle: Handle,
+    dir_handles: [Option<Handle>; 2],
     files: Vec<Known>,
     names: u32,
     awaited: Option<(u64, Expect)>,
@@ -65,13 +69,14 @@ impl Private {
     /// Begins in a new session of `world`.
     pub fn begin(world: &mut World, seed: u64) -> Private {
         let session = world.add_session(&[crate::model::Caller::default()]);
-        let home = Name::new(format!("session{session}").as_bytes()).expect("a short name");
+        let home = Name::new(format!("{PRIVATE}{session}").as_bytes()).expect("a short name");
         let mut private = Private {
-            session,
+            sessions: vec![session],
+            side: 0,
             rng: ChaCha8Rng::seed_from_u64(seed),
             home: home.clone(),
             dir: InodeId::NONE,
-            dir_handle: Handle(0),
+            dir_handles: [None; 2],
             files: vec![],
             names: 0,
             awaited: None,
@@ -101,13 +106,18 @@ impl Private {
         self.awaited.is_none()
     }
 
-    /// The session of this user.
-    pub fn session(&self) -> usize {
-        self.session
+    /// Whether both mounts are there.
+    pub fn is_settled(&self) -> bool {
+        self.sessions.len() == 2 && self.dir_handles[1].is_some()
+    }
+
+    /// Whether this session is one of this user's.
+    pub fn has(&self, session: usize) -> bool {
+        self.sessions.contains(&session)
     }
 
     fn call(&mut self, world: &mut World, op: FsOp, expect: Expect) {
-        let unique = world.system_call(self.session, 0, op);
+        let unique = world.system_call(self.sessions[self.side], 0, op);
         self.awaited = Some((unique, expect));
     }
 
@@ -135,14 +145,16 @@ impl Private {
     fn take(&mut self, expect: Expect, result: Result<FsReply, Errno>) -> Result<(), String> {
         match (expect, result) {
             (Expect::MakeDir, Ok(FsReply::Entry(attr))) => self.dir = attr.id,
-            (Expect::OpenDir, Ok(FsReply::Opened(opened))) => self.dir_handle = opened.handle,
+            (Expect::OpenDir, Ok(FsReply::Opened(opened))) => self.dir_handles[self.side] = Some(opened.handle),
             (Expect::Create(name, append), Ok(FsReply::Created { attr, opened, fresh: true })) => {
-                let handle = Some(opened.handle);
-                self.files.push(Known { name: Some(name), id: attr.id, handle, append, bytes: vec![] });
+                let mut handles = [None; 2];
+                handles[self.side] = Some((opened.handle, append));
+                self.files.push(Known { name: Some(name), id: attr.id, handles, bytes: vec![] });
             }
             (Expect::Write { file, offset, data }, Ok(FsReply::Written(n))) if n as usize == data.len() => {
                 let known = &mut self.files[file];
-                let offset = if known.append { known.bytes.len() } else { offset as usize };
+                let append = known.handles[self.side].is_some_and(|(_, append)| append);
+                let offset = if append { known.bytes.len() } else { offset as usize };
                 let end = offset + data.len();
                 known.bytes.resize(known.bytes.len().max(end), 0);
                 known.bytes[offset..end].copy_from_slice(&data);
@@ -160,12 +172,12 @@ impl Private {
                 self.forget_if_unreachable(file);
             }
             (Expect::Release(file), Ok(FsReply::Done)) => {
-                self.files[file].handle = None;
+                self.files[file].handles[self.side] = None;
                 self.forget_if_unreachable(file);
             }
             (Expect::Open { file, truncate, append }, Ok(FsReply::Opened(opened))) => {
                 let known = &mut self.files[file];
-                (known.handle, known.append) = (Some(opened.handle), append);
+                known.handles[self.side] = Some((opened.handle, append));
                 if truncate {
                     known.bytes.clear();
                 }
@@ -179,7 +191,8 @@ impl Private {
                 let mut seen: Vec<_> =
                     entries.iter().filter(|(e, _)| e.cookie > Cookie::DOTDOT).map(|(e, _)| e.name.clone()).collect();
                 let mut known: Vec<_> = self.files.iter().filter_map(|file| file.name.clone()).collect();
-                (seen.sort(), known.sort());
+                seen.sort();
+                known.sort();
                 return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
             }
             (expect, result) => return Err(format!("{} is answered {result:?}", name_of(&expect))),
@@ -188,7 +201,7 @@ impl Private {
     }
 
     fn forget_if_unreachable(&mut self, file: usize) {
-        if self.files[file].name.is_none() && self.files[file].handle.is_none() {
+        if self.files[file].name.is_none() && self.files[file].handles == [None; 2] {
             self.files.remove(file);
         }
     }
@@ -214,7 +227,11 @@ impl Private {
     }
 
     fn next(&mut self, world: &mut World) {
-        if self.dir_handle == Handle(0) {
+        if self.dir_handles == [None; 2] {
+            self.sessions.push(world.add_session(&[crate::model::Caller::default()]));
+        }
+        self.side = if self.is_settled() { self.rng.random_range(0..2) } else { 1 };
+        if self.dir_handles[self.side].is_none() {
             return self.call(world, FsOp::OpenDir { id: self.dir }, Expect::OpenDir);
         }
         let room = self.files.len() < FILES;
@@ -224,9 +241,9 @@ impl Private {
             return self.create(world);
         }
         let known = &self.files[file];
-        match (known.handle, known.name.clone()) {
-            (Some(handle), name) => match dice {
-                0..40 => self.write(world, file, handle),
+        match (known.handles[self.side], known.name.clone()) {
+            (Some((handle, append)), name) => match dice {
+                0..40 => self.write(world, file, handle, append),
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
                 72..76 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
@@ -258,7 +275,8 @@ impl Private {
             }
             93..97 => self.call(world, FsOp::Lookup { parent, name }, Expect::Lookup(file)),
             _ => {
-                let op = FsOp::ReadDirPlus { handle: self.dir_handle, after: Cookie(0), bytes: 65_536 };
+                let handle = self.dir_handles[self.side].expect("opened first");
+                let op = FsOp::ReadDirPlus { handle, after: Cookie(0), bytes: 65_536 };
                 self.call(world, op, Expect::List);
             }
         }
@@ -277,10 +295,10 @@ impl Private {
         self.call(world, op, Expect::Create(name, append));
     }
 
-    fn write(&mut self, world: &mut World, file: usize, handle: Handle) {
+    fn write(&mut self, world: &mut World, file: usize, handle: Handle, append: bool) {
         let len = [1, 100, 4096, 9_000][self.rng.random_range(0..4)];
         let known = &self.files[file];
-        let offset = if known.append {
+        let offset = if append {
             known.bytes.len() as u64
         } else {
             let block = self.rng.random_range(0..FILE_BYTES / 4096) * 4096;
@@ -288,7 +306,7 @@ impl Private {
         };
         let seed: u8 = self.rng.random();
         let data: Bytes = (0..len).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)).collect::<Vec<_>>().into();
-        let op = FsOp::Write { handle, offset, data: data.clone(), append: false, kill_suidgid: false };
+        let op = FsOp::Write { handle, offset, data: data.clone(), append, kill_suidgid: false };
         self.call(world, op, Expect::Write { file, offset, data });
     }
 

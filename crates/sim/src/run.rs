@@ -13,7 +13,7 @@ pub struct SimConfig {
     pub seed: u64,
     /// Raw clients.
     pub sessions: usize,
-    /// Real sessions beside them, each in a directory of its own.
+    /// Users of real sessions beside them, each with two mounts and a directory of their own.
     pub mounts: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
@@ -111,7 +111,8 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
         world.add_client();
     }
     let (mut operations, mut names_max) = (0, 0);
-    world.submit(0, Workload::opening());
+    let opener = world.add_client();
+    world.submit(opener, Workload::opening());
     let _ = world.step(STUCK_NS);
     for client in 0..config.sessions {
         for _ in 0..config.window {
@@ -119,7 +120,10 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
             world.submit(client, asked);
         }
     }
-    let mut privates: Vec<_> = (0..config.mounts as u64).map(|n| Private::begin(&mut world, config.seed + n)).collect();
+    let mut privates = vec![];
+    if config.mounts > 0 {
+        privates.push(Private::begin(&mut world, config.seed));
+    }
     while operations < config.operations && world.checker.violations.is_empty() {
         let done = world.step(world.now_ns() + STUCK_NS);
         operations += 1;
@@ -132,8 +136,11 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
                 world.submit(done.client, asked);
             }
             (None, Some(finished)) => {
-                let user = finished.session;
-                privates[user].answered(&mut world, finished);
+                audit::pass_on(&mut world, &mut privates, finished);
+                if privates.len() < config.mounts && privates.iter().all(Private::is_settled) {
+                    let seed = config.seed + privates.len() as u64;
+                    privates.push(Private::begin(&mut world, seed));
+                }
             }
         }
     }

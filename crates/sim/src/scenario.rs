@@ -39,7 +39,12 @@ pub struct Scenario {
 impl Scenario {
     /// So many shards, each in its own process; the root is everybody's.
     pub fn new(shards: u16) -> Scenario {
-        let config = WorldConfig { shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() };
+        Scenario::seeded(shards, 1)
+    }
+
+    /// The same with other delays, and other luck in crashes.
+    pub fn seeded(shards: u16, seed: u64) -> Scenario {
+        let config = WorldConfig { seed, shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() };
         let mut scenario = Scenario { world: World::new(config), answers: BTreeMap::new() };
         scenario.must(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
         scenario

@@ -35,6 +35,13 @@ impl Default for WorkloadConfig {
     }
 }
 
+/// Directories of real sessions, which are nobody else's business.
+pub(crate) const PRIVATE: &str = "session";
+
+fn is_private(name: &Name) -> bool {
+    name.as_bytes().starts_with(PRIVATE.as_bytes())
+}
+
 /// The source of operations. It looks into the model to know what is there, as a user would remember.
 pub struct Workload {
     config: WorkloadConfig,
@@ -66,10 +73,10 @@ impl Workload {
     /// Remembers what an answer teaches.
     pub fn learn(&mut self, asked: &Asked, reply: &Reply) {
         match (&asked.body.request, reply) {
-            (_, Reply::Entry { attr, .. }) if attr.kind == Kind::Directory => {
-                if !self.dirs.contains(&attr.id) {
-                    self.dirs.push(attr.id);
-                }
+            (Request::Lookup { name, .. } | Request::Create { name, .. }, Reply::Entry { attr, .. })
+                if attr.kind == Kind::Directory && !is_private(name) && !self.dirs.contains(&attr.id) =>
+            {
+                self.dirs.push(attr.id);
             }
             (Request::ReadDir { id, .. }, Reply::Dir { entries, end: false, .. }) if self.scans.len() < 8 => {
                 self.scans.extend(entries.last().map(|entry| (*id, entry.cookie)));
@@ -106,6 +113,7 @@ impl Workload {
     fn living(&mut self, model: &Model, dir: InodeId) -> Option<(Name, InodeId, Kind)> {
         let from = self.rng.random_range(0..1u64 << 47);
         let found = model.list(dir, from).next().or_else(|| model.list(dir, 0).next());
+        let found = found.filter(|((_, _, name), _)| !is_private(name));
         found.map(|((_, _, name), leads)| (name.clone(), leads.child, leads.kind))
     }
 

@@ -232,6 +232,26 @@ pub fn durable_evidence(bytes: &[u8], salt: u32) -> Lsn {
     highest
 }
 
+/// Whether batches at the start of `bytes`, whose segment has lost its salt, claim that `next` or a later lsn was durable. Unproven by
+/// checksums, so only a run without gap counts, and none that begins after `next`: batches of an earlier life claim less.
+pub fn claims_durable(bytes: &[u8], next: Lsn) -> bool {
+    let mut at = 0;
+    let mut expected = None;
+    while let Some(header) = bytes.get(at..).and_then(|rest| rest.get(..HEADER_BYTES)) {
+        let (len, lsn) = (u32_at(header, 4) as usize, u64_at(header, 16));
+        let follows = expected.map_or(lsn <= next.0, |expected| lsn == expected);
+        if u32_at(header, 0) != MAGIC || len < HEADER_BYTES || !len.is_multiple_of(8) || !follows {
+            return false;
+        }
+        if u64_at(header, 24) >= next.0 {
+            return true;
+        }
+        at += len;
+        expected = lsn.checked_add(1);
+    }
+    false
+}
+
 /// What the scanner found next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
@@ -320,6 +340,17 @@ mod tests {
         }
         builder.seal(NodeId::shard(ShardId(3)), Lsn(lsn), Lsn(durable), SALT);
         builder.bytes().to_vec()
+    }
+
+    #[test]
+    fn claims_need_no_salt_but_an_unbroken_run() {
+        let run = [batch(7, 5, &[b"a"]), batch(8, 6, &[b"b"]), batch(9, 7, &[b"c"])].concat();
+        assert!(claims_durable(&run, Lsn(7)));
+        assert!(!claims_durable(&run, Lsn(8)), "nothing says that 8 was durable");
+        assert!(!claims_durable(&run, Lsn(6)), "a run that begins later proves nothing about 6");
+        let gap = [batch(7, 5, &[b"a"]), batch(9, 8, &[b"c"])].concat();
+        assert!(!claims_durable(&gap, Lsn(7)));
+        assert!(!claims_durable(&[0; 256], Lsn(1)) && !claims_durable(&[], Lsn(1)));
     }
 
     fn segment(durable_at_end: u64) -> (Vec<u8>, Vec<usize>) {

@@ -1,7 +1,7 @@
 //! The inodes of a shard, packed (see `packed`), and the two changes of one that are made in place.
 
 use crate::arena::{Arena, Handle, Memory};
-use crate::packed::{Packed, Record};
+use crate::packed::{Packed, Record, touch_record};
 use crate::slots::SlotTables;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
@@ -31,10 +31,13 @@ fn time_of(stamp: Stamp) -> i64 {
 
 impl Inodes {
     #[inline]
+    fn find(&self, id: InodeId) -> Option<Handle> {
+        self.tables.find(id.slot(), inode_hash(id), |h| Record(self.arena.at(h)).is(id))
+    }
+
+    #[inline]
     fn record(&self, id: InodeId) -> Option<Record<'_>> {
-        let table = self.tables.get(id.slot())?;
-        let handle = table.find(inode_hash(id), |&h| Record(self.arena.at(h)).is(id))?;
-        Some(Record(self.arena.at(*handle)))
+        self.find(id).map(|handle| Record(self.arena.at(handle)))
     }
 
     /// Whether there is such an inode.
@@ -50,18 +53,23 @@ impl Inodes {
 
     /// Its attributes; allocates nothing.
     pub fn attr(&self, id: InodeId) -> Option<AttrWire> {
-        let record = self.record(id)?;
-        let mut attr = AttrWire::of(&record.unpack(id.slot()));
-        if attr.kind == Kind::Symlink {
-            attr.size = record.target().len() as u64;
-        }
-        Some(attr)
+        self.shown(id).map(|(attr, _)| attr)
     }
 
     /// Where its bytes are.
     pub fn data_ref(&self, id: InodeId) -> Option<DataRef> {
-        let inode = self.record(id)?.unpack(id.slot());
-        Some(DataRef { generation: inode.generation, cut: inode.cut, btime: inode.btime })
+        self.shown(id).map(|(_, data)| data)
+    }
+
+    /// What replies show of it: its attributes, and where its bytes are. Allocates nothing.
+    pub fn shown(&self, id: InodeId) -> Option<(AttrWire, DataRef)> {
+        let record = self.record(id)?;
+        let inode = record.unpack(id.slot());
+        let mut attr = AttrWire::of(&inode);
+        if attr.kind == Kind::Symlink {
+            attr.size = record.target().len() as u64;
+        }
+        Some((attr, DataRef { generation: inode.generation, cut: inode.cut, btime: inode.btime }))
     }
 
     /// Its type.
@@ -83,53 +91,63 @@ impl Inodes {
     pub fn put(&mut self, inode: &Inode) {
         assert!(inode.id.is_some(), "inode without an id");
         let packed = Packed::of(inode);
-        let slot = inode.id.slot();
-        let table = self.tables.make(slot);
-        let arena = &mut self.arena;
         self.blocks += inode.blocks;
-        if let Some(handle) = table.find_mut(inode_hash(inode.id), |&h| Record(arena.at(h)).is(inode.id)) {
-            self.blocks -= Record(arena.at(*handle)).unpack(slot).blocks;
-            *handle = rewrite(arena, *handle, &packed);
+        if let Some(handle) = self.find(inode.id) {
+            self.blocks -= Record(self.arena.at(handle)).blocks();
+            self.rewrite(inode.id, handle, &packed);
             return;
         }
-        let handle = arena.alloc(packed.units());
-        packed.write(arena.at_mut(handle));
-        table.insert_unique(inode_hash(inode.id), handle, |&h| inode_hash(Record(arena.at(h)).id(slot)));
+        let handle = self.arena.alloc(packed.units());
+        packed.write(self.arena.at_mut(handle));
+        self.tables.insert(inode.id.slot(), inode_hash(inode.id), handle);
         self.len += 1;
+    }
+
+    /// Writes the record over an old one, or elsewhere if its length has changed.
+    fn rewrite(&mut self, id: InodeId, old: Handle, packed: &Packed<'_>) {
+        let units = Record(self.arena.at(old)).units();
+        let mut handle = old;
+        if units != packed.units() {
+            self.arena.free(old, units);
+            handle = self.arena.alloc(packed.units());
+            self.tables.replace(id.slot(), inode_hash(id), old, handle);
+        }
+        packed.write(self.arena.at_mut(handle));
     }
 
     /// Removes an inode; false if it is absent.
     pub fn remove(&mut self, id: InodeId) -> bool {
-        let Some(table) = self.tables.get_mut(id.slot()) else { return false };
-        let Ok(entry) = table.find_entry(inode_hash(id), |&h| Record(self.arena.at(h)).is(id)) else { return false };
-        let (handle, _) = entry.remove();
+        let arena = &self.arena;
+        let Some(handle) = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)) else {
+            return false;
+        };
         let record = Record(self.arena.at(handle));
-        self.blocks -= record.unpack(id.slot()).blocks;
+        self.blocks -= record.blocks();
         let units = record.units();
         self.arena.free(handle, units);
         self.len -= 1;
         true
     }
 
-    /// Changes an inode that is no symlink in place; false if it is absent.
-    fn update(&mut self, id: InodeId, change: impl FnOnce(&mut Inode)) -> bool {
-        let Some(table) = self.tables.get_mut(id.slot()) else { return false };
-        let arena = &mut self.arena;
-        let Some(handle) = table.find_mut(inode_hash(id), |&h| Record(arena.at(h)).is(id)) else { return false };
-        let record = Record(arena.at(*handle));
+    /// Changes an inode that is no symlink in place.
+    fn update(&mut self, id: InodeId, handle: Handle, change: impl FnOnce(&mut Inode)) {
+        let record = Record(self.arena.at(handle));
         assert!(record.target().is_empty(), "{id:?} is a symlink");
         let mut inode = record.unpack(id.slot());
         self.blocks -= inode.blocks;
         change(&mut inode);
         self.blocks += inode.blocks;
-        *handle = rewrite(arena, *handle, &Packed::of(&inode));
-        true
+        self.rewrite(id, handle, &Packed::of(&inode));
     }
 
     /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`.
     /// False if it is absent.
     pub fn touch_dir(&mut self, id: InodeId, dcount: i64, dnlink: i64, stamp: Stamp) -> bool {
-        self.update(id, |dir| {
+        let Some(handle) = self.find(id) else { return false };
+        if dnlink == 0 && touch_record(self.arena.at_mut(handle), dcount, stamp) {
+            return true;
+        }
+        self.update(id, handle, |dir| {
             assert!(dir.is_dir(), "{id:?} is no directory");
             dir.entries = dir.entries.checked_add_signed(dcount).expect("a directory has no fewer than 0 entries");
             let nlink = i64::from(dir.nlink) + dnlink;
@@ -139,7 +157,8 @@ impl Inodes {
                 dir.mtime_stamp = stamp;
             }
             dir.ctime = dir.ctime.max(time_of(stamp));
-        })
+        });
+        true
     }
 
     /// Bytes were written: `size` as given, `blocks` only if their version is newer, times become `stamp`;
@@ -153,7 +172,8 @@ impl Inodes {
         kill_suidgid: bool,
         stamp: Stamp,
     ) -> bool {
-        self.update(id, |file| {
+        let Some(handle) = self.find(id) else { return false };
+        self.update(id, handle, |file| {
             file.size = size;
             if version > file.blocks_version {
                 file.blocks = blocks;
@@ -166,7 +186,8 @@ impl Inodes {
             file.mtime = time_of(stamp);
             file.ctime = time_of(stamp);
             file.mtime_stamp = stamp;
-        })
+        });
+        true
     }
 
     /// Number of inodes.
@@ -197,19 +218,6 @@ impl Inodes {
         let arena = self.arena.memory();
         Memory { tables: arena.tables + self.tables.bytes(), ..arena }
     }
-}
-
-/// Writes the record over an old one, or elsewhere if its length has changed.
-fn rewrite(arena: &mut Arena, old: Handle, packed: &Packed<'_>) -> Handle {
-    let units = Record(arena.at(old)).units();
-    let handle = if units == packed.units() {
-        old
-    } else {
-        arena.free(old, units);
-        arena.alloc(packed.units())
-    };
-    packed.write(arena.at_mut(handle));
-    handle
 }
 
 #[cfg(test)]

@@ -77,8 +77,7 @@ impl Listings {
 
     #[inline]
     fn handle(&self, dir: InodeId) -> Option<Handle> {
-        let table = self.tables.get(dir.slot())?;
-        table.find(inode_hash(dir), |&h| Head::read(self.heads.at(h)).dir == dir).copied()
+        self.tables.find(dir.slot(), inode_hash(dir), |h| Head::read(self.heads.at(h)).dir == dir)
     }
 
     #[inline]
@@ -90,9 +89,7 @@ impl Listings {
         let head = Head { dir, entries: 1, root: self.forest.plant(entry) };
         let handle = self.heads.alloc(HEAD_UNITS);
         head.write(self.heads.at_mut(handle));
-        let heads = &self.heads;
-        let hasher = |&h: &Handle| inode_hash(Head::read(heads.at(h)).dir);
-        self.tables.make(dir.slot()).insert_unique(inode_hash(dir), handle, hasher);
+        self.tables.insert(dir.slot(), inode_hash(dir), handle);
     }
 
     /// Finds a name among the entries of its hash, or the lowest free disambiguator and its place.
@@ -200,12 +197,11 @@ impl Listings {
 
     /// Forgets all entries of a directory.
     pub fn drop_dir(&mut self, dir: InodeId) {
-        let Some(table) = self.tables.get_mut(dir.slot()) else { return };
-        let heads = &mut self.heads;
-        let Ok(entry) = table.find_entry(inode_hash(dir), |&h| Head::read(heads.at(h)).dir == dir) else { return };
-        let (handle, _) = entry.remove();
-        self.forest.fell(Head::read(heads.at(handle)).root);
-        heads.free(handle, HEAD_UNITS);
+        let heads = &self.heads;
+        let found = self.tables.remove(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir == dir);
+        let Some(handle) = found else { return };
+        self.forest.fell(Head::read(self.heads.at(handle)).root);
+        self.heads.free(handle, HEAD_UNITS);
     }
 
     /// Puts back an entry of an image at its position. False, and nothing is done, if the position is taken

@@ -32,12 +32,6 @@ const KIND: usize = 16;
 const LENGTH: usize = 17;
 const NAME: usize = 18;
 
-/// All names of a table share the top bits of their hash, which is where the tables look first: mix them.
-#[inline]
-fn table_hash(hash: u64) -> u64 {
-    hash ^ hash << 16
-}
-
 #[inline]
 fn word(record: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*record[at..].first_chunk().expect("a record is longer than its words"))
@@ -70,45 +64,42 @@ fn set_value(record: &mut [u8], value: NameValue) {
 }
 
 impl Names {
+    #[inline]
+    fn find(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<Handle> {
+        self.tables.find(site_of_hash(hash), hash, |h| is(self.arena.at(h), parent, name))
+    }
+
     /// What the name leads to; `hash` is its [`name_hash`].
     #[inline]
     pub fn get(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        let table = self.tables.get(site_of_hash(hash))?;
-        let handle = table.find(table_hash(hash), |&h| is(self.arena.at(h), parent, name))?;
-        Some(value_of(self.arena.at(*handle)))
+        self.find(hash, parent, name).map(|handle| value_of(self.arena.at(handle)))
     }
 
     /// Makes the name lead to `value`, and returns what it led to before.
     pub fn put(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue) -> Option<NameValue> {
         assert_eq!(hash, name_hash(parent, name), "hash of another name");
         assert!((1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes", name.len());
-        let table = self.tables.make(site_of_hash(hash));
-        let arena = &mut self.arena;
-        if let Some(&handle) = table.find(table_hash(hash), |&h| is(arena.at(h), parent, name)) {
-            let record = arena.at_mut(handle);
+        if let Some(handle) = self.find(hash, parent, name) {
+            let record = self.arena.at_mut(handle);
             let old = value_of(record);
             set_value(record, value);
             return Some(old);
         }
-        let handle = arena.alloc(units_of(NAME + name.len()));
-        let record = arena.at_mut(handle);
+        let handle = self.arena.alloc(units_of(NAME + name.len()));
+        let record = self.arena.at_mut(handle);
         record[..CHILD].copy_from_slice(&parent.0.to_le_bytes());
         set_value(record, value);
         record[LENGTH] = name.len() as u8;
         record[NAME..NAME + name.len()].copy_from_slice(name);
-        table.insert_unique(table_hash(hash), handle, |&h| {
-            let record = arena.at(h);
-            table_hash(name_hash(parent_of(record), name_of(record)))
-        });
+        self.tables.insert(site_of_hash(hash), hash, handle);
         self.len += 1;
         None
     }
 
     /// Removes the name, and returns what it led to.
     pub fn remove(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        let table = self.tables.get_mut(site_of_hash(hash))?;
-        let entry = table.find_entry(table_hash(hash), |&h| is(self.arena.at(h), parent, name)).ok()?;
-        let (handle, _) = entry.remove();
+        let arena = &self.arena;
+        let handle = self.tables.remove(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name))?;
         let old = value_of(self.arena.at(handle));
         self.arena.free(handle, units_of(NAME + name.len()));
         self.len -= 1;

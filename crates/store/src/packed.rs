@@ -205,6 +205,16 @@ impl<'a> Record<'a> {
         Access { mode, uid: self.word(1) as u32, gid: self.gid_nlink().0 }
     }
 
+    /// 4 KiB blocks.
+    pub(crate) fn blocks(self) -> u64 {
+        let present = self.present();
+        let half = |bit: u16| {
+            let before = (present & (bit - 1)).count_ones() as usize;
+            if present & bit == 0 { 0 } else { halves(self.word(WORDS_MIN + before)).0 }
+        };
+        pair(half(bit::BLOCKS), half(bit::BLOCKS_HIGH))
+    }
+
     /// A symlink's target.
     pub(crate) fn target(self) -> &'a [u8] {
         if self.kind() != Kind::Symlink {
@@ -266,6 +276,28 @@ impl<'a> Record<'a> {
             target,
         }
     }
+}
+
+/// Changes entries and times of a directory in place if its record has the usual form before and after: one time for
+/// the last change, of names. Else nothing is done, and false is returned.
+pub(crate) fn touch_record(bytes: &mut [u8], dcount: i64, stamp: Stamp) -> bool {
+    let record = Record(bytes);
+    let usual = (record.present() & !bit::ATIME & !bit::GID_NLINK) == bit::CTIME | bit::ENTRIES;
+    if !usual || record.kind() != Kind::Directory {
+        return false;
+    }
+    let ctime_at = WORDS_MIN + usize::from(record.present() & bit::GID_NLINK != 0);
+    let entries_at = ctime_at + 1 + usize::from(record.present() & bit::ATIME != 0);
+    let (btime, ctime) = (record.word(3), record.word(ctime_at));
+    let time = ctime.max(stamp.0);
+    let entries = record.word(entries_at).checked_add_signed(dcount);
+    // Stamps of today are times as they are; the birth time or no entries at all would be packed in another way.
+    let in_place = ctime <= i64::MAX as u64 && stamp.0 <= i64::MAX as u64 && time != btime;
+    let Some(entries) = entries.filter(|&entries| in_place && entries != 0) else { return false };
+    for (at, word) in [(ctime_at, time), (entries_at, entries)] {
+        bytes[at * UNIT_BYTES..][..UNIT_BYTES].copy_from_slice(&word.to_le_bytes());
+    }
+    true
 }
 
 /// Reads the optional words in order.

@@ -2,6 +2,9 @@
 //! the shard, and what belongs to a slot, the unit of migration, is found without a scan of everything.
 //!
 //! A table for each single slot would waste cache: with a million files at a shard, creates take 1.5 times as long.
+//!
+//! Beside a handle its table keeps 16 bits of the hash. They are all that a table goes by: a table that grows reads
+//! no record, and a lookup reads no record but, once in 65,536 times, its own.
 
 use crate::arena::Handle;
 use hashbrown::HashTable;
@@ -13,7 +16,34 @@ pub(crate) const GROUP_SLOTS: u16 = 16;
 /// Tables are made in pages, so that a shard pays only for the slots it holds.
 const PAGE_TABLES: usize = 64;
 
-type Page = Box<[HashTable<Handle>; PAGE_TABLES]>;
+type Page = Box<[HashTable<Bucket>; PAGE_TABLES]>;
+
+/// A tag of the hash, and the low and the high half of the handle: 6 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Bucket([u16; 3]);
+
+impl Bucket {
+    #[inline]
+    fn new(hash: u64, handle: Handle) -> Bucket {
+        Bucket([tag_of(hash), handle.0 as u16, (handle.0 >> 16) as u16])
+    }
+
+    #[inline]
+    fn handle(self) -> Handle {
+        Handle(u32::from(self.0[1]) | u32::from(self.0[2]) << 16)
+    }
+}
+
+#[inline]
+fn tag_of(hash: u64) -> u16 {
+    hash as u16
+}
+
+/// The hash by which a table places a tag: both its lowest and its highest bits count.
+#[inline]
+fn spread(tag: u16) -> u64 {
+    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
 
 /// The tables of all slots.
 #[derive(Debug)]
@@ -33,31 +63,54 @@ fn table_of(slot: Slot) -> (usize, usize) {
 }
 
 impl SlotTables {
-    /// The table of a slot, if anything was ever in its page.
     #[inline]
-    pub(crate) fn get(&self, slot: Slot) -> Option<&HashTable<Handle>> {
+    fn get(&self, slot: Slot) -> Option<&HashTable<Bucket>> {
         let (page, table) = table_of(slot);
         Some(&self.pages[page].as_ref()?[table])
     }
 
-    /// The table of a slot, to change what is in it.
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut HashTable<Handle>> {
+    fn get_mut(&mut self, slot: Slot) -> Option<&mut HashTable<Bucket>> {
         let (page, table) = table_of(slot);
         Some(&mut self.pages[page].as_mut()?[table])
     }
 
-    /// The table of a slot, to insert.
+    /// The handle of this hash that `is` the one, in the table of a slot. The low 16 bits of the
+    /// hash must differ well among what is in a table.
     #[inline]
-    pub(crate) fn make(&mut self, slot: Slot) -> &mut HashTable<Handle> {
+    pub(crate) fn find(&self, slot: Slot, hash: u64, is: impl Fn(Handle) -> bool) -> Option<Handle> {
+        let tag = tag_of(hash);
+        let found = self.get(slot)?.find(spread(tag), |bucket| bucket.0[0] == tag && is(bucket.handle()))?;
+        Some(found.handle())
+    }
+
+    /// Puts another handle in the place of one that is there.
+    pub(crate) fn replace(&mut self, slot: Slot, hash: u64, old: Handle, new: Handle) {
+        let bucket = self.get_mut(slot).and_then(|table| table.find_mut(spread(tag_of(hash)), |b| b.handle() == old));
+        *bucket.expect("the handle was found before") = Bucket::new(hash, new);
+    }
+
+    /// Inserts a handle that is not there.
+    #[inline]
+    pub(crate) fn insert(&mut self, slot: Slot, hash: u64, handle: Handle) {
         let (page, table) = table_of(slot);
         let page = &mut self.pages[page];
-        &mut page.get_or_insert_with(|| Box::new(std::array::from_fn(|_| HashTable::new())))[table]
+        let table = &mut page.get_or_insert_with(|| Box::new(std::array::from_fn(|_| HashTable::new())))[table];
+        table.insert_unique(spread(tag_of(hash)), Bucket::new(hash, handle), |bucket| spread(bucket.0[0]));
+    }
+
+    /// Takes out the handle of this hash that `is` the one.
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: Slot, hash: u64, is: impl Fn(Handle) -> bool) -> Option<Handle> {
+        let tag = tag_of(hash);
+        let table = self.get_mut(slot)?;
+        let entry = table.find_entry(spread(tag), |bucket| bucket.0[0] == tag && is(bucket.handle())).ok()?;
+        Some(entry.remove().0.handle())
     }
 
     /// Every handle of the table of a slot, in no order: those of its neighbours are among them.
     pub(crate) fn handles(&self, slot: Slot) -> impl Iterator<Item = Handle> {
-        self.get(slot).into_iter().flatten().copied()
+        self.get(slot).into_iter().flatten().map(|bucket| bucket.handle())
     }
 
     /// Bytes of all tables.

@@ -51,6 +51,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `n` bytes.
+    #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], WireError> {
         if n > self.rest.len() {
             return Err(WireError::Truncated);
@@ -61,6 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `N` bytes as an array.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.rest = rest;
@@ -121,9 +123,11 @@ macro_rules! integer {
 integer!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 impl Wire for bool {
+    #[inline]
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
+    #[inline]
     fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
         match u8::take(r)? {
             0 => Ok(false),
@@ -148,6 +152,7 @@ impl<T: Wire> Wire for Option<T> {
 /// Most elements a list in a message may have.
 pub const LIST_MAX: usize = 1 << 20;
 
+#[inline]
 fn take_count(r: &mut Reader<'_>) -> Result<usize, WireError> {
     let n = u32::take(r)? as usize;
     // Every element takes at least a byte, so a count beyond the rest is a lie: refuse it before allocating.
@@ -157,6 +162,7 @@ fn take_count(r: &mut Reader<'_>) -> Result<usize, WireError> {
     Ok(n)
 }
 
+#[inline]
 fn put_count(n: usize, out: &mut Vec<u8>) {
     assert!(n <= LIST_MAX, "list of {n} elements does not fit a message");
     (n as u32).put(out);
@@ -174,13 +180,19 @@ impl<T: Wire> Wire for Vec<T> {
 }
 
 impl<T: Wire, const N: usize> Wire for SmallVec<[T; N]> {
+    #[inline]
     fn put(&self, out: &mut Vec<u8>) {
         put_count(self.len(), out);
         self.iter().for_each(|item| item.put(out));
     }
+    #[inline]
     fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
-        let n = take_count(r)?;
-        (0..n).map(|_| T::take(r)).collect()
+        // Short, mostly empty lists: pushing beats what collecting prepares.
+        let mut list = SmallVec::new();
+        for _ in 0..take_count(r)? {
+            list.push(T::take(r)?);
+        }
+        Ok(list)
     }
 }
 
@@ -206,7 +218,9 @@ macro_rules! wire_struct {
         $(#[$m])*
         pub struct $name { $($(#[$fm])* pub $f: $t),* }
         impl $crate::codec::Wire for $name {
+            #[inline]
             fn put(&self, out: &mut Vec<u8>) { $(self.$f.put(out);)* let _ = out; }
+            #[inline]
             fn take(r: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::codec::WireError> {
                 Ok($name { $($f: <$t as $crate::codec::Wire>::take(r)?),* })
             }

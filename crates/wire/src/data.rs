@@ -39,10 +39,10 @@ wire_enum! {
             /// What remains, bytes.
             size: u64,
         },
-        /// This generation, and every older one of the inode, is gone. → `Trimmed`
+        /// These generations, and every older one of their inodes, are gone. → `Trimmed` of no blocks
         4 => Drop {
-            /// Whose bytes.
-            data: DataId,
+            /// Whose bytes; at most [`crate::limits::DROPS_MAX`].
+            all: Vec<DataId>,
         },
         /// Makes everything that this node has of the file durable (fsync). → `Synced`
         5 => Sync {

@@ -2,12 +2,69 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, RequestSeq, Slot, Stamp, Term};
-use crate::wire_struct;
 
 /// "On" and version 1.
 pub const MAGIC: u32 = 0x0001_6e4f;
 /// Bytes of an encoded header.
 pub const HEADER_BYTES: usize = 72;
+
+/// A struct whose fields are integers at these byte positions, encoded and decoded as one block.
+macro_rules! header {
+    ($(#[$m:meta])* pub struct Header { $($(#[$fm:meta])* $at:literal => pub $f:ident : $t:ty),* $(,)? }) => {
+        $(#[$m])*
+        pub struct Header { $($(#[$fm])* pub $f: $t),* }
+        impl Wire for Header {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.bytes());
+            }
+            fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
+                let bytes: [u8; HEADER_BYTES] = r.array()?;
+                Ok(Header { $($f: <$t as Field>::load(&bytes, $at)?),* })
+            }
+        }
+        impl Header {
+            /// The encoded header.
+            pub fn bytes(&self) -> [u8; HEADER_BYTES] {
+                let mut bytes = [0; HEADER_BYTES];
+                $(self.$f.store(&mut bytes, $at);)*
+                bytes
+            }
+        }
+    };
+}
+
+/// A field of the header.
+trait Field: Sized {
+    fn store(&self, bytes: &mut [u8; HEADER_BYTES], at: usize);
+    fn load(bytes: &[u8; HEADER_BYTES], at: usize) -> Result<Self, WireError>;
+}
+
+macro_rules! fields {
+    ($($t:ty => $get:expr, $make:expr;)*) => {$(
+        impl Field for $t {
+            #[inline(always)]
+            fn store(&self, bytes: &mut [u8; HEADER_BYTES], at: usize) {
+                let word = $get(self).to_le_bytes();
+                bytes[at..at + word.len()].copy_from_slice(&word);
+            }
+            #[inline(always)]
+            fn load(bytes: &[u8; HEADER_BYTES], at: usize) -> Result<Self, WireError> {
+                $make(*bytes[at..].first_chunk().expect("inside the header"))
+            }
+        }
+    )*};
+}
+fields! {
+    u8 => |v: &u8| *v, |b| Ok(u8::from_le_bytes(b));
+    u16 => |v: &u16| *v, |b| Ok(u16::from_le_bytes(b));
+    u32 => |v: &u32| *v, |b| Ok(u32::from_le_bytes(b));
+    NodeId => |v: &NodeId| v.0, |b| Ok(NodeId(u32::from_le_bytes(b)));
+    Term => |v: &Term| v.0, |b| Ok(Term(u32::from_le_bytes(b)));
+    Slot => |v: &Slot| v.0, |b| Ok(Slot(u16::from_le_bytes(b)));
+    RequestSeq => |v: &RequestSeq| v.0, |b| Ok(RequestSeq(u64::from_le_bytes(b)));
+    Stamp => |v: &Stamp| v.0, |b| Ok(Stamp(u64::from_le_bytes(b)));
+    MessageKind => MessageKind::tag, |b: [u8; 1]| MessageKind::take(&mut Reader::new(&b));
+}
 
 crate::wire_enum! {
     /// Which family a message's body belongs to.
@@ -28,50 +85,64 @@ crate::wire_enum! {
     }
 }
 
-wire_struct! {
+header! {
     /// The header. Everything little-endian; 72 bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Header {
         /// [`MAGIC`].
-        pub magic: u32,
+        0 => pub magic: u32,
         /// Reserved, 0.
-        pub flags: u16,
+        4 => pub flags: u16,
         /// Message family; the second byte is reserved.
-        pub kind: MessageKind,
+        6 => pub kind: MessageKind,
         /// Reserved, 0.
-        pub kind_spare: u8,
+        7 => pub kind_spare: u8,
         /// Cluster (file system) number: the low half of the fsid.
-        pub cluster: u32,
+        8 => pub cluster: u32,
         /// Fragment number; 0 in a whole message.
-        pub fragment: u16,
+        12 => pub fragment: u16,
         /// Reserved, 0.
-        pub spare: u16,
+        14 => pub spare: u16,
         /// The sender.
-        pub source: NodeId,
+        16 => pub source: NodeId,
         /// Incarnation of the sender's node or session.
-        pub incarnation: u32,
+        20 => pub incarnation: u32,
         /// The receiver's term as the sender knows it (requests), or the sender's own (replies, peers).
-        pub term: Term,
+        24 => pub term: Term,
         /// Map epoch under which the sender routed.
-        pub map_epoch: u32,
+        28 => pub map_epoch: u32,
         /// The slot addressed.
-        pub slot: Slot,
+        32 => pub slot: Slot,
         /// Reserved, 0.
-        pub spare2: u16,
+        34 => pub spare2: u16,
         /// Sequence number of the request, or of the call that this answers.
-        pub seq: RequestSeq,
+        36 => pub seq: RequestSeq,
         /// How far behind `seq` the sender's oldest unanswered request is.
-        pub oldest_behind: u32,
+        44 => pub oldest_behind: u32,
         /// Position in the invalidation list (path-API clients).
-        pub list_position: u32,
+        48 => pub list_position: u32,
         /// Hybrid-logical-clock stamp of the sender.
-        pub stamp: Stamp,
+        52 => pub stamp: Stamp,
         /// Caller's user id (requests).
-        pub uid: u32,
+        60 => pub uid: u32,
         /// Caller's group id (requests).
-        pub gid: u32,
+        64 => pub gid: u32,
         /// CRC-32C of the body where the message leaves its process, else 0.
-        pub body_crc: u32,
+        68 => pub body_crc: u32,
+    }
+}
+
+impl MessageKind {
+    #[inline]
+    fn tag(&self) -> u8 {
+        match self {
+            MessageKind::Request => 1,
+            MessageKind::Reply => 2,
+            MessageKind::Peer => 3,
+            MessageKind::PeerAnswer => 4,
+            MessageKind::Data => 5,
+            MessageKind::DataReply => 6,
+        }
     }
 }
 
@@ -127,8 +198,12 @@ mod tests {
         header.oldest_behind = 10;
         let bytes = header.to_bytes();
         assert_eq!(bytes.len(), HEADER_BYTES);
+        assert_eq!((bytes[6], bytes[7], bytes[64]), (1, 0, 0), "kind and uid are where they belong");
         assert_eq!(Header::read(&mut Reader::new(&bytes)), Ok(header.clone()));
         assert_eq!(header.oldest(), RequestSeq(90));
+        for tag in 1..=6 {
+            assert_eq!(MessageKind::from_bytes(&[tag]).map(|kind| kind.tag()), Ok(tag));
+        }
         assert!(Header::read(&mut Reader::new(&[0; 72])).is_err());
     }
 }

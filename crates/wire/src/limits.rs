@@ -57,6 +57,10 @@ pub const TXN_ATTEMPTS_MAX: u32 = 2_000;
 pub const TXN_BACKOFF_US: u64 = 200;
 /// Longest pause between two attempts at a transaction, microseconds.
 pub const TXN_BACKOFF_US_MAX: u64 = 20_000;
+/// Files whose bytes one message drops.
+pub const DROPS_MAX: usize = 4_096;
+/// Drops of a shard are collected for so long, microseconds: nobody waits for them.
+pub const DROPS_COLLECT_US: u64 = 10_000;
 /// Lease of a session, milliseconds (DESIGN §6).
 pub const SESSION_LEASE_MS: u64 = 10_000;
 /// A peer's stamp may be ahead of our clock by so much, milliseconds.

@@ -39,7 +39,6 @@ impl Packet {
 
     /// Replaces the header in place, for a retry under a new term.
     pub fn restamp(&mut self, header: &Header) {
-        let bytes = header.to_bytes();
-        self.head[..HEADER_BYTES].copy_from_slice(&bytes);
+        self.head[..HEADER_BYTES].copy_from_slice(&header.bytes());
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use onpath_kernel::Need;
 use onpath_wire::block::DataRecord;
 use onpath_wire::data::DataReply;
-use onpath_wire::ids::DataId;
+use onpath_wire::ids::{DataId, RecordSeq};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
 pub(crate) fn trim(core: &mut Node, from: Caller, data: DataId, cut: u32, size: u64) {
@@ -23,11 +23,16 @@ pub(crate) fn trim(core: &mut Node, from: Caller, data: DataId, cut: u32, size: 
     trimmed(core, from, data);
 }
 
-pub(crate) fn drop_data(core: &mut Node, from: Caller, data: DataId) {
-    if !core.state.index.is_dropped(data) {
-        state::record(core, &DataRecord::Dropped { data });
+pub(crate) fn drop_all(core: &mut Node, from: Caller, all: &[DataId]) {
+    let mut after = RecordSeq(0);
+    for &data in all {
+        if !core.state.index.is_dropped(data) {
+            state::record(core, &DataRecord::Dropped { data });
+        }
+        after = after.max(core.state.tail.last(data.inode));
     }
-    trimmed(core, from, data);
+    let reply = DataReply::Trimmed { blocks: 0, version: core.state.index.last.0 };
+    state::answer(core, from, &reply, Bytes::new(), after, Need::ByDestination);
 }
 
 fn trimmed(core: &mut Node, from: Caller, data: DataId) {

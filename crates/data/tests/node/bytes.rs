@@ -209,7 +209,7 @@ fn nonsense_is_refused() {
     w.write(file, 0, last, b"x");
     assert_eq!(w.read(file, 0, last, 1).unwrap(), b"x");
     // A session may not destroy.
-    let seq = w.request(&DataRequest::Drop { data: file }, &[]);
+    let seq = w.request(&DataRequest::Drop { all: vec![file] }, &[]);
     assert!(w.reply(seq).is_none());
     assert_eq!((w.node.counters().rejected, w.node.files().len()), (1, 1));
 }

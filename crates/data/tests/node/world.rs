@@ -294,7 +294,7 @@ impl World {
     }
 
     pub(crate) fn drop_data(&mut self, data: DataId) -> DataReply {
-        self.call(&DataRequest::Drop { data }).reply
+        self.call(&DataRequest::Drop { all: vec![data] }).reply
     }
 
     /// The process ends and another one begins with these blocks and the first `records` of the journal; those from

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::Expected;
 use super::convert::{F_UNLCK, LOCK_KINDS, os};
+use super::nodes::node_id;
 use crate::abi::{self, fopen};
 use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
 
@@ -68,7 +69,7 @@ fn entry(attr: &AttrWire) -> Entry {
     // Of nlink 0 the kernel concludes that the inode is dead. A name leads to it, so this can only be an old value.
     attributes.nlink = attributes.nlink.max(if attr.kind == Kind::Directory { 2 } else { 1 });
     Entry {
-        nodeid: attr.id.0,
+        nodeid: node_id(attr.id),
         generation: 0,
         attr: attributes,
         entry_valid: Duration::ZERO,

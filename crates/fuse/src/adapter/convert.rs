@@ -11,6 +11,7 @@ use onpath_wire::name::Name;
 use onpath_wire::request::{FileLock, LockKind, SetAttr, set};
 use rustix::fs::OFlags;
 
+use super::nodes::inode_id;
 use super::{Expected, Prepared};
 use crate::reply::Replier;
 use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
@@ -56,7 +57,7 @@ fn expected(request: &Request<'_>) -> Expected {
 }
 
 fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
-    let id = InodeId(request.header.nodeid);
+    let id = inode_id(request.header.nodeid);
     Ok(match request.operation {
         Operation::Lookup { name } => FsOp::Lookup { parent: id, name: checked(name)? },
         Operation::Getattr { .. } => FsOp::GetAttr { id },
@@ -70,11 +71,11 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
         Operation::Rename { name, new_parent, new_name, flags } => FsOp::Rename {
             from_parent: id,
             from: checked(name)?,
-            parent: InodeId(new_parent),
+            parent: inode_id(new_parent),
             name: checked(new_name)?,
             flags,
         },
-        Operation::Link { inode, name } => FsOp::Link { id: InodeId(inode), parent: id, name: checked(name)? },
+        Operation::Link { inode, name } => FsOp::Link { id: inode_id(inode), parent: id, name: checked(name)? },
         Operation::Open { flags, kill_suidgid } => FsOp::Open { id, mode: open_mode(flags, kill_suidgid) },
         Operation::Create { name, flags, mode, umask, kill_suidgid } => FsOp::Create {
             parent: id,

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use onpath_wire::ids::InodeId;
 
+use super::nodes::node_id;
 use crate::transport::{Notification, Transport};
 
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl Invalidator {
         let of_thread = Arc::clone(&shared);
         let run = move || {
             while let Some(inode) = of_thread.next() {
-                let notification = Notification::InvalidateData { inode: inode.0, offset: 0, length: 0 };
+                let notification = Notification::InvalidateData { inode: node_id(inode), offset: 0, length: 0 };
                 if let Err(error) = transport.notify(notification) {
                     tracing::warn!(%error, %inode, "cached pages stay");
                 }

@@ -1,7 +1,7 @@
 //! A client session behind the mount: kernel requests become session requests, session answers become replies.
 //!
 //! The settings of a mount that may not be alone in the file system, whatever the session knows:
-//! - node ids are inode ids, which never repeat: generation 0;
+//! - node ids stand for inode ids, which never repeat: generation 0;
 //! - every name and attribute is valid for no time at all, so that no mount serves an older one;
 //! - directory listings carry no attributes (node id 0): the kernel would throw them away;
 //! - a handle bypasses the page cache if another session has the file open, else pages are kept as long as size and
@@ -16,6 +16,7 @@ mod answer;
 mod convert;
 mod groups;
 mod invalidate;
+mod nodes;
 #[cfg(test)]
 mod tests;
 

@@ -142,7 +142,13 @@ mod tests {
     #[test]
     fn the_last_of_opposite_options_counts() {
         let parsed = MountOptions::parse("ro,nosuid,rw,noatime,,_netdev,x-systemd.requires=net", &[]).unwrap();
-        assert_eq!(parsed.mount.flags, MountFlags::NOSUID | MountFlags::NOATIME);
+        assert_eq!(parsed.mount.flags, MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME);
+    }
+
+    #[test]
+    fn devices_are_opened_only_where_that_was_asked_for() {
+        assert_eq!(MountOptions::default().flags, MountFlags::NODEV);
+        assert_eq!(MountOptions::parse("dev", &[]).unwrap().mount.flags, MountFlags::empty());
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Checkpoints of toy roles on real files: written, loaded, damaged.
+
 use super::*;
 use crate::journal::{Commit, Journal, Options};
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};

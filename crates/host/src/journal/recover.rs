@@ -6,7 +6,7 @@ use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::sys;
 use onpath_store::StoreError;
-use onpath_store::batch::{Batch, Broken, Scanner, Step, durable_evidence};
+use onpath_store::batch::{Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use std::fs::{self, File};
 use std::io;
@@ -186,6 +186,11 @@ impl Scan<'_> {
             let stop = match read_header(&bytes, segment.number, self.fsid) {
                 Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
                 Err(BadHead::Torn(why)) => {
+                    // A header is flushed with the first batch behind it: where one says it was, this is no torn end.
+                    let batches = bytes.get(HEADER_BYTES..).unwrap_or_default();
+                    if claims_durable(batches, self.next.unwrap_or(self.from)) {
+                        return Err(JournalError::Damage { file: segment.path.clone(), offset: 0, why: why.into() });
+                    }
                     let clean = bytes.iter().all(|&b| b == 0);
                     Some(Stop { index, place: None, why: why.into(), clean, gap: None })
                 }

@@ -1,3 +1,5 @@
+//! The journal on real files: appends, flushes, recovery, torn ends and damage.
+
 use super::*;
 use onpath_store::batch::BatchBuilder;
 use onpath_wire::ids::{RecordSeq, ShardId};

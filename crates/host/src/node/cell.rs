@@ -186,7 +186,7 @@ impl<R: HostedRole> Cell<R> {
         for Outgoing { to, packet, after, need } in sends.drain(..) {
             let lsn = if after.0 > 0 && node.must_be_durable(to, need) { rests_on(core, after) } else { None };
             match lsn {
-                Some(lsn) => node.send_when_durable(lsn, to, packet, work),
+                Some(lsn) => node.send_when_durable(lsn, to, packet, need, work),
                 None => node.route(to, packet, work),
             }
         }

@@ -324,17 +324,18 @@ impl Node {
     /// mapped journal is the same as "written".
     fn must_be_durable(&self, to: NodeId, need: Need) -> bool {
         match (need, to.class()) {
-            (Need::Durable, _) => true,
+            (Need::Durable | Need::DurableInTime, _) => true,
             (_, Some(NodeClass::Session)) => self.commit == Commit::Sync,
             (_, _) => self.local(to).is_none(),
         }
     }
 
     /// Sends a message that rests on batch `lsn` once that is durable.
-    fn send_when_durable(&self, lsn: Lsn, to: NodeId, packet: Packet, work: &mut Work) {
+    fn send_when_durable(&self, lsn: Lsn, to: NodeId, packet: Packet, need: Need, work: &mut Work) {
         let passed = self.gate.lock().expect("the gate does not panic").pass(lsn, Held { to, packet });
         match passed {
             Some(Held { to, packet }) => self.route(to, packet, work),
+            None if need == Need::DurableInTime => {} // the next flush will do
             None => self.journal.as_ref().expect("only a journal gives out batches").flush_soon(),
         }
     }

@@ -1,3 +1,5 @@
+//! The runtime with toy roles: order, the output gate, timers, background work.
+
 use super::*;
 use crate::journal::Options;
 use onpath_kernel::{Input, Now, Output};

@@ -1,3 +1,5 @@
+//! Further processes attached over a socket: handshake, loss, return.
+
 use super::*;
 use crate::journal::Commit;
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};

@@ -59,8 +59,7 @@ fn step(
         if node.open == 0 || node.open & open::EXCLUSIVE != 0 {
             return Err(Errno::EEXIST.into());
         }
-        let attr = core.state.inodes.attr(found.child).zip(core.state.inodes.data_ref(found.child));
-        return Ok(match attr {
+        return Ok(match core.state.inodes.shown(found.child) {
             Some((attr, data)) => Outcome::Reply(Reply::Entry { attr, data, created: false }),
             None => Outcome::Exists(found.child),
         });

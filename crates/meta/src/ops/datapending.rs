@@ -1,27 +1,75 @@
 //! Trims and drops: told to the data node once their record is durable, again and again until acknowledged
-//! (DESIGN §5), also after a restart.
+//! (DESIGN §5), also after a restart. Nobody waits for a drop, so drops are collected and told together.
 
-use crate::Cx;
+use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
+use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::ids::{DataId, NodeId, RecordSeq};
+use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
 use onpath_wire::record::Effect;
 use smallvec::smallvec;
 
-pub(crate) async fn run(cx: &Cx, data: DataId, cut: u32, drop: bool, after: RecordSeq) {
+/// A shrink: writes under the new cut wait at the data node until it has heard of it.
+pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
     let size = cx.with(|core| {
         core.rest_on(cx.op(), after);
-        core.state.data_pending.get(&(data, cut, drop)).copied().unwrap_or(0)
+        core.state.data_pending.get(&(data, cut, false)).copied()
     });
-    let request = if drop { DataRequest::Drop { data } } else { DataRequest::Trim { data, cut, size } };
+    let Some(size) = size else { return };
+    let request = DataRequest::Trim { data, cut, size };
     let answer = cx.call_when(NodeId::data(0), Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {
         if let Ok(DataReply::Trimmed { blocks, version }) = answer.body::<DataReply>()
-            && core.state.data_pending.contains_key(&(data, cut, drop))
+            && core.state.data_pending.contains_key(&(data, cut, false))
         {
-            let effects: Effects = smallvec![Effect::DataDone { data, cut, drop, blocks, version }];
+            let effects: Effects = smallvec![Effect::DataDone { data, cut, drop: false, blocks, version }];
             commit_own(core, cx.op(), effects);
         }
     });
+}
+
+/// Bytes of a generation that is gone, to be dropped in time.
+pub(crate) fn drop_later(core: &mut Core, data: DataId) {
+    core.state.drops.push(data);
+    if !core.state.drops_run {
+        core.state.drops_run = true;
+        core.start(Job::Drops);
+    }
+}
+
+/// Tells the data node what is gone, until there is nothing more.
+pub(crate) async fn drops(cx: &Cx) {
+    loop {
+        let until_us = cx.with(|core| core.now.mono_us + DROPS_COLLECT_US);
+        cx.sleep_until(until_us).await;
+        let all = cx.with(|core| {
+            let last = core.state.record_seq; // they rest on the records that let them go
+            core.rest_on(cx.op(), last);
+            let n = core.state.drops.len().min(DROPS_MAX);
+            core.state.drops_run = n > 0;
+            core.state.drops.drain(..n).collect::<Vec<_>>()
+        });
+        if all.is_empty() {
+            return;
+        }
+        let request = DataRequest::Drop { all };
+        let answer =
+            cx.call_when(NodeId::data(0), Need::DurableInTime, |core, seq| core.state.data_packet(seq, &request)).await;
+        let DataRequest::Drop { all } = request else { unreachable!("made above") };
+        cx.with(|core| match answer.body::<DataReply>() {
+            Ok(DataReply::Trimmed { version, .. }) => dropped(core, cx, all, version),
+            _ => core.state.drops.extend(all),
+        });
+    }
+}
+
+fn dropped(core: &mut Core, cx: &Cx, all: Vec<DataId>, version: u64) {
+    let pending = all.into_iter().filter(|data| core.state.data_pending.contains_key(&(*data, 0, true)));
+    let effects: Effects =
+        pending.map(|data| Effect::DataDone { data, cut: 0, drop: true, blocks: 0, version }).collect();
+    if !effects.is_empty() {
+        commit_own(core, cx.op(), effects);
+    }
 }

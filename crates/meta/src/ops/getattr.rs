@@ -30,9 +30,9 @@ pub(crate) async fn data_ref(cx: &Cx, id: InodeId) -> Step {
 
 /// Attributes as they are; ESTALE makes the kernel look the path up again.
 pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
-    match (core.state.inodes.attr(id), core.state.inodes.data_ref(id)) {
-        (Some(attr), Some(data)) => Ok(Reply::Attr { attr, data, shared }),
-        _ => Err(Stop::Errno(Errno::ESTALE)),
+    match core.state.inodes.shown(id) {
+        Some((attr, data)) => Ok(Reply::Attr { attr, data, shared }),
+        None => Err(Stop::Errno(Errno::ESTALE)),
     }
 }
 

@@ -40,8 +40,7 @@ fn step(
 ) -> Result<Result<Reply, InodeId>, Stop> {
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
-    if let Some(attr) = core.state.inodes.attr(found.child) {
-        let data = core.state.inodes.data_ref(found.child).expect("an inode has both");
+    if let Some((attr, data)) = core.state.inodes.shown(found.child) {
         return Ok(Ok(Reply::Entry { attr, data, created: false }));
     }
     match at_home {

@@ -4,8 +4,7 @@
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20).
 //! Locks: the inode, exclusive. Journals: size, blocks, times.
 
-use super::{Req, named};
-use crate::shard::Job;
+use super::{Req, datapending, named};
 use crate::state::commit::commit;
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
@@ -13,7 +12,7 @@ use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::data::Merge;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{DataId, NodeId, RequestSeq};
+use onpath_wire::ids::{NodeId, RequestSeq};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
@@ -46,7 +45,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) {
     }
     let reply = match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
         None => {
-            forget_bytes(core, data);
+            datapending::drop_later(core, data); // bytes of a file that is gone were written late
             Reply::Failed { errno: Errno::ESTALE }
         }
         Some(inode) if inode.generation != data.generation || inode.cut != cut => {
@@ -62,10 +61,4 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) {
         }
     };
     packets::reply(core, cx.op(), &req, &reply);
-}
-
-/// Bytes of a file that is gone were written late: they must go as well.
-fn forget_bytes(core: &mut Core, data: DataId) {
-    let after = core.state.record_seq;
-    core.start(Job::DataPending(data, 0, true, after));
 }

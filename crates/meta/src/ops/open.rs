@@ -3,12 +3,13 @@
 //! Semantics: r, w or x by mode; EISDIR for writing a directory; O_TRUNC as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
-use super::{Req, Step, begin, getattr, named, setattr};
+use super::{Req, Step, begin, named, setattr};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
+use onpath_wire::reply::Reply;
 use onpath_wire::request::{SetAttr, open, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
@@ -19,7 +20,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
     begin(core, req)?;
-    let attr = core.state.inodes.attr(id).ok_or(Errno::ESTALE)?;
+    let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     if flags & open::AGAIN == 0 {
         if attr.kind == Kind::Directory && flags & open::WRITE != 0 {
             return Err(Errno::EISDIR.into());
@@ -42,5 +43,5 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
         let valid = set::SIZE | set::OPEN_FOR_WRITE | kill;
         return setattr::file_step(core, op, req, id, SetAttr { valid, size: 0, ..SetAttr::default() });
     }
-    getattr::attr(core, id, shared)
+    Ok(Reply::Attr { attr, data, shared })
 }

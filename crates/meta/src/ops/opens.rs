@@ -9,7 +9,8 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
-use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug, Default)]
 pub(crate) struct Opens {
     by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
-    by_session: BTreeMap<SessionId, BTreeSet<InodeId>>,
+    by_session: HashMap<SessionId, HashSet<InodeId>>,
     reserved: BTreeMap<InodeId, SessionId>,
     end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
@@ -52,11 +53,11 @@ impl Opens {
                 self.by_session.remove(&session);
             }
         }
-        let Some(holders) = self.by_inode.get_mut(&id) else { return true };
-        holders.retain(|holder| *holder != session);
-        let last = holders.is_empty();
+        let EntryRef::Occupied(mut holders) = self.by_inode.entry_ref(&id) else { return true };
+        holders.get_mut().retain(|holder| *holder != session);
+        let last = holders.get().is_empty();
         if last {
-            self.by_inode.remove(&id);
+            holders.remove();
         }
         last
     }
@@ -102,7 +103,8 @@ impl Opens {
 
     /// A session is dead: what it had open alone, and what it had reserved.
     fn forget(&mut self, session: SessionId) -> (Vec<InodeId>, Vec<InodeId>) {
-        let opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
+        let mut opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
+        opened.sort_unstable();
         let closed = opened.into_iter().filter(|&id| self.release(id, session)).collect();
         let reserved: Vec<_> =
             self.reserved.iter().filter(|(_, holder)| **holder == session).map(|(&id, _)| id).collect();

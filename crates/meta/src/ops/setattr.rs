@@ -93,7 +93,7 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
     drop_data(core, dropped);
     if let Some((data, cut)) = trimmed {
         let after = core.state.record_seq;
-        core.start(Job::DataPending(data, cut, false, after));
+        core.start(Job::Trim(data, cut, after));
     }
     Ok(reply)
 }

@@ -4,9 +4,8 @@
 //! an orphan (nlink 0), else it is gone with its bytes. A name whose inode lives elsewhere is a transaction.
 //! Locks: name and inode, exclusive. Journals: name, change-log entry, inode. Rules.
 
-use super::{Req, Step, begin, named, opens};
+use super::{Req, Step, begin, datapending, named, opens};
 use crate::dir::site::{self, Gone};
-use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::txn::coordinator;
 use crate::txn::unlink::What;
@@ -94,7 +93,6 @@ pub(crate) fn drop_inode(inode: &Inode, effects: &mut Effects) -> Option<DataId>
 /// Tells the data node, once the record is durable (DESIGN §5).
 pub(crate) fn drop_data(core: &mut Core, dropped: Option<DataId>) {
     if let Some(data) = dropped {
-        let after = core.state.record_seq;
-        core.start(Job::DataPending(data, 0, true, after));
+        datapending::drop_later(core, data);
     }
 }

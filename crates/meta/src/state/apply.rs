@@ -13,6 +13,7 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::LogEntry;
 use onpath_wire::record::{Answer, Effect, Log, Record};
 use onpath_wire::reply::Reply;
+use smallvec::SmallVec;
 
 /// Which ranges an effect applies to.
 pub(crate) trait Wants {
@@ -54,13 +55,13 @@ impl State {
         Some(match answer {
             Answer::Nothing => return None,
             Answer::Done => Reply::Done,
-            Answer::Entry { id, created } => match (self.inodes.attr(*id), self.inodes.data_ref(*id)) {
-                (Some(attr), Some(data)) => Reply::Entry { attr, data, created: *created },
-                _ => gone,
+            Answer::Entry { id, created } => match self.inodes.shown(*id) {
+                Some((attr, data)) => Reply::Entry { attr, data, created: *created },
+                None => gone,
             },
-            Answer::Attr { id } => match (self.inodes.attr(*id), self.inodes.data_ref(*id)) {
-                (Some(attr), Some(data)) => Reply::Attr { attr, data, shared: false },
-                _ => gone,
+            Answer::Attr { id } => match self.inodes.shown(*id) {
+                Some((attr, data)) => Reply::Attr { attr, data, shared: false },
+                None => gone,
             },
             Answer::Written { id } => match self.inodes.attr(*id) {
                 Some(AttrWire { size, .. }) => Reply::Written { size },
@@ -100,7 +101,7 @@ impl State {
                 self.data_pending.insert((*data, *cut, *drop), *size);
             }
             Effect::DataDone { data, cut, drop, blocks, version } if wants.wants(range_of(data.inode.slot())) => {
-                self.data_pending.retain(|(d, c, x), _| !(d == data && *c <= *cut && *x == *drop));
+                self.data_done(*data, *cut, *drop);
                 self.trimmed(*data, *blocks, *version);
             }
             _ if wants.wants(GLOBAL_RANGE) => self.apply_global(effect),
@@ -181,6 +182,16 @@ impl State {
             self.dirs.raise_own_floor(upto);
         } else {
             self.dirs.raise_floor(from, upto);
+        }
+    }
+
+    /// The data node has acknowledged a drop, or every trim up to this cut.
+    fn data_done(&mut self, data: DataId, cut: u32, drop: bool) {
+        let first = if drop { cut } else { 0 };
+        let done = self.data_pending.range((data, first, false)..=(data, cut, true));
+        let done: SmallVec<[_; 2]> = done.map(|(key, _)| *key).filter(|key| key.2 == drop).collect();
+        for key in done {
+            self.data_pending.remove(&key);
         }
     }
 

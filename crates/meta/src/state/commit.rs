@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 /// Effects of one step, in order.
 pub(crate) type Effects = SmallVec<[Effect; 2]>;
 
+/// Room for most records at once: a create or an unlink has about 200.
+const RECORD_BYTES: usize = 256;
+
 /// Journals and applies what a client's request does, and gives its reply.
 pub(crate) fn commit(core: &mut Core, op: OpId, req: &Req, stamp: Stamp, answer: Answer, effects: Effects) -> Reply {
     let record =
@@ -38,7 +41,9 @@ pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordS
 
 fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
     let seq = core.state.next_record();
-    core.append(op, seq, record.to_bytes(), record.effects.iter().flat_map(touched));
+    let mut bytes = Vec::with_capacity(RECORD_BYTES);
+    record.put(&mut bytes);
+    core.append(op, seq, bytes, record.effects.iter().flat_map(touched));
     let reply = core.state.apply_live(&record);
     crate::dir::site::appended(core, &record);
     reply

@@ -39,6 +39,9 @@ pub(crate) struct State {
     pub(crate) filelocks: FileLocks,
     /// Trims and drops that data nodes have not acknowledged yet.
     pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
+    /// Generations that data nodes will be told to drop.
+    pub(crate) drops: Vec<DataId>,
+    pub(crate) drops_run: bool,
     /// Inodes without a name, to be reclaimed when nobody has them open.
     pub(crate) orphans: BTreeSet<InodeId>,
     pub(crate) record_seq: RecordSeq,
@@ -93,6 +96,8 @@ impl State {
             opens: Opens::default(),
             filelocks: FileLocks::default(),
             data_pending: BTreeMap::new(),
+            drops: Vec::new(),
+            drops_run: false,
             orphans: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),
             next_inode: HashMap::new(),

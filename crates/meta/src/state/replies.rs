@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use onpath_wire::ids::{RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// Results by session and request.
 #[derive(Default, Debug)]
@@ -17,13 +17,33 @@ pub(crate) struct Replies {
 #[derive(Default, Debug)]
 struct Remembered {
     oldest: RequestSeq,
-    replies: BTreeMap<RequestSeq, Cached>,
+    /// By request: requests come about in order, so that almost every result goes to the end.
+    replies: VecDeque<Cached>,
 }
 
 #[derive(Debug)]
 struct Cached {
+    request: RequestSeq,
     reply: Reply,
     durable: bool,
+}
+
+impl Remembered {
+    /// Where a request's result is, or where it would go.
+    fn place(&self, request: RequestSeq) -> Result<usize, usize> {
+        match self.replies.back() {
+            Some(last) if last.request >= request => self.replies.binary_search_by_key(&request, |c| c.request),
+            _ => Err(self.replies.len()),
+        }
+    }
+
+    fn insert(&mut self, cached: Cached) {
+        match self.place(cached.request) {
+            Ok(at) => self.replies[at] = cached,
+            Err(at) if at == self.replies.len() => self.replies.push_back(cached),
+            Err(at) => self.replies.insert(at, cached),
+        }
+    }
 }
 
 /// What the cache says of a request.
@@ -43,7 +63,7 @@ impl Replies {
         if request < remembered.oldest {
             return Seen::Over;
         }
-        remembered.replies.get(&request).map_or(Seen::New, |cached| Seen::Answered(&cached.reply))
+        remembered.place(request).map_or(Seen::New, |at| Seen::Answered(&remembered.replies[at].reply))
     }
 
     /// Remembers a result; what the client no longer waits for is forgotten.
@@ -58,12 +78,12 @@ impl Replies {
         let remembered = self.sessions.entry(session).or_default();
         if oldest > remembered.oldest {
             remembered.oldest = oldest;
-            while remembered.replies.first_key_value().is_some_and(|(&seq, _)| seq < oldest) {
-                remembered.replies.pop_first();
+            while remembered.replies.front().is_some_and(|first| first.request < oldest) {
+                remembered.replies.pop_front();
             }
         }
         if request >= remembered.oldest {
-            remembered.replies.insert(request, Cached { reply, durable });
+            remembered.insert(Cached { request, reply, durable });
         }
     }
 
@@ -78,8 +98,8 @@ impl Replies {
             .sessions
             .iter()
             .flat_map(|(&session, r)| {
-                let replies = r.replies.iter().filter(|(_, c)| c.durable);
-                replies.map(move |(&request, c)| (session, request, r.oldest, c.reply.clone()))
+                let replies = r.replies.iter().filter(|c| c.durable);
+                replies.map(move |c| (session, c.request, r.oldest, c.reply.clone()))
             })
             .collect();
         all.sort_by_key(|&(session, request, _, _)| (session, request));
@@ -108,6 +128,13 @@ mod tests {
         assert!(matches!(replies.seen(s, RequestSeq(6)), Seen::Answered(r) if *r == failed));
         assert!(matches!(replies.seen(s, RequestSeq(7)), Seen::New));
         assert_eq!(replies.durable().len(), 1, "failures are volatile");
+        replies.remember(s, RequestSeq(9), RequestSeq(5), Reply::Done, true);
+        replies.remember(s, RequestSeq(8), RequestSeq(5), Reply::Granted, false);
+        replies.remember(s, RequestSeq(8), RequestSeq(5), Reply::Done, true);
+        let kept: Vec<_> = replies.durable().into_iter().map(|(_, request, _, _)| request.0).collect();
+        assert_eq!(kept, [5, 8, 9], "in order, however they came");
+        replies.forget(s);
+        replies.remember(s, RequestSeq(5), RequestSeq(5), Reply::Done, true);
         replies.remember(s, RequestSeq(7), RequestSeq(7), Reply::Done, true);
         assert!(matches!(replies.seen(s, RequestSeq(5)), Seen::Over));
         assert_eq!(replies.len(), 1);

@@ -50,7 +50,9 @@ impl fmt::Display for FsckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FsckError::Faults { dir, count: 1, first } => write!(f, "{}: {first}", dir.display()),
-            FsckError::Faults { dir, count, first } => write!(f, "{}: {count} faults; the first: {first}", dir.display()),
+            FsckError::Faults { dir, count, first } => {
+                write!(f, "{}: {count} faults; the first: {first}", dir.display())
+            }
             FsckError::Failed(error) => write!(f, "{error:#}"),
         }
     }

@@ -118,7 +118,7 @@ fn promised<'a>(surveys: &'a [Survey], decided: &BTreeSet<TxnId>, map: &ClusterM
     for (shard, promise) in promises.filter(|(_, promise)| decided.contains(&promise.txn)) {
         for (part, state) in promise.parts.iter().zip(&promise.states) {
             match part {
-                TxnPart::Source { parent, name, to } => {
+                TxnPart::Source { parent, name, to, .. } => {
                     promised.names.insert((*parent, name));
                     // An inode with its home elsewhere hears of it in another way, and may have moved on since.
                     if let PartState::Source { child, .. } = state
@@ -129,7 +129,7 @@ fn promised<'a>(surveys: &'a [Survey], decided: &BTreeSet<TxnId>, map: &ClusterM
                 }
                 TxnPart::Inode { id, change, .. } => match change {
                     InodeChange::Link => *promised.links.entry(*id).or_default() += 1,
-                    InodeChange::Unlink => *promised.links.entry(*id).or_default() -= 1,
+                    InodeChange::Unlink | InodeChange::Replace => *promised.links.entry(*id).or_default() -= 1,
                     InodeChange::Move { parent, .. } => {
                         promised.moved.insert(*id, *parent);
                     }

@@ -6,9 +6,12 @@ use crate::common::process::{Child, End, fork};
 use crate::common::sys::{self, Stat, at};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// Rounds of each process: eight changes and some looks each.
 const ROUNDS: usize = 100;
+/// How often a watcher looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 fn finish(children: Vec<Child>) {
     for child in children {
@@ -61,6 +64,7 @@ fn change(dir: &Path, owner: usize) -> i32 {
 fn watch(dir: &Path, end: &Path) -> i32 {
     let mut last = at(0, 0);
     while sys::stat(end).is_err() {
+        std::thread::sleep(LOOK_EVERY);
         let now = dir_stat(dir).mtime;
         assert!(now >= last, "mtime went back: {last:?} → {now:?}");
         last = now;

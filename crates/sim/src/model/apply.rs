@@ -119,7 +119,7 @@ impl Model {
     pub fn forget_removed(&mut self, mut keep: impl FnMut(InodeId) -> bool) {
         for _ in REMOVED_MAX..self.removed.len() {
             let Some(id) = self.removed.pop_front() else { return };
-            if !self.nodes.get(&id).is_some_and(|node| node.nlink == 0) {
+            if self.nodes.get(&id).is_none_or(|node| node.nlink != 0) {
                 continue;
             }
             if keep(id) {

@@ -14,6 +14,11 @@ impl Model {
         let old = self.existing(id)?;
         let has = |bits: u32| to.valid & bits != 0;
         let answer = Shape::Attr { id, exact: true };
+        if has(set::READ) {
+            let mut node = Box::new(old.clone());
+            node.atime = Time { value: i64::MIN, exact: false };
+            return Ok(Plan { change: Change::Attributes { id, node }, answer });
+        }
         if has(set::SIZE) {
             may_truncate(caller, old, to)?;
         }

@@ -17,12 +17,13 @@ pub use apply::Delta;
 pub use compare::{Expected, Mismatch};
 pub use decide::{Change, Decided, Plan, Shape};
 
+use hashbrown::HashMap;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Who asks: the truth about the caller, whatever a request says of it.

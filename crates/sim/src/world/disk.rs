@@ -13,6 +13,8 @@ pub(crate) struct Entry {
     pub(crate) server: u16,
     pub(crate) seq: RecordSeq,
     pub(crate) bytes: Vec<u8>,
+    /// How far the journal was durable when this was appended: what a reader of the journal knows to be durable.
+    durable: Lsn,
 }
 
 /// Images of all ranges of one role.
@@ -71,7 +73,7 @@ impl Disk {
     }
 
     pub(crate) fn append(&mut self, server: u16, seq: RecordSeq, bytes: Vec<u8>) -> Lsn {
-        self.journal.push_back(Entry { server, seq, bytes });
+        self.journal.push_back(Entry { server, seq, bytes, durable: self.durable });
         self.appended()
     }
 
@@ -119,7 +121,7 @@ impl Disk {
             self.journal.pop_back();
         }
         self.draft = None;
-        self.known_durable = self.durable;
+        self.known_durable = self.journal.back().map_or(Lsn(self.before), |entry| entry.durable);
         // Recovery flushes what it took before it serves.
         (self.written, self.durable) = (upto, upto);
     }

@@ -1,11 +1,11 @@
 //! The data files of a process: blocks in memory. A power loss may take back, block by block, what was not flushed.
 
 use bytes::{Bytes, BytesMut};
+use hashbrown::HashMap;
 use onpath_data::{DiskOp, DiskResult};
 use onpath_wire::Errno;
 use onpath_wire::limits::BLOCK_BYTES;
 use rand::Rng;
-use std::collections::HashMap;
 
 type Place = (u32, u64);
 

@@ -322,7 +322,7 @@ impl World {
         let process = &mut self.processes[index];
         let own = process.servers.iter().any(|server| server.node == to);
         let waits = match to.class() {
-            _ if need == Need::Durable => true,
+            _ if need != Need::ByDestination => true,
             Some(NodeClass::Session) => self.config.commit == Commit::Sync,
             _ => !own,
         };

@@ -3,7 +3,10 @@
 use super::World;
 use super::hold::Message;
 use super::process::Flight;
+use onpath_wire::block::DataRecord;
 use onpath_wire::codec::Wire;
+use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use onpath_wire::record::Record;
@@ -26,7 +29,10 @@ impl World {
     }
 
     pub(super) fn narrate_record(&mut self, by: NodeId, bytes: &[u8]) {
-        self.narrate(|| format!("{} records {:?}", who(by), Record::from_bytes(bytes)));
+        self.narrate(|| match by.class() {
+            Some(NodeClass::Data) => format!("{} records {:?}", who(by), DataRecord::from_bytes(bytes)),
+            _ => format!("{} records {:?}", who(by), Record::from_bytes(bytes)),
+        });
     }
 
     pub(super) fn narrate_message(&mut self, verb: &str, from: NodeId, to: NodeId, packet: &Packet) {
@@ -40,7 +46,16 @@ impl World {
             (Some(peer), _, _) => format!("{peer:?}"),
             (_, Some(request), _) => format!("{request:?}"),
             (_, _, Some(reply)) => format!("{reply:?}"),
-            _ => format!("{} bytes", packet.head.len()),
+            _ => match message.header().map(|header| header.kind) {
+                Some(MessageKind::Data) if from.class() == Some(NodeClass::Data) => {
+                    format!("{:?}", packet.body::<Merge>())
+                }
+                Some(MessageKind::Data) => format!("{:?} + {} bytes", packet.body::<DataRequest>(), packet.bulk.len()),
+                Some(MessageKind::DataReply) => {
+                    format!("{:?} + {} bytes", packet.body::<DataReply>(), packet.bulk.len())
+                }
+                _ => format!("{} bytes", packet.head.len()),
+            },
         };
         self.narrate(|| format!("{} {verb} {} #{seq:x} term {term}: {body}", who(from), who(to)));
     }

@@ -101,12 +101,4 @@ impl Role {
             Role::Data(data) => &mut **data,
         }
     }
-
-    /// The role's counters, for whoever looks into a seed.
-    pub(crate) fn status(&self) -> Vec<(String, u64)> {
-        match self {
-            Role::Shard(shard) => shard.status().into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-            Role::Data(data) => vec![("writes".into(), data.counters().writes)],
-        }
-    }
 }

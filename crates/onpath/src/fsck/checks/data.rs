@@ -26,7 +26,7 @@ pub(super) fn check(view: &View<'_>, node: &DataNode, report: &mut Report) {
     for &one in view.surveys.iter().flat_map(|survey| &survey.data_pending) {
         pending.entry(one.data).or_default().push(one);
     }
-    let merging = node.pending_merges().into_iter().map(|merge| merge.data).collect();
+    let merging = node.pending_merges().into_iter().map(|(_, merge)| merge.data).collect();
     let bytes = Bytes { view, pending, merging };
     bytes.live_pending(report);
     let files = node.files();

@@ -12,11 +12,15 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
             continue; // it goes, and its inode may have gone before
         }
         let finding = |code, message: String| {
-            Finding::new(code, message).inode(target.child).path(view.path_in(parent, name)).shard(view.map.home(target.child))
+            Finding::new(code, message)
+                .inode(target.child)
+                .path(view.path_in(parent, name))
+                .shard(view.map.home(target.child))
         };
         match view.inodes.get(&target.child) {
             None => {
-                let message = format!("the name {name:?} of directory {:#x} leads to an inode that does not exist", parent.0);
+                let message =
+                    format!("the name {name:?} of directory {:#x} leads to an inode that does not exist", parent.0);
                 report.add(finding(Code::Dangling, message));
             }
             Some(inode) if inode.kind != target.kind => {

@@ -23,7 +23,8 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
             compare(view, dir, name, *target, listed.remove(name), report);
         }
         for (name, target) in listed {
-            let message = format!("{name:?} is listed, leading to inode {:#x}, but there is no such name", target.child.0);
+            let message =
+                format!("{name:?} is listed, leading to inode {:#x}, but there is no such name", target.child.0);
             report.add(finding(view, dir, &name, Code::ExtraEntry, message));
         }
     }
@@ -53,7 +54,8 @@ fn compare(view: &View<'_>, dir: InodeId, name: &Name, is: Target, listed: Optio
     match listed {
         Some(listed) if listed == is => {}
         None => {
-            let message = format!("{name:?} exists, but its directory does not list it, and it is not on its way there");
+            let message =
+                format!("{name:?} exists, but its directory does not list it, and it is not on its way there");
             report.add(finding(view, dir, name, Code::LostEntry, message));
         }
         Some(listed) => {
@@ -70,8 +72,7 @@ fn compare(view: &View<'_>, dir: InodeId, name: &Name, is: Target, listed: Optio
 fn expected(view: &View<'_>, dir: InodeId) -> Listing {
     let owner = view.survey(view.map.home(dir)).expect("every slot has a shard");
     let entries = owner.listings.get(&dir).into_iter().flatten();
-    let mut listing: Listing =
-        entries.map(|e| (e.name.clone(), Target { child: e.child, kind: e.kind })).collect();
+    let mut listing: Listing = entries.map(|e| (e.name.clone(), Target { child: e.child, kind: e.kind })).collect();
     for site in view.surveys {
         // Not the floor: an entry below it that is in a change-log was not applied, which is a fault of its own.
         let applied = owner.watermarks.get(&(dir, site.shard)).copied().unwrap_or_default();

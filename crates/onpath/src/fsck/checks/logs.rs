@@ -63,10 +63,8 @@ fn floors(view: &View<'_>, site: &Survey, report: &mut Report) {
         let at_owner = owner_of(view, dir).and_then(|owner| owner.floors.get(&site.shard)).copied();
         let floor = at_owner.unwrap_or(LogSeq(0)).max(site.own_floor);
         if first <= floor {
-            let message = format!(
-                "shard {} has an entry at {first} for this directory, below its floor {floor}",
-                site.shard
-            );
+            let message =
+                format!("shard {} has an entry at {first} for this directory, below its floor {floor}", site.shard);
             report.add(finding(view, dir, site, Code::FloorAhead, message));
         }
     }

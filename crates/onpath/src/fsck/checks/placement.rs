@@ -31,7 +31,8 @@ fn inodes(view: &View<'_>, survey: &Survey, report: &mut Report) {
             report.add(finding(Code::Misplaced, format!("the inode should be at shard {home}")));
         }
         if let Some(term) = unknown_term(view, inode) {
-            let message = format!("an id of the inode is of term {}, given out are those below {}", term.0, view.next_term.0);
+            let message =
+                format!("an id of the inode is of term {}, given out are those below {}", term.0, view.next_term.0);
             report.add(finding(Code::Term, message));
         }
     }

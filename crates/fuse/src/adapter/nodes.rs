@@ -1,0 +1,37 @@
+//! Node ids of the kernel: inode ids with their halves turned, so that the low bits differ most.
+//!
+//! The kernel finds inodes in a hash table whose hash takes little notice of a number's high bits. An inode id varies
+//! most in its top 16 bits (the slot); given out as it is, all inodes of a mount would share one chain.
+
+use onpath_wire::ids::InodeId;
+
+/// FUSE's number for the root.
+const ROOT: u64 = 1;
+/// Bits of the slot, which become the lowest.
+const SLOT_BITS: u32 = 16;
+
+/// The kernel's number of an inode.
+pub(super) fn node_id(id: InodeId) -> u64 {
+    if id == InodeId::ROOT { ROOT } else { id.0.rotate_left(SLOT_BITS) }
+}
+
+/// The inode that the kernel means.
+pub(super) fn inode_id(node: u64) -> InodeId {
+    if node == ROOT { InodeId::ROOT } else { InodeId(node.rotate_right(SLOT_BITS)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::{Slot, Term};
+
+    #[test]
+    fn node_ids_lead_back_and_differ_in_the_low_bits() {
+        let ids = (0..1_000u16).map(|slot| InodeId::new(Slot(slot * 64), Term(7), 1 + u32::from(slot % 3)));
+        let nodes: Vec<u64> = ids.clone().map(node_id).collect();
+        assert!(ids.eq(nodes.iter().copied().map(inode_id)));
+        let low: std::collections::BTreeSet<u64> = nodes.iter().map(|node| node & 0xffff).collect();
+        assert_eq!(low.len(), 1_000);
+        assert_eq!((node_id(InodeId::ROOT), inode_id(1)), (1, InodeId::ROOT));
+    }
+}

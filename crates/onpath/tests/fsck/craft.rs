@@ -1,0 +1,321 @@
+//! Plants damage on copies of a DIR: flipped bytes, rewritten checkpoint images, and journal records that no shard would write.
+
+use crate::common::server::run;
+use onpath_data::FileSummary;
+use onpath_host::inspect::inspect;
+use onpath_meta::Survey;
+use onpath_store::Pair;
+use onpath_store::batch::{BatchBuilder, Scanner, Step};
+use onpath_store::image;
+use onpath_wire::checksum::crc32c;
+use onpath_wire::codec::Wire;
+use onpath_wire::hash::site;
+use onpath_wire::ids::{DataId, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
+use onpath_wire::peer::LogEntry;
+use onpath_wire::record::{Answer, Effect, Log, Record};
+use onpath_wire::superblock::Superblock;
+use serde_json::Value;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Bytes before the first batch of a segment; its salt is at byte 12.
+const SEGMENT_HEADER_BYTES: usize = 64;
+
+/// A DIR that was used and stopped, and what is in it.
+pub(crate) struct Original {
+    pub(crate) superblock: Superblock,
+    pub(crate) map: ClusterMap,
+    pub(crate) surveys: Vec<Survey>,
+    pub(crate) files: Vec<FileSummary>,
+    /// Records of writes that the data node has not noted as heard of.
+    pub(crate) unsettled: Vec<RecordSeq>,
+    last: Lsn,
+    dir: PathBuf,
+}
+
+impl Original {
+    pub(crate) fn of(dir: &Path) -> Original {
+        let found = inspect(dir).expect("DIR can be looked at");
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        Original {
+            map: ClusterMap::even(found.superblock.shards),
+            surveys: found.shards.iter().map(|shard| shard.survey()).collect(),
+            files: found.data.files(),
+            unsettled: found.data.pending_merges().into_iter().map(|(seq, _)| seq).collect(),
+            last: found.journal.last,
+            superblock: found.superblock.clone(),
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// What a path leads to.
+    pub(crate) fn id(&self, path: &str) -> InodeId {
+        path.split('/').filter(|name| !name.is_empty()).fold(InodeId::ROOT, |parent, name| {
+            let names = self.surveys.iter().flat_map(|survey| &survey.names);
+            let found = names.into_iter().find(|n| n.parent == parent && n.name.as_bytes() == name.as_bytes());
+            found.unwrap_or_else(|| panic!("no {name} on {path}")).child
+        })
+    }
+
+    pub(crate) fn inode(&self, path: &str) -> Inode {
+        let id = self.id(path);
+        let all = self.surveys.iter().flat_map(|survey| &survey.inodes);
+        all.into_iter().find(|inode| inode.id == id).expect("names lead to inodes").clone()
+    }
+
+    pub(crate) fn home(&self, id: InodeId) -> ShardId {
+        self.map.home(id)
+    }
+
+    pub(crate) fn site(&self, parent: InodeId, name: &Name) -> ShardId {
+        self.map.shard(site(parent, name.as_bytes()))
+    }
+
+    /// A shard that is not this one.
+    pub(crate) fn another(&self, shard: ShardId) -> ShardId {
+        ShardId((shard.0 + 1) % self.superblock.shards)
+    }
+
+    /// A name, new in a directory, whose site is a shard that is not this one.
+    pub(crate) fn name_elsewhere(&self, dir: InodeId, not: ShardId) -> Name {
+        (0..).map(|n| name(&format!("elsewhere{n}"))).find(|name| self.site(dir, name) != not).expect("hashes spread")
+    }
+
+    /// An inode id that nobody has, at home at this shard.
+    pub(crate) fn new_id(&self, home: ShardId) -> InodeId {
+        let slot = (0..=u16::MAX).map(onpath_wire::ids::Slot).find(|&slot| self.map.shard(slot) == home);
+        InodeId::new(slot.expect("every shard has slots"), Term(1), 0xff_ff00)
+    }
+
+    pub(crate) fn data(&self, path: &str) -> FileSummary {
+        let inode = self.inode(path);
+        let data = DataId { inode: inode.id, generation: inode.generation };
+        *self.files.iter().find(|file| file.data == data).expect("the file has bytes")
+    }
+
+    /// A copy to damage.
+    pub(crate) fn copy(&self) -> Copy {
+        let place = tempfile::Builder::new().prefix("onpath-fsck-").tempdir_in(self.dir.parent().expect("a parent"));
+        let place = place.expect("a temporary directory");
+        let path = place.path().join("state");
+        let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(&self.dir).arg(&path).status();
+        assert!(status.expect("cp runs").success(), "cp of DIR");
+        let term = Term(self.superblock.next_term);
+        Copy { _place: place, path, next: Cell::new(Lsn(self.last.0 + 1)), seq: Cell::new(term.first_seq()) }
+    }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).expect("a name")
+}
+
+/// A copy of a DIR; removed on drop.
+pub(crate) struct Copy {
+    _place: tempfile::TempDir,
+    path: PathBuf,
+    next: Cell<Lsn>,
+    seq: Cell<u64>,
+}
+
+impl Copy {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A number that no record and no change-log has.
+    pub(crate) fn new_seq(&self) -> u64 {
+        self.seq.set(self.seq.get() + 1);
+        self.seq.get()
+    }
+
+    /// How a changed name reaches its directory from this shard; the position is a new one.
+    pub(crate) fn log(&self, of: &Original, parent: InodeId, shard: ShardId, dcount: i8, dnlink: i8) -> Log {
+        let seq = if of.home(parent) == shard { LogSeq(0) } else { LogSeq(self.new_seq()) };
+        Log { seq, dcount, dnlink }
+    }
+
+    /// Lets a shard have recorded this.
+    pub(crate) fn record(&self, shard: ShardId, effects: impl IntoIterator<Item = Effect>) {
+        let record = Record {
+            stamp: Stamp(1),
+            session: SessionId(0),
+            request: RequestSeq(0),
+            oldest: RequestSeq(0),
+            uid: 0,
+            answer: Answer::Nothing,
+            effects: effects.into_iter().collect(),
+        };
+        self.append(NodeId::shard(shard), &record.to_bytes());
+    }
+
+    /// Appends a record to the journal, whoever's and whatever it is; gives its number.
+    pub(crate) fn append(&self, role: NodeId, record: &[u8]) -> RecordSeq {
+        let seq = RecordSeq(self.new_seq());
+        let lsn = self.next.replace(Lsn(self.next.get().0 + 1));
+        let (file, mut bytes, salt, offset) = self.journal_end(lsn);
+        let mut batch = BatchBuilder::default();
+        batch.push(seq, record);
+        batch.seal(role, lsn, Lsn(lsn.0 - 1), salt);
+        bytes[offset..offset + batch.bytes().len()].copy_from_slice(batch.bytes());
+        fs::write(file, bytes).expect("write of a segment");
+        seq
+    }
+
+    /// Where batch `next` belongs: the segment, its bytes, its salt, the offset.
+    fn journal_end(&self, next: Lsn) -> (PathBuf, Vec<u8>, u32, usize) {
+        for file in self.files("journal", "seg") {
+            let bytes = fs::read(&file).expect("read of a segment");
+            let salt = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes"));
+            let mut scanner = Scanner::new(&bytes[SEGMENT_HEADER_BYTES..], salt, None);
+            let end = loop {
+                match scanner.step() {
+                    Step::Batch(_) => {}
+                    Step::End => break None,
+                    Step::Tail { offset, .. } | Step::Damage { offset, .. } => break Some(offset),
+                }
+            };
+            if let Some(offset) = end.filter(|_| scanner.next_lsn().is_none_or(|lsn| lsn == next)) {
+                return (file, bytes, salt, SEGMENT_HEADER_BYTES + offset);
+            }
+        }
+        panic!("the journal has no end at {next}");
+    }
+
+    /// Files of a subdirectory with this extension, in order.
+    pub(crate) fn files(&self, sub: &str, extension: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path.join(sub)).expect("list").map(|entry| entry.expect("entry").path());
+        let mut files: Vec<PathBuf> =
+            entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+        files.sort();
+        files
+    }
+
+    /// Flips a bit.
+    pub(crate) fn flip(&self, file: impl AsRef<Path>, offset: usize) {
+        use std::os::unix::fs::FileExt;
+        let file = fs::OpenOptions::new().read(true).write(true).open(self.path.join(file)).expect("open");
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset as u64).expect("read");
+        file.write_all_at(&[byte[0] ^ 0x10], offset as u64).expect("write");
+    }
+
+    /// Writes a superblock with its checksum.
+    pub(crate) fn write_superblock(&self, superblock: &Superblock) {
+        let mut bytes = superblock.to_bytes();
+        crc32c(&bytes).put(&mut bytes);
+        fs::write(self.path.join("superblock"), bytes).expect("write of the superblock");
+    }
+
+    /// Rewrites the first image whose objects `change` changes; the manifest follows.
+    pub(crate) fn rewrite_image(&self, mut change: impl FnMut(NodeId, u32, &mut Vec<Pair>) -> bool) {
+        for file in self.files("checkpoint", "img") {
+            let (header, mut pairs) = image::decode(&fs::read(&file).expect("read of an image")).expect("an image");
+            if change(header.role, header.range, &mut pairs) {
+                pairs.sort();
+                let bytes = image::encode(header, &pairs);
+                fs::write(&file, &bytes).expect("write of an image");
+                return self.note_length(header.role, header.range, bytes.len() as u64);
+            }
+        }
+        panic!("no image was changed");
+    }
+
+    fn note_length(&self, role: NodeId, range: u32, length: u64) {
+        let path = self.path.join("checkpoint/manifest");
+        let bytes = fs::read(&path).expect("the manifest");
+        let (head, body) = bytes[..bytes.len() - 4].split_at(12);
+        let mut manifest = Manifest::from_bytes(body).expect("the manifest decodes");
+        for entry in manifest.images.iter_mut().filter(|e| (e.role, e.range) == (role, range)) {
+            entry.bytes = length;
+        }
+        let mut bytes = head.to_vec();
+        manifest.put(&mut bytes);
+        crc32c(&bytes).put(&mut bytes);
+        fs::write(path, bytes).expect("write of the manifest");
+    }
+
+    /// Runs fsck, which must find exactly this kind of fault, and change nothing.
+    pub(crate) fn expect_fault(&self, code: &str, args: &[&str]) -> Vec<Value> {
+        self.expect_faults(&[code], args)
+    }
+
+    /// The same for faults that come together.
+    pub(crate) fn expect_faults(&self, wanted: &[&str], args: &[&str]) -> Vec<Value> {
+        let (exit, found) = self.fsck(args);
+        let faults = found["faults"].as_array().expect("a list").clone();
+        let codes: BTreeSet<&str> = faults.iter().map(|fault| fault["code"].as_str().expect("a code")).collect();
+        assert_eq!(codes, wanted.iter().copied().collect(), "{found:#}");
+        assert_eq!(exit, Some(4), "{found:#}");
+        faults
+    }
+
+    /// Runs fsck, which must find nothing but this note.
+    pub(crate) fn expect_note(&self, code: &str) {
+        let (exit, found) = self.fsck(&[]);
+        assert_eq!(found["faults"], Value::Array(vec![]), "{found:#}");
+        assert_eq!(exit, Some(0), "{found:#}");
+        let notes = found["notes"].as_array().expect("a list");
+        assert!(notes.iter().any(|note| note["code"] == code), "no {code}: {found:#}");
+    }
+
+    /// Runs fsck, which must find no fault.
+    pub(crate) fn expect_clean(&self, args: &[&str]) {
+        let (exit, found) = self.fsck(args);
+        assert_eq!((exit, &found["clean"]), (Some(0), &Value::Bool(true)), "{found:#}");
+    }
+
+    fn fsck(&self, args: &[&str]) -> (Option<i32>, Value) {
+        let before = fingerprint(&self.path);
+        let words = ["fsck", "--json"].into_iter().chain(args.iter().copied()).map(AsRef::as_ref);
+        let output = run(words.chain([self.path.as_os_str()]));
+        assert_eq!(before, fingerprint(&self.path), "fsck has changed something");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!errors.contains("panicked"), "{errors}");
+        let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+        (output.status.code(), found)
+    }
+}
+
+/// Names, sizes and times of everything in a DIR.
+fn fingerprint(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).expect("list").map(|entry| entry.expect("an entry")) {
+        let about = entry.metadata().expect("stat");
+        all.push((entry.path(), about.len(), about.modified().expect("a time")));
+        if about.is_dir() {
+            all.extend(fingerprint(&entry.path()));
+        }
+    }
+    all.sort();
+    all
+}
+
+onpath_wire::wire_struct! {
+    /// One image in a manifest.
+    pub(crate) struct ManifestEntry {
+        pub role: NodeId,
+        pub range: u32,
+        pub upto: RecordSeq,
+        pub bytes: u64,
+    }
+}
+
+onpath_wire::wire_struct! {
+    /// A manifest between its head and its checksum.
+    pub(crate) struct Manifest {
+        pub fsid: u64,
+        pub from: Lsn,
+        pub images: Vec<ManifestEntry>,
+    }
+}
+
+/// An entry of a change-log that puts a name.
+pub(crate) fn entry(seq: LogSeq, name: &Name, child: InodeId, kind: Kind) -> LogEntry {
+    LogEntry { seq, stamp: Stamp(1), put: true, name: name.clone(), child, kind, dcount: 1, dnlink: 0 }
+}

@@ -1,0 +1,127 @@
+//! `onpath fsck`: clean file systems are clean, and every kind of planted damage is found and named, alone.
+//!
+//! Damage is planted on copies of a DIR that real use has left: bits are flipped, images rewritten, and records appended
+//! with the program's own encoders, as a faulty shard would have written them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bytes;
+mod craft;
+mod disk;
+mod names;
+mod protocol;
+
+use common::server::{Mount, Site, run};
+use craft::Original;
+use onpath_wire::block::DataRecord;
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::NodeId;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// Three shards, so that names, directories and inodes live apart.
+const ARGS: &[&str] = &["--shards", "3"];
+
+/// A DIR that was used and stopped.
+fn stopped(test: &str) -> Option<(Site, Original)> {
+    let site = Site::new(test)?;
+    let mount = site.dev(ARGS);
+    fill(mount.path());
+    mount.stop();
+    // What the data node has not noted as heard of would excuse differences between it and the inodes.
+    let copy = Original::of(&site.state()).copy();
+    let merges = Original::of(copy.path()).unsettled;
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges }.to_bytes());
+    fs::rename(site.state(), site.root().join("as-stopped")).expect("rename");
+    fs::rename(copy.path(), site.state()).expect("rename");
+    let original = Original::of(&site.state());
+    Some((site, original))
+}
+
+/// Files, links, directories and what renames and removals leave; then every directory is read, so that all is applied.
+fn fill(top: &Path) {
+    let at = |path: &str| top.join(path);
+    for dir in ["d", "d/sub", "e", "loop", "loop/in", "gone"] {
+        fs::create_dir(at(dir)).expect("mkdir");
+    }
+    for n in 0..20 {
+        fs::write(at(&format!("d/f{n}")), vec![n as u8; 5000 + n]).expect("a file");
+        fs::write(at(&format!("gone/g{n}")), "short").expect("a file");
+    }
+    fs::write(at("d/empty"), "").expect("an empty file");
+    symlink("d/f0", at("e/link")).expect("a symlink");
+    for n in 0..5 {
+        fs::hard_link(at(&format!("d/f{n}")), at(&format!("e/hard{n}"))).expect("a link");
+        fs::rename(at(&format!("d/f{}", n + 5)), at(&format!("e/moved{n}"))).expect("rename");
+        fs::rename(at(&format!("d/f{}", n + 10)), at(&format!("d/f{}", n + 15))).expect("rename over a file");
+    }
+    fs::rename(at("d/sub"), at("e/sub")).expect("rename of a directory");
+    fs::write(at("e/sub/big"), vec![7; 3 << 20]).expect("a large file");
+    fs::File::options().write(true).open(at("e/sub/big")).and_then(|f| f.set_len(2 << 20)).expect("truncate");
+    fs::remove_dir_all(at("gone")).expect("rm -r");
+    for dir in ["", "d", "e", "e/sub", "loop", "loop/in"] {
+        assert!(fs::read_dir(at(dir)).expect("readdir").count() <= 30);
+    }
+}
+
+#[test]
+fn a_file_system_that_was_stopped_is_clean() {
+    let Some((_site, original)) = stopped("fsck of a clean DIR") else { return };
+    original.copy().expect_clean(&[]);
+    original.copy().expect_clean(&["--data"]);
+}
+
+/// No recovery has run: the journal ends wherever it was, entries and transactions are on their way.
+#[test]
+fn a_killed_file_system_is_clean_before_its_recovery() {
+    let Some(site) = Site::new("fsck after kill -9") else { return };
+    for round in 0..3 {
+        let mut mount = site.dev(ARGS);
+        let top = mount.path().join(format!("round{round}"));
+        fs::create_dir(&top).expect("mkdir");
+        fill(&top);
+        mount.kill();
+        drop(mount);
+        Original::of(&site.state()).copy().expect_clean(&["--data"]);
+    }
+    let mount = site.dev(ARGS);
+    assert_eq!(fs::read(mount.path().join("round1/e/moved0")).expect("a file").len(), 5005);
+    mount.stop();
+    site.assert_clean("after the last stop");
+}
+
+#[test]
+fn what_cannot_be_checked_is_said() {
+    let Some(site) = Site::new("fsck that cannot check") else { return };
+    let mount: Mount = site.dev(ARGS);
+    let output = run(["fsck".as_ref(), site.state().as_os_str()]);
+    assert_eq!(output.status.code(), Some(8));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("in use") && said.contains(&mount.pid().to_string()), "{said}");
+    mount.stop();
+    let empty = site.root().join("empty");
+    fs::create_dir(&empty).expect("mkdir");
+    let output = run(["fsck".as_ref(), empty.as_os_str()]);
+    assert_eq!(output.status.code(), Some(8));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no superblock"));
+    assert_eq!(fs::read_dir(&empty).expect("list").count(), 0, "something was made");
+}
+
+/// Without --json: a line for each finding on standard output, the first fault on standard error.
+#[test]
+fn findings_are_readable() {
+    let Some((site, original)) = stopped("fsck in words") else { return };
+    let output = run(["fsck".as_ref(), site.state().as_os_str()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.trim_end().ends_with("clean"), "{said}");
+    let copy = original.copy();
+    names::lose_entry(&original, &copy);
+    let output = run(["fsck".as_ref(), copy.path().as_os_str()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("F21 lost-entry: ") && said.contains("path /d/f0"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("F21 lost-entry"), "{output:?}");
+    let help = run(["fsck".as_ref(), "--help".as_ref()]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("F21 lost-entry"), "{help:?}");
+}

@@ -1,0 +1,154 @@
+//! Planted damage of names, inodes, listings and directories.
+
+use crate::craft::{Copy, Original, entry, name};
+use crate::stopped;
+use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::peer::LogEntry;
+use onpath_wire::record::Effect;
+
+/// What the owner of a directory may have made of somebody's change-log.
+fn applied(dir: InodeId, from: ShardId, entries: Vec<LogEntry>, dcount: i64, dnlink: i64) -> Effect {
+    Effect::AppliedLog { dir, from, upto: LogSeq(0), entries, dcount, dnlink, stamp: Stamp(1) }
+}
+
+/// A directory forgets to list a name.
+pub(crate) fn lose_entry(of: &Original, copy: &Copy) {
+    let (dir, child) = (of.id("d"), of.id("d/f0"));
+    let owner = of.home(dir);
+    let gone = LogEntry { put: false, ..entry(LogSeq(0), &name("f0"), child, Kind::File) };
+    copy.record(owner, [applied(dir, of.another(owner), vec![gone], -1, 0)]);
+}
+
+#[test]
+fn listings_that_do_not_fit_their_names() {
+    let Some((_site, of)) = stopped("fsck of listings") else { return };
+    let (dir, file, other) = (of.id("d"), of.id("d/f0"), of.id("d/f1"));
+    let (owner, from) = (of.home(dir), of.another(of.home(dir)));
+
+    let copy = of.copy();
+    lose_entry(&of, &copy);
+    let faults = copy.expect_fault("F21", &[]);
+    assert_eq!((faults.len(), &faults[0]["path"]), (1, &"/d/f0".into()));
+
+    let copy = of.copy();
+    let ghost = entry(LogSeq(0), &name("ghost"), file, Kind::File);
+    copy.record(owner, [applied(dir, from, vec![ghost], 1, 0)]);
+    assert_eq!(copy.expect_fault("F22", &[])[0]["path"], "/d/ghost");
+
+    for (child, kind) in [(other, Kind::File), (file, Kind::Fifo)] {
+        let copy = of.copy();
+        let wrong = entry(LogSeq(0), &name("f0"), child, kind);
+        copy.record(owner, [applied(dir, from, vec![wrong], 0, 0)]);
+        assert_eq!(copy.expect_fault("F23", &[]).len(), 1);
+    }
+
+    let copy = of.copy();
+    copy.record(owner, [applied(dir, from, vec![], 1, 0)]);
+    assert_eq!(copy.expect_fault("F24", &[]).len(), 1);
+
+    let copy = of.copy();
+    copy.record(owner, [applied(dir, from, vec![], 0, 1)]);
+    assert_eq!(copy.expect_fault("F25", &[]).len(), 1);
+}
+
+#[test]
+fn names_that_do_not_fit_their_inodes() {
+    let Some((_site, of)) = stopped("fsck of links") else { return };
+    let empty = of.inode("d/empty");
+    let home = of.home(empty.id);
+
+    let copy = of.copy();
+    copy.record(home, [Effect::PutInode { inode: Inode { nlink: 5, ..empty.clone() } }]);
+    assert_eq!(copy.expect_fault("F26", &[])[0]["path"], "/d/empty");
+
+    let copy = of.copy();
+    copy.record(home, [Effect::DropInode { id: empty.id }]);
+    let faults = copy.expect_fault("F27", &[]);
+    assert_eq!((faults.len(), &faults[0]["path"]), (1, &"/d/empty".into()));
+
+    let copy = of.copy();
+    copy.record(home, [Effect::PutInode { inode: Inode { kind: Kind::Fifo, ..empty.clone() } }]);
+    copy.expect_fault("F28", &[]);
+
+    let copy = of.copy();
+    let id = of.new_id(home);
+    copy.record(home, [Effect::PutInode { inode: Inode { id, ..empty.clone() } }]);
+    copy.expect_fault("F29", &[]);
+
+    let copy = of.copy();
+    copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..empty.clone() } }]);
+    copy.expect_note("I02");
+
+    let copy = of.copy();
+    let (nowhere, lost) = (of.new_id(home), name("lost"));
+    let site = of.site(nowhere, &lost);
+    let log = copy.log(&of, nowhere, site, 1, 0);
+    copy.record(site, [Effect::PutName { parent: nowhere, name: lost, child: empty.id, kind: Kind::File, log }]);
+    copy.record(home, [Effect::PutInode { inode: Inode { nlink: 2, ..empty } }]);
+    copy.expect_fault("F30", &[]);
+}
+
+#[test]
+fn directories_that_are_no_tree() {
+    let Some((_site, of)) = stopped("fsck of directories") else { return };
+    let (sub, e) = (of.inode("e/sub"), of.id("e"));
+
+    let copy = of.copy();
+    copy.record(of.home(sub.id), [Effect::PutInode { inode: Inode { parent: of.id("d"), ..sub.clone() } }]);
+    assert_eq!(copy.expect_fault("F31", &[])[0]["path"], "/e/sub");
+
+    // /loop moves below /loop/in.
+    let copy = of.copy();
+    let (outer, inner) = (of.inode("loop"), of.id("loop/in"));
+    let (old, new) = (name("loop"), name("back"));
+    let site = of.site(InodeId::ROOT, &old);
+    let log = copy.log(&of, InodeId::ROOT, site, -1, -1);
+    let kind = Kind::Directory;
+    copy.record(site, [Effect::DropName { parent: InodeId::ROOT, name: old, child: outer.id, kind, log }]);
+    let site = of.site(inner, &new);
+    let log = copy.log(&of, inner, site, 1, 1);
+    copy.record(site, [Effect::PutName { parent: inner, name: new, child: outer.id, kind, log }]);
+    copy.record(of.home(outer.id), [Effect::PutInode { inode: Inode { parent: inner, ..outer } }]);
+    assert_eq!(copy.expect_fault("F32", &[]).len(), 1);
+
+    let copy = of.copy();
+    let again = name("again");
+    let site = of.site(e, &again);
+    let log = copy.log(&of, e, site, 1, 1);
+    copy.record(site, [Effect::PutName { parent: e, name: again, child: sub.id, kind, log }]);
+    copy.expect_fault("F33", &[]);
+}
+
+#[test]
+fn objects_at_wrong_places() {
+    let Some((_site, of)) = stopped("fsck of places") else { return };
+    let empty = of.inode("d/empty");
+    let home = of.home(empty.id);
+    let elsewhere = of.another(home);
+
+    let copy = of.copy();
+    copy.record(elsewhere, [Effect::PutInode { inode: empty.clone() }]);
+    let faults = copy.expect_fault("F34", &[]);
+    assert_eq!((faults.len(), &faults[0]["shard"]), (1, &elsewhere.0.into()));
+
+    let copy = of.copy();
+    copy.record(elsewhere, [Effect::PutInode { inode: Inode { id: of.new_id(home), ..empty.clone() } }]);
+    copy.expect_fault("F35", &[]);
+
+    let copy = of.copy();
+    let (dir, known) = (of.id("d"), name("empty"));
+    let wrong = of.another(of.site(dir, &known));
+    let log = copy.log(&of, dir, wrong, 0, 0);
+    copy.record(wrong, [Effect::PutName { parent: dir, name: known, child: empty.id, kind: Kind::File, log }]);
+    copy.expect_fault("F35", &[]);
+
+    let copy = of.copy();
+    let id = InodeId::new(empty.id.slot(), Term(of.superblock.next_term + 7), 1);
+    copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..empty } }]);
+    copy.expect_fault("F36", &[]);
+
+    let copy = of.copy();
+    copy.record(of.home(InodeId::ROOT), [Effect::DropInode { id: InodeId::ROOT }]);
+    copy.expect_faults(&["F20", "F30"], &[]); // and all names in it belong nowhere
+}

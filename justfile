@@ -1,0 +1,39 @@
+# `just` without arguments lists what there is.
+
+_default:
+    @just --list --unsorted
+
+# What a release needs, built
+build:
+    cargo build --locked --release -p onpath
+
+# Everything that continuous integration runs
+test *ARGS:
+    scripts/test {{ ARGS }}
+
+# Formatting and lints
+lint:
+    cargo fmt --all --check
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Formats everything
+fmt:
+    cargo fmt --all
+
+# The full number of checked pairs on two mounts, and of full disks
+size:
+    ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test two_mounts
+    ONPATH_FULL_ROUNDS=20 cargo test --locked --release -p onpath --test disk_full
+
+# kill -9 under load, all rounds
+crash:
+    ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
+
+# The simulator on many seeds, from FIRST on
+soak FIRST="1" COUNT="1000":
+    cargo build --locked --release -p onpath
+    target/release/onpath sim --seed {{ FIRST }} --seeds {{ COUNT }} --json
+
+# The tables of docs/benchmarks.md: roles alone, then the mount against the bare floor, in fresh directories of /var/tmp
+bench *ARGS:
+    scripts/bench {{ ARGS }}
