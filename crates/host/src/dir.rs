@@ -253,7 +253,8 @@ fn take_lock(path: &Path) -> Result<File, DirError> {
     }
 }
 
-/// Keeps others from using DIR while somebody looks at it, and changes nothing: nobody can hold a lock file that is not there.
+/// Keeps others from using DIR while somebody looks at it, and changes nothing: a lock file that is not there is held by
+/// nobody.
 pub(crate) fn lock_to_look(path: &Path) -> Result<Option<File>, DirError> {
     let name = path.join("lock");
     match File::open(&name) {

@@ -14,6 +14,6 @@ mod timers;
 
 pub use calls::Answer;
 pub use cx::{Core, Cx, OpId, Protocol};
-pub use locks::{Key, Mode};
+pub use locks::{Key, Keys, Mode};
 pub use role::{Input, Need, Now, Output, Role};
 pub use run::Kernel;

@@ -92,8 +92,7 @@ impl LockTable {
                 continue;
             }
             let mut shared_only = true;
-            for i in 0..queue.len() {
-                let w = &mut queue[i];
+            for (i, w) in queue.iter_mut().enumerate() {
                 let now = if w.mode == Mode::Shared { shared_only } else { i == 0 };
                 shared_only &= w.mode == Mode::Shared;
                 if now && !w.granted {

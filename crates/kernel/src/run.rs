@@ -94,7 +94,16 @@ impl<P: Protocol> Kernel<P> {
         let new_place = Box::new(move || -> Box<dyn Place<P>> {
             Box::new(TypedPlace { make: make.clone(), future: Box::pin(None) })
         });
-        Kernel { core: Arc::new(Mutex::new(core)), places: vec![], running: vec![], free: vec![], new_place, outputs: VecDeque::new(), deadline: None, looked: Cell::new(false) }
+        Kernel {
+            core: Arc::new(Mutex::new(core)),
+            places: vec![],
+            running: vec![],
+            free: vec![],
+            new_place,
+            outputs: VecDeque::new(),
+            deadline: None,
+            looked: Cell::new(false),
+        }
     }
 
     /// The role's state, between inputs.

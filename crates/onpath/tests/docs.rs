@@ -161,7 +161,9 @@ fn named_test(word: &str) -> Option<(PathBuf, &str)> {
 fn is_test(file: &Path, name: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(file) else { return false };
     let lines: Vec<&str> = text.lines().collect();
-    let at = lines.iter().position(|line| line.trim_start().trim_start_matches("pub(crate) ").starts_with(&format!("fn {name}(")));
+    let at = lines
+        .iter()
+        .position(|line| line.trim_start().trim_start_matches("pub(crate) ").starts_with(&format!("fn {name}(")));
     at.is_some_and(|at| lines[at.saturating_sub(3)..at].iter().any(|line| line.trim() == "#[test]"))
 }
 
@@ -209,9 +211,8 @@ fn complaint(command: &str) -> Option<String> {
         }
         ["just", recipe, ..] => {
             let justfile = std::fs::read_to_string(root.join("justfile")).expect("a justfile");
-            let found = justfile.lines().any(|line| {
-                line.strip_prefix(recipe).is_some_and(|rest| rest.starts_with([':', ' ']))
-            });
+            let found =
+                justfile.lines().any(|line| line.strip_prefix(recipe).is_some_and(|rest| rest.starts_with([':', ' '])));
             (!found).then(|| "no such recipe".to_owned())
         }
         ["cargo", "bench" | "test", "-p", package, options @ ..] => {

@@ -101,8 +101,7 @@ fn all_die_with_a_descriptor(server: &Mount, dir: &Path) {
             prepare(dir);
             let fd = done("open", sys::open(dir.join("f"), libc::O_RDWR, 0));
             let stopped = Stopped::new(server);
-            let child =
-                fork_keeping(&[fd.as_fd()], || i32::from(call(&fd).is_err()));
+            let child = fork_keeping(&[fd.as_fd()], || i32::from(call(&fd).is_err()));
             assert_dies(name, child, syscall, signal);
             drop(stopped);
             let now = content(dir.join("f"));

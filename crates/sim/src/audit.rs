@@ -5,11 +5,13 @@ use crate::model::Caller;
 use crate::private::Private;
 use crate::world::{Finished, World};
 use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
-/// Virtual time for what is under way to come to rest, ns: longer than any retry or idle push.
-const REST_NS: u64 = 5_000_000_000;
+/// Virtual time for what is under way to come to rest, ns: longer than any retry or idle push, and than the grace after
+/// a restart, in which orphans are kept.
+const REST_NS: u64 = 2 * SESSION_LEASE_MS * 1_000_000;
 /// Virtual time after which an operation that is not answered counts as stuck, ns.
 const STUCK_NS: u64 = 60_000_000_000;
 
@@ -36,7 +38,28 @@ pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
     for id in world.checker.model.ids() {
         audit_inode(world, auditor, id);
     }
+    if world.checker.violations.is_empty() {
+        audit_counts(world, auditor, privates.iter().map(Private::orphans).sum());
+    }
     answered
+}
+
+/// There are as many inodes as names lead to, and orphans only where somebody has them open.
+fn audit_counts(world: &mut World, client: usize, orphans: u64) {
+    let mut inodes = 0;
+    for shard in world.map().clone().all() {
+        world.submit_to(client, shard, Asked::new(Caller::default(), Request::StatFs));
+        match world.step(world.now_ns() + STUCK_NS).map(|done| done.reply) {
+            Some(Reply::StatFs { inodes: here, .. }) => inodes += here,
+            other => world.checker.violation(format!("statfs of {shard:?} is answered {other:?}")),
+        }
+    }
+    let expected = world.checker.model.inodes_live() as u64 + orphans;
+    if inodes != expected {
+        world
+            .checker
+            .violation(format!("the shards have {inodes} inodes instead of {expected} ({orphans} of them orphans)"));
+    }
 }
 
 /// Gives a finished system call to the user who made it.

@@ -161,10 +161,21 @@ impl Client {
 
     /// Sends a request for the first time.
     pub(crate) fn submit(&mut self, asked: Rc<Asked>, now_ns: u64, checker: &mut Checker) -> (NodeId, Packet) {
+        let slot = slot_of(&asked.body.request);
+        self.submit_to(self.map.shard(slot), slot, asked, now_ns, checker)
+    }
+
+    /// Sends a request for the first time, to a shard of the caller's choice.
+    pub(crate) fn submit_to(
+        &mut self,
+        to: ShardId,
+        slot: Slot,
+        asked: Rc<Asked>,
+        now_ns: u64,
+        checker: &mut Checker,
+    ) -> (NodeId, Packet) {
         self.next_seq += 1;
         let seq = RequestSeq(self.next_seq);
-        let slot = slot_of(&asked.body.request);
-        let to = self.map.shard(slot);
         let term = self.terms[to.0 as usize];
         let oldest = self.sent.front().map_or(seq, |sent| sent.seq);
         let mut header = Header::new(MessageKind::Request, self.node(), seq);
@@ -200,7 +211,7 @@ impl Client {
             return Heard::Nothing;
         }
         let sent = self.sent.remove(index).expect("just found");
-        checker.accepted(self.session, sent.seq, &packet);
+        checker.accepted(self.session, sent.seq, &packet, &reply);
         if let Reply::NeedGroups { gids } = &reply {
             let again = sent.asked.with_groups(gids);
             return Heard::Send(vec![self.submit(again, now_ns, checker)]);

@@ -111,6 +111,11 @@ impl Private {
         self.sessions.len() == 2 && self.dir_handles[1].is_some()
     }
 
+    /// Files without a name that are still open.
+    pub fn orphans(&self) -> u64 {
+        self.files.iter().filter(|file| file.name.is_none()).count() as u64
+    }
+
     /// Whether this session is one of this user's.
     pub fn has(&self, session: usize) -> bool {
         self.sessions.contains(&session)

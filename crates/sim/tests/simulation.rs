@@ -74,6 +74,24 @@ fn power_losses_under_interval_leave_a_consistent_cut() {
 }
 
 #[test]
+fn bytes_names_and_sizes_are_the_same_on_both_mounts() {
+    for seed in 1..=4 {
+        let world =
+            WorldConfig { loss: 0.1, duplicate: 0.1, reorder: 0.2, shards: 3, processes: 2, ..WorldConfig::default() };
+        clean(&SimConfig { seed, operations: 3_000, mounts: 2, world, ..SimConfig::default() });
+    }
+}
+
+#[test]
+fn acknowledged_bytes_survive_kills_and_under_sync_power_losses() {
+    for (seed, power_loss) in [(1, false), (2, false), (3, true), (4, true)] {
+        let commit = if power_loss { Commit::Sync } else { Commit::Interval(100) };
+        let world = WorldConfig { crash_every: 400, duplicate: 0.05, power_loss, commit, ..WorldConfig::default() };
+        clean(&SimConfig { seed, operations: 2_500, mounts: 2, world, ..SimConfig::default() });
+    }
+}
+
+#[test]
 fn configurations_drawn_from_seeds_are_clean() {
     for seed in 100..130 {
         clean(&SimConfig { operations: 1_500, ..SimConfig::from_seed(seed) });

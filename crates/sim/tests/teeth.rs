@@ -13,10 +13,10 @@ mod owner_form;
 mod transactions;
 
 /// Seeds after which a planted bug counts as unnoticed.
-const SEEDS_MAX: u64 = 30;
+const SEEDS_MAX: u64 = 16;
 
 /// Bugs that only a directed scenario notices (a window too small for so few seeds).
-const MISSED_MAX: usize = 6;
+const MISSED_MAX: usize = 8;
 
 /// Each rule, and the scenario that needs it.
 const BUGS: [(Planted, fn()); 18] = [
@@ -41,7 +41,7 @@ const BUGS: [(Planted, fn()); 18] = [
 ];
 
 fn hostile(seed: u64) -> SimConfig {
-    let mut config = SimConfig { operations: 1_000, ..SimConfig::from_seed(seed) };
+    let mut config = SimConfig { operations: 700, ..SimConfig::from_seed(seed) };
     config.workload = WorkloadConfig { names: 40, directories: 3, readdir_percent: 25, ..config.workload };
     config.world =
         WorldConfig { shards: 3, processes: 3, duplicate: 0.1, reorder: 0.2, crash_every: 400, ..config.world };

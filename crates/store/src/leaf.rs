@@ -25,7 +25,7 @@ pub(crate) const LEAF_BYTES_MAX: usize = 2048;
 /// Sizes of leaves, units. They are few, so that what a growing leaf leaves behind fits another one.
 const SIZES: [usize; 8] = [6, 8, 12, 16, 24, 32, 48, 64];
 /// Above those, sizes are multiples of this, units.
-const STEP: usize = 16;
+const STEP: usize = 32;
 
 /// Bytes that an entry takes.
 pub(crate) fn entry_bytes(name: &[u8]) -> usize {
@@ -39,6 +39,7 @@ pub(crate) fn leaf_units(bytes: usize) -> usize {
     SIZES.into_iter().find(|&size| size >= units).unwrap_or_else(|| units.next_multiple_of(STEP))
 }
 
+#[inline]
 fn short(bytes: &[u8], at: usize) -> usize {
     u16::from_le_bytes(*bytes[at..].first_chunk().expect("inside the leaf")) as usize
 }
@@ -48,6 +49,7 @@ fn set_short(bytes: &mut [u8], at: usize, value: usize) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
+#[inline]
 fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the leaf"))
 }
@@ -101,10 +103,12 @@ impl<'a> Leaf<'a> {
         long(self.0, HEADER + index * SLOT)
     }
 
+    #[inline]
     fn offset(self, index: usize) -> usize {
         short(self.0, HEADER + index * SLOT + OFFSET)
     }
 
+    #[inline]
     fn payload(self, index: usize) -> &'a [u8] {
         let bytes = &self.0[self.0.len() - self.offset(index)..];
         &bytes[..NAME + bytes[LENGTH] as usize]
@@ -117,6 +121,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// An entry.
+    #[inline]
     pub(crate) fn entry(self, index: usize) -> Entry<'a> {
         let payload = self.payload(index);
         let kind = Kind::from_mode(u32::from(payload[KIND]) << 12).expect("only known kinds are stored");
@@ -191,7 +196,20 @@ impl<'a> LeafMut<'a> {
 
     /// Adds entries of another leaf, all after those of this one.
     pub(crate) fn append(&mut self, from: Leaf<'_>, range: Range<usize>) {
-        range.for_each(|i| self.insert(self.view().count(), &from.entry(i)));
+        let (mut count, mut heap) = (self.view().count(), short(self.0, HEAP));
+        let len = self.0.len();
+        for i in range {
+            let payload = from.payload(i);
+            heap += payload.len();
+            let at = HEADER + count * SLOT;
+            assert!(at + SLOT + heap <= len, "no room in a leaf");
+            self.0[at..at + OFFSET].copy_from_slice(&from.0[HEADER + i * SLOT..][..OFFSET]);
+            set_short(self.0, at + OFFSET, heap);
+            self.0[len - heap..len - heap + payload.len()].copy_from_slice(payload);
+            count += 1;
+        }
+        set_short(self.0, 0, count);
+        set_short(self.0, HEAP, heap);
     }
 
     /// Inserts an entry before the one at `index`; there must be room.
@@ -229,11 +247,12 @@ impl<'a> LeafMut<'a> {
         self.0.copy_within(at + SLOT..end, at);
         set_short(self.0, 0, count - 1);
         set_short(self.0, HEAP, heap - bytes);
-        for i in 0..count - 1 {
-            let moved = self.view().offset(i);
-            if moved > offset {
-                set_short(self.0, HEADER + i * SLOT + OFFSET, moved - bytes);
-            }
+        let (slots, _) = self.0[HEADER..HEADER + (count - 1) * SLOT].as_chunks_mut::<SLOT>();
+        for slot in slots {
+            // No branch: which entries lie below the hole is as good as random.
+            let moved = u16::from_le_bytes([slot[OFFSET], slot[OFFSET + 1]]);
+            let less = if usize::from(moved) > offset { bytes as u16 } else { 0 };
+            slot[OFFSET..].copy_from_slice(&(moved - less).to_le_bytes());
         }
     }
 }

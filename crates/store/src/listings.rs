@@ -101,7 +101,7 @@ impl Listings {
             if cookie.hash47() != base.hash47() {
                 break;
             }
-            if self.forest.entry(spot).name == name {
+            if self.forest.name(spot) == name {
                 return Place::At(spot);
             }
             if cookie == free {

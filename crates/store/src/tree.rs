@@ -83,6 +83,12 @@ impl Forest {
         Some(Cookie(self.leaf(spot.leaf).cookie(spot.position)))
     }
 
+    /// The name at a place to which [`Forest::cookie`] has moved.
+    #[inline]
+    pub(crate) fn name(&self, spot: Spot) -> &[u8] {
+        self.leaf(spot.leaf).name(spot.position)
+    }
+
     /// The entry at a place to which [`Forest::cookie`] has moved.
     #[inline]
     pub(crate) fn entry(&self, spot: Spot) -> Entry<'_> {

@@ -7,8 +7,15 @@ use smallvec::SmallVec;
 use std::fmt;
 
 /// A checked file name; "." and ".." are none.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(SmallVec<[u8; 24]>);
+
+impl Clone for Name {
+    #[inline]
+    fn clone(&self) -> Name {
+        Name(SmallVec::from_slice(&self.0)) // one copy; the derived one goes byte by byte
+    }
+}
 
 impl Name {
     /// Checks `bytes` as a name: ENAMETOOLONG, ENOENT for none, EINVAL for a separator, ".", or "..".

@@ -231,3 +231,46 @@ fn an_error_of_a_flush_is_final() {
     let failures = watch.failures.lock().unwrap();
     assert!(failures.len() == 1 && failures[0].contains("Input/output error"), "{failures:?}");
 }
+
+#[test]
+fn a_segment_missing_in_the_middle_is_no_torn_end() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    for n in 1..=300 {
+        append(&journal, n, 1000);
+        if n == 250 {
+            journal.flush_wait().unwrap();
+        }
+    }
+    journal.close().unwrap();
+    drop(journal);
+    let (gone, after) = (segments(tmp.path())[1].clone(), segments(tmp.path())[2].clone());
+    std::fs::remove_file(gone).unwrap();
+    let error = open(tmp.path(), 1 << 16, 0).unwrap_err();
+    assert!(matches!(error, JournalError::Missing { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("missing before {}", after.display())), "{error}");
+}
+
+#[test]
+fn a_look_at_the_journal_changes_nothing() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    (1..=5).for_each(|n| _ = append(&journal, n, 100));
+    drop(journal);
+    let (file, path, offset) = place(tmp.path(), 5, 100);
+    file.write_all_at(b"torn", offset + 60).unwrap();
+    std::fs::write(tmp.path().join("prepare-7.tmp"), "left behind").unwrap();
+    let before: Vec<_> = segments(tmp.path()).iter().map(|segment| std::fs::read(segment).unwrap()).collect();
+    let mut seen = 0;
+    let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| {
+        seen += 1;
+        Ok(())
+    };
+    let report = inspect(tmp.path(), FSID, Lsn(1), &mut replay).unwrap();
+    let cut = report.tail_cut.expect("a torn end");
+    assert_eq!((seen, report.last, cut.file, cut.offset), (4, Lsn(4), path, offset));
+    let after: Vec<_> = segments(tmp.path()).iter().map(|segment| std::fs::read(segment).unwrap()).collect();
+    assert!(before == after && tmp.path().join("prepare-7.tmp").exists());
+    expect(&open(tmp.path(), 1 << 16, 0).unwrap().2, 1..=4, 100);
+}

@@ -2,7 +2,7 @@
 
 use crate::state::{State, keys};
 use crate::{Core, Cx};
-use onpath_kernel::Mode;
+use onpath_kernel::{Keys, Mode};
 use onpath_store::NameValue;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::hash::name_hash;
@@ -22,18 +22,17 @@ impl State {
 
 /// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt).
 pub(crate) async fn lock(cx: &Cx, parent: InodeId, name: &Name, mode: Mode) -> Option<NameValue> {
-    let name_key = (keys::name(parent, name), mode);
-    loop {
-        let (found, inode_key) = cx.with(|core| {
-            let found = core.state.name(parent, name);
-            (found, found.filter(|f| core.state.is_home(f.child)).map(|f| (keys::inode(f.child), mode)))
-        });
-        let waited = cx.lock_all([Some(name_key), inode_key].into_iter().flatten()).await;
-        if !waited || cx.with(|core| core.state.name(parent, name)) == found {
-            return found;
+    let name_key = keys::name(parent, name);
+    cx.lock_seen(|core| {
+        let found = core.state.names.get(name_key.0, parent, name.as_bytes());
+        let mut keys = Keys::new();
+        keys.push((name_key, mode));
+        if let Some(here) = found.filter(|found| core.state.is_home(found.child)) {
+            keys.push((keys::inode(here.child), mode));
         }
-        cx.unlock_all();
-    }
+        (found, keys)
+    })
+    .await
 }
 
 /// Locks an inode of this shard.

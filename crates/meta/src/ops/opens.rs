@@ -20,6 +20,9 @@ use onpath_wire::reply::Reply;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// A session that has closed everything keeps a table for so many opens, for the next ones.
+const OPENS_KEPT: usize = 64;
+
 /// Who has what open.
 #[derive(Debug, Default)]
 pub(crate) struct Opens {
@@ -49,7 +52,7 @@ impl Opens {
     pub(crate) fn release(&mut self, id: InodeId, session: SessionId) -> bool {
         if let Some(mine) = self.by_session.get_mut(&session) {
             mine.remove(&id);
-            if mine.is_empty() {
+            if mine.is_empty() && mine.capacity() > OPENS_KEPT {
                 self.by_session.remove(&session);
             }
         }
@@ -106,6 +109,7 @@ impl Opens {
         let mut opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
         opened.sort_unstable();
         let closed = opened.into_iter().filter(|&id| self.release(id, session)).collect();
+        self.by_session.remove(&session);
         let reserved: Vec<_> =
             self.reserved.iter().filter(|(_, holder)| **holder == session).map(|(&id, _)| id).collect();
         reserved.iter().for_each(|id| {

@@ -12,7 +12,7 @@ use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::LogEntry;
 use onpath_wire::record::{Answer, Effect, Log, Record};
-use onpath_wire::reply::Reply;
+use onpath_wire::reply::{DataRef, Reply};
 use smallvec::SmallVec;
 
 /// Which ranges an effect applies to.
@@ -30,6 +30,25 @@ impl Wants for Everything {
     }
 }
 
+/// The reply of a record that puts the inode which the reply shows: it need not be read back.
+fn put_by(record: &Record) -> Option<Reply> {
+    let (Answer::Entry { id, .. } | Answer::Attr { id }) = record.answer else { return None };
+    let (Effect::PutInode { inode }, rest) = record.effects.split_first()? else { return None };
+    let elsewhere = |effect: &Effect| match effect {
+        Effect::PutName { parent, .. } | Effect::DropName { parent, .. } => *parent != id,
+        _ => false,
+    };
+    if inode.id != id || !rest.iter().all(elsewhere) {
+        return None;
+    }
+    let attr = AttrWire::of(inode);
+    let data = DataRef { generation: inode.generation, cut: inode.cut, btime: inode.btime };
+    Some(match record.answer {
+        Answer::Entry { created, .. } => Reply::Entry { attr, data, created },
+        _ => Reply::Attr { attr, data, shared: false },
+    })
+}
+
 impl State {
     /// Applies a record of the present.
     pub(crate) fn apply_live(&mut self, record: &Record) -> Option<Reply> {
@@ -42,7 +61,7 @@ impl State {
         for effect in &record.effects {
             self.apply_effect(record.stamp, effect, wants);
         }
-        let reply = self.derive(&record.answer)?;
+        let reply = put_by(record).or_else(|| self.derive(&record.answer))?;
         if record.session.0 != 0 && wants.wants(GLOBAL_RANGE) {
             self.replies.remember(record.session, record.request, record.oldest, reply.clone(), true);
         }

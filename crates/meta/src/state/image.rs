@@ -40,9 +40,9 @@ fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-fn value(fields: &[&dyn Fn(&mut Vec<u8>)]) -> Vec<u8> {
+fn value(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
-    fields.iter().for_each(|put| put(&mut out));
+    put(&mut out);
     out
 }
 
@@ -76,12 +76,25 @@ impl State {
         }
         for (parent, name, found) in self.names.slot(slot) {
             let key = key(class::NAME, &[&parent.0.to_be_bytes(), name.as_bytes()]);
-            pairs.push((key, value(&[&|o| found.child.put(o), &|o| found.kind.put(o)])));
+            pairs.push((
+                key,
+                value(|o| {
+                    found.child.put(o);
+                    found.kind.put(o);
+                }),
+            ));
         }
         for dir in self.listings.dirs_of_slot(slot) {
             for entry in self.listings.all(dir) {
                 let key = key(class::ENTRY, &[&dir.0.to_be_bytes(), &entry.cookie.0.to_be_bytes()]);
-                pairs.push((key, value(&[&|o| entry.name.put(o), &|o| entry.child.put(o), &|o| entry.kind.put(o)])));
+                pairs.push((
+                    key,
+                    value(|o| {
+                        entry.name.put(o);
+                        entry.child.put(o);
+                        entry.kind.put(o);
+                    }),
+                ));
             }
         }
     }
@@ -98,10 +111,22 @@ impl State {
         }
         for (session, request, oldest, reply) in self.replies.durable() {
             let key = key(class::REPLY, &[&session.0.to_be_bytes(), &request.0.to_be_bytes()]);
-            pairs.push((key, value(&[&|o| oldest.put(o), &|o| reply.put(o)])));
+            pairs.push((
+                key,
+                value(|o| {
+                    oldest.put(o);
+                    reply.put(o);
+                }),
+            ));
         }
         for (txn, parts, states) in self.txns.all_prepared() {
-            pairs.push((key(class::PREPARED, &[&txn.to_bytes()]), value(&[&|o| parts.put(o), &|o| states.put(o)])));
+            pairs.push((
+                key(class::PREPARED, &[&txn.to_bytes()]),
+                value(|o| {
+                    parts.put(o);
+                    states.put(o);
+                }),
+            ));
         }
         for (txn, participants) in self.txns.all_decided() {
             pairs.push((key(class::DECIDED, &[&txn.to_bytes()]), participants.to_bytes()));

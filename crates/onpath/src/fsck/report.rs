@@ -4,11 +4,14 @@ use super::code::{Code, Severity};
 use onpath_wire::ids::{InodeId, ShardId};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Findings kept in full; more are only counted.
 const FINDINGS_MAX: usize = 100_000;
+/// Findings of one kind that are said in words; JSON has all that are kept.
+const SAID_MAX: u64 = 50;
 
 /// Something that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,10 +149,20 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.findings.iter().try_for_each(|finding| writeln!(f, "{finding}"))?;
-        let unsaid = self.faults + self.notes - self.findings.len() as u64;
-        if unsaid > 0 {
-            writeln!(f, "and {unsaid} more")?;
+        let mut kinds: BTreeMap<Code, u64> = BTreeMap::new();
+        for finding in &self.findings {
+            let n = kinds.entry(finding.code).or_default();
+            *n += 1;
+            if *n <= SAID_MAX {
+                writeln!(f, "{finding}")?;
+            }
+        }
+        for (code, n) in kinds.into_iter().filter(|(_, n)| *n > SAID_MAX) {
+            writeln!(f, "{} {}: {} more like these", code.code(), code.name(), n - SAID_MAX)?;
+        }
+        let uncounted = self.faults + self.notes - self.findings.len() as u64;
+        if uncounted > 0 {
+            writeln!(f, "and {uncounted} more findings of any kind")?;
         }
         let Checked { shards, inodes, names, entries, images, journal_records, .. } = self.checked;
         writeln!(f, "read {shards} shards: {images} images, {journal_records} journal records")?;

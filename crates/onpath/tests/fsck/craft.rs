@@ -190,8 +190,7 @@ impl Copy {
     /// Files of a subdirectory with this extension, in order.
     pub(crate) fn files(&self, sub: &str, extension: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path.join(sub)).expect("list").map(|entry| entry.expect("entry").path());
-        let mut files: Vec<PathBuf> =
-            entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+        let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
         files.sort();
         files
     }
@@ -298,7 +297,8 @@ fn fingerprint(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
 
 onpath_wire::wire_struct! {
     /// One image in a manifest.
-    pub(crate) struct ManifestEntry {
+    #[allow(unreachable_pub)]
+    pub struct ManifestEntry {
         pub role: NodeId,
         pub range: u32,
         pub upto: RecordSeq,
@@ -308,7 +308,8 @@ onpath_wire::wire_struct! {
 
 onpath_wire::wire_struct! {
     /// A manifest between its head and its checksum.
-    pub(crate) struct Manifest {
+    #[allow(unreachable_pub)]
+    pub struct Manifest {
         pub fsid: u64,
         pub from: Lsn,
         pub images: Vec<ManifestEntry>,

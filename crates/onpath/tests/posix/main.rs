@@ -44,7 +44,7 @@ mod utimensat;
 
 use common::check::Dir;
 use common::server::{Mount, Site};
-use common::{given_dir, sys};
+use common::{cannot_mount, given_dir, skipped, sys};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -81,6 +81,7 @@ fn top() -> Option<&'static PathBuf> {
         sys::umask(0);
         let top = match given_dir() {
             Some(dir) => dir.join(format!("posix-{}", std::process::id())),
+            None if cannot_mount().is_some() => return None,
             None => {
                 let site = Site::new("posix")?;
                 let mount = site.dev(&[]);
@@ -128,13 +129,19 @@ fn fresh() -> Option<Dir> {
     Some(Dir::at(path))
 }
 
-/// A fresh directory for this test; the test ends here where nothing can be mounted (said once on standard error).
+/// Says that the calling test cannot run, and why.
+fn cannot_run() {
+    let thread = std::thread::current();
+    skipped(&format!("posix::{}", thread.name().unwrap_or("?")), cannot_mount().unwrap_or("the mount did not start"));
+}
+
+/// A fresh directory for this test; the test ends here where nothing can be mounted (said on standard error).
 #[macro_export]
 macro_rules! area {
     () => {
         match $crate::fresh() {
             Some(dir) => dir,
-            None => return,
+            None => return $crate::cannot_run(),
         }
     };
 }

@@ -19,6 +19,7 @@ struct Entry {
 
 /// A change that a crash took back.
 pub(super) struct Lost {
+    pub(super) position: u64,
     pub(super) session: SessionId,
     pub(super) seq: RequestSeq,
     pub(super) asked: Rc<Asked>,
@@ -66,6 +67,11 @@ impl Log {
 
     fn index(&self, position: u64) -> Option<usize> {
         self.entries.binary_search_by_key(&position, |entry| entry.position).ok()
+    }
+
+    /// Whether a crash could take changes back.
+    pub(super) fn anything_volatile(&self) -> bool {
+        self.entries.back().is_some_and(|entry| entry.lsn > self.durable[entry.process])
     }
 
     pub(super) fn acknowledge(&mut self, position: u64) {
@@ -117,7 +123,8 @@ impl Log {
         for mut entry in self.entries.split_off(first) {
             if lost(&entry) {
                 let ((session, seq), asked) = (entry.request, entry.asked);
-                cut.lost.push(Lost { session, seq, asked, acknowledged: entry.acknowledged });
+                let (position, acknowledged) = (entry.position, entry.acknowledged);
+                cut.lost.push(Lost { position, session, seq, asked, acknowledged });
                 continue;
             }
             let again = super::decide(model, &entry.asked);

@@ -20,7 +20,7 @@ use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -72,6 +72,18 @@ pub struct Checks {
     pub accepted: u64,
 }
 
+/// An answer without a change that a client has taken, to be judged once more if a crash takes changes back.
+struct Taken {
+    asked: Rc<Asked>,
+    reply: Reply,
+    invoked: u64,
+    /// Position in the log of changes when it was taken.
+    end: u64,
+}
+
+/// Answers remembered to be judged once more.
+const TAKEN_MAX: usize = 64;
+
 /// The checker.
 pub struct Checker {
     /// The model, as of now.
@@ -80,6 +92,8 @@ pub struct Checker {
     sessions: BTreeMap<SessionId, Known>,
     /// The truth about callers of sessions, by uid.
     users: BTreeMap<u32, Caller>,
+    /// The last answers without a change that clients have taken.
+    taken: VecDeque<Taken>,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -94,6 +108,7 @@ impl Checker {
             log: Log::new(processes),
             sessions: BTreeMap::new(),
             users: BTreeMap::new(),
+            taken: VecDeque::new(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -221,7 +236,7 @@ impl Checker {
     }
 
     /// A client takes a reply for good.
-    pub fn accepted(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) {
+    pub fn accepted(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet, reply: &Reply) {
         let pending = &mut self.sessions.entry(session).or_default().pending;
         let index = pending.iter().position(|p| p.seq == seq).expect("a client accepts what it asked");
         let pending = pending.swap_remove(index);
@@ -229,12 +244,19 @@ impl Checker {
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
         let valid = pending.valid.iter().find(|(valid, change)| *valid == hash && *change == pending.witness.is_some());
         if valid.is_none() && !pending.excused.contains(&hash) {
-            let reply = packet.body::<Reply>();
             let what = format!("{session:?}/{seq} {:?} accepts {reply:?}, which was never right", pending.asked);
             return self.violation(what);
         }
-        if let Some(position) = pending.witness.and_then(|witness| witness.position) {
-            self.log.acknowledge(position);
+        match pending.witness {
+            Some(witness) => witness.position.into_iter().for_each(|position| self.log.acknowledge(position)),
+            None if self.log.anything_volatile() => {
+                let (invoked, end) = (pending.invoked, self.log.end());
+                self.taken.push_back(Taken { asked: pending.asked, reply: reply.clone(), invoked, end });
+                if self.taken.len() > TAKEN_MAX {
+                    self.taken.pop_front();
+                }
+            }
+            None => {}
         }
     }
 
@@ -250,6 +272,9 @@ impl Checker {
         self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;
         self.violations.extend(cut.contradictions);
+        if !may_lose && let Some(first) = cut.lost.first().map(|lost| lost.position) {
+            self.judge_taken(first);
+        }
         for lost in cut.lost {
             self.forget_witness(lost.session, lost.seq, may_lose);
             if lost.acknowledged && !may_lose {
@@ -257,6 +282,21 @@ impl Checker {
                     "a crash loses {:?}/{}, which was acknowledged: {:?}",
                     lost.session, lost.seq, lost.asked
                 ));
+            }
+        }
+    }
+
+    /// Changes from `first` on were taken back: answers that clients have taken must be right without them.
+    fn judge_taken(&mut self, first: u64) {
+        for taken in std::mem::take(&mut self.taken) {
+            if taken.end <= first || matches!(taken.reply, Reply::NeedGroups { .. }) {
+                continue;
+            }
+            let right = |model: &mut Model| unchanged(model, &taken.asked, &taken.reply, false).is_ok();
+            let model = &mut self.model;
+            if !right(model) && !self.log.search_back(model, taken.invoked, right) {
+                let what = format!("a crash takes back what {:?} was answered: {:?}", taken.asked, taken.reply);
+                self.violation(what);
             }
         }
     }

@@ -26,7 +26,7 @@ use onpath_data::DataConfig;
 use onpath_kernel::{Need, Now};
 use onpath_meta::ShardConfig;
 use onpath_wire::hash::CookieKey;
-use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
@@ -172,6 +172,14 @@ impl World {
         self.arm_client(client);
     }
 
+    /// A client asks a shard of its choice.
+    pub fn submit_to(&mut self, client: usize, shard: ShardId, asked: std::rc::Rc<crate::client::Asked>) {
+        let client_role = &mut self.clients[client];
+        let (to, packet) = client_role.submit_to(shard, Slot(0), asked, self.now_ns, &mut self.checker);
+        self.send_of_client(client, to, packet);
+        self.arm_client(client);
+    }
+
     /// The shard that a request goes to.
     pub fn shard_of(&self, request: &Request) -> ShardId {
         crate::client::route(&self.map, request)
@@ -258,7 +266,9 @@ impl World {
     fn drain(&mut self, process: usize, server: usize) {
         let life = self.processes[process].life;
         while self.lives(process as u16, life) {
-            let Some(packet) = self.processes[process].servers[server].inbox.pop_front() else { return };
+            let target = &mut self.processes[process].servers[server];
+            let Some((packet, rests_on)) = target.inbox.pop_front() else { return };
+            target.inherited = target.inherited.max(rests_on);
             self.input(process, server, Stimulus::Packet(packet));
         }
     }
@@ -326,21 +336,18 @@ impl World {
             Some(NodeClass::Session) => self.config.commit == Commit::Sync,
             _ => !own,
         };
+        let position = process.rests_on(server, after);
         let flight = Flight { from: process.servers[server].node, to, packet };
-        let flight = if waits {
-            let position = process.position(server, after);
-            process.gate.pass(position, flight)
-        } else {
-            Some(flight)
-        };
+        let flight = if waits { process.gate.pass(position, (flight, position)) } else { Some((flight, position)) };
         match flight {
-            Some(flight) => self.dispatch(index, flight),
+            Some((flight, position)) => self.dispatch(index, flight, position),
+            None if need == Need::DurableInTime => {} // the next flush will do
             None => self.flush(index),
         }
     }
 
     /// Sends a message on its way: into a queue of the same process, or onto the network.
-    fn dispatch(&mut self, index: usize, flight: Flight) {
+    fn dispatch(&mut self, index: usize, flight: Flight, rests_on: Lsn) {
         let process = &mut self.processes[index];
         let Some(target) = process.servers.iter().position(|server| server.node == flight.to) else {
             return self.transmit(flight);
@@ -352,7 +359,7 @@ impl World {
             hold.held.push(flight);
             return;
         }
-        server.inbox.push_back(flight.packet);
+        server.inbox.push_back((flight.packet, rests_on));
         if !server.drain_arranged {
             server.drain_arranged = true;
             let life = process.life;
@@ -377,8 +384,8 @@ impl World {
         let news = self.processes[index].flushed();
         let durable = self.processes[index].disk.durable();
         self.checker.durable(index, durable.0);
-        for flight in self.processes[index].gate.advance(durable) {
-            self.dispatch(index, flight);
+        for (flight, position) in self.processes[index].gate.advance(durable) {
+            self.dispatch(index, flight, position);
         }
         for (server, seq) in news {
             if self.lives(index as u16, life) {

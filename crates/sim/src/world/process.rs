@@ -22,7 +22,10 @@ pub(crate) struct Flight {
 pub(crate) struct Server {
     pub(crate) node: NodeId,
     pub(crate) role: Role,
-    pub(crate) inbox: VecDeque<Packet>,
+    /// Messages of the process's other roles, with the journal positions that they rest on.
+    pub(crate) inbox: VecDeque<(Packet, Lsn)>,
+    /// The highest of those taken so far: what this role says rests on them too.
+    pub(crate) inherited: Lsn,
     pub(crate) drain_arranged: bool,
     /// The earliest tick arranged, ns.
     pub(crate) tick_ns: Option<u64>,
@@ -39,7 +42,7 @@ pub(crate) struct Process {
     pub(crate) files: Files,
     /// Disk operations under way, by the number in their event.
     pub(crate) disk_ops: VecDeque<(u64, usize, Ticket, DiskOp)>,
-    pub(crate) gate: OutputGate<Flight>,
+    pub(crate) gate: OutputGate<(Flight, Lsn)>,
     /// How far the flush in progress reaches.
     pub(crate) flushing: Option<Lsn>,
     pub(crate) skew_ns: i64,
@@ -88,8 +91,15 @@ impl Process {
                 }
                 role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
             }
-            let (node, inbox, records) = (self.configs[index].node(), VecDeque::new(), VecDeque::new());
-            self.servers.push(Server { node, role, inbox, drain_arranged: false, tick_ns: None, records });
+            self.servers.push(Server {
+                node: self.configs[index].node(),
+                role,
+                inbox: VecDeque::new(),
+                inherited: Lsn(0),
+                drain_arranged: false,
+                tick_ns: None,
+                records: VecDeque::new(),
+            });
         }
         self.up = true;
         self.life += 1;
@@ -122,11 +132,13 @@ impl Process {
         lsn
     }
 
-    /// The journal position of a role's record; 0 once it is durable.
-    pub(crate) fn position(&self, server: usize, after: RecordSeq) -> Lsn {
-        let records = &self.servers[server].records;
+    /// The journal position that an output rests on: that of the role's record `after`, and what the role has heard
+    /// from others of the process.
+    pub(crate) fn rests_on(&self, server: usize, after: RecordSeq) -> Lsn {
+        let Server { records, inherited, .. } = &self.servers[server];
         let index = records.partition_point(|(seq, _)| *seq <= after);
-        if index == 0 { Lsn(0) } else { records[index - 1].1 }
+        let own = if index == 0 { Lsn(0) } else { records[index - 1].1 };
+        own.max(*inherited)
     }
 
     /// A flush has ended: the last durable record of each role that has new ones.
