@@ -192,7 +192,10 @@ impl Index {
             DataRecord::Trimmed { data, cut, size } => self.trimmed(*data, *cut, *size, freed)?,
             DataRecord::Dropped { data } => self.dropped(seq, *data, freed),
             DataRecord::Settled { merges } => self.settled(seq, merges),
-            DataRecord::Restored { data, block, to } => self.restored(*data, *block, *to, freed)?,
+            DataRecord::Restored { data, block, to, writes } => {
+                self.undone(data.inode, writes);
+                self.restored(*data, *block, *to, freed)?;
+            }
         }
         self.last = self.last.max(seq);
         Ok(())
@@ -267,6 +270,14 @@ impl Index {
             for merge in merges {
                 range.merges.remove(merge);
             }
+        }
+    }
+
+    /// These writes never happened, as requests too: an acknowledgement would promise bytes that are not there.
+    fn undone(&mut self, inode: InodeId, writes: &[RecordSeq]) {
+        let range = self.range_mut(inode);
+        for merge in writes.iter().filter_map(|write| range.merges.remove(write)) {
+            range.windows.forget(merge.session, merge.request);
         }
     }
 

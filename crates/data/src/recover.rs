@@ -166,34 +166,36 @@ impl DataNode {
             for ((data, block), chain) in &suspects.chains {
                 let Some(((_, Some(newest)), earlier)) = chain.split_last() else { continue };
                 if !arrived(newest)
-                    && let Some(to) = fallback(earlier, &mut used, &mut arrived)
+                    && let Some((at, to)) = fallback(earlier, &mut used, &mut arrived)
                 {
-                    lost.push((*data, *block, to));
+                    let writes = chain[at + 1..].iter().map(|(seq, _)| *seq).collect();
+                    lost.push((*data, *block, to, writes));
                 }
             }
         });
         let n = lost.len() as u64;
         self.kernel.handle(now, Input::Tick, |core, _| {
-            for (data, block, to) in lost {
-                state::record(core, &DataRecord::Restored { data, block, to });
+            for (data, block, to, writes) in lost {
+                state::record(core, &DataRecord::Restored { data, block, to, writes });
             }
         });
         n
     }
 }
 
-/// What counts instead of a block whose bytes are not there: the newest earlier one whose bytes are, or a hole if the
-/// block was one before. Nothing if the bytes from before are gone too, which is damage for a reader to hear of. A place
+/// What counts instead of a block whose bytes are not there, and its place in the chain: the newest earlier one whose
+/// bytes are, or a hole if the block was one before. Nothing if the bytes from before are gone too, which is damage for a reader to hear of. A place
 /// that another block has taken since is not the old bytes, whatever it holds.
 fn fallback(
     earlier: &[(RecordSeq, Option<Mapping>)],
     used: &mut Used,
     arrived: &mut impl FnMut(&Mapping) -> bool,
-) -> Option<Option<Mapping>> {
+) -> Option<(usize, Option<Mapping>)> {
     let mut valid = |m: &Mapping| !used.contains(m.phys) && arrived(m);
-    let found = earlier.iter().rev().map(|(_, m)| *m).find(|m| m.is_none_or(|m| valid(&m)));
-    found.flatten().into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
-    found
+    let at = earlier.iter().rposition(|(_, m)| m.is_none_or(|m| valid(&m)))?;
+    let found = earlier[at].1;
+    found.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
+    Some((at, found))
 }
 
 fn used_blocks(index: &Index) -> Used {

@@ -61,6 +61,13 @@ impl Windows {
         }
     }
 
+    /// A write was undone.
+    pub(crate) fn forget(&mut self, session: SessionId, request: RequestSeq) {
+        if let Some(window) = self.sessions.get_mut(&session) {
+            window.done.retain(|done| done.request != request);
+        }
+    }
+
     pub(crate) fn images(&self) -> impl Iterator<Item = (SessionId, &WindowImage)> {
         self.sessions.iter().map(|(&session, window)| (session, window))
     }

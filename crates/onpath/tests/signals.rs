@@ -37,8 +37,10 @@ const ASKS: [Ask; 9] = [
     Ask { name: "readdir", syscall: libc::SYS_openat, call: |dir| sys::names(dir).map(drop) },
 ];
 
+type OnADescriptor = fn(&OwnedFd) -> R;
+
 /// Calls on a descriptor that was opened before the server stopped.
-const ON_A_DESCRIPTOR: [(&str, i64, fn(&OwnedFd) -> R); 4] = [
+const ON_A_DESCRIPTOR: [(&str, i64, OnADescriptor); 4] = [
     ("read", libc::SYS_pread64, |fd| sys::pread(fd, 100, 0).map(drop)),
     ("write", libc::SYS_pwrite64, |fd| sys::pwrite(fd, "x", 0).map(drop)),
     ("fstat", libc::SYS_newfstatat, |fd| sys::fstat(fd).map(drop)),

@@ -23,6 +23,8 @@ pub(crate) enum Job {
     Attach { again: SessionId },
     /// Keeps the lease.
     Renew,
+    /// Hears of restarts of shards that nobody asks anything.
+    Visit,
     /// Leaves.
     Detach,
     /// Registers opens and locks again at a restarted shard.

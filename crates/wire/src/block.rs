@@ -142,6 +142,8 @@ wire_enum! {
             block: u32,
             /// Where it is now; none for a hole.
             to: Option<Mapping>,
+            /// The records of the writes that are undone: no home hears of them, and whoever asks again writes again.
+            writes: Vec<RecordSeq>,
         },
     }
 }

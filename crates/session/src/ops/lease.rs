@@ -30,6 +30,7 @@ pub(crate) async fn attach(op: &mut Op, again: SessionId) {
             core.state.phase = Phase::Joined;
             core.emit(SessionOut::Attached);
             core.start(Job::Renew);
+            core.start(Job::Visit);
             drain_queue(core);
         }
         (Ok(()), _) => {}
@@ -49,6 +50,27 @@ pub(crate) async fn renew(op: &mut Op) {
         if let Err(errno) = op.ask(COORDINATOR, Request::Renew).await {
             return op.with(|core| lose(core, LostReason::Expired(errno)));
         }
+    }
+}
+
+/// Asks every shard something cheap three times in a lease, so that an idle session hears of a restart, and registers
+/// again what it has open and locked there before the grace is over. A shard that is down keeps nobody waiting.
+pub(crate) async fn visit(op: &Op) {
+    let body = RequestBody { groups: Groups::default(), request: Request::StatFs };
+    loop {
+        let pause_us = op.with(|core| core.state.lease_ms.max(3) * 1_000 / 3);
+        let at_us = op.with(|core| core.now.mono_us + pause_us);
+        op.cx.sleep_until(at_us).await;
+        if op.with(|core| core.state.phase != Phase::Joined) {
+            return;
+        }
+        let slots = op.with(|core| core.state.a_slot_of.clone());
+        let shards: Vec<NodeId> = op.with(|core| slots.iter().map(|&slot| core.state.shard_at(slot)).collect());
+        let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
+            let slot = slots[to.number() as usize];
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq, &op.caller), &body)
+        };
+        op.cx.call_all(&shards, at_us + pause_us, make).await;
     }
 }
 

@@ -32,6 +32,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Fs(..) => unreachable!("requests are served above"),
         Job::Attach { again } => lease::attach(&mut op, again).await,
         Job::Renew => lease::renew(&mut op).await,
+        Job::Visit => lease::visit(&op).await,
         Job::Detach => lease::detach(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
