@@ -109,7 +109,7 @@ fn rsync() {
     assert_same("rsync --delete", &expected, &got);
     let back = site.root().join("back");
     sh(site.root(), copy, &[&there, &back]);
-    assert_same("rsync back", &list(&tree, Times::Mtime), &list(&back, Times::Mtime));
+    assert_same("rsync back", &list(&there, Times::Mtime), &list(&back, Times::Mtime));
     mount.stop();
     site.assert_clean("after rsync");
 }
