@@ -16,6 +16,10 @@ fn write(handle: onpath_session::fs::Handle, offset: u64, data: &'static [u8]) -
     FsOp::Write { handle, offset, data: Bytes::from_static(data), append: false, kill_suidgid: false }
 }
 
+fn append(handle: onpath_session::fs::Handle, data: &'static [u8]) -> FsOp {
+    FsOp::Write { handle, offset: 0, data: Bytes::from_static(data), append: true, kill_suidgid: false }
+}
+
 fn written(rig: &mut Rig, unique: u64) -> u32 {
     match rig.result(unique) {
         Ok(FsReply::Written(n)) => n,
@@ -170,8 +174,8 @@ fn appends_reserve_the_end_and_take_turns() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 0));
-    let first = rig.fs(write(handle, 0, b"one"));
-    let second = rig.fs(write(handle, 0, b"two"));
+    let first = rig.fs(append(handle, b"one"));
+    let second = rig.fs(append(handle, b"two"));
     let reserve = rig.sent();
     assert_eq!(reserve.request(), Request::Reserve { id });
     rig.silent();
@@ -197,7 +201,7 @@ fn appends_reserve_the_end_and_take_turns() {
     // The reservation is given back before anybody else appends.
     let unreserve = rig.sent();
     assert_eq!(unreserve.request(), Request::Unreserve { id });
-    rig.fs(write(handle, 0, b"three"));
+    rig.fs(append(handle, b"three"));
     rig.silent();
     rig.reply(&unreserve, Reply::Done);
     assert_eq!(rig.sent().request(), Request::Reserve { id });
@@ -228,7 +232,7 @@ fn an_append_over_a_chunks_end_is_one_message() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 0));
-    let unique = rig.fs(write(handle, 0, b"abc"));
+    let unique = rig.fs(append(handle, b"abc"));
     let reserve = rig.sent();
     rig.reply(&reserve, Reply::Reserved { offset: CHUNK_BYTES - 1, data: data_ref(5, 0) });
     let sent = rig.sent();
