@@ -146,6 +146,11 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// Whether these locks could be had now: enough for a change made in the same synchronous step.
+    pub fn is_free(&self, keys: impl IntoIterator<Item = (Key, Mode)>) -> bool {
+        self.locks.free(&collect(keys))
+    }
+
     /// Number of operations in progress.
     pub fn operations(&self) -> usize {
         self.ops.iter().filter(|op| !op.keys.is_empty() || op.unanswered > 0).count()

@@ -8,10 +8,11 @@ use crate::dir::{collect, owner};
 use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop};
 use crate::state::commit::{Effects, commit};
-use crate::state::packets;
+use crate::state::{keys, packets};
 use crate::txn::coordinator;
 use crate::txn::participant::{may_move, moved};
 use crate::{Core, Cx};
+use onpath_kernel::Mode;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -35,6 +36,10 @@ pub(super) fn step(
     if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
         && !collect::is_clear(core, replaced, part::BOTH)
     {
+        return None;
+    }
+    // Which inode it is was not known when we locked: another transaction may have promised to change it.
+    if !look.source_here && core.state.is_home(child) && !core.is_free([(keys::inode(child), Mode::Exclusive)]) {
         return None;
     }
     Some(decided(core, cx, req, what, look, votes, child, kind, dir, from_dir))
