@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Rounds of each process: eight changes and some looks each.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 25;
 /// How often a watcher looks.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(40);
 
 fn finish(children: Vec<Child>) {
     for child in children {
