@@ -3,7 +3,6 @@
 pub mod blocks;
 pub mod checkpoint;
 pub mod dir;
-pub mod groups;
 pub mod inspect;
 pub mod journal;
 pub mod node;
