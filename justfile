@@ -14,7 +14,7 @@ test *ARGS:
 # Formatting and lints
 lint:
     cargo fmt --all --check
-    cargo clippy --locked --workspace --all-targets -- -D warnings
+    cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 # Formats everything
 fmt:

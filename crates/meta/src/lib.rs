@@ -9,6 +9,7 @@ pub mod access;
 mod coord;
 mod dir;
 mod ops;
+pub mod planted;
 mod shard;
 mod state;
 mod survey;

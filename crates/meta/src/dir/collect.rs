@@ -5,6 +5,7 @@
 
 use super::owner::{apply_batch, table, wake};
 use super::tracker::{OwnerForm, Tracker};
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
@@ -24,6 +25,9 @@ enum Next {
 
 /// After this, and until the next await, every update of the directory that has returned is applied here.
 pub(crate) async fn collect(cx: &Cx, dir: InodeId) {
+    if planted::is(Planted::NoCollect) {
+        return;
+    }
     recall(cx, dir, OwnerForm.collect_recalls()).await;
 }
 

@@ -1,6 +1,7 @@
 //! Emptying change-logs unasked, and raising the floor below which nobody keeps watermarks.
 
 use super::site::trim;
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::{Core, Cx};
@@ -60,7 +61,9 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
             .call(owner, |core, seq| {
                 let (batch, _) = core.state.dirs.batch(dir);
                 let all = core.state.record_seq; // a push rests on its records
-                core.rest_on(cx.op(), all);
+                if !planted::is(Planted::PushBeforeDurable) {
+                    core.rest_on(cx.op(), all);
+                }
                 core.state.peer_packet(seq, &Peer::Push { dir, batch })
             })
             .await;

@@ -1,6 +1,7 @@
 //! The side that appends: parts held of directories that other shards own.
 
 use super::tracker::{OwnerForm, Tracker};
+use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
@@ -40,7 +41,7 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
     if core.state.is_home(dir) {
         return dir::owner::own(core, dir, parts);
     }
-    if core.state.dirs.hidden(dir) {
+    if core.state.dirs.hidden(dir) && !planted::is(Planted::ShownTooEarly) {
         return None; // shown when the owner has applied it
     }
     let site = core.state.dirs.site.entry(dir).or_default();
@@ -93,7 +94,7 @@ fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
     let site = dirs.site.entry(dir).or_default();
     match result {
         GrantResult::Gone => site.gone = true,
-        GrantResult::Granted { .. } if site.void => return false,
+        GrantResult::Granted { .. } if site.void && !planted::is(Planted::OvertakenGrant) => return false,
         GrantResult::Granted { parts, access } => {
             if parts & part::ACCESS != 0 {
                 site.access = Some(access);
@@ -129,7 +130,8 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
     if cx.with(|core| core.state.config.map.home(dir)) != from {
         return; // not the owner's to recall
     }
-    cx.until(keys::doubt(dir), |core| (!core.state.txns.in_doubt(dir)).then_some(())).await;
+    let doubts = !planted::is(Planted::PromiseWithoutDoubt);
+    cx.until(keys::doubt(dir), |core| (!doubts || !core.state.txns.in_doubt(dir)).then_some(())).await;
     cx.with(|core| {
         if let Some(site) = core.state.dirs.site.get_mut(&dir) {
             if parts & part::ACCESS != 0 {
@@ -141,7 +143,7 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
             site.void = site.asking;
         }
         core.state.counters.recalls += 1;
-        let append = parts & part::APPEND != 0;
+        let append = parts & part::APPEND != 0 && !planted::is(Planted::RecallWithoutEntries);
         let (batch, more) = if append { core.state.dirs.batch(dir) } else { (Batch::default(), false) };
         if !batch.entries.is_empty() {
             let all = core.state.record_seq; // an answer with entries rests on their records

@@ -25,6 +25,7 @@ mod statfs;
 mod sync;
 pub(crate) mod unlink;
 
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::packets;
 use crate::state::replies::Seen;
@@ -169,7 +170,11 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
     };
     // What left no record is remembered all the same, a question too: the client goes on under another number, and a
     // late copy of this request must not be executed then. A queued lock is not answered yet.
-    if result_matters && reply != Reply::Queued && matches!(core.state.replies.seen(req.session, req.seq), Seen::New) {
+    if result_matters
+        && !planted::is(Planted::ForgetfulOfFailures)
+        && reply != Reply::Queued
+        && matches!(core.state.replies.seen(req.session, req.seq), Seen::New)
+    {
         core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
     }
     packets::reply(core, cx.op(), req, &reply);

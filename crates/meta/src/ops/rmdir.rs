@@ -8,6 +8,7 @@ use super::unlink::remove_link;
 use super::{Req, Step, begin, named};
 use crate::dir::site::Gone;
 use crate::dir::{collect, site};
+use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::txn::coordinator;
 use crate::txn::unlink::What;
@@ -43,7 +44,9 @@ async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<In
         // Without permission nothing is recalled: a stranger must not slow a directory down.
         let sealed = cx.with(|core| {
             let refused = dir.is_err() || dir.is_ok_and(|dir| access::modify(req, &dir).is_err());
-            refused || child.is_none_or(|child| collect::is_clear(core, child, part::BOTH))
+            refused
+                || planted::is(Planted::RmdirWithoutRecall)
+                || child.is_none_or(|child| collect::is_clear(core, child, part::BOTH))
         });
         if sealed {
             return cx.with(|core| step(core, cx.op(), req, dir, parent, name));

@@ -9,6 +9,7 @@ use super::unlink::drop_data;
 use super::{Req, Step, Stop, begin, getattr, named, need_space};
 use crate::access::{self, Owned};
 use crate::dir::{collect, owner};
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
@@ -33,7 +34,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Ste
         changed.map(|_| ())
     });
     if allowed.is_ok() {
-        collect::recall(cx, id, if access_changes { part::BOTH } else { part::APPEND }).await;
+        let both = access_changes && !planted::is(Planted::ChmodWithoutRecall);
+        collect::recall(cx, id, if both { part::BOTH } else { part::APPEND }).await;
     }
     cx.with(|core| dir_step(core, cx.op(), req, id, change))
 }

@@ -7,6 +7,7 @@ pub(crate) mod coordinator;
 pub(crate) mod participant;
 pub(crate) mod unlink;
 
+use crate::planted::{self, Planted};
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
 use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
@@ -89,7 +90,9 @@ impl Transactions {
 
     /// Whether a Prepare is a late copy (F4).
     pub(crate) fn is_over(&self, txn: TxnId) -> bool {
-        self.finished.contains(&txn) || self.oldest_of.get(&txn.coordinator).is_some_and(|&oldest| txn.seq < oldest)
+        !planted::is(Planted::PrepareAfterEnd)
+            && (self.finished.contains(&txn)
+                || self.oldest_of.get(&txn.coordinator).is_some_and(|&oldest| txn.seq < oldest))
     }
 
     /// What was promised, if it still is.

@@ -4,6 +4,7 @@ use super::{Rename, elsewhere};
 use crate::access;
 use crate::dir::site::{self, Gone};
 use crate::ops::{Req, Stop, begin, need_space};
+use crate::planted::{self, Planted};
 use crate::state::keys;
 use crate::txn::coordinator::{self, Plan};
 use crate::txn::participant::may_move;
@@ -84,6 +85,10 @@ pub(super) fn both(
     what: &Rename,
     source_here: bool,
 ) -> Option<(Result<Access, Gone>, Result<Access, Gone>)> {
+    if planted::is(Planted::DecisionWithoutLook) {
+        let open = Access { mode: 0o777, uid: 0, gid: 0 };
+        return Some((Ok(open), Ok(open)));
+    }
     let dir = site::have(core, what.parent, part::BOTH)?;
     let from_dir = if source_here { site::have(core, what.from_parent, part::BOTH)? } else { dir };
     Some((dir, from_dir))

@@ -1,0 +1,65 @@
+//! Planted bugs: each removes one rule, so that the simulator can show that it would notice (DESIGN §8).
+//!
+//! Without the feature `planted` every question is answered "no" at compile time.
+
+/// A rule that is removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planted {
+    /// grants are given while a collect runs (C1, D1).
+    GrantDuringCollect,
+    /// a grant counts although a recall overtook it (C10, C14 c).
+    OvertakenGrant,
+    /// a recall takes the part but not the entries (D3).
+    RecallWithoutEntries,
+    /// what is applied already is applied again (C11).
+    AppliedTwice,
+    /// readers do not collect.
+    NoCollect,
+    /// chmod does not recall the access parts.
+    ChmodWithoutRecall,
+    /// rmdir does not recall what others may append.
+    RmdirWithoutRecall,
+    /// a restarted owner believes that nobody holds anything (D2, F6).
+    EmptyTableAfterRestart,
+    /// both tables count as known when one is (F6).
+    OneKnownForBoth,
+    /// names of a former term are shown before their owner has applied them.
+    ShownTooEarly,
+    /// failures and answers without a record are forgotten.
+    ForgetfulOfFailures,
+    /// requests of another term are executed (D9).
+    AnyTerm,
+    /// a promise does not make recalls wait (F1).
+    PromiseWithoutDoubt,
+    /// the decision does not look again (F2).
+    DecisionWithoutLook,
+    /// a late copy of Prepare is prepared again (F4).
+    PrepareAfterEnd,
+    /// a restarted participant forgets its locks.
+    PromiseWithoutLocks,
+    /// a push does not rest on its records.
+    PushBeforeDurable,
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a bug for everything that runs on this thread.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Planted>) {
+    PLANTED.with(|planted| planted.set(bug));
+}
+
+/// Whether this rule is removed.
+#[cfg(feature = "planted")]
+pub(crate) fn is(bug: Planted) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(bug))
+}
+
+/// Whether this rule is removed: never in a real build.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn is(_: Planted) -> bool {
+    false
+}
