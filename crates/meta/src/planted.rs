@@ -33,6 +33,8 @@ pub enum Planted {
     PromiseWithoutDoubt,
     /// the decision does not look again (F2).
     DecisionWithoutLook,
+    /// recalls never wait for an attempt.
+    AttemptWithoutParts,
     /// a late copy of Prepare is prepared again (F4).
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.

@@ -3,8 +3,8 @@
 use crate::Core;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
-use crate::state::State;
 use crate::state::recover::{Reflected, Replayed};
+use crate::state::{State, keys};
 use crate::{coord, dir, txn};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::codec::Reader;
@@ -62,6 +62,8 @@ pub(crate) enum Job {
     AskDecisions,
     /// Take back both parts of a directory that a transaction wants to remove.
     Seal(InodeId),
+    /// Wake those who wait for grants of a directory no longer than until then, microseconds.
+    WakeGrants(InodeId, u64),
     /// Watch the holder of the rename lock.
     WatchRename,
     /// Reclaim orphans whose names were taken over a moment ago.
@@ -253,6 +255,10 @@ impl Job {
             Job::Linger => ops::opens::end_lingering(&cx).await,
             Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
             Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
+            Job::WakeGrants(dir, at_us) => {
+                cx.sleep_until(at_us).await;
+                cx.with(|core| core.wake(keys::grants(dir)));
+            }
             Job::WatchRename => coord::renames::watch(&cx).await,
             Job::Trim(data, cut, after) => ops::datapending::trim(&cx, data, cut, after).await,
             Job::Drops => ops::datapending::drops(&cx).await,

@@ -19,7 +19,7 @@ const SEEDS_MAX: u64 = 16;
 const MISSED_MAX: usize = 8;
 
 /// Each rule, and the scenario that needs it.
-const BUGS: [(Planted, fn()); 18] = [
+const BUGS: [(Planted, fn()); 19] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -34,6 +34,7 @@ const BUGS: [(Planted, fn()); 18] = [
     (Planted::AnyTerm, owner_form::a_refused_request_is_not_executed_after_a_restart),
     (Planted::PromiseWithoutDoubt, transactions::a_promise_makes_wait_across_a_restart),
     (Planted::DecisionWithoutLook, transactions::the_destination_is_checked_again_in_the_decision),
+    (Planted::AttemptWithoutParts, transactions::readers_cannot_starve_a_rename),
     (Planted::PrepareAfterEnd, transactions::a_copy_of_prepare_after_the_end_is_ignored),
     (Planted::PromiseWithoutLocks, transactions::a_promised_inode_is_locked_across_a_restart),
     (Planted::PushBeforeDurable, owner_form::a_push_leaves_when_its_records_are_durable),

@@ -63,6 +63,32 @@ pub(crate) fn the_destination_is_checked_again_in_the_decision() {
     sc.ends_well();
 }
 
+/// a reader took the parts between Prepare and Prepared, and the attempt was lost. Readers of the destination's
+/// directory wait for the next attempt, which they cannot win from it.
+#[test]
+pub(crate) fn readers_cannot_starve_a_rename() {
+    let mut sc = Scenario::new(3);
+    let (from, _, b, to, a) = rename_across(&mut sc);
+    let votes = |sc: &mut Scenario| sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    let first = votes(&mut sc);
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.go_on();
+    assert!(sc.names(to).is_empty());
+    let second = votes(&mut sc);
+    sc.let_go(first);
+    while sc.world.held(second) == 0 {
+        sc.go_on();
+    }
+    let reads = sc.ask(read(to));
+    sc.go_on();
+    sc.waits(reads);
+    sc.let_go(second);
+    sc.succeeds(moved);
+    sc.succeeds(reads);
+    assert_eq!(sc.names(to), [a]);
+    sc.ends_well();
+}
+
 /// F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
 #[test]
 pub(crate) fn every_attempt_has_its_own_name() {

@@ -2,6 +2,7 @@
 
 use crate::shard::Job;
 use crate::state::{keys, packets};
+use crate::txn::Kept;
 use crate::{Core, Cx};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
 use onpath_wire::peer::{Peer, TxnId};
@@ -13,7 +14,7 @@ const WATCH_US: u64 = 1_000_000;
 pub(crate) async fn acquire(cx: &Cx) -> TxnId {
     let (guard, coordinator, me) = cx.with(|core| {
         let me = core.state.me();
-        (core.state.txns.begin(me), core.state.config.map.coordinator(), me)
+        (core.state.txns.begin(me, Kept::new()), core.state.config.map.coordinator(), me)
     });
     if coordinator == me {
         take(cx, me, guard).await;

@@ -33,7 +33,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
         if local {
             return cx.with(|core| here(core, cx, req, id, parent, &name));
         }
-        let (txn, plan) = cx.with(|core| plan(core, id));
+        let (txn, plan) = cx.with(|core| plan(core, id, parent, attempt));
         match coordinator::prepare(cx, req, txn, &plan).await {
             Ok(states) => {
                 let done = cx.with(|core| decide(core, cx, req, parent, &name, txn, &plan, &states[0][0]));
@@ -94,10 +94,8 @@ fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name:
     Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: false }, effects))
 }
 
-fn plan(core: &mut Core, id: InodeId) -> (TxnId, Plan) {
-    let me = core.state.me();
-    let txn = core.state.txns.begin(me);
-    core.state.counters.txns += 1;
+fn plan(core: &mut Core, id: InodeId, parent: InodeId, attempt: u32) -> (TxnId, Plan) {
+    let txn = coordinator::begin(core, attempt, &[parent]);
     let part = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
     (txn, vec![(core.state.config.map.home(id), vec![part])])
 }

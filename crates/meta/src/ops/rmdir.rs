@@ -28,7 +28,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
         if child.is_none_or(|child| cx.with(|core| core.state.is_home(child))) {
             return here(cx, req, parent, name, child).await;
         }
-        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::Directory)).await? {
+        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::Directory, attempt)).await? {
             return Ok(reply);
         }
         cx.unlock_all();

@@ -25,7 +25,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
             let dir = site::grant(cx, parent, part::BOTH).await;
             return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
         }
-        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::File)).await? {
+        if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::File, attempt)).await? {
             return Ok(reply);
         }
         cx.unlock_all();

@@ -1,13 +1,14 @@
 //! The side that decides: Prepare, the votes, Commit until everybody has it (DESIGN §3, steps 2, 6, 9).
 
-use super::TxnId;
+use super::{Kept, TxnId};
 use crate::ops::{Req, Stop};
+use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::{RECALL_TIMEOUT_US, TXN_ATTEMPTS_MAX, TXN_BACKOFF_US, TXN_BACKOFF_US_MAX};
 use onpath_wire::peer::{PartState, Peer, TxnPart};
 use onpath_wire::record::Effect;
@@ -22,6 +23,24 @@ pub(crate) enum Refusal {
     Busy,
     /// The operation fails, or needs to know more.
     Stop(Stop),
+}
+
+/// A new attempt of an operation. From the second one on, recalls of the directories it rests on wait for its end: else
+/// readers, each of which takes the parts back, could starve it for ever. They wait for answers to Prepares only.
+pub(crate) fn begin(core: &mut Core, attempt: u32, dirs: &[InodeId]) -> TxnId {
+    core.state.counters.txns += 1;
+    let me = core.state.me();
+    core.state
+        .txns
+        .begin(me, if attempt == 0 || planted::is(Planted::AttemptWithoutParts) { Kept::new() } else { dirs.into() })
+}
+
+/// Recalls that waited for an attempt which is over go on.
+pub(crate) fn let_go(core: &mut Core) {
+    for dir in core.state.txns.take_let_go() {
+        core.wake(keys::doubt(dir));
+        core.wake(keys::grants(dir));
+    }
 }
 
 /// Asks all participants of a plan; their states in the plan's order, or what the first refusal means. On a refusal
@@ -62,6 +81,7 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
 /// Tells everybody asked to forget the attempt.
 pub(crate) fn abort(core: &mut Core, op: OpId, txn: TxnId, plan: &Plan) {
     core.state.txns.end(txn);
+    let_go(core);
     for (shard, _) in plan {
         packets::tell(core, op, *shard, &Peer::Abort { txn });
     }
@@ -92,6 +112,7 @@ pub(crate) async fn finish(cx: &Cx, txn: TxnId) {
     let peers: Vec<NodeId> = cx.with(|core| {
         let all = core.state.record_seq; // Commit rests on the decision
         core.rest_on(cx.op(), all);
+        let_go(core);
         core.state.txns.participants(txn).into_iter().map(NodeId::shard).collect()
     });
     cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::Commit { txn })).await;

@@ -20,18 +20,23 @@ pub(crate) struct Transactions {
     prepared: BTreeMap<TxnId, Prepared>,
     decided: BTreeMap<TxnId, SmallVec<[ShardId; 3]>>,
     finished: BTreeSet<TxnId>,
-    /// Our own attempts that are not decided (volatile).
-    active: BTreeSet<TxnSeq>,
+    /// Our own attempts that are not decided (volatile), and the directories whose recalls wait for them.
+    active: BTreeMap<TxnSeq, Kept>,
+    /// Directories whose recalls need not wait for an attempt of ours any more, to be woken.
+    let_go: Kept,
     /// Decisions that a participant's operation has yet to carry out (volatile).
     pub(crate) told: BTreeMap<TxnId, bool>,
     /// Below this, a coordinator's attempts are over.
     oldest_of: BTreeMap<ShardId, TxnSeq>,
-    /// Directories whose parts are counted as held by a prepared record.
+    /// Directories whose recalls wait: for a prepared record, or for an attempt of ours.
     doubt: HashMap<InodeId, u32>,
     /// Directories that a prepared transaction removes.
     sealed: HashMap<InodeId, u32>,
     pub(crate) asker_runs: bool,
 }
+
+/// Directories of which this shard answers no recall for now.
+pub(crate) type Kept = SmallVec<[InodeId; 2]>;
 
 /// A durable promise.
 #[derive(Clone, Debug)]
@@ -47,7 +52,8 @@ impl Transactions {
             prepared: BTreeMap::new(),
             decided: BTreeMap::new(),
             finished: BTreeSet::new(),
-            active: BTreeSet::new(),
+            active: BTreeMap::new(),
+            let_go: Kept::new(),
             told: BTreeMap::new(),
             oldest_of: BTreeMap::new(),
             doubt: HashMap::new(),
@@ -56,26 +62,36 @@ impl Transactions {
         }
     }
 
-    /// A new attempt of this shard; every attempt has its own name (F3).
-    pub(crate) fn begin(&mut self, me: ShardId) -> TxnId {
+    /// A new attempt of this shard; every attempt has its own name (F3). Until it is over, recalls of the `kept`
+    /// directories wait here.
+    pub(crate) fn begin(&mut self, me: ShardId, kept: Kept) -> TxnId {
         self.next += 1;
-        self.active.insert(TxnSeq(self.next));
+        kept.iter().for_each(|&dir| count(&mut self.doubt, dir, true));
+        self.active.insert(TxnSeq(self.next), kept);
         TxnId { coordinator: me, seq: TxnSeq(self.next) }
     }
 
     /// An attempt is over without a decision, or after one.
     pub(crate) fn end(&mut self, txn: TxnId) {
-        self.active.remove(&txn.seq);
+        for dir in self.active.remove(&txn.seq).unwrap_or_default() {
+            count(&mut self.doubt, dir, false);
+            self.let_go.push(dir);
+        }
+    }
+
+    /// Directories whose recalls may go on, once.
+    pub(crate) fn take_let_go(&mut self) -> Kept {
+        std::mem::take(&mut self.let_go)
     }
 
     /// Whether an attempt of ours is undecided.
     pub(crate) fn is_active(&self, txn: TxnId) -> bool {
-        self.active.contains(&txn.seq)
+        self.active.contains_key(&txn.seq)
     }
 
     /// The oldest of our attempts that anybody may still ask about.
     pub(crate) fn oldest_unfinished(&self) -> TxnSeq {
-        let active = self.active.first().copied();
+        let active = self.active.keys().next().copied();
         let decided = self.decided.keys().map(|txn| txn.seq).min();
         active.into_iter().chain(decided).min().unwrap_or(TxnSeq(self.next + 1))
     }
@@ -100,7 +116,7 @@ impl Transactions {
         self.prepared.get(&txn)
     }
 
-    /// Whether a prepared record makes recalls of this directory wait.
+    /// Whether a prepared record, or an attempt of ours, makes recalls of this directory wait.
     pub(crate) fn in_doubt(&self, dir: InodeId) -> bool {
         !self.doubt.is_empty() && self.doubt.contains_key(&dir)
     }
@@ -130,25 +146,21 @@ impl Transactions {
         self.prepared.keys().filter(|txn| !self.told.contains_key(txn)).copied().collect()
     }
 
-    fn count(&mut self, parts: &[TxnPart], up: bool) {
+    fn count_parts(&mut self, parts: &[TxnPart], up: bool) {
         for part in parts {
             let (table, dir) = match part {
                 TxnPart::Source { parent, .. } => (&mut self.doubt, *parent),
                 TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => (&mut self.sealed, *id),
                 TxnPart::Inode { .. } => continue,
             };
-            let n = table.entry(dir).or_insert(0);
-            *n = if up { *n + 1 } else { *n - 1 };
-            if *n == 0 {
-                table.remove(&dir);
-            }
+            count(table, dir, up);
         }
     }
 
     // What records do, live and in replay.
 
     pub(crate) fn prepared(&mut self, txn: TxnId, parts: &[TxnPart], states: &[PartState]) {
-        self.count(parts, true);
+        self.count_parts(parts, true);
         let promise = Prepared { parts: parts.to_vec(), states: states.to_vec() };
         let before = self.prepared.insert(txn, promise);
         assert!(before.is_none(), "a transaction is prepared once");
@@ -161,13 +173,13 @@ impl Transactions {
 
     pub(crate) fn aborted(&mut self, txn: TxnId) {
         if let Some(promise) = self.prepared.remove(&txn) {
-            self.count(&promise.parts, false);
+            self.count_parts(&promise.parts, false);
         }
         self.told.remove(&txn);
     }
 
     pub(crate) fn decided(&mut self, txn: TxnId, participants: &[ShardId]) {
-        self.active.remove(&txn.seq);
+        self.end(txn);
         self.decided.insert(txn, participants.into());
     }
 
@@ -195,5 +207,13 @@ impl Transactions {
 
     pub(crate) fn all_finished(&self) -> impl Iterator<Item = TxnId> + '_ {
         self.finished.iter().copied()
+    }
+}
+
+fn count(table: &mut HashMap<InodeId, u32>, dir: InodeId, up: bool) {
+    let n = table.entry(dir).or_insert(0);
+    *n = if up { *n + 1 } else { *n - 1 };
+    if *n == 0 {
+        table.remove(&dir);
     }
 }

@@ -1,4 +1,5 @@
-//! The side that promises: Prepare in one step that never waits, then obedience across restarts (steps 3, 4, 8).
+//! The side that promises: Prepare in one step that never waits for anybody who waits for it, then obedience across
+//! restarts (steps 3, 4, 8).
 
 use super::TxnId;
 use crate::dir::{collect, site};
@@ -21,6 +22,10 @@ use smallvec::SmallVec;
 /// How often an undecided promise is asked about, microseconds.
 const ASK_US: u64 = 200_000;
 
+/// How long a Prepare waits for parts that readers take away again and again, before it locks or promises anything,
+/// microseconds.
+const PARTS_WAIT_US: u64 = 2_000;
+
 /// Why a Prepare keeps nothing.
 enum Refused {
     Busy,
@@ -36,6 +41,7 @@ impl<E: Into<Stop>> From<E> for Refused {
 /// A coordinator's Prepare.
 pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
     let Peer::Prepare { txn, oldest_unfinished, uid, gid, groups, parts, .. } = prepare else { return };
+    await_parts(cx, &parts).await;
     let known = cx.with(|core| {
         core.state.txns.hear_oldest(txn.coordinator, oldest_unfinished);
         if txn.coordinator != from || core.state.txns.is_over(txn) {
@@ -68,6 +74,24 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer));
     if promised {
         obey(cx, txn).await;
+    }
+}
+
+/// Waits a moment for the parts of the source's directory, holding nothing: the promise then follows in the same step
+/// as the grant, before the next recall.
+async fn await_parts(cx: &Cx, parts: &[TxnPart]) {
+    for part in parts {
+        let TxnPart::Source { parent, .. } = *part else { continue };
+        if cx.with(|core| site::have(core, parent, part::BOTH).is_some()) {
+            continue;
+        }
+        let until_us = cx.with(|core| {
+            let until_us = core.now.mono_us + PARTS_WAIT_US;
+            core.start(Job::WakeGrants(parent, until_us));
+            until_us
+        });
+        let over = |core: &mut Core| site::have(core, parent, part::BOTH).is_some() || core.now.mono_us >= until_us;
+        cx.until(keys::grants(parent), |core| over(core).then_some(())).await;
     }
 }
 

@@ -34,10 +34,14 @@ pub(crate) async fn attempt(
     parent: InodeId,
     name: &Name,
     what: What,
+    attempt: u32,
 ) -> Result<Option<Reply>, Stop> {
     let dir = site::grant(cx, parent, part::BOTH).await;
     let found = cx.with(|core| check(core, req, dir, parent, name, what))?;
-    let (txn, plan) = cx.with(|core| plan(core, dir.expect("checked"), found, what));
+    let (txn, plan) = cx.with(|core| {
+        let txn = coordinator::begin(core, attempt, &[parent]);
+        (txn, plan(core, dir.expect("checked"), found, what))
+    });
     match coordinator::prepare(cx, req, txn, &plan).await {
         Ok(_) => cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan)).transpose(),
         Err(Refusal::Stop(stop)) => Err(stop),
@@ -65,13 +69,10 @@ fn check(
     }
 }
 
-fn plan(core: &mut Core, dir: Access, found: NameValue, what: What) -> (TxnId, Plan) {
-    let me = core.state.me();
-    let txn = core.state.txns.begin(me);
-    core.state.counters.txns += 1;
+fn plan(core: &Core, dir: Access, found: NameValue, what: What) -> Plan {
     let change = if what == What::File { InodeChange::Unlink } else { InodeChange::RemoveDir };
     let part = TxnPart::Inode { id: found.child, change, sticky: access::sticky_owner(&dir) };
-    (txn, vec![(core.state.config.map.home(found.child), vec![part])])
+    vec![(core.state.config.map.home(found.child), vec![part])]
 }
 
 /// Step 7: everything is checked again; nothing was decided before the votes were in.

@@ -1,17 +1,18 @@
 //! Both mounts change one directory, or one file, at the same time, from several processes.
 
 use crate::Pair;
+use crate::common::PATIENCE;
 use crate::common::check::{content, done};
 use crate::common::process::{Child, End, fork};
 use crate::common::sys::{self, Stat, at};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rounds of each process: eight changes and some looks each.
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 100;
 /// How often a watcher looks.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 fn finish(children: Vec<Child>) {
     for child in children {
@@ -97,6 +98,41 @@ fn one_directory() {
     let seen = |stat: Stat| (stat.ino, stat.mode, stat.nlink, stat.size, stat.mtime, stat.ctime);
     assert_eq!(seen(first), seen(second), "both mounts say the same");
     pair.stop("after both hammered one directory");
+}
+
+/// However often both mounts look at a directory, what changes it gets its turn: every kind of change is done so often in [`PATIENCE`].
+#[test]
+fn changes_are_not_starved() {
+    const CHANGES: usize = 300;
+    let Some(pair) = Pair::new("changes under constant looks", &["--shards", "4"]) else { return };
+    let dirs = pair.both("shared");
+    done("mkdir", sys::mkdir(&dirs[0], 0o755));
+    let end = pair.site.root().join("end");
+    let look = |dir: &Path| {
+        while sys::stat(&end).is_err() {
+            dir_stat(dir);
+        }
+        0
+    };
+    let watchers: Vec<Child> = dirs.iter().map(|dir| fork(|| look(dir))).collect();
+    let change = |kind: &str| {
+        let name = |n: usize| dirs[0].join(format!("{kind}{n}"));
+        let start = Instant::now();
+        done("create", sys::open(name(0), libc::O_WRONLY | libc::O_CREAT, 0o644));
+        for n in 0..CHANGES {
+            match kind {
+                "rename" => done(kind, sys::rename(name(n), name(n + 1))),
+                "link" => done(kind, sys::link(name(n), name(n + 1)).and_then(|()| sys::unlink(name(n)))),
+                _ => done(kind, sys::mkdir(name(n + 1), 0o755).and_then(|()| sys::rmdir(name(n + 1)))),
+            }
+            assert!(start.elapsed() < PATIENCE, "{n} times {kind} in {:?}", start.elapsed());
+        }
+        0
+    };
+    finish(["rename", "link", "mkdir"].map(|kind| fork(|| change(kind))).into());
+    std::fs::write(&end, "").expect("a file on the local disk");
+    finish(watchers);
+    pair.stop("after changes under constant looks");
 }
 
 /// Each name may be made by one of them only, removed by one only.

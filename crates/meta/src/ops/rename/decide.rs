@@ -92,6 +92,7 @@ fn decided(
     }
     let dropped = local_replaced.and_then(|inode| replace_link(core, inode, stamp, &mut effects));
     let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
+    coordinator::let_go(core);
     packets::reply(core, cx.op(), req, &reply);
     drop_data(core, dropped);
     if let Some(replaced) = replaced {

@@ -47,7 +47,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, what: Rename) -> Step {
     }
     let mut guard = None;
     for attempt in 0.. {
-        let outcome = attempt_once(cx, req, &what, guard).await;
+        let outcome = attempt_once(cx, req, &what, guard, attempt).await;
         cx.unlock_all();
         match outcome {
             Ok(Ok(reply)) => {
@@ -77,7 +77,13 @@ async fn release(cx: &Cx, guard: Option<TxnId>) {
 }
 
 /// One attempt: look, ask, decide. The reply of a decided rename has left when this returns.
-async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -> Result<Result<Step, Again>, Stop> {
+async fn attempt_once(
+    cx: &Cx,
+    req: &Req,
+    what: &Rename,
+    guard: Option<TxnId>,
+    attempt: u32,
+) -> Result<Result<Step, Again>, Stop> {
     let look = plan::lock(cx, what).await;
     loop {
         let dir = site::grant(cx, what.parent, part::BOTH).await;
@@ -102,7 +108,7 @@ async fn attempt_once(cx: &Cx, req: &Req, what: &Rename, guard: Option<TxnId>) -
     if guard.is_none() && look.source_kind() == Some(Kind::Directory) && what.from_parent != what.parent {
         return Ok(Err(Again::WithLock));
     }
-    vote(cx, req, what, &look, guard).await
+    vote(cx, req, what, &look, guard, attempt).await
 }
 
 async fn vote(
@@ -111,8 +117,9 @@ async fn vote(
     what: &Rename,
     look: &Look,
     guard: Option<TxnId>,
+    attempt: u32,
 ) -> Result<Result<Step, Again>, Stop> {
-    let (txn, plan) = cx.with(|core| plan::first(core, what, look));
+    let (txn, plan) = cx.with(|core| plan::first(core, what, look, attempt));
     let mut votes = Votes::new(txn, plan);
     match coordinator::prepare(cx, req, txn, &votes.plans[0].1).await {
         Ok(states) => votes.hear(states),

@@ -157,10 +157,10 @@ pub(super) fn local_directory_to_replace(core: &mut Core, what: &Rename, look: &
 }
 
 /// The attempt, and who is asked first: the source's site, the home of what is replaced, the home of what moves.
-pub(super) fn first(core: &mut Core, what: &Rename, look: &Look) -> (TxnId, Plan) {
+pub(super) fn first(core: &mut Core, what: &Rename, look: &Look, attempt: u32) -> (TxnId, Plan) {
     let me = core.state.me();
-    let txn = core.state.txns.begin(me);
-    core.state.counters.txns += 1;
+    let kept = [what.parent, what.from_parent];
+    let txn = coordinator::begin(core, attempt, if look.source_here { &kept } else { &kept[..1] });
     let map = core.state.config.map.clone();
     let mut plan: Plan = Vec::new();
     let mut ask = |shard: ShardId, part: TxnPart| {
@@ -205,8 +205,7 @@ pub(super) fn second(
     if home == core.state.me() || home == source_site {
         return None;
     }
-    let me = core.state.me();
-    let txn = core.state.txns.begin(me);
+    let txn = coordinator::begin(core, 0, &[]); // the first one keeps what both rest on
     let part = TxnPart::Inode { id: child, change: move_to(what), sticky: votes.source_sticky };
     Some((txn, vec![(home, vec![part])]))
 }
