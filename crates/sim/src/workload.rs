@@ -162,12 +162,13 @@ impl Workload {
         };
         let opens = [0, 0, open::WRITE | open::EXCLUSIVE, open::WRITE][self.rng.random_range(0..4)];
         let mode = match kind {
-            Kind::Directory => [0o777, 0o777, 0o1777, 0o755][self.rng.random_range(0..4)],
+            Kind::Directory => [0o777, 0o777, 0o1777, 0o755, 0o6777][self.rng.random_range(0..5)],
             _ => [0o644, 0o666, 0o6755, 0o600][self.rng.random_range(0..4)],
         };
+        let umask = [0, 0, 0o022, 0o077][if kind == Kind::Directory { 0 } else { self.rng.random_range(0..4) }];
         let target = Blob(if kind == Kind::Symlink { b"over/there".to_vec() } else { vec![] });
         let open = if kind == Kind::File { opens } else { 0 };
-        let node = NewNode { kind, mode, umask: 0, rdev: 0, target, open };
+        let node = NewNode { kind, mode, umask, rdev: 0, target, open };
         Request::Create { parent, name: self.name(if mkdir { 'd' } else { 'f' }), node }
     }
 
@@ -199,12 +200,10 @@ impl Workload {
     }
 
     fn by_id(&mut self, model: &Model, parent: InodeId) -> Request {
-        let (id, kind) = self.living(model, parent).map_or((parent, Kind::Directory), |(_, id, kind)| (id, kind));
+        let id = self.living(model, parent).map_or(parent, |(_, id, _)| id);
         match self.rng.random_range(0..8) {
             0 => Request::SetAttr { id, set: self.setattr() },
-            1 if kind != Kind::Symlink => {
-                Request::Open { id, flags: [open::READ, open::WRITE][self.rng.random_range(0..2)] }
-            }
+            1 => Request::Open { id, flags: [open::READ, open::WRITE, open::EXEC][self.rng.random_range(0..3)] },
             2 => Request::Access { id, mask: self.rng.random_range(0..8) },
             3 => Request::ReadLink { id },
             4 if self.rng.random_range(0..4) == 0 => Request::SetAttr { id: parent, set: self.setattr() },

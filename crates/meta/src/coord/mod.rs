@@ -5,7 +5,10 @@ pub(crate) mod sessions;
 
 use onpath_wire::ids::{SessionId, ShardId};
 use onpath_wire::peer::TxnId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Buried sessions that are remembered one by one; below the oldest of them everything counts as buried.
+const BURIED_MAX: usize = 4_096;
 
 /// State of the coordinator module; the registry is durable, leases and the rename lock are not.
 #[derive(Default)]
@@ -14,8 +17,11 @@ pub(crate) struct Coordinator {
     sessions: BTreeMap<SessionId, bool>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
-    /// Ids up to here were given out.
-    highest: SessionId,
+    /// Sessions that died in this term: a late copy of their first request must not bring them back without their locks
+    /// and opens. Those that died before are kept out by their requests' term.
+    buried: BTreeSet<SessionId>,
+    /// All ids up to here that do not live count as buried.
+    buried_upto: SessionId,
     /// Who may move directories now.
     pub(crate) rename_holder: Option<(ShardId, TxnId)>,
     pub(crate) rename_watched: bool,
@@ -24,12 +30,15 @@ pub(crate) struct Coordinator {
 impl Coordinator {
     /// A record says that a session lives or is dead.
     pub(crate) fn registered(&mut self, session: SessionId, alive: bool) {
-        self.highest = self.highest.max(session);
         if alive {
             self.sessions.insert(session, true);
-        } else {
-            self.sessions.remove(&session);
-            self.leases.remove(&session);
+            return;
+        }
+        self.sessions.remove(&session);
+        self.leases.remove(&session);
+        self.buried.insert(session);
+        if self.buried.len() > BURIED_MAX {
+            self.buried_upto = self.buried_upto.max(self.buried.pop_first().expect("more than none"));
         }
     }
 
@@ -69,8 +78,24 @@ impl Coordinator {
         self.sessions.len()
     }
 
-    /// Whether an id was given out before.
-    pub(crate) fn was_given(&self, session: SessionId) -> bool {
-        session <= self.highest
+    /// Whether a session has died. One that has not may attach for the first time, in whatever order sessions come.
+    pub(crate) fn is_buried(&self, session: SessionId) -> bool {
+        session <= self.buried_upto || self.buried.contains(&session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dead_stay_dead_however_many_they_are() {
+        let mut coordinator = Coordinator::default();
+        let ids = || (1..=3 * BURIED_MAX as u32).map(SessionId);
+        ids().for_each(|session| coordinator.registered(session, true));
+        ids().rev().for_each(|session| coordinator.registered(session, false));
+        assert!(ids().all(|session| coordinator.is_buried(session)));
+        assert_eq!(coordinator.buried.len(), BURIED_MAX);
+        assert!(!coordinator.is_buried(SessionId(3 * BURIED_MAX as u32 + 1)));
     }
 }

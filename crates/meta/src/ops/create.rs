@@ -86,18 +86,18 @@ fn step(
 
 /// Permission bits after the umask, with what a setgid directory adds and takes.
 fn mode_of(req: &Req, dir: &Access, node: &NewNode) -> Result<u16, Stop> {
-    if node.kind == Kind::Symlink {
-        return Ok(0o777);
-    }
-    let mut mode = node.mode & 0o7777 & !node.umask;
-    if dir.mode & access::SETGID != 0 {
-        if node.kind == Kind::Directory {
-            mode |= access::SETGID;
-        } else if mode & 0o2010 == 0o2010 && req.uid != 0 && !access::in_group(req, dir.gid)? {
-            mode &= !access::SETGID; // nobody gives away a group that is not theirs
+    let mode = node.mode & 0o7777 & !(node.umask & 0o777);
+    let inherits = dir.mode & access::SETGID != 0;
+    match node.kind {
+        Kind::Symlink => Ok(0o777),
+        // Of the bits beyond rwx only the sticky one is the caller's to give.
+        Kind::Directory => Ok(mode & 0o1777 | if inherits { access::SETGID } else { 0 }),
+        // Nobody gives away a group that is not theirs; as in Linux the umask does not change what was asked for.
+        _ if inherits && node.mode & 0o2010 == 0o2010 && req.uid != 0 && !access::in_group(req, dir.gid)? => {
+            Ok(mode & !access::SETGID)
         }
+        _ => Ok(mode),
     }
-    Ok(mode)
 }
 
 fn newborn(req: &Req, id: InodeId, dir: &Access, parent: InodeId, node: &NewNode, mode: u16, stamp: Stamp) -> Inode {

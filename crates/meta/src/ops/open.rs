@@ -1,6 +1,7 @@
 //! open: checks permissions at the inode's home and registers the session's open (DESIGN §6).
 //!
-//! Semantics: r, w or x by mode; EISDIR for writing a directory; O_TRUNC as truncate to 0.
+//! Semantics: r, w or x by mode; ELOOP for a symlink, EISDIR for writing a directory, EACCES for executing one; O_TRUNC
+//! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
 use super::{Req, Step, begin, named, setattr};
@@ -22,8 +23,11 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
     begin(core, req)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     if flags & open::AGAIN == 0 {
-        if attr.kind == Kind::Directory && flags & open::WRITE != 0 {
-            return Err(Errno::EISDIR.into());
+        match attr.kind {
+            Kind::Symlink => return Err(Errno::ELOOP.into()),
+            Kind::Directory if flags & (open::WRITE | open::TRUNCATE) != 0 => return Err(Errno::EISDIR.into()),
+            Kind::Directory if flags & open::EXEC != 0 => return Err(Errno::EACCES.into()),
+            _ => {}
         }
         let mut want = 0;
         for (flag, bit) in [(open::READ, access::READ), (open::WRITE, access::WRITE), (open::EXEC, access::EXEC)] {

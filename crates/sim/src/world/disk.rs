@@ -108,10 +108,11 @@ impl Disk {
         self.draft.as_mut().filter(|draft| draft.needs.is_none())
     }
 
-    /// The draft has all ranges.
+    /// The draft has all ranges; it takes effect once everything that it holds is durable.
     pub(crate) fn draft_complete(&mut self) {
         let appended = self.appended();
         self.draft.as_mut().expect("a draft").needs = Some(appended);
+        self.flushed(self.durable);
     }
 
     /// A crash leaves this prefix.

@@ -100,6 +100,12 @@ impl World {
         self.deliver(flight);
     }
 
+    /// Delivers the last message held, now.
+    pub fn deliver_last(&mut self, id: HoldId) {
+        let flight = self.holding(id).held.pop().expect("a message is held");
+        self.deliver(flight);
+    }
+
     /// Delivers a copy of the first message held, now; it stays held.
     pub fn deliver_copy(&mut self, id: HoldId) {
         let flight = self.holding(id).held.first().expect("a message is held").clone();

@@ -368,6 +368,11 @@ impl World {
         }
     }
 
+    /// Images the next role of a process whole; it takes effect with the next flush.
+    pub fn checkpoint(&mut self, process: usize) {
+        self.processes[process].checkpoint(u32::MAX);
+    }
+
     fn flush(&mut self, index: usize) {
         let process = &mut self.processes[index];
         if process.flushing.is_none() && process.disk.written() > process.disk.durable() {

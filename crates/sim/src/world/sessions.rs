@@ -20,6 +20,7 @@ pub(crate) struct SessionNode {
     /// Who has which thread id: index + 1.
     callers: Vec<Caller>,
     next_unique: u64,
+    dead: bool,
 }
 
 /// A finished system call.
@@ -46,6 +47,7 @@ impl World {
             tick_ns: None,
             callers: callers.to_vec(),
             next_unique: 0,
+            dead: false,
         });
         self.session_input(number, Input::Tick);
         number
@@ -62,6 +64,22 @@ impl World {
         self.narrate(|| format!("session {} calls #{unique} {op:?}", FIRST_SESSION as usize + session));
         self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
         unique
+    }
+
+    /// A session dies with its callers, without a word; what it asked is never answered.
+    pub fn kill_session(&mut self, session: usize) {
+        self.sessions[session].dead = true;
+        self.finished.retain(|finished| finished.session != session);
+    }
+
+    /// Sessions that the registry holds to be alive.
+    pub fn sessions_registered(&self) -> usize {
+        let coordinator = NodeId::shard(self.map.coordinator());
+        let mut servers = self.processes.iter().flat_map(|process| &process.servers);
+        match servers.find(|server| server.node == coordinator).map(|server| &server.role) {
+            Some(super::role::Role::Shard(shard)) => shard.survey().sessions.len(),
+            _ => 0,
+        }
     }
 
     /// The next finished system call.
@@ -83,6 +101,9 @@ impl World {
     }
 
     fn session_input(&mut self, number: usize, input: Input<SessionIn>) {
+        if self.sessions[number].dead {
+            return;
+        }
         let now = Now { mono_us: self.now_ns / 1000, wall_ns: EPOCH_NS + self.now_ns };
         self.sessions[number].session.handle(now, input);
         let mut asks = vec![];
