@@ -22,8 +22,29 @@ pub(crate) enum Busy {
     No,
     /// The last close is being told.
     Releasing,
-    /// The open is being registered again after a restart.
-    Restoring,
+    /// The open is being registered again after a restart, by so many restorations: one for each term.
+    Restoring(u32),
+}
+
+impl Busy {
+    /// One more restoration begins; false if the inode is being released, which needs none.
+    pub(crate) fn begin_restoring(&mut self) -> bool {
+        *self = match *self {
+            Busy::No => Busy::Restoring(1),
+            Busy::Restoring(n) => Busy::Restoring(n + 1),
+            Busy::Releasing => return false,
+        };
+        true
+    }
+
+    /// One restoration has its answer.
+    pub(crate) fn end_restoring(&mut self) {
+        *self = match *self {
+            Busy::Restoring(1) => Busy::No,
+            Busy::Restoring(n) => Busy::Restoring(n - 1),
+            other => panic!("{other:?} instead of a restoration that began"),
+        };
+    }
 }
 
 /// An inode of which this session has, or is opening or closing, handles.

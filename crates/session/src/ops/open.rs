@@ -154,7 +154,7 @@ pub(crate) async fn close(op: &mut Op, id: InodeId) {
     let key = WaitKey::Inode(id);
     let mine = op
         .wait(key, |core| match core.state.opens.inode(id) {
-            Some(inode) if inode.busy == Busy::Restoring => None,
+            Some(inode) if matches!(inode.busy, Busy::Restoring(_)) => None,
             Some(inode) if inode.refs == 0 && inode.busy == Busy::No => {
                 inode.busy = Busy::Releasing;
                 Some(true)

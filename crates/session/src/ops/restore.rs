@@ -3,7 +3,6 @@
 
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;
-use crate::opens::Busy;
 use crate::ops::lock;
 use crate::state::{Job, WaitKey, header};
 use onpath_wire::header::MessageKind;
@@ -33,15 +32,12 @@ pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
     }
 }
 
+/// Also what an older restoration still waits for: an answer that it had is of a term that is over.
 async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
     let mine: Vec<InodeId> = op.with(|core| {
         let opens = &mut core.state.opens;
-        let free = |id: &&InodeId| opens.inode(**id).is_some_and(|i| i.registered && i.busy == Busy::No);
-        let mine: Vec<_> = batch.iter().filter(free).copied().collect();
-        for &id in &mine {
-            opens.inode(id).expect("looked at above").busy = Busy::Restoring;
-        }
-        mine
+        let begin = |id: &&InodeId| opens.inode(**id).is_some_and(|i| i.registered && i.busy.begin_restoring());
+        batch.iter().filter(begin).copied().collect()
     });
     let peers = vec![NodeId::shard(shard); mine.len()];
     let (caller, mut next) = (op.caller, mine.iter());
@@ -56,7 +52,7 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
         .await;
     op.with(|core| {
         for id in mine {
-            core.state.opens.inode(id).expect("kept while it is restored").busy = Busy::No;
+            core.state.opens.inode(id).expect("kept while it is restored").busy.end_restoring();
             core.wake(WaitKey::Inode(id).hash());
         }
     });

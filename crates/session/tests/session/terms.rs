@@ -71,6 +71,36 @@ fn open_files_are_registered_again_before_requests_go_on() {
     rig.find(&getattr.request());
 }
 
+/// A second restart comes while one of two answers to the first is out: what was registered before it is forgotten too.
+#[test]
+fn a_second_restart_registers_all_of_it_again() {
+    let mut rig = Rig::new();
+    let (one, two) = (inode_at(1, 1), inode_at(1, 2));
+    let handle = rig.open(one, READ_WRITE, data_ref(5, 0));
+    rig.open(two, READ_WRITE, data_ref(5, 0));
+    let open_again = |id| Request::Open { id, flags: open::AGAIN | open::REGISTER };
+    rig.fs(FsOp::GetAttr { id: one });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    let (first, second) = (rig.find(&open_again(one)), rig.find(&open_again(two)));
+    rig.reply(&first, attr_reply(one, 0, data_ref(5, 0)));
+    rig.lose_sent();
+    rig.terms[1] = Term(51);
+    rig.new_term(&second);
+    let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
+    let under_51 = |id| sent.iter().find(|s| s.request() == open_again(id) && s.header.term == Term(51));
+    let (one_again, two_again) = (under_51(one).expect("registered again"), under_51(two).expect("registered again"));
+    // The answer to the older question must not let the close go before the newer one is answered.
+    rig.reply(&second, attr_reply(two, 0, data_ref(5, 0)));
+    let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
+    rig.result(unique).unwrap();
+    rig.silent();
+    rig.reply(two_again, attr_reply(two, 0, data_ref(5, 0)));
+    rig.reply(one_again, attr_reply(one, 0, data_ref(5, 0)));
+    assert_eq!(rig.sent().request(), Request::Release { id: one });
+}
+
 #[test]
 fn a_close_waits_while_its_inode_is_registered_again() {
     let mut rig = Rig::new();
