@@ -2,7 +2,7 @@
 //! with the model, which `model_matches_kernel` compares with the kernel.
 
 use onpath_sim::model::Caller;
-use onpath_sim::scenario::{Scenario, alice, make, mode, rename};
+use onpath_sim::scenario::{Scenario, alice, make, mode, rename, rmdir};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -120,5 +120,19 @@ fn a_buried_session_stays_dead() {
     sc.world.lose(attach);
     let gone = sc.ask(rename((InodeId::ROOT, &name("a")), (InodeId::ROOT, &name("b"))));
     sc.fails(gone, Errno::ENOENT);
+    sc.ends_well();
+}
+
+/// rmdir of a file whose inode lives elsewhere than its name.
+#[test]
+fn rmdir_of_a_file_that_moved_here_says_so() {
+    let mut sc = Scenario::new(3);
+    let (a, b) = (sc.name_at(InodeId::ROOT, 1, "a"), sc.name_at(InodeId::ROOT, 2, "b"));
+    sc.must(make(InodeId::ROOT, &a, Kind::File, 0o644));
+    sc.must(rename((InodeId::ROOT, &a), (InodeId::ROOT, &b)));
+    let removed = sc.ask(rmdir(&b));
+    sc.fails(removed, Errno::ENOTDIR);
+    let removed = sc.ask_as(alice(), rmdir(&b));
+    sc.fails(removed, Errno::ENOTDIR);
     sc.ends_well();
 }

@@ -65,7 +65,9 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
     access::modify(req, &dir)?;
-    let inode = core.state.inodes.get(found.child).ok_or(Errno::EIO)?;
+    // A file's inode may be elsewhere: its owner, who is only asked about first in a sticky directory, does not matter.
+    let missing = if found.kind == Kind::Directory { Errno::EIO } else { Errno::ENOTDIR };
+    let inode = core.state.inodes.get(found.child).ok_or(missing)?;
     access::sticky(req, &dir, inode.uid)?;
     if found.kind != Kind::Directory {
         return Err(Errno::ENOTDIR.into());
