@@ -278,7 +278,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         Peer::Push { dir, batch } => dir::owner::pushed(cx, from, seq, dir, batch),
         Peer::Floor { upto } => dir::owner::floor(cx, from, seq, upto),
         Peer::HomeRead { id } => ops::getattr::home_read(cx, from, seq, id).await,
-        Peer::ParentOf { dir } => ops::getattr::parent_of(cx, from, seq, dir).await,
+        Peer::ParentOf { dir } => ops::getattr::parent_of(cx, from, seq, dir),
         peer @ Peer::Prepare { .. } => txn::participant::prepare(cx, from, seq, peer).await,
         Peer::Commit { txn } => txn::participant::commit(cx, from, seq, txn).await,
         Peer::Ask { txn } => txn::coordinator::asked(cx, from, txn),

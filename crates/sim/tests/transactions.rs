@@ -2,9 +2,10 @@
 //!
 //! C coordinates (the destination's site), P is the source's site, H a home elsewhere.
 
-use onpath_sim::scenario::{Scenario, create, read, rename, rmdir, shard, unlink};
+use onpath_sim::scenario::{Scenario, create, make, mode, read, rename, rmdir, shard, unlink};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -85,6 +86,34 @@ pub(crate) fn readers_cannot_starve_a_rename() {
     sc.let_go(second);
     sc.succeeds(moved);
     sc.succeeds(reads);
+    assert_eq!(sc.names(to), [a]);
+    sc.ends_well();
+}
+
+/// The walk that refuses circles asks for the parents of directories that others want to change: they wait for the
+/// attempt, so the walk must not wait for them.
+#[test]
+fn a_rename_that_looks_for_circles_waits_for_nobody_who_waits_for_it() {
+    let mut sc = Scenario::new(3);
+    let (from, _) = sc.directory_of(H, "from");
+    let (to, _) = sc.directory_of(H, "to");
+    let (b, a) = (sc.name_at(from, P, "b"), sc.name_at(to, C, "a"));
+    sc.must(make(from, &b, Kind::Directory, 0o755));
+    let turn = sc.hold(|m| matches!(m.peer(), Some(Peer::RenameLock { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.go_on();
+    assert!(sc.world.held(turn) > 0, "the first attempt has learned that a directory moves");
+    let votes = sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    sc.let_go(turn);
+    while sc.world.held(votes) == 0 {
+        sc.go_on();
+    }
+    let chmod = sc.ask(Request::SetAttr { id: to, set: mode(0o755) });
+    sc.go_on();
+    sc.waits(chmod);
+    sc.let_go(votes);
+    sc.succeeds(moved);
+    sc.succeeds(chmod);
     assert_eq!(sc.names(to), [a]);
     sc.ends_well();
 }

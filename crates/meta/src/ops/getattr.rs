@@ -51,10 +51,12 @@ pub(crate) async fn home_read(cx: &Cx, from: ShardId, seq: RequestSeq, id: Inode
     });
 }
 
-/// The parent of a directory, for the walk that refuses cycles.
-pub(crate) async fn parent_of(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId) {
-    named::lock_inode(cx, dir, Mode::Shared).await;
+/// The parent of a directory, for the walk that refuses cycles. It takes no lock: whoever holds this one may wait for the
+/// attempt that walks, and while it has the rename lock no directory gets another parent.
+pub(crate) fn parent_of(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId) {
     cx.with(|core| {
+        let all = core.state.record_seq;
+        core.rest_on(cx.op(), all);
         let parent = core.state.inodes.get(dir).map_or(InodeId::NONE, |inode| inode.parent);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::ParentIs { parent });
     });
