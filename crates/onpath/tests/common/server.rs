@@ -76,6 +76,9 @@ impl Site {
         let log = self.root.path().join(format!("log{}-{verb}", self.logs.fetch_add(1, Ordering::Relaxed)));
         let mut command: Vec<OsString> = vec![verb.into(), state.into(), mountpoint.clone().into()];
         command.extend(args.iter().map(OsString::from));
+        if verb == "dev" {
+            command.extend(shape(args));
+        }
         Mount::start(&command, mountpoint, log)
     }
 
@@ -83,6 +86,16 @@ impl Site {
     pub fn assert_clean(&self, when: &str) {
         assert_clean(&self.state(), when);
     }
+}
+
+/// `ONPATH_SHARDS` and `ONPATH_COMMIT` choose where a test does not.
+fn shape(args: &[&str]) -> Vec<OsString> {
+    [("ONPATH_SHARDS", "--shards"), ("ONPATH_COMMIT", "--commit")]
+        .into_iter()
+        .filter(|(_, option)| !args.iter().any(|arg| arg.starts_with(option)))
+        .filter_map(|(variable, option)| Some([option.into(), std::env::var_os(variable)?]))
+        .flatten()
+        .collect()
 }
 
 /// Runs `onpath fsck DIR` and fails the test unless it is clean.

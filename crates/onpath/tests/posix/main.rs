@@ -1,8 +1,10 @@
 //! The semantic suite: what POSIX and the man pages of section 2 promise, one test function a promise, on a real mount.
 //!
-//! All tests of this binary share one mount, each in a directory of its own. `ONPATH_TEST_DIR=/some/dir cargo test --test posix` runs the
-//! same tests on a local file system: ext4 and tmpfs pass, which is what validates the tests. Where such a file system and a FUSE mount
-//! may legitimately differ, the test accepts what a FUSE mount can do and says so.
+//! All tests of this binary share one mount, each in a directory of its own. `ONPATH_SHARDS` and `ONPATH_COMMIT` choose its number of
+//! shards and its commit mode (scripts/test runs the suite with 1 and 4 shards and with `sync` as well).
+//! `ONPATH_TEST_DIR=/some/dir cargo test --test posix` runs the same tests on a local file system: ext4 and tmpfs pass, which is what
+//! validates the tests. Where such a file system and a FUSE mount may legitimately differ, the test accepts what a FUSE mount can do and
+//! says so.
 
 #[path = "../common/mod.rs"]
 mod common;
