@@ -1,4 +1,8 @@
 //! One role of the process: its inbox, its lock, and what a thread does that holds the lock.
+//!
+//! A message inside the process does not wait for the disk, but what it says may not be durable yet. Where replies wait
+//! for durability (`--commit sync`), it therefore carries the journal position that it rests on, and from then on
+//! whatever its receiver says rests on that too.
 
 use super::{Counters, Effects, HostedRole, Node, Work};
 use crate::sys;
@@ -38,6 +42,10 @@ pub(super) trait AnyCell: Send + Sync {
     fn tick(&self);
     /// Batches up to `lsn` are durable; true if the role waits to hear so.
     fn durable(&self, lsn: Lsn) -> bool;
+    /// A message that rests on batch `lsn` is about to be pushed.
+    fn hear(&self, lsn: Lsn);
+    /// The highest batch that a message of this process rested on.
+    fn heard(&self) -> Lsn;
     /// Drains the inbox, unless another thread is about to.
     fn run(&self, node: &Node, work: &mut Work);
     /// The role's next deadline, monotonic microseconds, or [`NEVER`].
@@ -81,6 +89,9 @@ pub(super) struct Cell<R: HostedRole> {
     durable: AtomicU64,
     /// Whether the role has records that are not durable.
     has_tail: AtomicBool,
+    /// Messages of other roles of the process rest on this batch or earlier ones. One position for all: a reply that
+    /// rests on less waits for at most one flush too many. 0 where no reply waits.
+    heard: AtomicU64,
 }
 
 impl<R: HostedRole> Cell<R> {
@@ -106,6 +117,7 @@ impl<R: HostedRole> Cell<R> {
             ticked: AtomicBool::new(false),
             durable: AtomicU64::new(0),
             has_tail: AtomicBool::new(false),
+            heard: AtomicU64::new(0),
         })
     }
 
@@ -184,13 +196,21 @@ impl<R: HostedRole> Cell<R> {
         }
         let mut sends = std::mem::take(&mut core.sends);
         for Outgoing { to, packet, after, need } in sends.drain(..) {
-            let lsn = if after.0 > 0 && node.must_be_durable(to, need) { rests_on(core, after) } else { None };
+            let waits = node.must_be_durable(to, need);
+            let lsn = if waits || node.carries_positions() { self.rests_on(core, after) } else { None };
             match lsn {
-                Some(lsn) => node.send_when_durable(lsn, to, packet, need, work),
+                Some(lsn) if waits => node.send_when_durable(lsn, to, packet, need, work),
+                Some(lsn) => node.route_resting_on(lsn, to, packet, work),
                 None => node.route(to, packet, work),
             }
         }
         core.sends = sends;
+    }
+
+    /// The last batch that an output after record `after` rests on, unless that is durable.
+    fn rests_on(&self, core: &Core<R>, after: RecordSeq) -> Option<Lsn> {
+        let own = if after.0 > 0 { batch_of(core, after) } else { None };
+        own.max(Some(self.heard()).filter(|heard| heard.0 > self.durable.load(Ordering::Acquire)))
     }
 
     /// Appends the batch; false if the journal has stopped, and with it this process.
@@ -243,7 +263,7 @@ impl<R: HostedRole> Cell<R> {
 }
 
 /// The batch that holds a record, unless it is durable.
-fn rests_on<R: HostedRole>(core: &Core<R>, after: RecordSeq) -> Option<Lsn> {
+fn batch_of<R: HostedRole>(core: &Core<R>, after: RecordSeq) -> Option<Lsn> {
     assert!(after <= core.appended || core.appended.0 == 0, "an output rests on record {after}, which is not appended");
     let place = core.tail.partition_point(|(seq, _)| *seq < after);
     core.tail.get(place).map(|(_, lsn)| *lsn)
@@ -272,6 +292,14 @@ impl<R: HostedRole> AnyCell for Cell<R> {
     fn durable(&self, lsn: Lsn) -> bool {
         self.durable.store(lsn.0, Ordering::Release);
         self.has_tail.load(Ordering::Acquire)
+    }
+
+    fn hear(&self, lsn: Lsn) {
+        self.heard.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    fn heard(&self) -> Lsn {
+        Lsn(self.heard.load(Ordering::Acquire))
     }
 
     fn run(&self, node: &Node, work: &mut Work) {

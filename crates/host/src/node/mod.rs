@@ -330,6 +330,20 @@ impl Node {
         }
     }
 
+    /// Whether messages inside the process say what they rest on: a client's reply may have to wait for it. (Only
+    /// sessions are in other processes; messages to them wait under `sync` alone.)
+    fn carries_positions(&self) -> bool {
+        self.commit == Commit::Sync
+    }
+
+    /// Brings a message on its way inside the process whose content rests on batch `lsn`.
+    fn route_resting_on(&self, lsn: Lsn, to: NodeId, packet: Packet, work: &mut Work) {
+        if let Some(index) = self.local(to) {
+            self.cells[index].hear(lsn); // before the message can be taken
+        }
+        self.route(to, packet, work);
+    }
+
     /// Sends a message that rests on batch `lsn` once that is durable.
     fn send_when_durable(&self, lsn: Lsn, to: NodeId, packet: Packet, need: Need, work: &mut Work) {
         let passed = self.gate.lock().expect("the gate does not panic").pass(lsn, Held { to, packet });

@@ -19,6 +19,8 @@ struct Relay {
     deadline: Option<u64>,
     full: bool,
     need: Need,
+    /// Passes messages on without a record.
+    silent: bool,
     outputs: VecDeque<Output<()>>,
 }
 
@@ -35,12 +37,15 @@ impl Role for Relay {
             Input::Packet(p) => {
                 let n = p.header().unwrap().seq.0;
                 self.seen.push(n);
-                self.records += 1;
-                let seq = RecordSeq(self.records);
-                self.outputs.push_back(Output::Append { seq, bytes: n.to_le_bytes().to_vec() });
+                let mut after = RecordSeq(0);
+                if !self.silent {
+                    self.records += 1;
+                    after = RecordSeq(self.records);
+                    self.outputs.push_back(Output::Append { seq: after, bytes: n.to_le_bytes().to_vec() });
+                }
                 if n > 0 {
                     let packet = packet(self.address, n - 1);
-                    self.outputs.push_back(Output::Send { to: self.next, packet, after: seq, need: self.need });
+                    self.outputs.push_back(Output::Send { to: self.next, packet, after, need: self.need });
                 }
             }
             Input::Tick => {
@@ -84,6 +89,7 @@ fn relay(address: NodeId, next: NodeId, need: Need) -> Relay {
         deadline: None,
         full: false,
         need,
+        silent: false,
         outputs: VecDeque::new(),
     }
 }
@@ -92,12 +98,15 @@ fn relay(address: NodeId, next: NodeId, need: Need) -> Relay {
 struct Hooks {
     data_flushes: AtomicU64,
     fail: AtomicBool,
+    /// Whoever holds this keeps the flush from going on.
+    disk: Mutex<()>,
     failures: Mutex<Vec<String>>,
 }
 
 impl HostHooks for Hooks {
     fn flush_data(&self) -> io::Result<()> {
         self.data_flushes.fetch_add(1, Ordering::Relaxed);
+        let _disk = self.disk.lock().unwrap();
         if self.fail.load(Ordering::Relaxed) { Err(io::Error::from_raw_os_error(libc::EIO)) } else { Ok(()) }
     }
     fn space(&self, _full: bool) {}
@@ -202,6 +211,36 @@ fn what_must_be_durable_asks_for_a_flush_in_any_mode() {
     s.node.journal().unwrap().wait_durable(Lsn(2)).unwrap();
     s.node.close().unwrap();
     assert_eq!(s.node.with_role(&s.ports[0], |role| role.durable), RecordSeq(1), "the role heard of it");
+}
+
+#[test]
+fn under_sync_a_reply_waits_for_what_other_roles_of_the_process_told() {
+    // Shard 0 records; the others only pass on what they heard of it, as a lookup does by a fresh grant.
+    let s = setup(3, session(), Need::ByDestination, Commit::Sync);
+    (1..3).for_each(|n| s.node.with_role(&s.ports[n], |role| role.silent = true));
+    let disk = s.hooks.disk.lock().unwrap();
+    s.node.deliver(shard(0), packet(session(), 7));
+    assert_eq!(s.node.with_role(&s.ports[2], |role| role.seen.clone()), [5], "inside the process nobody waits");
+    assert_eq!(*s.link.got.lock().unwrap(), [], "the reply rests on the record of shard 0");
+    // So does what they say later.
+    s.node.deliver(shard(2), packet(session(), 3));
+    assert_eq!(*s.link.got.lock().unwrap(), []);
+    drop(disk);
+    assert_eq!(s.link.wait(2), [(session(), 4), (session(), 2)]);
+    // Once that is durable nothing is held back.
+    s.node.deliver(shard(1), packet(session(), 9));
+    assert_eq!(s.link.got.lock().unwrap().len(), 3);
+    s.node.close().unwrap();
+}
+
+#[test]
+fn under_interval_nothing_inside_the_process_is_held_or_counted() {
+    let s = setup(2, session(), Need::ByDestination, HOUR);
+    s.node.with_role(&s.ports[1], |role| role.silent = true);
+    s.node.deliver(shard(0), packet(session(), 7));
+    assert_eq!(*s.link.got.lock().unwrap(), [(session(), 5)]);
+    assert_eq!(s.node.cells[1].heard(), Lsn(0));
+    s.node.stop();
 }
 
 #[test]
