@@ -2,7 +2,7 @@
 
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{CheckpointError, Checkpointer, Loaded};
-use crate::dir::{Dir, DirError};
+use crate::dir::{Dir, DirError, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::roles::Disk;
@@ -156,10 +156,12 @@ impl ServerBuilder {
             .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
         let every = self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE);
         let checkpointer = Checkpointer::start(&node, &self.dir.checkpoint(), superblock.fsid, every);
+        // The first id of a start's block is that of its own mount, which ended with the process.
+        let resident = self.dir.sessions.start.checked_sub(SESSION_BLOCK).map(SessionId);
         let coordinator = ClusterMap::even(superblock.shards).coordinator();
         let term = Term(self.dir.terms.start + u32::from(coordinator.0));
-        let ids = Arc::new(Mutex::new(self.sessions));
         let first = self.dir.sessions.start;
+        let ids = Arc::new(Mutex::new(self.sessions.start.max(first + 1)..self.sessions.end));
         let config = ServerConfig {
             dir: self.dir.path().to_owned(),
             fsid: superblock.fsid,
@@ -181,6 +183,9 @@ impl ServerBuilder {
                 Box::new(move || status_json(&node.status()))
             },
         };
+        if let Some(resident) = resident {
+            node.deliver(NodeId::shard(coordinator), detach(resident, term));
+        }
         let streams = StreamServer::start(&node, config)?;
         Ok(Server { dir: self.dir, node, shards: self.shards, data: self.data, checkpointer, streams })
     }

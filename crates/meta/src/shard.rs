@@ -11,7 +11,7 @@ use onpath_wire::codec::Reader;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
-use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -80,6 +80,8 @@ pub(crate) enum Job {
     Leases,
     /// Orphans may be reclaimed once every session had time to register its opens again.
     Grace,
+    /// New file locks are given once every session had time to take its own again.
+    LockGrace,
 }
 
 /// A metadata shard.
@@ -131,6 +133,7 @@ impl Shard {
                 core.state.coordinator.begin(now_us);
                 core.start(Job::Leases);
             }
+            core.start(Job::LockGrace);
         });
     }
 
@@ -207,6 +210,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(());
     }
     let body: RequestBody = packet.body()?;
+    if header.flags & flag::LOCKS_TAKEN != 0 {
+        ops::lockgrace::heard(core, session);
+    }
     if !core.state.running.insert((session, header.seq)) {
         return Ok(());
     }
@@ -266,6 +272,7 @@ impl Job {
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
             Job::Leases => coord::sessions::watch(&cx).await,
             Job::Grace => ops::opens::grace(&cx).await,
+            Job::LockGrace => ops::lockgrace::run(&cx).await,
         }
     }
 }
@@ -282,6 +289,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         peer @ Peer::Prepare { .. } => txn::participant::prepare(cx, from, seq, peer).await,
         Peer::Commit { txn } => txn::participant::commit(cx, from, seq, txn).await,
         Peer::Ask { txn } => txn::coordinator::asked(cx, from, txn),
+        Peer::SessionsAsk => ops::lockgrace::asked(cx, from, seq),
         Peer::SessionDead { session } => ops::opens::session_dead(cx, from, seq, session),
         Peer::RenameLock { txn } => coord::renames::lock(cx, from, seq, txn).await,
         Peer::RenameUnlock { txn } => coord::renames::unlock(cx, from, seq, txn),

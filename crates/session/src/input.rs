@@ -35,6 +35,9 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
         Input::Own(SessionIn::PeerReset(node)) => {
             core.resend_all(node);
             resend_waits(core, node);
+            if let (Phase::Joined, Some(shard)) = (core.state.phase, node.as_shard()) {
+                core.start(Job::Greet { shard }); // it may have restarted, and others wait for what is held there
+            }
         }
         Input::Own(SessionIn::Shutdown) => shut_down(core),
         Input::Tick | Input::Durable(_) => {}
@@ -246,6 +249,7 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
     if first_contact {
         resend(core, shard);
     } else {
+        core.state.relock(shard); // before anything else is said under the new term
         core.start(Job::Restore { shard, term });
     }
 }

@@ -13,6 +13,8 @@ pub const GROUP_ROUNDS_MAX: u32 = 8;
 /// A server that has not answered for so long counts as unreachable: an interrupted caller gets EINTR, microseconds. Nobody may be in
 /// state D for more than a second after a signal.
 pub const UNREACHABLE_US: u64 = 700_000;
+/// Pause before a request is asked again that a shard was too busy for, microseconds.
+pub const BUSY_PAUSE_US: u64 = 20_000;
 /// With `soft`: a request unanswered for so long ends with EIO, microseconds.
 pub const SOFT_TIMEOUT_US: u64 = 30_000_000;
 /// A waiting lock of which nothing was heard for so long is asked for again, microseconds.

@@ -1,7 +1,7 @@
 //! What every operation of a session does: ask a shard, ask the data node, wait inside the session.
 
 use crate::fs::Caller;
-use crate::limits::{GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US};
+use crate::limits::{BUSY_PAUSE_US, GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
 use crate::running::Slot;
 use crate::session::SessionOut;
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
@@ -66,9 +66,45 @@ impl Op {
         self.ask(site(parent, name.as_bytes()), request).await
     }
 
-    /// Asks, and says under which sequence number the answer came.
+    /// Asks until the shard has time for it, and says under which sequence number the answer came.
     pub(crate) async fn exchange(&mut self, at: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
         self.body.request = request;
+        match self.exchange_once(at).await? {
+            // Boxed, because it is rare: what an operation holds while it waits stays small.
+            (_, Reply::Busy) => Box::pin(self.exchange_again(at)).await,
+            answered => Ok(answered),
+        }
+    }
+
+    async fn exchange_again(&mut self, at: HashSlot) -> Result<(RequestSeq, Reply), Errno> {
+        let since_us = self.with(|core| core.now.mono_us);
+        loop {
+            self.pause(since_us).await?;
+            match self.exchange_once(at).await? {
+                (_, Reply::Busy) => {}
+                answered => return Ok(answered),
+            }
+        }
+    }
+
+    /// Lets a busy shard have a moment. The caller's signal ends that when the shard has been busy for long.
+    pub(crate) async fn pause(&self, since_us: u64) -> Result<(), Errno> {
+        let now_us = self.with(|core| core.now.mono_us);
+        self.cx.sleep_until(now_us + BUSY_PAUSE_US).await;
+        self.with(|core| {
+            let stuck = core.now.mono_us >= since_us + UNREACHABLE_US;
+            let interrupted = core.state.running.get(self.slot).is_some_and(|running| running.interrupted);
+            if stuck && interrupted { Err(Errno::EINTR) } else { Ok(()) }
+        })
+    }
+
+    /// Asks, and says under which sequence number the answer came; the shard may be busy.
+    pub(crate) async fn ask_once(&mut self, at: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
+        self.body.request = request;
+        self.exchange_once(at).await
+    }
+
+    async fn exchange_once(&mut self, at: HashSlot) -> Result<(RequestSeq, Reply), Errno> {
         for _ in 0..GROUP_ROUNDS_MAX {
             let to = self.with(|core| core.state.shard_at(at));
             let (seq, packet) = self
@@ -78,7 +114,6 @@ impl Op {
                 .await?;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
-                // Boxed, because it is rare: what an operation holds while it waits stays small.
                 Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,
                 reply => return Ok((seq, reply)),
             }

@@ -9,7 +9,7 @@ use crate::session::{SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, flag};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW};
 use onpath_wire::packet::Packet;
@@ -31,6 +31,8 @@ pub(crate) enum Job {
     Restore { shard: ShardId, term: Term },
     /// Takes the locks of the next owner of [`State::relock`] again.
     Relock,
+    /// Tells a shard something cheap, so that it hears of this session, or this session of its restart.
+    Greet { shard: ShardId },
     /// Sends what is open to a restarted shard again.
     Resend { shard: ShardId },
     /// Tells the home that a file was read (relatime).
@@ -115,6 +117,8 @@ pub(crate) struct State {
     pub(crate) watching: bool,
     /// Owners whose locks are to be taken again.
     pub(crate) relock: BTreeSet<LockOwner>,
+    /// Of every shard: owners in `relock`, and those whose locks are being taken again.
+    pub(crate) relocking: Vec<usize>,
     /// Turns taken (hashed [`WaitKey`]s).
     pub(crate) turns: HashSet<u64>,
     /// Questions for groups and their answers.
@@ -148,6 +152,7 @@ impl State {
             waiting: WaitingLocks::new(),
             watching: false,
             relock: BTreeSet::new(),
+            relocking: vec![0; shards],
             turns: HashSet::new(),
             groups: BTreeMap::new(),
             last_ticket: 0,
@@ -188,7 +193,38 @@ impl State {
     pub(crate) fn restamp(&self, to: NodeId, packet: &mut Packet) {
         let mut header = packet.header().expect("a message that this session made");
         header.term = self.term(to);
+        header.flags = self.flags(to);
         packet.restamp(&header);
+    }
+
+    /// What every request says to this peer.
+    #[inline]
+    fn flags(&self, to: NodeId) -> u16 {
+        match to.as_shard() {
+            Some(shard) if self.relocking[shard.0 as usize] == 0 => flag::LOCKS_TAKEN,
+            _ => 0,
+        }
+    }
+
+    /// The locks held at a restarted shard are to be taken again.
+    pub(crate) fn relock(&mut self, shard: ShardId) {
+        let map = &self.config.map;
+        for owner in self.held.owners(|id| map.home(id) == shard) {
+            self.relocking[shard.0 as usize] += usize::from(self.relock.insert(owner));
+        }
+    }
+
+    /// The next owner whose locks are to be taken again, and where.
+    pub(crate) fn next_relock(&mut self) -> Option<(LockOwner, ShardId)> {
+        let owner = self.relock.pop_first()?;
+        Some((owner, self.config.map.home(owner.id)))
+    }
+
+    /// One owner's locks are taken again; true if they were the last ones at that shard.
+    pub(crate) fn relocked(&mut self, shard: ShardId) -> bool {
+        let left = &mut self.relocking[shard.0 as usize];
+        *left -= 1;
+        *left == 0
     }
 }
 
@@ -239,6 +275,7 @@ pub(crate) fn header(
     let mut header = Header::new(kind, state.node, seq);
     header.cluster = state.config.cluster;
     header.term = state.term(to);
+    header.flags = state.flags(to);
     header.map_epoch = state.config.map.epoch();
     header.slot = slot;
     header.oldest_behind = u32::try_from(behind).expect("the window is bounded");

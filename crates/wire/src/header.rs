@@ -8,6 +8,13 @@ pub const MAGIC: u32 = 0x0001_6e4f;
 /// Bytes of an encoded header.
 pub const HEADER_BYTES: usize = 72;
 
+/// Bits of [`Header::flags`].
+pub mod flag {
+    /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held
+    /// there before (often none).
+    pub const LOCKS_TAKEN: u16 = 1;
+}
+
 /// A struct whose fields are integers at these byte positions, encoded and decoded as one block.
 macro_rules! header {
     ($(#[$m:meta])* pub struct Header { $($(#[$fm:meta])* $at:literal => pub $f:ident : $t:ty),* $(,)? }) => {
@@ -91,7 +98,7 @@ header! {
     pub struct Header {
         /// [`MAGIC`].
         0 => pub magic: u32,
-        /// Reserved, 0.
+        /// Bits of [`flag`].
         4 => pub flags: u16,
         /// Message family; the second byte is reserved.
         6 => pub kind: MessageKind,

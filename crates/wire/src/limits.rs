@@ -63,6 +63,9 @@ pub const DROPS_MAX: usize = 4_096;
 pub const DROPS_COLLECT_US: u64 = 10_000;
 /// Lease of a session, milliseconds (DESIGN §6).
 pub const SESSION_LEASE_MS: u64 = 10_000;
+/// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
+/// not come back by then is dead (DESIGN §6).
+pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS;
 /// A peer's stamp may be ahead of our clock by so much, milliseconds.
 pub const CLOCK_SKEW_MS_MAX: u64 = 500;
 /// Default interval between flushes of the journal, milliseconds.

@@ -319,5 +319,12 @@ wire_enum! {
             /// The attempt.
             txn: TxnId,
         },
+        /// Restarted shard → coordinator module: which sessions live? A call; answered `SessionsAre`.
+        25 => SessionsAsk,
+        /// The sessions that are registered and not known to be dead.
+        26 => SessionsAre {
+            /// In order.
+            sessions: Vec<SessionId>,
+        },
     }
 }

@@ -136,5 +136,7 @@ wire_enum! {
             /// Where the bytes are now.
             data: DataRef,
         },
+        /// Not now, and nothing has happened: ask again a little later, under a new sequence number.
+        18 => Busy,
     }
 }

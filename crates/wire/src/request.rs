@@ -250,7 +250,8 @@ wire_enum! {
             /// Inodes.
             ids: Vec<InodeId>,
         },
-        /// Takes or frees a file lock. → `Done` when granted, `Queued` when `wait`, else EAGAIN
+        /// Takes or frees a file lock. → `Done` when granted, `Queued` when `wait`, else EAGAIN; `Busy` while others may
+        /// still take again what they held
         16 => SetLock {
             /// Inode.
             id: InodeId,
@@ -258,8 +259,10 @@ wire_enum! {
             lock: FileLock,
             /// Wait for it: the answer is `Queued`, `Granted` follows.
             wait: bool,
+            /// Held in a former term of the shard, and taken again.
+            again: bool,
         },
-        /// F_GETLK. → `LockIs`
+        /// F_GETLK. → `LockIs`, or `Busy` as for `SetLock`
         17 => TestLock {
             /// Inode.
             id: InodeId,

@@ -73,6 +73,11 @@ impl Coordinator {
         self.leases.remove(&session);
     }
 
+    /// Sessions that live and whose death is not under way, in order.
+    pub(crate) fn expected(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.leases.keys().copied().filter(|session| self.sessions.contains_key(session))
+    }
+
     /// Live sessions.
     pub(crate) fn live(&self) -> usize {
         self.sessions.len()

@@ -69,6 +69,7 @@ fn only_here(core: &Core) -> Result<(), Stop> {
 pub(crate) async fn bury(cx: &Cx, session: SessionId) {
     let peers: Vec<NodeId> = cx.with(|core| {
         let me = core.state.me();
+        core.state.coordinator.expire(session);
         opens::bury(core, session);
         core.state.config.map.all().filter(|&s| s != me).map(NodeId::shard).collect()
     });

@@ -2,9 +2,12 @@
 //!
 //! fcntl locks are byte ranges that an owner may split, merge, up- and downgrade; flock locks cover the whole file
 //! and have a space of their own. Waiting requests are granted in order of arrival as far as they do not conflict.
+//!
+//! The table is volatile. After a restart new locks on inodes of before are *withheld* until their former holders had time
+//! to take theirs again: whoever waits is queued, whoever does not is told to ask later.
 
 use hashbrown::HashMap;
-use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Term};
 use onpath_wire::limits::LOCKS_PER_INODE_MAX;
 use onpath_wire::request::{FileLock, LockKind};
 use std::collections::VecDeque;
@@ -36,6 +39,19 @@ struct Locks {
 #[derive(Default, Debug)]
 pub(crate) struct FileLocks {
     inodes: HashMap<InodeId, Locks>,
+    /// New locks on inodes born before this term are withheld.
+    withheld_before: Option<Term>,
+}
+
+/// How a lock is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Now or not at all.
+    Now,
+    /// It may wait; this is its request.
+    Wait(RequestSeq),
+    /// It was held in a former term.
+    Again,
 }
 
 /// What became of a request.
@@ -44,6 +60,8 @@ pub(crate) enum Outcome {
     Granted,
     Conflict,
     Queued,
+    /// Nobody is known to be in the way, but somebody may be.
+    Withheld,
     TooMany,
 }
 
@@ -114,21 +132,26 @@ impl FileLocks {
         id: InodeId,
         session: SessionId,
         lock: FileLock,
-        wait: Option<RequestSeq>,
+        ask: Ask,
         granted: &mut Vec<Waiting>,
     ) -> Outcome {
+        let withheld = self.withholds(id);
         let locks = self.inodes.entry(id).or_default();
         if lock.kind != LockKind::Unlock && locks.held.len() + locks.waiting.len() >= LOCKS_PER_INODE_MAX {
             return Outcome::TooMany;
         }
-        let outcome = if lock.kind != LockKind::Unlock && locks.conflict(session, &lock).is_some() {
-            match wait {
-                None => Outcome::Conflict,
-                Some(seq) => {
-                    if lock.flock {
+        let conflict = locks.conflict(session, &lock).is_some();
+        let outcome = if lock.kind != LockKind::Unlock && (conflict || withheld && ask != Ask::Again) {
+            match ask {
+                Ask::Now if !conflict => Outcome::Withheld,
+                Ask::Now | Ask::Again => Outcome::Conflict,
+                Ask::Wait(seq) => {
+                    if lock.flock && conflict {
                         // A conversion first gives up the old lock, as flock(2) says.
                         locks.set(session, FileLock { kind: LockKind::Unlock, ..lock });
-                        locks.grant_waiting(granted);
+                        if !withheld {
+                            locks.grant_waiting(granted);
+                        }
                     }
                     let waiting = Waiting { session, seq, lock };
                     if !locks.waiting.contains(&waiting) {
@@ -139,11 +162,33 @@ impl FileLocks {
             }
         } else {
             locks.set(session, lock);
-            locks.grant_waiting(granted);
+            if !withheld {
+                locks.grant_waiting(granted);
+            }
             Outcome::Granted
         };
         self.tidy(id);
         outcome
+    }
+
+    /// From now on new locks on inodes born before `term` are withheld.
+    pub(crate) fn withhold(&mut self, term: Term) {
+        self.withheld_before = Some(term);
+    }
+
+    /// Whether new locks on an inode are withheld.
+    pub(crate) fn withholds(&self, id: InodeId) -> bool {
+        self.withheld_before.is_some_and(|term| id.term() < term)
+    }
+
+    /// Nothing is withheld any more: who waited for that, in order.
+    pub(crate) fn give(&mut self, granted: &mut Vec<Waiting>) {
+        self.withheld_before = None;
+        let mut ids: Vec<_> = self.inodes.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.inodes.get_mut(&id).expect("just listed").grant_waiting(granted);
+        }
     }
 
     /// The first lock in the way, for F_GETLK.
@@ -185,11 +230,14 @@ impl FileLocks {
         };
         ids.sort_unstable();
         for id in ids {
+            let withheld = self.withholds(id);
             let Some(locks) = self.inodes.get_mut(&id) else { continue };
             locks.held.retain(|h| !whose(h.session, &h.lock));
             locks.waiting.retain(|w| !whose(w.session, &w.lock));
             let mut freed = Vec::new();
-            locks.grant_waiting(&mut freed);
+            if !withheld {
+                locks.grant_waiting(&mut freed);
+            }
             granted.extend(freed.into_iter().map(|w| (id, w)));
             self.tidy(id);
         }
@@ -210,6 +258,7 @@ impl FileLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::Slot;
 
     const ID: InodeId = InodeId(7);
 
@@ -219,7 +268,7 @@ mod tests {
 
     fn set(locks: &mut FileLocks, session: u32, l: FileLock) -> (Outcome, Vec<Waiting>) {
         let mut granted = vec![];
-        let outcome = locks.set(ID, SessionId(session), l, Some(RequestSeq(owner_seq(&l))), &mut granted);
+        let outcome = locks.set(ID, SessionId(session), l, Ask::Wait(RequestSeq(owner_seq(&l))), &mut granted);
         (outcome, granted)
     }
     fn owner_seq(l: &FileLock) -> u64 {
@@ -247,6 +296,30 @@ mod tests {
         assert_eq!(locks.len(), 1, "neighbours of one kind merge");
         set(&mut locks, 1, lock(1, LockKind::Unlock, 0, u64::MAX));
         assert_eq!(locks.len(), 0);
+    }
+
+    #[test]
+    fn after_a_restart_new_locks_wait_for_those_of_before() {
+        let mut locks = FileLocks::default();
+        let mut granted = vec![];
+        locks.withhold(Term(9));
+        let old = InodeId::new(Slot(1), Term(8), 1);
+        let mut ask =
+            |locks: &mut FileLocks, id, session, l, ask| locks.set(id, SessionId(session), l, ask, &mut granted);
+        let all = |owner| lock(owner, LockKind::Write, 0, 99);
+        let [mine, theirs] = [all(1), all(2)];
+        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Now), Outcome::Withheld, "nobody knows who had it");
+        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Wait(RequestSeq(7))), Outcome::Queued);
+        assert_eq!(ask(&mut locks, old, 1, mine, Ask::Again), Outcome::Granted, "its holder takes it again");
+        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Now), Outcome::Conflict, "this much is known");
+        let free = FileLock { kind: LockKind::Unlock, ..mine };
+        assert_eq!(ask(&mut locks, old, 1, free, Ask::Now), Outcome::Granted);
+        let born_since = InodeId::new(Slot(1), Term(9), 1);
+        assert_eq!(ask(&mut locks, born_since, 2, theirs, Ask::Now), Outcome::Granted, "it had no holder before");
+        assert!(granted.is_empty(), "whoever waits waits for all who held locks");
+        locks.give(&mut granted);
+        assert_eq!(granted.iter().map(|w| w.seq).collect::<Vec<_>>(), [RequestSeq(7)]);
+        assert!(!locks.withholds(old));
     }
 
     #[test]

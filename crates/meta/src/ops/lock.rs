@@ -1,6 +1,7 @@
-//! File locks at the inode's home: set, test, cancel, drop. A waiting request is *queued*, later *granted*.
+//! File locks at the inode's home: set, test, cancel, drop. A waiting request is *queued*, later *granted*. After a
+//! restart new locks on files of before are withheld for a grace (`super::lockgrace`).
 
-use super::filelock::{Outcome, Waiting};
+use super::filelock::{Ask, Outcome, Waiting};
 use super::{Req, Step, begin, named};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -9,7 +10,7 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::FileLock;
 
-pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: bool) -> Step {
+pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: bool, again: bool) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
     cx.with(|core| {
         begin(core, req)?;
@@ -17,19 +18,28 @@ pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: b
             return Err(Errno::ESTALE.into());
         }
         let mut granted = Vec::new();
-        let outcome = core.state.filelocks.set(id, req.session, lock, wait.then_some(req.seq), &mut granted);
+        let ask = match (again, wait) {
+            (true, _) => Ask::Again,
+            (false, true) => Ask::Wait(req.seq),
+            (false, false) => Ask::Now,
+        };
+        let outcome = core.state.filelocks.set(id, req.session, lock, ask, &mut granted);
         tell(core, granted);
         match outcome {
             Outcome::Granted => Ok(Reply::Done),
             Outcome::Queued => Ok(Reply::Queued),
             Outcome::Conflict => Err(Errno::EAGAIN.into()),
+            Outcome::Withheld => Ok(Reply::Busy),
             Outcome::TooMany => Err(Errno::ENOLCK.into()),
         }
     })
 }
 
 pub(crate) fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
-    cx.with(|core| Ok(Reply::LockIs { conflict: core.state.filelocks.test(id, req.session, &lock) }))
+    cx.with(|core| match core.state.filelocks.test(id, req.session, &lock) {
+        None if core.state.filelocks.withholds(id) => Ok(Reply::Busy),
+        conflict => Ok(Reply::LockIs { conflict }),
+    })
 }
 
 pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
@@ -59,7 +69,8 @@ pub(crate) fn session_dead(core: &mut Core, session: SessionId) {
     tell(core, granted.into_iter().map(|(_, w)| w).collect());
 }
 
-fn tell(core: &mut Core, granted: Vec<Waiting>) {
+/// Answers those whose waiting is over.
+pub(super) fn tell(core: &mut Core, granted: Vec<Waiting>) {
     for Waiting { session, seq, .. } in granted {
         // A late copy of the request must not take the lock again after it was freed.
         core.state.replies.remember(session, seq, RequestSeq(0), Reply::Granted, false);

@@ -10,6 +10,7 @@ pub(crate) mod filelock;
 pub(crate) mod getattr;
 pub(crate) mod link;
 mod lock;
+pub(crate) mod lockgrace;
 mod lookup;
 pub(crate) mod merge;
 pub(crate) mod named;
@@ -145,7 +146,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::Access { id, mask } => access::run(cx, req, id, mask).await,
         Request::StatFs => statfs::run(cx),
         Request::GetAttrs { ids } => getattr::many(cx, &ids),
-        Request::SetLock { id, lock, wait } => lock::set(cx, req, id, lock, wait).await,
+        Request::SetLock { id, lock, wait, again } => lock::set(cx, req, id, lock, wait, again).await,
         Request::TestLock { id, lock } => lock::test(cx, req, id, lock),
         Request::CancelLock { id, lock } => lock::cancel(cx, req, id, lock),
         Request::DropLocks { id, flock, owner } => lock::drop_owner(cx, req, id, flock, owner),

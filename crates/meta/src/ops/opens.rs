@@ -212,5 +212,6 @@ pub(crate) fn bury(core: &mut Core, session: SessionId) {
     }
     reserved.into_iter().for_each(|id| core.wake(keys::inode(id).0));
     super::lock::session_dead(core, session);
+    super::lockgrace::heard(core, session);
     core.state.replies.forget(session);
 }

@@ -13,6 +13,7 @@ mod status;
 use crate::coord::Coordinator;
 use crate::dir::Directories;
 use crate::ops::filelock::FileLocks;
+use crate::ops::lockgrace::Grace;
 use crate::ops::opens::Opens;
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
@@ -37,6 +38,7 @@ pub(crate) struct State {
     pub(crate) replies: Replies,
     pub(crate) opens: Opens,
     pub(crate) filelocks: FileLocks,
+    pub(crate) lock_grace: Grace,
     /// Trims and drops that data nodes have not acknowledged yet.
     pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
     /// Generations that data nodes will be told to drop.
@@ -95,6 +97,7 @@ impl State {
             replies: Replies::default(),
             opens: Opens::default(),
             filelocks: FileLocks::default(),
+            lock_grace: Grace::default(),
             data_pending: BTreeMap::new(),
             drops: Vec::new(),
             drops_run: false,

@@ -1,10 +1,13 @@
 //! One of the two dies: the second mount, or the server with the first.
+//!
+//! After a restart of the server nobody gets a lock that somebody else had and still has (DESIGN §6, grace).
 
 use crate::Pair;
 use crate::common::check::{content, done};
-use crate::common::process::{End, fork};
+use crate::common::process::{End, code, fork};
 use crate::common::{sys, wait_until};
-use libc::{LOCK_EX, LOCK_NB, O_RDWR};
+use libc::{LOCK_EX, LOCK_NB, O_CREAT, O_RDWR};
+use std::time::{Duration, Instant};
 
 /// A killed mount's locks and open files are gone, what it had written is not.
 #[test]
@@ -49,4 +52,57 @@ fn the_server_is_killed() {
     wait_until("the lock is given back", || sys::flock(&mine, LOCK_EX | LOCK_NB).is_ok());
     drop(mine);
     pair.stop("after a killed server");
+}
+
+/// The server is started again while the second mount cannot speak: a lock that it holds is not given away meanwhile.
+#[test]
+fn the_lock_of_a_silent_mount_outlives_the_server() {
+    let Some(mut pair) = Pair::new("a silent mount's lock", &[]) else { return };
+    let [_, there] = pair.both("f");
+    let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
+    done("lock", sys::flock(&fd, LOCK_EX));
+    pair.mounts[1].signal(libc::SIGSTOP);
+    pair.mounts[0].kill();
+    pair.mounts[0] = pair.site.dev(&[]);
+    let [here, _] = pair.both("f");
+    let [new, _] = pair.both("new");
+    let try_lock = |flags| code(sys::open(&here, O_RDWR, 0).and_then(|fd| sys::flock(&fd, flags)));
+    let at_once = fork(|| try_lock(LOCK_EX | LOCK_NB));
+    let waiter = fork(|| try_lock(LOCK_EX));
+    at_once.wait_blocked_in(libc::SYS_flock);
+    waiter.wait_blocked_in(libc::SYS_flock);
+    let mine = done("open of a new file", sys::open(&new, O_RDWR | O_CREAT, 0o644));
+    done("a file that is new has no holder of before", sys::flock(&mine, LOCK_EX | LOCK_NB));
+    pair.mounts[1].signal(libc::SIGCONT);
+    assert_eq!(at_once.wait(), End::Exit(libc::EAGAIN), "the lock outlives the server");
+    waiter.wait_blocked_in(libc::SYS_flock);
+    drop(fd);
+    assert_eq!(waiter.wait(), End::Exit(0), "given back, it is given to who waits");
+    drop(mine);
+    pair.stop("after a silent mount");
+}
+
+/// Nobody waits for a mount that ended with the server, and not for ever for one that died meanwhile.
+#[test]
+fn the_grace_ends_without_those_who_are_gone() {
+    let Some(mut pair) = Pair::new("the grace of locks ends", &[]) else { return };
+    let [here, _] = pair.both("f");
+    std::fs::write(&here, "").expect("write");
+    let lock = || {
+        let fd = done("open", sys::open(&here, O_RDWR, 0));
+        let start = Instant::now();
+        done("lock", sys::flock(&fd, LOCK_EX));
+        start.elapsed()
+    };
+    pair.mounts[0].kill();
+    pair.mounts[0] = pair.site.dev(&[]);
+    let took = lock();
+    assert!(took < Duration::from_secs(4), "{took:?} although the second mount is back");
+    pair.mounts[0].kill();
+    pair.mounts[1].kill();
+    pair.mounts[0] = pair.site.dev(&[]);
+    let took = lock();
+    assert!(took < Duration::from_secs(14), "{took:?} for a mount that never came back");
+    pair.mounts[1] = pair.site.mount(1, &[]);
+    pair.stop("after the grace");
 }

@@ -7,7 +7,7 @@ use crate::session::{LostReason, SessionOut};
 use crate::state::{Job, Phase, header};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, SessionId, Slot};
+use onpath_wire::ids::{NodeId, SessionId, ShardId, Slot};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
@@ -72,6 +72,13 @@ pub(crate) async fn visit(op: &Op) {
         };
         op.cx.call_all(&shards, at_us + pause_us, make).await;
     }
+}
+
+/// Asks one shard something cheap.
+pub(crate) async fn greet(op: &mut Op, shard: ShardId) {
+    let slot = op.with(|core| core.state.a_slot_of[shard.0 as usize]);
+    // Nobody waits for the answer: that it was asked is all.
+    let _ = op.ask(slot, Request::StatFs).await;
 }
 
 /// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.

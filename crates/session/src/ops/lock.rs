@@ -26,29 +26,50 @@ pub(crate) async fn set(op: &mut Op, unique: u64, handle: Handle, lock: FileLock
         Err(errno) => return Some(Err(errno)),
     };
     let turn = WaitKey::LockTurn(LockOwner::of(id, &lock));
-    if let Err(errno) = op.take_turn(turn).await {
-        return Some(Err(errno));
+    let since_us = op.with(|core| core.now.mono_us);
+    loop {
+        if let Err(errno) = op.take_turn(turn).await {
+            return Some(Err(errno));
+        }
+        let result = if lock.kind == LockKind::Unlock {
+            Taken::Ended(unlock(op, id, lock).await)
+        } else {
+            take(op, unique, handle, id, lock, wait).await
+        };
+        op.end_turn(turn);
+        match result {
+            Taken::Ended(result) => return Some(result),
+            Taken::Waits => return None,
+            // Out of turn: the home may wait for what this owner is to take again.
+            Taken::Busy => {
+                if let Err(errno) = op.pause(since_us).await {
+                    return Some(Err(errno));
+                }
+            }
+        }
     }
-    let result = if lock.kind == LockKind::Unlock {
-        Some(unlock(op, id, lock).await)
-    } else {
-        take(op, unique, handle, id, lock, wait).await
-    };
-    op.end_turn(turn);
-    result
+}
+
+/// How far an attempt at a lock has come.
+enum Taken {
+    Ended(FsResult),
+    /// It waits, and is answered later.
+    Waits,
+    /// It may be asked for again a little later.
+    Busy,
 }
 
 async fn unlock(op: &mut Op, id: InodeId, lock: FileLock) -> FsResult {
     // Forgotten first: a restart of the home must not bring it back.
     op.with(|core| core.state.held.apply(id, lock));
-    let result = op.ask_home(id, Request::SetLock { id, lock, wait: false }).await.and_then(done);
+    let result = op.ask_home(id, Request::SetLock { id, lock, wait: false, again: false }).await.and_then(done);
     if result.is_err() {
         op.with(|core| core.start(Job::GiveBack { id, lock }));
     }
     result.map(|()| FsReply::Done)
 }
 
-async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileLock, wait: bool) -> Option<FsResult> {
+async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileLock, wait: bool) -> Taken {
     let room = op.with(|core| {
         if !lock.flock {
             core.state.opens.note_lock_owner(handle, lock.owner);
@@ -56,13 +77,14 @@ async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileL
         core.state.held.has_room()
     });
     if !room {
-        return Some(Err(Errno::ENOLCK));
+        return Taken::Ended(Err(Errno::ENOLCK));
     }
-    match op.exchange(id.slot(), Request::SetLock { id, lock, wait }).await {
+    match op.ask_once(id.slot(), Request::SetLock { id, lock, wait, again: false }).await {
         Ok((_, Reply::Done | Reply::Granted)) => {
             op.with(|core| core.state.held.apply(id, lock));
-            Some(Ok(FsReply::Done))
+            Taken::Ended(Ok(FsReply::Done))
         }
+        Ok((_, Reply::Busy)) => Taken::Busy,
         Ok((seq, Reply::Queued)) if wait => op.with(|core| {
             let interrupted = core.state.running.get(op.slot).is_some_and(|r| r.interrupted);
             let waiting = WaitingLock {
@@ -74,15 +96,18 @@ async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileL
                 answered: false,
                 renewing: false,
             };
-            queued(core, seq, waiting).err().map(Err)
+            match queued(core, seq, waiting) {
+                Ok(()) => Taken::Waits,
+                Err(errno) => Taken::Ended(Err(errno)),
+            }
         }),
-        Ok(_) => Some(Err(Errno::EIO)),
+        Ok(_) => Taken::Ended(Err(Errno::EIO)),
         Err(errno) => {
             // Given up without an answer: the home may have granted or queued it.
             if matches!(errno, Errno::EINTR | Errno::EIO) {
                 op.with(|core| core.start(Job::GiveBack { id, lock }));
             }
-            Some(Err(errno))
+            Taken::Ended(Err(errno))
         }
     }
 }
@@ -176,7 +201,7 @@ pub(crate) fn resend_waits(core: &mut Core<State>, to: NodeId) {
 fn ask_again(core: &mut Core<State>, seq: RequestSeq) {
     let Some(wait) = core.state.waiting.get(&seq).filter(|w| !w.cancelling && !w.renewing).cloned() else { return };
     let to = core.state.shard_at(wait.id.slot());
-    let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: true };
+    let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: true, again: false };
     let header = header(core, MessageKind::Request, to, wait.id.slot(), seq, &wait.caller);
     let packet = Packet::new(&header, &RequestBody { groups: Groups::default(), request });
     core.send_after(to, packet, RecordSeq(0), Need::ByDestination);
@@ -218,7 +243,7 @@ pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
     let Some(wait) = op.with(|core| core.state.waiting.get(&seq).cloned()) else { return };
     op.caller = wait.caller;
     let (id, lock) = (wait.id, wait.lock);
-    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait: true }).await;
+    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait: true, again: false }).await;
     op.with(|core| match result {
         Ok((new, Reply::Queued)) => match core.state.waiting.remove(&seq) {
             Some(wait) => {
@@ -275,7 +300,7 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
     }
     let unlock = FileLock { kind: LockKind::Unlock, ..lock };
     let _ = op.ask_home(id, Request::CancelLock { id, lock }).await;
-    let _ = op.ask_home(id, Request::SetLock { id, lock: unlock, wait: false }).await;
+    let _ = op.ask_home(id, Request::SetLock { id, lock: unlock, wait: false, again: false }).await;
     take_again(op, owner).await;
     op.end_turn(turn);
 }
@@ -289,7 +314,8 @@ pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
         let (caller, mut next) = (op.caller, locks.iter());
         let make = |core: &mut Core<State>, to, seq| {
             let lock = *next.next().expect("one call a lock");
-            let body = RequestBody { groups: Groups::default(), request: Request::SetLock { id, lock, wait: false } };
+            let request = Request::SetLock { id, lock, wait: false, again: true };
+            let body = RequestBody { groups: Groups::default(), request };
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
         };
         // An operation of the session itself is never given up.

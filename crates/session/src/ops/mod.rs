@@ -36,6 +36,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Detach => lease::detach(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
+        Job::Greet { shard } => lease::greet(&mut op, shard).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,
         Job::Close { id } => open::close(&mut op, id).await,

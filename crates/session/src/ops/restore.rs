@@ -15,8 +15,6 @@ use onpath_wire::request::{Groups, Request, RequestBody, open};
 pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
     let ids = op.with(|core| {
         let map = core.state.config.map.clone();
-        let owners = core.state.held.owners(|id| map.home(id) == shard);
-        core.state.relock.extend(owners);
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
         // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
@@ -60,11 +58,16 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
 
 /// Takes the locks of one owner again, then lets the next one follow.
 pub(crate) async fn relock(op: &Op) {
-    let Some(owner) = op.with(|core| core.state.relock.pop_first()) else { return };
+    let Some((owner, shard)) = op.with(|core| core.state.next_relock()) else { return };
     let turn = WaitKey::LockTurn(owner);
     if op.take_turn(turn).await.is_ok() {
         lock::take_again(op, owner).await;
         op.end_turn(turn);
     }
-    op.with(|core| core.start(Job::Relock));
+    op.with(|core| {
+        if core.state.relocked(shard) {
+            core.start(Job::Greet { shard }); // others may wait for this news
+        }
+        core.start(Job::Relock);
+    });
 }

@@ -3,6 +3,7 @@
 use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply, Handle};
 use onpath_wire::errno::Errno;
+use onpath_wire::header::flag;
 use onpath_wire::ids::*;
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::reply::Reply;
@@ -159,7 +160,7 @@ fn an_interrupt_of_a_lock_at_a_dead_home_is_answered_within_a_second() {
     assert_eq!(cancel.request(), Request::CancelLock { id, lock: lock(LockKind::Write, 1) });
     rig.reply(&cancel, Reply::Done);
     let unlock = rig.sent();
-    assert_eq!(unlock.request(), Request::SetLock { id, lock: lock(LockKind::Unlock, 1), wait: false });
+    assert_eq!(unlock.request(), Request::SetLock { id, lock: lock(LockKind::Unlock, 1), wait: false, again: false });
     rig.reply(&unlock, Reply::Done);
     rig.reply(&sent, Reply::Granted);
     rig.silent();
@@ -231,7 +232,7 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
     assert!(sent.iter().all(|s| s.header.term == Term(50)));
     let requests: Vec<_> = sent.iter().map(Sent::request).collect();
     assert!(matches!(requests[0], Request::Open { .. }));
-    let retake = Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false };
+    let retake = Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false, again: true };
     let at = |wanted: &Request| requests.iter().position(|r| r == wanted).expect("should be asked for");
     assert!(at(&retake) < at(&wait.request()), "what waits comes after what it waits for");
     assert_eq!(sent[at(&wait.request())].header.seq, wait.header.seq);
@@ -241,6 +242,57 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
     rig.result(unique).unwrap();
     let unique = rig.fs(FsOp::Flush { handle, lock_owner: 1 });
     rig.result(unique).unwrap();
+}
+
+#[test]
+fn a_request_says_whether_all_locks_are_taken_again() {
+    let taken = |sent: &Sent| sent.header.flags & flag::LOCKS_TAKEN != 0;
+    let mut rig = Rig::new();
+    let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
+    rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
+    let upgrade = rig.sent();
+    let elsewhere = rig.fs(FsOp::GetAttr { id: inode_at(2, 2) });
+    let other = rig.sent();
+    assert!(taken(&upgrade) && taken(&other), "nothing has restarted");
+    rig.terms[1] = Term(50);
+    rig.new_term(&upgrade);
+    // The upgrade has the owner's turn, so the lock of before waits for the end of this attempt.
+    let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
+    let again = sent.iter().find(|s| s.header.seq == upgrade.header.seq).expect("sent again");
+    assert!(!sent.iter().any(taken), "a lock of before is not taken yet");
+    rig.reply(again, Reply::Busy);
+    let retake = rig.sent();
+    assert_eq!(retake.request(), Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false, again: true });
+    assert!(!taken(&retake));
+    rig.reply(&retake, Reply::Done);
+    let news = rig.sent();
+    assert!(news.to == retake.to && taken(&news), "the shard hears of it at once");
+    rig.silent();
+    rig.pass(25_000);
+    let upgrade = rig.find(&Request::SetLock { id, lock: lock(LockKind::Write, 1), wait: false, again: false });
+    assert!(taken(&upgrade), "the busy home is asked again");
+    rig.reply(&other, attr_reply(inode_at(2, 2), 0, data_ref(0, 0)));
+    rig.result(elsewhere).unwrap();
+}
+
+#[test]
+fn a_signal_ends_the_waiting_for_a_busy_home() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let request = Request::SetLock { id, lock: lock(LockKind::Write, 1), wait: false, again: false };
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
+    rig.interrupt(unique);
+    for _ in 0..100 {
+        let sent = rig.find(&request);
+        rig.reply(&sent, Reply::Busy);
+        rig.pass(20_100);
+        if let Some((of, result)) = rig.try_result() {
+            assert_eq!((of, result.unwrap_err()), (unique, Errno::EINTR));
+            return;
+        }
+    }
+    panic!("nobody ended the waiting");
 }
 
 #[test]
@@ -267,7 +319,7 @@ fn a_close_whose_caller_is_killed_drops_its_locks_when_the_home_is_back() {
     let all = FileLock { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0, ..lock(LockKind::Unlock, 1) };
     let cancel = rig.find(&Request::CancelLock { id, lock: all });
     rig.reply(&cancel, Reply::Done);
-    let unlock = rig.find(&Request::SetLock { id, lock: all, wait: false });
+    let unlock = rig.find(&Request::SetLock { id, lock: all, wait: false, again: false });
     assert!(unlock.header.seq > cancel.header.seq);
     rig.reply(&unlock, Reply::Done);
     rig.silent();

@@ -174,6 +174,8 @@ fn a_rebuilt_stream_gets_everything_open_again() {
     rig.fs(FsOp::GetAttr { id });
     let sent = rig.sent();
     rig.input(Input::Own(SessionIn::PeerReset(NodeId::shard(ShardId(2)))));
+    let greeting = rig.sent();
+    assert_eq!(greeting.request(), Request::StatFs, "a shard that nobody asks anything may have restarted too");
     rig.silent();
     rig.input(Input::Own(SessionIn::PeerReset(sent.to)));
     let again = rig.sent();

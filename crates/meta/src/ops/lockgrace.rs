@@ -1,0 +1,132 @@
+//! The grace of file locks after a restart of their home (DESIGN §6): the table of locks is gone, so new locks on files of
+//! before wait until whoever may have held one has taken it again.
+//!
+//! The coordinator module says which sessions live. The grace ends when each of them has said, by a flag of its requests,
+//! that it has taken its locks again, or is dead; and at the latest after [`LOCK_GRACE_MS`]. Locks: none.
+
+use super::lock;
+use crate::{Core, Cx};
+use onpath_kernel::Answer;
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::limits::LOCK_GRACE_MS;
+use onpath_wire::peer::Peer;
+use std::collections::BTreeSet;
+
+/// How far the grace has come.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Grace {
+    /// There is none.
+    #[default]
+    Over,
+    /// The sessions that live are not known yet; these are done already.
+    Asking(BTreeSet<SessionId>),
+    /// These sessions may still take locks again.
+    Missing(BTreeSet<SessionId>),
+}
+
+impl Grace {
+    /// A session has its locks again, or is dead; true if that ends the grace.
+    fn heard(&mut self, session: SessionId) -> bool {
+        match self {
+            Grace::Over => false,
+            Grace::Asking(done) => {
+                done.insert(session);
+                false
+            }
+            Grace::Missing(missing) => {
+                missing.remove(&session);
+                missing.is_empty()
+            }
+        }
+    }
+
+    /// These sessions live; true if that ends the grace.
+    fn expect(&mut self, mut sessions: BTreeSet<SessionId>) -> bool {
+        let Grace::Asking(done) = self else { return false };
+        sessions.retain(|session| !done.contains(session));
+        let none = sessions.is_empty();
+        *self = Grace::Missing(sessions);
+        none
+    }
+}
+
+/// Withholds new locks until the grace is over.
+pub(crate) async fn run(cx: &Cx) {
+    let (coordinator, me, end_us, needed) = cx.with(|core| {
+        let state = &mut core.state;
+        // Freshly made: nobody can hold anything.
+        let needed = state.inodes.len() > 1;
+        if needed {
+            state.lock_grace = Grace::Asking(BTreeSet::new());
+            state.filelocks.withhold(state.config.term);
+        }
+        (state.config.map.coordinator(), state.me(), core.now.mono_us + LOCK_GRACE_MS * 1_000, needed)
+    });
+    if !needed {
+        return;
+    }
+    let sessions = if coordinator == me {
+        Some(cx.with(|core| core.state.coordinator.expected().collect()))
+    } else {
+        let make = |core: &mut Core, _, seq| core.state.peer_packet(seq, &Peer::SessionsAsk);
+        match cx.call_all(&[NodeId::shard(coordinator)], end_us, make).await.pop() {
+            Some(Answer::Packet(packet)) => match packet.body::<Peer>() {
+                Ok(Peer::SessionsAre { sessions }) => Some(sessions.into_iter().collect()),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    let over = sessions.is_some_and(|sessions| cx.with(|core| core.state.lock_grace.expect(sessions)));
+    if !over {
+        cx.sleep_until(end_us).await;
+    }
+    cx.with(end);
+}
+
+/// A session has its locks again, or is dead.
+pub(crate) fn heard(core: &mut Core, session: SessionId) {
+    if core.state.lock_grace.heard(session) {
+        end(core);
+    }
+}
+
+fn end(core: &mut Core) {
+    if std::mem::take(&mut core.state.lock_grace) != Grace::Over {
+        let mut granted = Vec::new();
+        core.state.filelocks.give(&mut granted);
+        lock::tell(core, granted);
+    }
+}
+
+/// A restarted shard asks which sessions live.
+pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq) {
+    cx.with(|core| {
+        let sessions = core.state.coordinator.expected().collect();
+        let answer = Peer::SessionsAre { sessions };
+        crate::state::packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions(ids: &[u32]) -> BTreeSet<SessionId> {
+        ids.iter().copied().map(SessionId).collect()
+    }
+
+    #[test]
+    fn the_grace_ends_with_the_last_session_of_before() {
+        let mut grace = Grace::Asking(BTreeSet::new());
+        assert!(!grace.heard(SessionId(3)), "others may live");
+        assert!(!grace.expect(sessions(&[1, 2, 3])));
+        assert_eq!(grace, Grace::Missing(sessions(&[1, 2])));
+        assert!(!grace.heard(SessionId(9)));
+        assert!(!grace.heard(SessionId(1)));
+        assert!(grace.heard(SessionId(2)));
+        let mut grace = Grace::Asking(sessions(&[4]));
+        assert!(grace.expect(sessions(&[4])), "it was heard before the list came");
+        assert!(!Grace::Over.heard(SessionId(1)));
+    }
+}
