@@ -5,7 +5,7 @@
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{CheckpointError, Loaded};
 use crate::dir::{self, DirError};
-use crate::journal::{self, JournalError, RecoveryReport};
+use crate::journal::{self, JournalError, RecoveryReport, Replay};
 use crate::state::{DATA_FILE_BLOCKS, State};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
@@ -77,9 +77,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     let mut journal = RecoveryReport::default();
     // Records say nothing to roles whose images are not all there.
     let complete = problems.iter().all(|problem| !matches!(problem, Problem::Checkpoint(_)));
-    let mut replay =
-        |role: NodeId, seq: RecordSeq, record: &[u8]| if complete { state.replay(role, seq, record) } else { Ok(()) };
-    match journal::inspect(&path.join("journal"), superblock.fsid, loaded.from, &mut replay) {
+    let replay: &mut dyn Replay = if complete { &mut state } else { &mut |_: NodeId, _: RecordSeq, _: &[u8]| Ok(()) };
+    match journal::inspect(&path.join("journal"), superblock.fsid, loaded.from, replay) {
         Ok(report) => journal = report,
         Err(error) => problems.push(error.into()),
     }

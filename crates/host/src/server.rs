@@ -13,7 +13,7 @@ use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard};
 use onpath_session::SessionConfig;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
@@ -200,13 +200,13 @@ fn recover(
     let fsid = dir.superblock().fsid;
     let loaded = state.load(&dir.checkpoint(), fsid, &mut Err)?;
     if dir.rebooted {
-        // Only a power loss can have lost bytes of the data files whose records the journal still has.
+        // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
+        // were durable all the same, later batches say.
         state.data.begin_tail();
     }
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
     let journal_options = Options::for_dir(&dir.journal(), fsid, options.commit).map_err(below)?;
-    let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| state.replay(role, seq, record);
-    let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, &mut replay)?;
+    let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, state)?;
     Ok((loaded, journal, report))
 }
 

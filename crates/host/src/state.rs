@@ -2,6 +2,7 @@
 //! file system (`server`) and what only looks at one (`inspect`) do this alike.
 
 use crate::checkpoint::{self, CheckpointError, Loaded, OnError};
+use crate::journal::Replay;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardConfig};
 use onpath_store::{Recoverable, StoreError};
@@ -62,9 +63,10 @@ impl State {
         all.sort_by_key(|(address, _)| *address);
         checkpoint::load_with(dir, fsid, &mut all, on_error)
     }
+}
 
-    /// Replays a record of the journal.
-    pub(crate) fn replay(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
+impl Replay for State {
+    fn record(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         match role.class() {
             Some(NodeClass::Data) => self.data.replay(seq, record),
             _ => match role.as_shard().and_then(|shard| self.shards.get_mut(shard.0 as usize)) {
@@ -72,5 +74,9 @@ impl State {
                 None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
             },
         }
+    }
+
+    fn was_durable(&mut self, _role: NodeId, seq: RecordSeq) {
+        self.data.tail_was_durable(seq);
     }
 }

@@ -7,15 +7,28 @@ use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::sys;
 use onpath_store::StoreError;
 use onpath_store::batch::{Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
-use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What takes the records of a recovery.
-pub type Replay<'a> = dyn FnMut(NodeId, RecordSeq, &[u8]) -> Result<(), StoreError> + 'a;
+/// What takes the records of a recovery. A closure takes them and asks no more.
+pub trait Replay {
+    /// A record of a role.
+    fn record(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError>;
+    /// The role's records up to `seq`, all given before, were durable when the process ended that wrote them. Said of data
+    /// nodes only: bytes of a file that such a record speaks of were on the disk.
+    fn was_durable(&mut self, _role: NodeId, _seq: RecordSeq) {}
+}
+
+impl<F: FnMut(NodeId, RecordSeq, &[u8]) -> Result<(), StoreError>> Replay for F {
+    fn record(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
+        self(role, seq, record)
+    }
+}
 
 /// Where the journal was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +98,9 @@ struct Scan<'a> {
     next: Option<Lsn>,
     report: RecoveryReport,
     closed: Vec<Closed>,
-    replay: &'a mut Replay<'a>,
+    replay: &'a mut dyn Replay,
+    /// Last record of each batch of a data node that no later batch has called durable, in order.
+    unconfirmed: VecDeque<(Lsn, NodeId, RecordSeq)>,
 }
 
 fn at<'a>(path: &'a Path) -> impl Fn(io::Error) -> JournalError + use<'a> {
@@ -95,11 +110,11 @@ fn at<'a>(path: &'a Path) -> impl Fn(io::Error) -> JournalError + use<'a> {
 impl Journal {
     /// Reads the journal in `dir` from lsn `from` on, gives every record to `replay`, cuts the tail, makes all
     /// that remains durable, and goes on after it. An empty directory becomes an empty journal.
-    pub fn recover<'a>(
+    pub fn recover(
         dir: &Path,
         options: Options,
         from: Lsn,
-        replay: &'a mut Replay<'a>,
+        replay: &mut dyn Replay,
     ) -> Result<(Journal, RecoveryReport), JournalError> {
         let (segments, leftovers) = list(dir)?;
         for path in &leftovers {
@@ -125,29 +140,24 @@ impl Journal {
 
 /// Reads the journal in `dir` from lsn `from` on and gives every record to `replay`, as [`Journal::recover`] does, but
 /// changes nothing: a torn end is only reported.
-pub fn inspect<'a>(
-    dir: &Path,
-    fsid: u64,
-    from: Lsn,
-    replay: &'a mut Replay<'a>,
-) -> Result<RecoveryReport, JournalError> {
+pub fn inspect(dir: &Path, fsid: u64, from: Lsn, replay: &mut dyn Replay) -> Result<RecoveryReport, JournalError> {
     let (segments, _) = list(dir)?;
     prefix(dir, &segments, fsid, from.max(Lsn(1)), replay).map(|prefix| prefix.report)
 }
 
-fn prefix<'a>(
+fn prefix(
     dir: &Path,
     segments: &[Found],
     fsid: u64,
     from: Lsn,
-    replay: &'a mut Replay<'a>,
+    replay: &mut dyn Replay,
 ) -> Result<Prefix, JournalError> {
     if segments.is_empty() && from > Lsn(1) {
         let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
         return Err(JournalError::Missing { dir: dir.to_owned(), why });
     }
     let report = RecoveryReport::default();
-    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay };
+    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay, unconfirmed: VecDeque::new() };
     let stop = scan.all(segments)?;
     let next = scan.next.unwrap_or(from);
     if next < from {
@@ -245,12 +255,22 @@ impl Scan<'_> {
             self.report.skipped += 1;
             return Ok(());
         }
+        let mut confirmed = None;
+        while let Some((_, role, seq)) = self.unconfirmed.pop_front_if(|(lsn, ..)| *lsn <= batch.durable) {
+            confirmed = Some((role, seq));
+        }
+        // One data node a process, so the last one tells of all.
+        confirmed.into_iter().for_each(|(role, seq)| self.replay.was_durable(role, seq));
         for (seq, record) in batch.iter() {
-            (self.replay)(batch.role, seq, record).map_err(|source| JournalError::Replay {
+            self.replay.record(batch.role, seq, record).map_err(|source| JournalError::Replay {
                 file: found.path.clone(),
                 offset: end,
                 source,
             })?;
+        }
+        if batch.role.class() == Some(NodeClass::Data) {
+            let last = RecordSeq(batch.first.0 + u64::from(batch.records) - 1);
+            self.unconfirmed.push_back((batch.lsn, batch.role, last));
         }
         self.report.batches += 1;
         self.report.records += u64::from(batch.records);
