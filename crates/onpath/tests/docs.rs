@@ -41,6 +41,7 @@ fn markdown(dir: &Path) -> Vec<Document> {
 fn documents() -> Vec<Document> {
     let mut all = markdown(&repository());
     all.extend(markdown(&repository().join("docs")));
+    all.extend(markdown(&repository().join("dataplane")));
     assert!(all.len() >= 8, "only {} documents found", all.len());
     all
 }
@@ -123,7 +124,8 @@ fn named_code_exists() {
     let mut missing = Vec::new();
     for document in documents() {
         for (number, word) in document.quoted() {
-            let in_repository = ["crates/", "docs/", "scripts/", ".ci/"].iter().any(|prefix| word.starts_with(prefix));
+            let in_repository =
+                ["crates/", "dataplane/", "docs/", "scripts/", ".ci/"].iter().any(|prefix| word.starts_with(prefix));
             if !in_repository || word.contains([' ', '*', '{', '<']) {
                 continue;
             }
@@ -216,7 +218,10 @@ fn complaint(command: &str) -> Option<String> {
             (!found).then(|| "no such recipe".to_owned())
         }
         ["cargo", "bench" | "test", "-p", package, options @ ..] => {
-            let dir = root.join("crates").join(package.trim_start_matches("onpath-"));
+            let dir = match *package {
+                "onpath-dataplane" => root.join("dataplane/rust"),
+                _ => root.join("crates").join(package.trim_start_matches("onpath-")),
+            };
             let test = options.iter().position(|word| *word == "--test").map(|at| options[at + 1]);
             let found = test.is_none_or(|test| {
                 dir.join("tests").join(test).is_dir() || dir.join("tests").join(format!("{test}.rs")).is_file()

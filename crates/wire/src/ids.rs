@@ -80,6 +80,11 @@ id!(
     Generation(u64)
 );
 id!(
+    /// Names one life of the tracking of directories: given out by the coordinator, 0 is none. Only its equality counts; the
+    /// coordinator does not give a value out again within the lifetime of a packet.
+    TrackingEpoch(u16)
+);
+id!(
     /// Position of a batch in the journal of a process.
     Lsn(u64)
 );

@@ -13,6 +13,7 @@ pub mod errno;
 pub mod hash;
 pub mod header;
 pub mod ids;
+pub mod innet;
 pub mod inode;
 pub mod limits;
 pub mod map;

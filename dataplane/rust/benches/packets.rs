@@ -1,0 +1,123 @@
+//! What a packet costs, by what becomes of it: the packets of all vectors, each again and again on its vector's switch; then
+//! queries, inserts and removes at random indexes, so that a set is seldom in the cache.
+//!
+//! `cargo bench -p onpath-dataplane --bench packets -- [PACKETS]`, the number of each (default 200,000). Times are of one core, the median of
+//! batches; copies are made as headers, the message is not copied.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Step, Vector};
+use onpath_dataplane::{Counter, Switch};
+use onpath_wire::innet::{DirtySetOp, INDEX_BITS, INNET_BYTES, InNet, STRUCTURE_DIRTY_SET};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Instant;
+
+/// Packets of one batch, the unit of measurement.
+const BATCH: usize = 1_000;
+
+fn main() -> std::io::Result<()> {
+    let packets = std::env::args().skip(1).find_map(|arg| arg.replace('_', "").parse().ok()).unwrap_or(200_000);
+    let vectors = common::vectors();
+    vectors.iter().for_each(|vector| vector.run().unwrap_or_else(|what| panic!("{}: {what}", vector.name)));
+    let mut samples: BTreeMap<Counter, Vec<f64>> = BTreeMap::new();
+    for vector in &vectors {
+        repeat(vector, packets / vectors.len(), &mut samples);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{:<20} {:>10} {:>12}", "packets of vectors", "ns/packet", "packets/s")?;
+    for (counter, times) in &mut samples {
+        row(&mut out, counter.name(), times)?;
+    }
+    writeln!(out, "\n{:<20} {:>10} {:>12}", "random index", "ns/packet", "packets/s")?;
+    for op in DirtySetOp::ALL {
+        row(&mut out, &format!("{op:?}"), &mut at_random(*op, packets))?;
+    }
+    Ok(())
+}
+
+fn row(out: &mut impl Write, name: &str, times: &mut [f64]) -> std::io::Result<()> {
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    writeln!(out, "{name:<20} {median:>10.1} {:>12.0}", 1e9 / median)
+}
+
+/// Each packet of a vector on its switch, as often as `packets` says: a remove each time with the next sequence.
+fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f64>>) {
+    let mut switch = vector.switch();
+    for step in &vector.steps {
+        match step {
+            Step::Do { command, .. } => {
+                let _refused = switch.control(command);
+            }
+            Step::In { udp_port, payload, .. } => {
+                let mut copies = Vec::with_capacity(8);
+                let counter = switch.clone().step(*udp_port, payload, &mut copies);
+                let mut payload = payload.clone();
+                let accepted = matches!(counter, Counter::RemoveDone | Counter::RemoveOtherEpoch);
+                let mut sequence =
+                    payload.get(28..32).map_or(0, |bytes| u32::from_be_bytes(*bytes.first_chunk().expect("4")));
+                // The last sequences of a term would end the run.
+                sequence = if accepted { sequence.min(u32::MAX / 2) } else { sequence };
+                for _ in 0..packets.div_ceil(BATCH) {
+                    let begin = Instant::now();
+                    for _ in 0..BATCH {
+                        if accepted {
+                            payload[28..32].copy_from_slice(&sequence.to_be_bytes());
+                            sequence += 1;
+                        }
+                        copies.clear();
+                        switch.step(*udp_port, &payload, &mut copies);
+                    }
+                    samples.entry(counter).or_default().push(begin.elapsed().as_nanos() as f64 / BATCH as f64);
+                }
+            }
+        }
+    }
+}
+
+/// A vector's packet of this operation at random indexes, after one tag was put into every set.
+fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
+    let vectors = common::vectors();
+    let (vector, packet) = vectors
+        .iter()
+        .find_map(|vector| match vector.steps.as_slice() {
+            [Step::In { payload, outs, .. }] if !outs.is_empty() && vector.config.stages == 10 => {
+                let header = InNet::of_bytes(payload.first_chunk()?);
+                (header.op() == Some(op) && header.result == 0 && vector.config.own.bits == 0)
+                    .then_some((vector, payload))
+            }
+            _ => None,
+        })
+        .expect("a vector for every operation");
+    let mut switch = vector.switch();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut header = InNet::of_bytes(packet.first_chunk().expect("a whole header"));
+    let mut copies = Vec::with_capacity(8);
+    for index in 0..1 << INDEX_BITS {
+        let mark = InNet { code: STRUCTURE_DIRTY_SET << 4 | DirtySetOp::Insert as u8, index, tag: 1, ..header };
+        assert_eq!(switch.step(vector.config.udp_port, &mark.bytes(), &mut copies), Counter::InsertMarked);
+        copies.clear();
+    }
+    let mut step = |switch: &mut Switch, header: &mut InNet, copies: &mut Vec<_>| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (header.index, header.tag) = (random as u32 & 0x1_ffff, (random >> 32) as u32 & 3 | 1);
+        header.sequence = header.sequence.wrapping_add(1);
+        let mut payload = [0; INNET_BYTES + 100];
+        payload[..INNET_BYTES].copy_from_slice(&header.bytes());
+        copies.clear();
+        switch.step(vector.config.udp_port, &payload, copies)
+    };
+    let mut times = vec![];
+    for _ in 0..packets.div_ceil(BATCH) {
+        let begin = Instant::now();
+        for _ in 0..BATCH {
+            step(&mut switch, &mut header, &mut copies);
+        }
+        times.push(begin.elapsed().as_nanos() as f64 / BATCH as f64);
+    }
+    times
+}

@@ -1,0 +1,147 @@
+//! The control plane: epochs, terms, tables, reboot (D-37 to D-42).
+
+use crate::registers::SHARDS;
+use crate::routing::{Peers, Port, Prefix, Routes};
+use crate::{Counters, Switch, multicast::Groups};
+use onpath_wire::ids::Term;
+use thiserror::Error;
+
+/// What the control plane may ask for. A refused command changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Begins a tracking epoch, not complete; 0 ends tracking (D-37).
+    Epoch(u16),
+    /// The set has every mark of this epoch (D-38).
+    Complete(u16),
+    /// Announces the term of a shard (D-39).
+    Raise {
+        /// The shard.
+        shard: u16,
+        /// Its term, not 0, below 2^24.
+        term: u32,
+    },
+    /// Empties the dirty set; only without an epoch (D-40).
+    Clear,
+    /// A node is reached by this port (D-41).
+    Route {
+        /// The node.
+        node: u32,
+        /// Its port.
+        port: Port,
+    },
+    /// A node is not reached any more.
+    Unroute {
+        /// The node.
+        node: u32,
+    },
+    /// The members of a group (D-41).
+    Group {
+        /// Its number.
+        group: u32,
+        /// All members.
+        members: Vec<u32>,
+    },
+    /// A group is no more.
+    Ungroup {
+        /// Its number.
+        group: u32,
+    },
+    /// Another switch has this prefix and is reached by this port (D-41).
+    Peer {
+        /// The prefix.
+        prefix: Prefix,
+        /// The way there.
+        port: Port,
+    },
+    /// Nobody is known to have this prefix any more.
+    Unpeer {
+        /// The prefix.
+        prefix: Prefix,
+    },
+    /// The switch loses all that it holds (D-42).
+    Reboot,
+}
+
+/// Why a command is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControlError {
+    /// D-38.
+    #[error("epoch {0} is not the present one: begin it first")]
+    OtherEpoch(u16),
+    /// D-39.
+    #[error("shard {0}: a switch knows 256")]
+    Shard(u16),
+    /// D-39.
+    #[error("term {0} is none: terms are from 1 to 2^24 - 1")]
+    Term(u32),
+    /// D-40.
+    #[error("the dirty set is in use: end the epoch first")]
+    EpochRuns,
+    /// D-41.
+    #[error("node 0 stands for none")]
+    NodeZero,
+    /// D-41.
+    #[error("a group names a node once")]
+    Twice,
+    /// D-41.
+    #[error("no room for more {0}: {1} is the limit")]
+    Full(&'static str, usize),
+    /// D-41.
+    #[error("{value}/{bits} is no prefix of an index of 17 bits")]
+    Prefix {
+        /// Value given.
+        value: u32,
+        /// Length given.
+        bits: u32,
+    },
+    /// D-41.
+    #[error("prefix {value}/{bits} overlaps the switch's own or another's: take that one away first")]
+    Overlap {
+        /// Value given.
+        value: u32,
+        /// Length given.
+        bits: u32,
+    },
+}
+
+impl Switch {
+    /// Executes a command of the control plane.
+    ///
+    /// # Errors
+    /// The reason why it is refused; then nothing has changed.
+    pub fn control(&mut self, command: &Command) -> Result<(), ControlError> {
+        match command {
+            Command::Epoch(epoch) => self.registers.set_epoch(*epoch),
+            Command::Complete(epoch) => {
+                self.registers.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
+            }
+            Command::Raise { shard, term } => self.raise(*shard, *term)?,
+            Command::Clear => self.registers.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
+            Command::Route { node, port } => self.routes.set(*node, *port)?,
+            Command::Unroute { node } => self.routes.unset(*node),
+            Command::Group { group, members } => self.groups.set(*group, members)?,
+            Command::Ungroup { group } => self.groups.unset(*group),
+            Command::Peer { prefix, port } => self.peers.set(self.config.own, *prefix, *port)?,
+            Command::Unpeer { prefix } => self.peers.unset(*prefix),
+            Command::Reboot => self.reboot(),
+        }
+        Ok(())
+    }
+
+    fn raise(&mut self, shard: u16, term: u32) -> Result<(), ControlError> {
+        if usize::from(shard) >= SHARDS {
+            return Err(ControlError::Shard(shard));
+        }
+        if term == 0 || term > Term::MAX.0 {
+            return Err(ControlError::Term(term));
+        }
+        self.registers.raise(shard, term);
+        Ok(())
+    }
+
+    fn reboot(&mut self) {
+        self.registers.reboot();
+        (self.routes, self.groups, self.peers) = (Routes::default(), Groups::default(), Peers::default());
+        self.counters = Counters::default();
+    }
+}

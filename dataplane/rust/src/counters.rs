@@ -1,0 +1,111 @@
+//! Counters (D-43): what became of packets and of copies. Each packet is one of the first kind by construction, since
+//! [`crate::Switch::step`] ends in one counter.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// A counter of dataplane/SPEC.md.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Counter { $($(#[$doc])* $variant),* }
+        impl Counter {
+            /// Every counter, in the order of SPEC.md.
+            pub const ALL: &[Counter] = &[$(Counter::$variant),*];
+            /// Its name in SPEC.md and in every target.
+            pub fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name),* }
+            }
+        }
+        const COUNTERS: usize = [$(Counter::$variant),*].len();
+    };
+}
+
+counters! {
+    /// Not looked at (D-1).
+    Plain = "plain",
+    /// Shorter than its header (D-2).
+    DropTruncated = "drop_truncated",
+    /// Another version (D-3).
+    DropVersion = "drop_version",
+    /// Another cluster (D-4).
+    DropCluster = "drop_cluster",
+    /// An unknown structure (D-5).
+    DropStructure = "drop_structure",
+    /// An unknown operation (D-6).
+    DropOperation = "drop_operation",
+    /// Reserved bits (D-7).
+    DropReserved = "drop_reserved",
+    /// No such shard (D-8).
+    DropShard = "drop_shard",
+    /// No such index (D-9).
+    DropIndex = "drop_index",
+    /// Tag 0 (D-10).
+    DropTag = "drop_tag",
+    /// Only routed (D-11).
+    Answered = "answered",
+    /// Went to the switch of its prefix (D-13).
+    HandedOn = "handed_on",
+    /// Was handed on to the wrong switch (D-14).
+    DropLoop = "drop_loop",
+    /// Nobody has its prefix (D-15).
+    DropPrefix = "drop_prefix",
+    /// Copies that left (D-16).
+    CopiesSent = "copies_sent",
+    /// Copies to nodes without a route (D-17).
+    CopiesUnrouted = "copies_unrouted",
+    /// Answered normal (D-18).
+    QueryNormal = "query_normal",
+    /// Answered scattered (D-18).
+    QueryScattered = "query_scattered",
+    /// Answered unknown (D-19).
+    QueryUnknown = "query_unknown",
+    /// In the set now (D-23).
+    InsertMarked = "insert_marked",
+    /// Returned: no room (D-24).
+    InsertFull = "insert_full",
+    /// Redirected: no room (D-25).
+    InsertRedirected = "insert_redirected",
+    /// Returned: another epoch (D-26).
+    InsertOtherEpoch = "insert_other_epoch",
+    /// Removed and forwarded (D-27).
+    RemoveDone = "remove_done",
+    /// Not newer than the counter (D-29).
+    DropNotNewer = "drop_not_newer",
+    /// A term before (D-30).
+    DropTermLower = "drop_term_lower",
+    /// A term not yet announced (D-31).
+    DropTermAhead = "drop_term_ahead",
+    /// Forwarded without removing (D-33).
+    RemoveOtherEpoch = "remove_other_epoch",
+}
+
+impl Counter {
+    /// Whether it counts copies that go out rather than packets that came in.
+    pub fn counts_copies(self) -> bool {
+        matches!(self, Counter::CopiesSent | Counter::CopiesUnrouted)
+    }
+
+    /// Whether the packets that it counts were dropped.
+    pub fn counts_drops(self) -> bool {
+        self.name().starts_with("drop_")
+    }
+}
+
+/// The values of all counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters([u64; COUNTERS]);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([0; COUNTERS])
+    }
+}
+
+impl Counters {
+    /// The value of one.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    pub(crate) fn add(&mut self, counter: Counter) {
+        self.0[counter as usize] += 1;
+    }
+}

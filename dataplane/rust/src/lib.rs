@@ -1,0 +1,161 @@
+//! The in-network program: the executable form of `dataplane/SPEC.md`, whose rules D-n the code cites.
+//!
+//! A [`Switch`] is a value. It takes the payload of a packet and gives copies of it, each with the port by which it leaves; the
+//! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. The files are
+//! named as in every other target.
+
+pub mod control;
+pub mod counters;
+pub mod dirty_set;
+pub mod header;
+pub mod multicast;
+pub mod parser;
+pub mod planted;
+pub mod registers;
+pub mod routing;
+
+pub use control::{Command, ControlError};
+pub use counters::{Counter, Counters};
+pub use header::Copy;
+pub use registers::State;
+pub use routing::{Port, Prefix};
+
+use multicast::Groups;
+use onpath_wire::innet::{INDEX_BITS, INNET_UDP_PORT};
+use registers::{Registers, STAGES_MAX};
+use routing::{Peers, Routes};
+use thiserror::Error;
+
+/// What is fixed when the program is loaded; it outlives a reboot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The file system whose packets are looked at (D-4).
+    pub cluster: u32,
+    /// The in-network port (D-1).
+    pub udp_port: u16,
+    /// The fingerprints that this switch tracks (D-12); it has 2^(17 − bits) sets.
+    pub own: Prefix,
+    /// Arrays of tags, at most [`STAGES_MAX`]; with 0 every insert finds the set full.
+    pub stages: usize,
+}
+
+impl Config {
+    /// All of the dirty set in one switch.
+    pub fn whole(cluster: u32) -> Config {
+        Config { cluster, udp_port: INNET_UDP_PORT, own: Prefix::ALL, stages: STAGES_MAX }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// More arrays than a pass has stages for.
+    #[error("{0} stages of registers: at most {STAGES_MAX} fit into one pass")]
+    Stages(usize),
+    /// Not a prefix of an index.
+    #[error("{value}/{bits} is no prefix of an index of {INDEX_BITS} bits")]
+    Prefix {
+        /// Value given.
+        value: u32,
+        /// Length given.
+        bits: u32,
+    },
+    /// A register that this configuration does not have.
+    #[error("register {what} {at} does not exist in this configuration")]
+    Register {
+        /// Which array.
+        what: &'static str,
+        /// Which place in it.
+        at: u32,
+    },
+}
+
+/// A switch: tables, registers, counters.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    config: Config,
+    registers: Registers,
+    routes: Routes,
+    groups: Groups,
+    peers: Peers,
+    counters: Counters,
+}
+
+impl Switch {
+    /// A switch after a reboot (D-42).
+    ///
+    /// # Errors
+    /// Too many stages, or a prefix that is none.
+    pub fn new(config: Config) -> Result<Switch, ConfigError> {
+        Switch::with_state(config, &State::default())
+    }
+
+    /// A switch with these registers, as its control plane or a vector loads them.
+    ///
+    /// # Errors
+    /// Too many stages, a prefix that is none, or registers that do not exist.
+    pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
+        let Prefix { value, bits } = config.own;
+        if config.stages > STAGES_MAX {
+            return Err(ConfigError::Stages(config.stages));
+        }
+        if !config.own.is_valid() {
+            return Err(ConfigError::Prefix { value, bits });
+        }
+        let registers = Registers::load(config.own, config.stages, state)?;
+        let (routes, groups, peers) = (Routes::default(), Groups::default(), Peers::default());
+        Ok(Switch { config, registers, routes, groups, peers, counters: Counters::default() })
+    }
+
+    /// What was configured.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// All counters (D-43).
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// All registers that are not 0.
+    pub fn state(&self) -> State {
+        self.registers.state(self.config.own)
+    }
+
+    /// One packet: `payload` of a UDP packet to `udp_port` comes in, its copies are put into `out`. Tells what became of it; for
+    /// [`Counter::Plain`] it passes as if this program did not exist.
+    pub fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        let counter = match parser::parse(&self.config, udp_port, payload) {
+            Err(counter) => counter,
+            Ok(packet) => self.taken(packet, out),
+        };
+        self.counters.add(counter);
+        counter
+    }
+
+    /// D-11 to D-15: routes, executes, hands on or drops a packet that has an in-network header.
+    fn taken(&mut self, packet: parser::Packet, out: &mut Vec<Copy>) -> Counter {
+        let mut header = *packet.header();
+        if packet.is_answered() {
+            self.copies(out).send(&header, header.destination);
+            return Counter::Answered;
+        }
+        match routing::by_prefix(self.config.own, &self.peers, &header) {
+            routing::Direction::Here(set) => {
+                let done = dirty_set::execute(self.registers.pass(packet, set), &header);
+                header.result = done.result.map_or(0, |result| result as u8);
+                self.copies(out).deliver(&header, done.deliver);
+                done.counter
+            }
+            routing::Direction::Peer(port) => {
+                self.copies(out).hand_on(&header, port);
+                Counter::HandedOn
+            }
+            routing::Direction::Drop(counter) => counter,
+        }
+    }
+
+    fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> multicast::Copies<'s> {
+        multicast::Copies { routes: &self.routes, groups: &self.groups, counters: &mut self.counters, out }
+    }
+}

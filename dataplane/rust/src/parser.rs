@@ -1,0 +1,101 @@
+//! The parser: which packets are looked at, and what is wrong with the others (D-1 to D-10).
+
+use crate::planted::{Planted, planted};
+use crate::registers::SHARDS;
+use crate::{Config, Counter};
+use onpath_wire::innet::{
+    DirtySetOp, FLAG_HANDED_ON, FLAG_MULTICAST, FLAG_REDIRECT, INDEX_BITS, INNET_BYTES, INNET_VERSION, InNet,
+    STRUCTURE_DIRTY_SET,
+};
+
+/// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
+#[derive(Debug)]
+pub struct Packet {
+    header: InNet,
+    op: DirtySetOp,
+}
+
+impl Packet {
+    /// Its header.
+    #[inline]
+    pub fn header(&self) -> &InNet {
+        &self.header
+    }
+
+    /// Its operation.
+    #[inline]
+    pub fn op(&self) -> DirtySetOp {
+        self.op
+    }
+
+    /// Whether its switch has answered it already (D-11).
+    #[inline]
+    pub fn is_answered(&self) -> bool {
+        self.header.result != 0 && !planted(Planted::D11)
+    }
+}
+
+/// The packet of a payload, or what it is counted as.
+///
+/// # Errors
+/// The counter of the first check that fails, in the order of SPEC.md.
+pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, Counter> {
+    if udp_port != config.udp_port && !planted(Planted::D1) {
+        return Err(Counter::Plain);
+    }
+    let header = whole_header(payload).ok_or(Counter::DropTruncated)?;
+    if header.version != INNET_VERSION && !planted(Planted::D3) {
+        return Err(Counter::DropVersion);
+    }
+    if header.cluster != config.cluster && !planted(Planted::D4) {
+        return Err(Counter::DropCluster);
+    }
+    if header.code >> 4 != STRUCTURE_DIRTY_SET && !planted(Planted::D5) {
+        return Err(Counter::DropStructure);
+    }
+    let op = match DirtySetOp::of_code(header.code & 0xf) {
+        Some(op) => op,
+        None if planted(Planted::D6) => DirtySetOp::Query,
+        None => return Err(Counter::DropOperation),
+    };
+    check_fields(&header, op)?;
+    Ok(Packet { header, op })
+}
+
+/// D-2.
+#[inline]
+fn whole_header(payload: &[u8]) -> Option<InNet> {
+    match payload.first_chunk() {
+        Some(bytes) => Some(InNet::of_bytes(bytes)),
+        None if planted(Planted::D2) => {
+            let mut bytes = [0; INNET_BYTES];
+            bytes[..payload.len()].copy_from_slice(payload);
+            Some(InNet::of_bytes(&bytes))
+        }
+        None => None,
+    }
+}
+
+/// D-7 to D-10.
+#[inline]
+fn check_fields(header: &InNet, op: DirtySetOp) -> Result<(), Counter> {
+    let allowed = FLAG_HANDED_ON
+        | match op {
+            DirtySetOp::Query => 0,
+            DirtySetOp::Insert => FLAG_REDIRECT,
+            DirtySetOp::Remove => FLAG_MULTICAST,
+        };
+    if (header.flags & !allowed != 0 || header.spare != 0) && !planted(Planted::D7) {
+        return Err(Counter::DropReserved);
+    }
+    if usize::from(header.shard) >= SHARDS && !planted(Planted::D8) {
+        return Err(Counter::DropShard);
+    }
+    if header.index >> INDEX_BITS != 0 && !planted(Planted::D9) {
+        return Err(Counter::DropIndex);
+    }
+    if header.tag == 0 && !planted(Planted::D10) {
+        return Err(Counter::DropTag);
+    }
+    Ok(())
+}

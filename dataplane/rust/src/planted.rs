@@ -1,0 +1,128 @@
+//! Planted bugs: each removes one rule of SPEC.md, so that `tests/teeth.rs` can show that a vector of that rule notices.
+//!
+//! Without the feature `planted` every question is answered "no" at compile time.
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $rule:ident),* $(,)?) => {
+        /// A rule that is removed.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Planted { $($(#[$doc])* $rule),* }
+        impl Planted {
+            /// One bug for each rule.
+            pub const ALL: &[Planted] = &[$(Planted::$rule),*];
+        }
+    };
+}
+
+bugs! {
+    /// The UDP port is not looked at.
+    D1,
+    /// What is missing of a header is taken for 0.
+    D2,
+    /// The version is not looked at.
+    D3,
+    /// The cluster is not looked at.
+    D4,
+    /// The structure is not looked at.
+    D5,
+    /// An unknown operation is taken for a query.
+    D6,
+    /// Reserved bits are not looked at.
+    D7,
+    /// A shard beyond the registers is taken modulo their number.
+    D8,
+    /// An index beyond the registers is taken modulo their number.
+    D9,
+    /// Tag 0 is a tag.
+    D10,
+    /// Answered packets are executed again.
+    D11,
+    /// The set is chosen by other bits.
+    D12,
+    /// Handed on without saying so.
+    D13,
+    /// Handed on again and again.
+    D14,
+    /// A prefix that nobody has is executed here.
+    D15,
+    /// Flags stay in copies.
+    D16,
+    /// Without a route copies leave by port 0.
+    D17,
+    /// Only the first array is queried.
+    D18,
+    /// The complete bit is not looked at.
+    D19,
+    /// The first array is not used.
+    D20,
+    /// Later copies of a tag stay.
+    D21,
+    /// A tag that is there already takes another register.
+    D22,
+    /// A mark is acknowledged to the client alone.
+    D23,
+    /// The client hears of a full set.
+    D24,
+    /// Nothing is redirected.
+    D25,
+    /// Inserts of any epoch count.
+    D26,
+    /// Only the first array is removed from.
+    D27,
+    /// The counter stays.
+    D28,
+    /// An equal sequence is newer.
+    D29,
+    /// Removes of lower terms count.
+    D30,
+    /// Removes of terms not announced count.
+    D31,
+    /// All shards share one pair.
+    D32,
+    /// Removes of any epoch take out.
+    D33,
+    /// A unicast remove goes back to its sender.
+    D34,
+    /// The sender gets a copy of its multicast.
+    D35,
+    /// An unknown group is taken for a node.
+    D36,
+    /// A new epoch stays complete.
+    D37,
+    /// Any epoch completes the present one.
+    D38,
+    /// Raise zeroes and lowers.
+    D39,
+    /// Clear while an epoch runs.
+    D40,
+    /// Prefixes overlap.
+    D41,
+    /// Terms and counters survive a reboot.
+    D42,
+    /// Packets handed on are not counted.
+    D43,
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a bug for every switch on this thread.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Planted>) {
+    PLANTED.with(|planted| planted.set(bug));
+}
+
+/// Whether this rule is removed.
+#[cfg(feature = "planted")]
+pub(crate) fn planted(bug: Planted) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(bug))
+}
+
+/// Whether this rule is removed: never in a real build.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub(crate) const fn planted(_: Planted) -> bool {
+    false
+}

@@ -1,0 +1,268 @@
+//! The registers, and the only way to reach them: a [`Pass`] of one packet through the stages.
+//!
+//! On a switch a register array is touched at most once a packet, and in the order of the stages. Here the types see to it: a
+//! pass consumes its packet, [`Pass`] and [`Stages`] are consumed by going on, and a [`Register`] by the one action on it.
+//!
+//! ```
+//! # use onpath_dataplane::registers::Stages;
+//! fn in_order(stages: Stages<'_>) -> Option<bool> {
+//!     let (first, later) = stages.next()?;
+//!     let (second, _) = later.next()?;
+//!     Some(first.query(1) || second.query(1))
+//! }
+//! ```
+//!
+//! Two actions on one register, a stage that was left, a second pass of a packet: none compiles.
+//!
+//! ```compile_fail,E0382
+//! # use onpath_dataplane::registers::Register;
+//! fn twice(register: Register<'_>) {
+//!     register.query(1);
+//!     register.conditional_remove(1);
+//! }
+//! ```
+//! ```compile_fail,E0382
+//! # use onpath_dataplane::registers::Stages;
+//! fn back(stages: Stages<'_>) {
+//!     let (first, later) = stages.next().unwrap();
+//!     let (first_again, _) = stages.next().unwrap();
+//! }
+//! ```
+//! ```compile_fail,E0382
+//! # use onpath_dataplane::{parser::Packet, registers::Pass};
+//! fn stage_0_twice(pass: Pass<'_>) {
+//!     pass.track();
+//!     pass.track();
+//! }
+//! ```
+
+use crate::parser::Packet;
+use crate::planted::{Planted, planted};
+use crate::routing::Prefix;
+use crate::{ConfigError, Counter};
+use onpath_wire::innet::{DirtySetOp, INDEX_BITS, InNet};
+use onpath_wire::limits::SHARDS_MAX;
+
+/// Arrays of tags: as many stages as are left of 12.
+pub const STAGES_MAX: usize = 10;
+/// Pairs of `min_term` and `counter`.
+pub const SHARDS: usize = SHARDS_MAX as usize;
+
+/// `epoch` and `complete`: one register of stage 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tracking {
+    /// Present tracking epoch, 0 for none.
+    pub epoch: u16,
+    /// Whether every mark of the epoch is in the set.
+    pub complete: bool,
+}
+
+impl Tracking {
+    /// Whether a packet's epoch *matches*.
+    #[inline]
+    pub(crate) fn matches(self, epoch: u16) -> bool {
+        self.epoch == epoch && epoch != 0
+    }
+}
+
+/// What a shard's removes are compared with: a double-width register of stage 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Pair {
+    /// The term whose removes are accepted.
+    pub min_term: u32,
+    /// The last sequence accepted.
+    pub counter: u32,
+}
+
+/// Registers that are not 0: for inspection, and to load a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct State {
+    /// Epoch and complete bit.
+    pub tracking: Tracking,
+    /// (shard, its pair), by shard.
+    pub pairs: Vec<(u16, Pair)>,
+    /// (array from 0, index of 17 bits, tag), by array and index.
+    pub tags: Vec<(u16, u32, u32)>,
+}
+
+/// All registers of a switch. A set lies in one or two cache lines, array after array: what order the arrays are touched in does
+/// not depend on where they lie.
+#[derive(Clone, Debug)]
+pub struct Registers {
+    tracking: Tracking,
+    pairs: Vec<Pair>,
+    stages: usize,
+    tags: Vec<u32>,
+}
+
+impl Registers {
+    pub(crate) fn load(own: Prefix, stages: usize, state: &State) -> Result<Registers, ConfigError> {
+        let (pairs, tags) = (vec![Pair::default(); SHARDS], vec![0; stages * own.sets()]);
+        let mut registers = Registers { tracking: state.tracking, pairs, stages, tags };
+        for &(shard, pair) in &state.pairs {
+            let known = registers.pairs.get_mut(usize::from(shard));
+            *known.ok_or(ConfigError::Register { what: "pair", at: u32::from(shard) })? = pair;
+        }
+        for &(stage, index, tag) in &state.tags {
+            if usize::from(stage) >= stages {
+                return Err(ConfigError::Register { what: "array", at: u32::from(stage) });
+            }
+            let set = own.set_of(index).ok_or(ConfigError::Register { what: "index", at: index })?;
+            registers.tags[set * stages + usize::from(stage)] = tag;
+        }
+        Ok(registers)
+    }
+
+    pub(crate) fn state(&self, own: Prefix) -> State {
+        let pairs = self.pairs.iter().enumerate().filter(|(_, pair)| **pair != Pair::default());
+        let tags = self.tags.iter().enumerate().filter(|(_, tag)| **tag != 0);
+        let mut tags: Vec<_> =
+            tags.map(|(at, &tag)| ((at % self.stages) as u16, own.first() + (at / self.stages) as u32, tag)).collect();
+        tags.sort_unstable();
+        State { tracking: self.tracking, pairs: pairs.map(|(shard, &pair)| (shard as u16, pair)).collect(), tags }
+    }
+
+    /// Begins the pass of a packet over the set of this number.
+    #[inline]
+    pub fn pass(&mut self, packet: Packet, set: usize) -> Pass<'_> {
+        let set = &mut self.tags[set * self.stages..][..self.stages];
+        Pass { op: packet.op(), tracking: self.tracking, pairs: &mut self.pairs, set }
+    }
+
+    /// D-37.
+    pub(crate) fn set_epoch(&mut self, epoch: u16) {
+        if epoch != self.tracking.epoch {
+            let complete = self.tracking.complete && planted(Planted::D37);
+            self.tracking = Tracking { epoch, complete };
+        }
+    }
+
+    /// D-38: whether it was the present epoch.
+    pub(crate) fn set_complete(&mut self, epoch: u16) -> bool {
+        let present = self.tracking.matches(epoch) || planted(Planted::D38);
+        self.tracking.complete |= present;
+        present
+    }
+
+    /// D-39.
+    pub(crate) fn raise(&mut self, shard: u16, term: u32) {
+        let pair = &mut self.pairs[usize::from(shard)];
+        if term > pair.min_term || planted(Planted::D39) {
+            *pair = Pair { min_term: term, counter: 0 };
+        }
+    }
+
+    /// D-40: whether it was allowed.
+    pub(crate) fn clear(&mut self) -> bool {
+        let allowed = self.tracking.epoch == 0 || planted(Planted::D40);
+        if allowed {
+            self.tags.fill(0);
+        }
+        allowed
+    }
+
+    /// D-42.
+    pub(crate) fn reboot(&mut self) {
+        self.tracking = Tracking::default();
+        self.tags.fill(0);
+        if !planted(Planted::D42) {
+            self.pairs.fill(Pair::default());
+        }
+    }
+}
+
+/// A packet before stage 0.
+#[derive(Debug)]
+pub struct Pass<'r> {
+    op: DirtySetOp,
+    tracking: Tracking,
+    pairs: &'r mut [Pair],
+    set: &'r mut [u32],
+}
+
+impl<'r> Pass<'r> {
+    /// The packet's operation.
+    #[inline]
+    pub fn op(&self) -> DirtySetOp {
+        self.op
+    }
+
+    /// Stage 0 of a query or an insert: reads epoch and complete bit.
+    #[inline]
+    pub fn track(self) -> (Tracking, Stages<'r>) {
+        (self.tracking, Stages { set: self.set })
+    }
+
+    /// Stage 0 of a remove: the same, and compares and raises its shard's pair in one action (D-27 to D-32). Which drop counts
+    /// is an error.
+    #[inline]
+    pub fn track_and_admit(self, header: &InNet) -> Result<(Tracking, Stages<'r>), Counter> {
+        let shard = if planted(Planted::D32) { 0 } else { usize::from(header.shard) % SHARDS };
+        let pair = &mut self.pairs[shard];
+        if header.term < pair.min_term && !planted(Planted::D30) {
+            return Err(Counter::DropTermLower);
+        }
+        if header.term > pair.min_term && !planted(Planted::D31) {
+            return Err(Counter::DropTermAhead);
+        }
+        let equal = planted(Planted::D29) && header.sequence == pair.counter;
+        if header.sequence <= pair.counter && !equal {
+            return Err(Counter::DropNotNewer);
+        }
+        if !planted(Planted::D28) {
+            pair.counter = header.sequence;
+        }
+        Ok((self.tracking, Stages { set: self.set }))
+    }
+}
+
+/// The stages that are still ahead of a packet, at the index of its set.
+#[derive(Debug)]
+pub struct Stages<'r> {
+    set: &'r mut [u32],
+}
+
+impl<'r> Stages<'r> {
+    /// The register of the next stage, and the stages after it. There is no way back.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "it consumes itself")]
+    pub fn next(self) -> Option<(Register<'r>, Stages<'r>)> {
+        let (register, later) = self.set.split_first_mut()?;
+        Some((Register { value: register }, Stages { set: later }))
+    }
+}
+
+/// One register, for one action (SwitchFS §6.3).
+#[derive(Debug)]
+pub struct Register<'r> {
+    value: &'r mut u32,
+}
+
+impl Register<'_> {
+    /// Register query: whether it holds this tag.
+    #[inline]
+    pub fn query(self, tag: u32) -> bool {
+        *self.value == tag
+    }
+
+    /// Conditional insert: puts the tag into an empty register; whether it holds it now.
+    #[inline]
+    pub fn conditional_insert(self, tag: u32) -> bool {
+        let free = *self.value == 0;
+        let holds = free || *self.value == tag && !planted(Planted::D22);
+        if free {
+            *self.value = tag;
+        }
+        holds
+    }
+
+    /// Conditional remove: empties the register if it holds this tag.
+    #[inline]
+    pub fn conditional_remove(self, tag: u32) {
+        if *self.value == tag {
+            *self.value = 0;
+        }
+    }
+}
+
+const _: () = assert!(INDEX_BITS == 17 && STAGES_MAX + 2 == 12, "twelve stages: gate, ten arrays, output");

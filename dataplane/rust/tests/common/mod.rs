@@ -1,0 +1,206 @@
+//! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them.
+
+use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::{Command, Config, Counter, Port, Prefix, State, Switch};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The directory of SPEC.md.
+pub(crate) fn dataplane() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the directory of SPEC.md")
+}
+
+/// What happens in a vector.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A command, and whether it is refused.
+    Do { command: Command, refused: bool },
+    /// A packet, whether it passes, and its copies.
+    In { udp_port: u16, payload: Vec<u8>, pass: bool, outs: Vec<(Port, Vec<u8>)> },
+}
+
+/// A vector, as read.
+#[derive(Clone, Debug)]
+pub(crate) struct Vector {
+    pub(crate) name: String,
+    pub(crate) rules: Vec<String>,
+    pub(crate) config: Config,
+    pub(crate) before: State,
+    pub(crate) tables: Vec<Command>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) after: State,
+    pub(crate) counts: BTreeMap<String, u64>,
+}
+
+fn number<T: std::str::FromStr>(word: Option<&&str>) -> T {
+    let word = word.expect("a number is missing");
+    word.parse().unwrap_or_else(|_| panic!("{word:?} is no number in its range"))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = if hex == "-" { "" } else { hex };
+    assert!(digits.len().is_multiple_of(2), "odd number of digits");
+    (0..digits.len() / 2).map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("hexadecimal")).collect()
+}
+
+fn command(words: &[&str]) -> Command {
+    let at = |place: usize| words.get(place);
+    match words[0] {
+        "epoch" => Command::Epoch(number(at(1))),
+        "complete" => Command::Complete(number(at(1))),
+        "raise" => Command::Raise { shard: number(at(1)), term: number(at(2)) },
+        "clear" => Command::Clear,
+        "route" => Command::Route { node: number(at(1)), port: Port(number(at(2))) },
+        "unroute" => Command::Unroute { node: number(at(1)) },
+        "group" => {
+            Command::Group { group: number(at(1)), members: words[2..].iter().map(|word| number(Some(word))).collect() }
+        }
+        "ungroup" => Command::Ungroup { group: number(at(1)) },
+        "peer" => {
+            let prefix = Prefix { value: number(at(1)), bits: number(at(2)) };
+            Command::Peer { prefix, port: Port(number(at(3))) }
+        }
+        "unpeer" => Command::Unpeer { prefix: Prefix { value: number(at(1)), bits: number(at(2)) } },
+        "reboot" => Command::Reboot,
+        other => panic!("unknown command {other:?}"),
+    }
+}
+
+/// A register into a state; false if the words name none.
+fn register(state: &mut State, words: &[&str]) -> bool {
+    let at = |place: usize| words.get(place);
+    match words[0] {
+        "epoch" => state.tracking = Tracking { epoch: number(at(1)), complete: number::<u8>(at(2)) == 1 },
+        "pair" => {
+            state.pairs.push((number(at(1)), Pair { min_term: number(at(2)), counter: number(at(3)) }));
+        }
+        "tag" => state.tags.push((number(at(1)), number(at(2)), number(at(3)))),
+        _ => return false,
+    }
+    true
+}
+
+impl Vector {
+    fn new(name: &str) -> Vector {
+        Vector {
+            name: name.to_owned(),
+            rules: vec![],
+            config: Config::whole(0),
+            before: State::default(),
+            tables: vec![],
+            steps: vec![],
+            after: State::default(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    fn line(&mut self, words: &[&str]) {
+        let at = |place: usize| words.get(place);
+        match (words[0], self.steps.last_mut()) {
+            ("rules", _) => self.rules = words[1..].iter().map(|&word| word.to_owned()).collect(),
+            ("own", _) => self.config.own = Prefix { value: number(at(1)), bits: number(at(2)) },
+            ("stages", _) => self.config.stages = number(at(1)),
+            ("cluster", _) => self.config.cluster = number(at(1)),
+            ("udp_port", _) => self.config.udp_port = number(at(1)),
+            ("before", _) => {
+                if !register(&mut self.before, &words[1..]) {
+                    self.tables.push(command(&words[1..]));
+                }
+            }
+            ("do", _) => self.steps.push(Step::Do { command: command(&words[1..]), refused: false }),
+            ("refused", Some(Step::Do { refused, .. })) => *refused = true,
+            ("in", _) => {
+                let _port: u32 = number(at(1));
+                let (udp_port, payload) = (number(at(2)), bytes(words[3]));
+                self.steps.push(Step::In { udp_port, payload, pass: false, outs: vec![] });
+            }
+            ("pass", Some(Step::In { pass, .. })) => *pass = true,
+            ("out", Some(Step::In { outs, .. })) => outs.push((Port(number(at(1))), bytes(words[2]))),
+            ("after", _) => assert!(register(&mut self.after, &words[1..]), "unknown register {:?}", words[1]),
+            ("count", _) => {
+                assert!(Counter::ALL.iter().any(|counter| counter.name() == words[1]), "unknown counter {}", words[1]);
+                self.counts.insert(words[1].to_owned(), number(at(2)));
+            }
+            (other, _) => panic!("a line {other:?} is out of place"),
+        }
+    }
+
+    /// The switch before the steps.
+    pub(crate) fn switch(&self) -> Switch {
+        let mut switch = Switch::with_state(self.config, &self.before).expect("the configuration of a vector");
+        for command in &self.tables {
+            switch.control(command).expect("the tables of a vector");
+        }
+        switch
+    }
+
+    /// Runs it; what the switch did that it should not have done.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let mut switch = self.switch();
+        for (number, step) in self.steps.iter().enumerate() {
+            run_step(&mut switch, step).map_err(|what| format!("step {}: {what}", number + 1))?;
+        }
+        let after = switch.state();
+        if after != self.after {
+            return Err(format!("registers after: {after:?} instead of {:?}", self.after));
+        }
+        let counts: BTreeMap<String, u64> = Counter::ALL
+            .iter()
+            .map(|&counter| (counter.name().to_owned(), switch.counters().get(counter)))
+            .filter(|(_, count)| *count != 0)
+            .collect();
+        if counts != self.counts {
+            return Err(format!("counters after: {counts:?} instead of {:?}", self.counts));
+        }
+        Ok(())
+    }
+}
+
+fn run_step(switch: &mut Switch, step: &Step) -> Result<(), String> {
+    match step {
+        Step::Do { command, refused } => {
+            let result = switch.control(command);
+            (result.is_err() == *refused).then_some(()).ok_or_else(|| format!("{command:?} gave {result:?}"))
+        }
+        Step::In { udp_port, payload, pass, outs } => {
+            let mut copies = vec![];
+            let counter = switch.step(*udp_port, payload, &mut copies);
+            if (counter == Counter::Plain) != *pass {
+                return Err(format!("counted as {}", counter.name()));
+            }
+            let mut given: Vec<_> = copies.iter().map(|copy| (copy.port, copy.payload(payload))).collect();
+            let mut wanted = outs.clone();
+            given.sort();
+            wanted.sort();
+            (given == wanted).then_some(()).ok_or_else(|| format!("copies {given:02x?} instead of {wanted:02x?}"))
+        }
+    }
+}
+
+/// All vectors of one file's text.
+pub(crate) fn read(text: &str) -> Vec<Vector> {
+    let mut vectors = vec![];
+    let mut open: Option<Vector> = None;
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match (words[0], &mut open) {
+            ("vector", None) => open = Some(Vector::new(line.strip_prefix("vector ").expect("a name"))),
+            ("end", Some(_)) => vectors.extend(open.take()),
+            (_, Some(vector)) => vector.line(&words),
+            (_, None) => panic!("outside of a vector: {line}"),
+        }
+    }
+    assert!(open.is_none(), "the last vector has no end");
+    vectors
+}
+
+/// The vectors of all files.
+pub(crate) fn vectors() -> Vec<Vector> {
+    let dir = dataplane().join("vectors");
+    let entries = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    assert!(!files.is_empty(), "no vectors in {}", dir.display());
+    files.iter().flat_map(|path| read(&std::fs::read_to_string(path).expect("text"))).collect()
+}

@@ -1,0 +1,116 @@
+//! SPEC.md and its vectors: every rule has one, every one names rules that exist, and the crate passes all.
+
+mod common;
+
+use common::{dataplane, vectors};
+use onpath_dataplane::Counter;
+use onpath_wire::innet::{DirtySetOp, FIELDS, INNET_UDP_PORT, InNetResult, STRUCTURE_DIRTY_SET};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::Command;
+
+fn spec() -> String {
+    std::fs::read_to_string(dataplane().join("SPEC.md")).expect("SPEC.md")
+}
+
+/// The rules that SPEC.md defines, in its order.
+fn rules(spec: &str) -> Vec<String> {
+    let begins = spec.lines().filter_map(|line| line.strip_prefix("* **D-"));
+    begins.map(|rest| format!("D-{}", rest.split(' ').next().expect("split gives at least one"))).collect()
+}
+
+#[test]
+fn the_crate_passes_every_vector() {
+    let failed: Vec<String> = vectors()
+        .iter()
+        .filter_map(|vector| {
+            vector.run().err().map(|what| format!("{} ({}): {what}", vector.name, vector.rules.join(" ")))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{} vectors fail:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn every_rule_has_a_vector_and_every_vector_a_rule() {
+    let rules = rules(&spec());
+    let numbered: Vec<String> = (1..=rules.len()).map(|n| format!("D-{n}")).collect();
+    assert_eq!(rules, numbered, "rules are numbered from 1 without gaps");
+    let (mut shown, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for vector in vectors() {
+        assert!(!vector.rules.is_empty(), "{} names no rule", vector.name);
+        assert!(names.insert(vector.name.clone()), "two vectors {:?}", vector.name);
+        for rule in vector.rules {
+            assert!(rules.contains(&rule), "{} names {rule}, which SPEC.md has not", vector.name);
+            shown.insert(rule);
+        }
+    }
+    let bare: Vec<&String> = rules.iter().filter(|rule| !shown.contains(*rule)).collect();
+    assert!(bare.is_empty(), "rules without a vector: {bare:?}");
+}
+
+/// Every cited rule exists: in the code of the crate too.
+#[test]
+fn code_cites_rules_that_exist() {
+    let last = rules(&spec()).len();
+    for entry in std::fs::read_dir(dataplane().join("rust/src")).expect("sources") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("text");
+        for rest in text.split("D-").skip(1) {
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let known = digits.parse().is_ok_and(|number: usize| (1..=last).contains(&number));
+            assert!(known || digits.is_empty(), "{} cites D-{digits}", path.display());
+        }
+    }
+}
+
+/// The tables of SPEC.md say what `onpath_wire::innet` says.
+#[test]
+fn the_tables_of_the_text_are_those_of_the_code() {
+    let spec = spec();
+    let row = |cells: &[&str]| {
+        let found = spec.lines().any(|line| {
+            let mut columns = line.split('|').skip(1).map(str::trim);
+            cells.iter().all(|cell| columns.next() == Some(cell))
+        });
+        assert!(found, "SPEC.md has no row {cells:?}");
+    };
+    for field in FIELDS {
+        row(&[&field.at.to_string(), &field.bytes.to_string(), field.name]);
+    }
+    for &result in InNetResult::ALL {
+        let words = format!("{result:?}").chars().fold(String::new(), |text, c| match c.is_uppercase() {
+            true if !text.is_empty() => text + " " + &c.to_lowercase().to_string(),
+            _ => text + &c.to_lowercase().to_string(),
+        });
+        row(&[&format!("{} {words}", result as u8)]);
+    }
+    let operations = DirtySetOp::ALL.map_names();
+    row(&[&format!("{STRUCTURE_DIRTY_SET} dirty set"), &operations]);
+    assert!(spec.contains(&format!("({INNET_UDP_PORT} unless")), "the port");
+    for counter in Counter::ALL {
+        assert!(spec.contains(&format!("`{}`", counter.name())), "SPEC.md does not say when {} counts", counter.name());
+    }
+}
+
+trait Names {
+    fn map_names(&self) -> String;
+}
+
+impl Names for [DirtySetOp] {
+    fn map_names(&self) -> String {
+        let names: Vec<String> = self.iter().map(|op| format!("{} {op:?}", *op as u8).to_lowercase()).collect();
+        names.join(", ")
+    }
+}
+
+#[test]
+fn vectors_are_what_their_source_gives() {
+    let made = Command::new("python3").arg(dataplane().join("vectors/make.py")).arg("--check").output();
+    match made {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        // Past libtest, which hides what a test prints that passes.
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "skipped: vectors_are_what_their_source_gives: python3: {error}");
+        }
+    }
+}

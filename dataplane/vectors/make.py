@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Makes the vectors of dataplane/SPEC.md from source/*.py.
+
+    dataplane/vectors/make.py           writes *.txt beside this file
+    dataplane/vectors/make.py --check   says which of them are not what the source gives; exit status 1 if any
+
+The source says by hand what a packet must do; this program only writes numbers as bytes. It runs no target. The layout of the header is
+read from the table of SPEC.md, so that the text, the vectors and the targets cannot differ unnoticed.
+"""
+
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPEC = (HERE.parent / "SPEC.md").read_text(encoding="utf-8")
+
+# name -> (first byte, length), from the rows "| byte | length | field | meaning |".
+LAYOUT = {name: (int(at), int(length)) for at, length, name in re.findall(r"^\| (\d+) \| (\d) \| (\w+) \|", SPEC, re.M)}
+HEADER_BYTES = 40
+assert sum(length for _, length in LAYOUT.values()) == HEADER_BYTES, LAYOUT
+
+# The world of the vectors: shards 0 to 3 are at ports 10 to 13, clients 1 and 2 at ports 21 and 22.
+CLUSTER = 0x0C1A57E2
+UDP_PORT = 4797
+MESSAGE = b"the message follows"
+QUERY, INSERT, REMOVE = 0x11, 0x12, 0x13
+NORMAL, SCATTERED, UNKNOWN, MARKED, FULL, OTHER_EPOCH, REMOVED = range(1, 8)
+REDIRECT, MULTICAST, HANDED_ON = 1, 2, 4
+
+
+def shard(number):
+    return 0x01000000 + number
+
+
+CLIENT, CLIENT2 = 0x03000001, 0x03000002
+ROUTES = {shard(0): 10, shard(1): 11, shard(2): 12, shard(3): 13, CLIENT: 21, CLIENT2: 22}
+
+
+class Packet:
+    """Fields of a header, and what follows it."""
+
+    def __init__(self, fields, message=MESSAGE):
+        self.fields, self.message = fields, message
+
+    def but(self, message=None, **fields):
+        """The same packet with other fields."""
+        return Packet({**self.fields, **fields}, self.message if message is None else message)
+
+    def bytes(self):
+        header = bytearray(HEADER_BYTES)
+        for name, value in self.fields.items():
+            at, length = LAYOUT[name]
+            header[at : at + length] = value.to_bytes(length, "big")
+        return bytes(header) + self.message
+
+
+def query(**fields):
+    """Of client 1 to shard 0, in epoch 7, about index 5 and tag 0x50001."""
+    base = {"code": QUERY, "epoch": 7, "version": 1, "cluster": CLUSTER, "destination": shard(0), "index": 5, "tag": 0x50001}
+    return Packet({**base, **fields})
+
+
+def insert(**fields):
+    """Of shard 2 in term 9 and generation 3, for client 1."""
+    return query(**{"code": INSERT, "shard": 2, "destination": CLIENT, "term": 9, "sequence": 3, **fields})
+
+
+def remove(**fields):
+    """Of shard 0 in term 4 with counter 100, to shard 2."""
+    return query(**{"code": REMOVE, "shard": 0, "destination": shard(2), "term": 4, "sequence": 100, **fields})
+
+
+def to(node, result, **fields):
+    """The copy of the packet before that goes to a node."""
+    return ("to", node, {"result": result, **fields})
+
+
+def handed_on(port):
+    """The packet before, handed on to another switch."""
+    return ("handed on", port)
+
+
+def comes(packet, *outs, port=21, udp_port=UDP_PORT, passes=False):
+    """A packet comes in; what goes out. `packet` may be bytes."""
+    return ("in", packet, outs, port, udp_port, passes)
+
+
+def do(command):
+    return ("do", command)
+
+
+def refused(command):
+    return ("refused", command)
+
+
+class State:
+    """Registers: epoch and complete bit; pairs by shard; tags by (stage, index)."""
+
+    def __init__(self, epoch=(7, 1), pairs=None, tags=None):
+        self.epoch = epoch
+        self.pairs = {0: (4, 99)} if pairs is None else pairs
+        self.tags = tags or {}
+
+    def but(self, epoch=None, pairs=None, tags=None):
+        """The same with changes; 0 and (0, 0) take out."""
+        return State(epoch or self.epoch, {**self.pairs, **(pairs or {})}, {**self.tags, **(tags or {})})
+
+    def lines(self, word):
+        if self.epoch != (0, 0):
+            yield f"{word} epoch {self.epoch[0]} {self.epoch[1]}"
+        for number, pair in sorted(self.pairs.items()):
+            if pair != (0, 0):
+                yield f"{word} pair {number} {pair[0]} {pair[1]}"
+        for (stage, index), value in sorted(self.tags.items()):
+            if value:
+                yield f"{word} tag {stage} {index} {value}"
+
+
+class File:
+    """The vectors of one file of the source."""
+
+    def __init__(self, name):
+        self.lines = [f"# Made by make.py from source/{name}.py; the format is in ../SPEC.md."]
+        self.names = set()
+
+    def vector(self, name, rules, steps, count, before=State(), after=None, own=(0, 0), stages=10, routes=None, groups=None, peers=()):
+        """`after` is the state after all steps; None: nothing changed."""
+        assert name not in self.names, name
+        self.names.add(name)
+        routes = ROUTES if routes is None else routes
+        add = self.lines.append
+        add(f"\nvector {name}")
+        add(f"rules {rules}")
+        add(f"own {own[0]} {own[1]}")
+        add(f"stages {stages}")
+        add(f"cluster {CLUSTER}")
+        add(f"udp_port {UDP_PORT}")
+        self.lines += before.lines("before")
+        self.lines += (f"before route {node} {port}" for node, port in sorted(routes.items()))
+        self.lines += (f"before group {group} {' '.join(map(str, nodes))}" for group, nodes in sorted((groups or {}).items()))
+        self.lines += (f"before peer {value} {bits} {port}" for value, bits, port in peers)
+        for step in steps:
+            self.step(step, routes)
+        self.lines += (after or before).lines("after")
+        self.lines += (f"count {counter} {n}" for counter, n in sorted(count.items()))
+        add("end")
+
+    def step(self, step, routes):
+        add = self.lines.append
+        if step[0] != "in":
+            add(f"do {step[1]}")
+            if step[0] == "refused":
+                add("refused")
+            return
+        _, packet, outs, port, udp_port, passes = step
+        data = packet if isinstance(packet, bytes) else packet.bytes()
+        add(f"in {port} {udp_port} {data.hex() or '-'}")
+        if passes:
+            add("pass")
+        for out in outs:
+            if out[0] == "to":
+                _, node, fields = out
+                add(f"out {routes[node]} {packet.but(destination=node, **{'flags': 0, **fields}).bytes().hex()}")
+            else:
+                flags = packet.fields.get("flags", 0) | HANDED_ON
+                add(f"out {out[1]} {packet.but(flags=flags).bytes().hex()}")
+
+
+def make(source):
+    file = File(source.stem)
+    names = {**globals(), "vector": file.vector}
+    exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
+    return "\n".join(file.lines) + "\n"
+
+
+def main():
+    check, bad = sys.argv[1:] == ["--check"], []
+    for source in sorted((HERE / "source").glob("*.py")):
+        target, text = HERE / f"{source.stem}.txt", make(source)
+        if not check:
+            target.write_text(text, encoding="utf-8")
+        elif not target.exists() or target.read_text(encoding="utf-8") != text:
+            bad.append(target.name)
+    if bad:
+        sys.exit(f"not what the source gives: {', '.join(bad)}; run dataplane/vectors/make.py")
+
+
+if __name__ == "__main__":
+    main()
