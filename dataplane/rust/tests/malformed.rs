@@ -1,0 +1,153 @@
+//! Whatever comes in: no panic, every packet counted once, what is dropped changes nothing, and limits are kept.
+
+#[path = "common/random.rs"]
+mod random;
+
+use onpath_dataplane::registers::{Pair, State, Tracking};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, Switch};
+use onpath_wire::ids::{NodeId, Term, TrackingEpoch};
+use onpath_wire::innet::{Fingerprint, INNET_BYTES, INNET_UDP_PORT, InNet};
+use onpath_wire::{SessionId, ShardId};
+use random::Random;
+
+const CLUSTER: u32 = 1;
+const PACKETS: usize = 1_000_000;
+
+fn switch() -> Switch {
+    let own = Prefix { value: 0, bits: 14 };
+    let mut switch = Switch::new(Config { own, stages: 3, ..Config::whole(CLUSTER) }).expect("a valid configuration");
+    let peer = Command::Peer { prefix: Prefix { value: 1, bits: 1 }, port: Port(9) };
+    let route = Command::Route { node: NodeId::shard(ShardId(2)).0, port: Port(3) };
+    for command in [Command::Epoch(1), Command::Complete(1), Command::Raise { shard: 2, term: 1 }, peer, route] {
+        switch.control(&command).expect("a command");
+    }
+    switch
+}
+
+/// Packets that are fine, to be spoilt.
+fn good(random: &mut Random, number: u32) -> InNet {
+    let fingerprint = Fingerprint::new(random.below(16), 1 + random.below(9)).expect("a fingerprint");
+    let (epoch, shard) = (TrackingEpoch(1), (ShardId(2), Term(1), number));
+    let client = NodeId::session(SessionId(1));
+    match random.below(4) {
+        0 => InNet::query(CLUSTER, epoch, fingerprint, NodeId::shard(ShardId(2))),
+        1 => InNet::insert(CLUSTER, epoch, fingerprint, shard, Some(client)),
+        2 => InNet::insert(CLUSTER, epoch, fingerprint, shard, None).or_redirect(NodeId::shard(ShardId(2))),
+        _ => InNet::remove(CLUSTER, epoch, fingerprint, shard, NodeId::shard(ShardId(2))),
+    }
+}
+
+/// A payload: noise, or a good packet with bits turned, bytes replaced, cut or lengthened.
+fn payload(random: &mut Random, number: u32) -> Vec<u8> {
+    if random.once_in(8) {
+        return (0..random.below(90)).map(|_| random.word() as u8).collect();
+    }
+    let mut bytes = good(random, number).bytes().to_vec();
+    for _ in 0..random.below(4) {
+        let at = random.below(INNET_BYTES as u32) as usize;
+        bytes[at] = if random.once_in(2) { bytes[at] ^ 1 << random.below(8) } else { random.word() as u8 };
+    }
+    match random.below(6) {
+        0 => bytes.truncate(random.below(INNET_BYTES as u32 + 1) as usize),
+        1 => bytes.resize(INNET_BYTES + random.below(2000) as usize, 0xa5),
+        _ => {}
+    }
+    bytes
+}
+
+fn totals(switch: &Switch) -> (u64, u64) {
+    let sum = |copies: bool| {
+        let counters = Counter::ALL.iter().filter(|counter| counter.counts_copies() == copies);
+        counters.map(|&counter| switch.counters().get(counter)).sum()
+    };
+    (sum(false), sum(true))
+}
+
+#[test]
+fn every_packet_is_counted_once_and_what_is_dropped_changes_nothing() {
+    let (mut random, mut switch) = (Random::new(5), switch());
+    let (mut copies, mut sent): (Vec<Copy>, u64) = (vec![], 0);
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 1..=PACKETS as u64 {
+        let payload = payload(&mut random, number as u32);
+        let port = if random.once_in(50) { random.word() as u16 } else { INNET_UDP_PORT };
+        // Whole states are compared only now and then: it is the slow part.
+        let before = (number % 16 == 0).then(|| switch.state());
+        copies.clear();
+        let counter = switch.step(port, &payload, &mut copies);
+        seen.insert(counter);
+        let (packets, all_copies) = totals(&switch);
+        sent += copies.len() as u64;
+        assert_eq!((packets, switch.counters().get(Counter::CopiesSent)), (number, sent), "{payload:02x?}");
+        assert!(all_copies >= sent);
+        if counter.counts_drops() || counter == Counter::Plain {
+            assert!(copies.is_empty(), "dropped, but a copy left: {payload:02x?}");
+            assert!(before.is_none_or(|before| before == switch.state()), "dropped, but changed: {payload:02x?}");
+        }
+        for copy in &copies {
+            let out = copy.payload(&payload);
+            assert_eq!(out.len(), payload.len());
+            let same = |at: usize| out[at] == payload[at];
+            assert!(
+                (0..out.len()).all(|at| same(at) || at == 1 || at == 5 || (12..16).contains(&at)),
+                "{payload:02x?}"
+            );
+        }
+    }
+    let never: Vec<_> = Counter::ALL.iter().filter(|c| !c.counts_copies() && !seen.contains(c)).collect();
+    assert!(never.is_empty(), "never happened: {never:?}");
+}
+
+#[test]
+fn configurations_that_cannot_be_are_refused() {
+    let whole = Config::whole(CLUSTER);
+    assert_eq!(Switch::new(Config { stages: 11, ..whole }).err(), Some(ConfigError::Stages(11)));
+    for (value, bits) in [(0, 18), (1, 0), (4, 2), (1 << 17, 17), (u32::MAX, u32::MAX)] {
+        let own = Prefix { value, bits };
+        assert_eq!(Switch::new(Config { own, ..whole }).err(), Some(ConfigError::Prefix { value, bits }));
+    }
+    let pair = Pair { min_term: 1, counter: 1 };
+    let states = [
+        State { pairs: vec![(256, pair)], ..State::default() },
+        State { tags: vec![(10, 0, 1)], ..State::default() },
+        State { tags: vec![(0, 1 << 17, 1)], ..State::default() },
+    ];
+    for state in states {
+        assert!(matches!(Switch::with_state(whole, &state), Err(ConfigError::Register { .. })), "{state:?}");
+    }
+    let state =
+        State { tracking: Tracking { epoch: 3, complete: true }, pairs: vec![(255, pair)], tags: vec![(9, 5, 1)] };
+    assert_eq!(Switch::with_state(whole, &state).expect("all of these exist").state(), state);
+}
+
+/// D-41.
+#[test]
+fn tables_are_bounded() {
+    let mut switch =
+        Switch::new(Config { own: Prefix { value: 0, bits: 1 }, ..Config::whole(CLUSTER) }).expect("valid");
+    let route = |node| Command::Route { node, port: Port(1) };
+    for node in 1..=65_536 {
+        switch.control(&route(node)).expect("room");
+    }
+    assert_eq!(switch.control(&route(65_537)), Err(ControlError::Full("routes", 65_536)));
+    switch.control(&route(1)).expect("a known node");
+    switch.control(&Command::Unroute { node: 1 }).expect("away");
+    switch.control(&route(65_537)).expect("room again");
+
+    let group = |group, last| Command::Group { group, members: (1..=last).collect() };
+    assert_eq!(switch.control(&group(0, 257)), Err(ControlError::Full("members of the group", 256)));
+    for number in 0..256 {
+        switch.control(&group(number, 256)).expect("room");
+    }
+    assert_eq!(switch.control(&group(256, 1)), Err(ControlError::Full("groups", 256)));
+    switch.control(&group(255, 2)).expect("a known group");
+
+    let peer = |value| Command::Peer { prefix: Prefix { value, bits: 17 }, port: Port(1) };
+    for value in 65_536..65_600 {
+        switch.control(&peer(value)).expect("room");
+    }
+    assert_eq!(switch.control(&peer(65_600)), Err(ControlError::Full("peers", 64)));
+    switch.control(&peer(65_536)).expect("a known prefix");
+    switch.control(&Command::Unpeer { prefix: Prefix { value: 65_599, bits: 17 } }).expect("away");
+    switch.control(&peer(65_600)).expect("room again");
+}
