@@ -4,8 +4,8 @@ use crate::planted::{Planted, planted};
 use crate::registers::SHARDS;
 use crate::{Config, Counter};
 use onpath_wire::innet::{
-    DirtySetOp, FLAG_HANDED_ON, FLAG_MULTICAST, FLAG_REDIRECT, INDEX_BITS, INNET_BYTES, INNET_VERSION, InNet,
-    STRUCTURE_DIRTY_SET,
+    DirtySetOp, FLAG_HANDED_ON, FLAG_MULTICAST, FLAG_REDIRECT, INDEX_BITS, INNET_BYTES, INNET_COMMON_BYTES,
+    INNET_VERSION, InNet, STRUCTURE_DIRTY_SET,
 };
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
@@ -43,7 +43,7 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
     if udp_port != config.udp_port && !planted(Planted::D1) {
         return Err(Counter::Plain);
     }
-    let header = whole_header(payload).ok_or(Counter::DropTruncated)?;
+    let header = header(payload).ok_or(Counter::DropTruncated)?;
     if header.version != INNET_VERSION && !planted(Planted::D3) {
         return Err(Counter::DropVersion);
     }
@@ -58,21 +58,24 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
         None if planted(Planted::D6) => DirtySetOp::Query,
         None => return Err(Counter::DropOperation),
     };
+    if payload.len() < INNET_BYTES && !planted(Planted::D2) {
+        return Err(Counter::DropTruncated);
+    }
     check_fields(&header, op)?;
     Ok(Packet { header, op })
 }
 
-/// D-2.
+/// The header, if its common part is there; what else is missing is 0 (D-2 is asked again when the structure is known).
 #[inline]
-fn whole_header(payload: &[u8]) -> Option<InNet> {
+fn header(payload: &[u8]) -> Option<InNet> {
     match payload.first_chunk() {
         Some(bytes) => Some(InNet::of_bytes(bytes)),
-        None if planted(Planted::D2) => {
+        None if payload.len() < INNET_COMMON_BYTES => None,
+        None => {
             let mut bytes = [0; INNET_BYTES];
             bytes[..payload.len()].copy_from_slice(payload);
             Some(InNet::of_bytes(&bytes))
         }
-        None => None,
     }
 }
 

@@ -11,6 +11,16 @@ vector("one byte less than the header is truncated", "D-2", count={"drop_truncat
     comes(insert().bytes()[:39]),
 ])
 vector("the common part alone is truncated", "D-2", count={"drop_truncated": 1}, steps=[comes(insert().bytes()[:16])])
+vector("half of the common part is truncated", "D-2", count={"drop_truncated": 2}, steps=[
+    comes(insert().bytes()[:15]),
+    comes(insert(version=2).bytes()[:5]),
+])
+vector("a short packet of something else is that", "D-2 D-3 D-4 D-5 D-6", steps=[
+    comes(insert(version=2).bytes()[:16]),
+    comes(insert(cluster=1).bytes()[:39]),
+    comes(insert(code=0x22).bytes()[:20]),
+    comes(insert(code=0x14).bytes()[:16]),
+], count={"drop_version": 1, "drop_cluster": 1, "drop_structure": 1, "drop_operation": 1})
 vector("a header without a message is whole", "D-2 D-16", count={"query_normal": 1, "copies_sent": 1}, steps=[
     comes(query().but(message=b""), to(shard(0), NORMAL)),
 ])
@@ -84,14 +94,15 @@ vector("tag 0 is dropped", "D-10", count={"drop_tag": 3}, before=State(tags={(0,
 
 # Each packet is wrong in one way less than the one before.
 vector("the first check that fails counts", "D-2 D-3 D-4 D-5 D-6 D-7 D-8 D-9 D-10 D-43", steps=[
-    comes(insert(version=9, cluster=1, code=0x5F, flags=0x80, shard=256, index=1 << 17, tag=0).bytes()[:39]),
+    comes(insert(version=9, cluster=1, code=0x5F, flags=0x80, shard=256, index=1 << 17, tag=0).bytes()[:15]),
     comes(insert(version=9, cluster=1, code=0x5F, flags=0x80, shard=256, index=1 << 17, tag=0)),
     comes(insert(cluster=1, code=0x5F, flags=0x80, shard=256, index=1 << 17, tag=0)),
     comes(insert(code=0x5F, flags=0x80, shard=256, index=1 << 17, tag=0)),
     comes(insert(code=0x1F, flags=0x80, shard=256, index=1 << 17, tag=0)),
+    comes(insert(flags=0x80, shard=256, index=1 << 17, tag=0).bytes()[:39]),
     comes(insert(flags=0x80, shard=256, index=1 << 17, tag=0)),
     comes(insert(shard=256, index=1 << 17, tag=0)),
     comes(insert(index=1 << 17, tag=0)),
     comes(insert(tag=0)),
-], count={"drop_truncated": 1, "drop_version": 1, "drop_cluster": 1, "drop_structure": 1, "drop_operation": 1, "drop_reserved": 1,
+], count={"drop_truncated": 2, "drop_version": 1, "drop_cluster": 1, "drop_structure": 1, "drop_operation": 1, "drop_reserved": 1,
           "drop_shard": 1, "drop_index": 1, "drop_tag": 1})

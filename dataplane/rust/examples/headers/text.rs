@@ -1,0 +1,102 @@
+//! The in-network header, its constants and the counters as C and as P4, from `onpath_wire::innet` and the crate's counters.
+
+use onpath_dataplane::Counter;
+use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
+use onpath_wire::ids::{NodeId, ShardId};
+use onpath_wire::innet::*;
+use std::fmt::Write;
+
+const MADE: &str = "Made by `cargo run -p onpath-dataplane --example headers`. Do not edit: rules and layout are in dataplane/SPEC.md.";
+
+/// (path below dataplane/, text) of every file.
+pub(crate) fn files() -> [(&'static str, String); 2] {
+    [("c/include/innet.h", c()), ("p4/innet.p4", p4())]
+}
+
+/// (name, value, bits) of the constants.
+fn constants() -> Vec<(String, u64, usize)> {
+    let mut all: Vec<(String, u64, usize)> = vec![
+        ("VERSION".into(), INNET_VERSION.into(), 8),
+        ("UDP_PORT".into(), INNET_UDP_PORT.into(), 16),
+        ("COMMON_BYTES".into(), INNET_COMMON_BYTES as u64, 32),
+        ("HEADER_BYTES".into(), INNET_BYTES as u64, 32),
+        ("INDEX_BITS".into(), INDEX_BITS.into(), 32),
+        ("STAGES_MAX".into(), STAGES_MAX as u64, 32),
+        ("SHARDS".into(), SHARDS as u64, 32),
+        ("NODE_OF_SHARD_0".into(), NodeId::shard(ShardId(0)).0.into(), 32),
+        ("FLAG_REDIRECT".into(), FLAG_REDIRECT.into(), 8),
+        ("FLAG_MULTICAST".into(), FLAG_MULTICAST.into(), 8),
+        ("FLAG_HANDED_ON".into(), FLAG_HANDED_ON.into(), 8),
+        ("STRUCTURE_DIRTY_SET".into(), STRUCTURE_DIRTY_SET.into(), 4),
+    ];
+    all.extend(DirtySetOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
+    all.extend(InNetResult::ALL.iter().map(|&of| (format!("RESULT_{}", upper(&format!("{of:?}"))), of as u64, 8)));
+    all
+}
+
+/// `OtherEpoch` as `OTHER_EPOCH`.
+fn upper(camel: &str) -> String {
+    let mut text = String::new();
+    for c in camel.chars() {
+        if c.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(c.to_ascii_uppercase());
+    }
+    text
+}
+
+fn c() -> String {
+    let mut text =
+        format!("/* {MADE} */\n#ifndef ONPATH_INNET_H\n#define ONPATH_INNET_H\n\n#include <linux/types.h>\n\n");
+    for (name, value, _) in constants() {
+        let _ = writeln!(text, "#define ONPATH_{name} {value:#x}");
+    }
+    text += "\n/* In network byte order; the same fields lie at the same bytes in every target. */\nstruct onpath_innet {\n";
+    for field in FIELDS {
+        let of = ["", "__u8", "__be16", "", "__be32"][field.bytes];
+        let _ = writeln!(text, "\t{of} {};", field.name);
+    }
+    text += "};\n\n";
+    for field in FIELDS {
+        let (name, at) = (field.name, field.at);
+        let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct onpath_innet, {name}) == {at}, \"{name}\");");
+    }
+    text += "_Static_assert(sizeof(struct onpath_innet) == ONPATH_HEADER_BYTES, \"size\");\n\nenum onpath_counter {\n";
+    for counter in Counter::ALL {
+        let _ = writeln!(text, "\tONPATH_{},", counter.name().to_uppercase());
+    }
+    text += "\tONPATH_COUNTERS\n};\n\n#define ONPATH_COUNTER_NAMES { \\\n";
+    for counter in Counter::ALL {
+        let _ = writeln!(text, "\t\"{}\", \\", counter.name());
+    }
+    text + "}\n\n#endif\n"
+}
+
+fn p4() -> String {
+    let mut text = format!("// {MADE}\n#ifndef ONPATH_INNET_P4\n#define ONPATH_INNET_P4\n\n");
+    for (name, value, bits) in constants() {
+        let _ = writeln!(text, "const bit<{bits}> {name} = {value:#x};");
+    }
+    let (common, own): (Vec<&InNetField>, Vec<&InNetField>) =
+        FIELDS.iter().partition(|field| field.at < INNET_COMMON_BYTES);
+    text += "\n// What the headers of all structures share.\nheader innet_t {\n";
+    for field in common {
+        match field.name {
+            "code" => text += "    bit<4> structure;\n    bit<4> op;\n",
+            name => {
+                let _ = writeln!(text, "    bit<{}> {name};", 8 * field.bytes);
+            }
+        }
+    }
+    text += "}\n\n// The rest of the dirty set's.\nheader dirty_set_t {\n";
+    for field in own {
+        let _ = writeln!(text, "    bit<{}> {};", 8 * field.bytes, field.name);
+    }
+    text += "}\n\n";
+    for (number, counter) in Counter::ALL.iter().enumerate() {
+        let _ = writeln!(text, "const bit<32> COUNT_{} = {number};", counter.name().to_uppercase());
+    }
+    let _ = writeln!(text, "const bit<32> COUNTERS = {};", Counter::ALL.len());
+    text + "\n#endif\n"
+}
