@@ -4,8 +4,7 @@
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;
 use crate::ops::lock;
-use crate::state::{Job, State, WaitKey, header};
-use onpath_kernel::Core;
+use crate::state::{Job, WaitKey, header};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::packet::Packet;
@@ -38,35 +37,23 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
         let begin = |id: &&InodeId| opens.inode(**id).is_some_and(|i| i.registered && i.busy.begin_restoring());
         batch.iter().filter(begin).copied().collect()
     });
-    // A further restart on the way has forgotten what was answered before it, and its restoration leaves out what is
-    // being opened here.
-    let term = |op: &Op| op.with(|core| core.state.terms[shard.0 as usize]);
-    loop {
-        let asked_under = term(op);
-        open_again(op, shard, &mine).await;
-        if term(op) == asked_under {
-            break;
-        }
-    }
+    let peers = vec![NodeId::shard(shard); mine.len()];
+    let (caller, mut next) = (op.caller, mine.iter());
+    // A refusal means that the inode is gone, and operations through its handles will be told so.
+    let _ = op
+        .call_all(&peers, |core, to, seq| {
+            let id = *next.next().expect("one call an inode");
+            let request = Request::Open { id, flags: open::REGISTER | open::AGAIN };
+            let body = RequestBody { groups: Groups::default(), request };
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+        })
+        .await;
     op.with(|core| {
         for id in mine {
             core.state.opens.inode(id).expect("kept while it is restored").busy.end_restoring();
             core.wake(WaitKey::Inode(id).hash());
         }
     });
-}
-
-async fn open_again(op: &Op, shard: ShardId, ids: &[InodeId]) {
-    let peers = vec![NodeId::shard(shard); ids.len()];
-    let (caller, mut next) = (op.caller, ids.iter());
-    let make = |core: &mut Core<State>, to, seq| {
-        let id = *next.next().expect("one call an inode");
-        let request = Request::Open { id, flags: open::REGISTER | open::AGAIN };
-        let body = RequestBody { groups: Groups::default(), request };
-        Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
-    };
-    // A refusal means that the inode is gone, and operations through its handles will be told so.
-    let _ = op.call_all(&peers, make).await;
 }
 
 /// Takes the locks of one owner again, then lets the next one follow.

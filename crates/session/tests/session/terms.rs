@@ -168,36 +168,6 @@ fn leaving_tells_the_coordinator_and_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_second_restart_while_files_are_opened_again_forgets_none() {
-    let mut rig = Rig::new();
-    let ids = [inode_at(1, 1), inode_at(1, 2)];
-    for id in ids {
-        rig.open(id, READ_WRITE, data_ref(5, 0));
-    }
-    let again = |sent: &Sent| match sent.request() {
-        Request::Open { id, flags } if flags & open::AGAIN != 0 => Some(id),
-        _ => None,
-    };
-    let restart = |rig: &mut Rig, term| {
-        rig.fs(FsOp::GetAttr { id: ids[0] });
-        let sent = rig.sent();
-        rig.terms[1] = Term(term);
-        rig.new_term(&sent);
-        let all: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
-        all.into_iter().filter(|sent| again(sent).is_some()).collect::<Vec<_>>()
-    };
-    let first = restart(&mut rig, 50);
-    assert!(ids.iter().all(|id| first.iter().any(|sent| again(sent) == Some(*id))));
-    rig.reply(&first[0], attr_reply(ids[0], 0, data_ref(5, 0)));
-    let second = restart(&mut rig, 60);
-    assert!(second.iter().all(|sent| again(sent) == Some(ids[1])), "unanswered: sent again as it is");
-    rig.lose_sent();
-    rig.reply(&second[0], attr_reply(ids[1], 0, data_ref(5, 0)));
-    let third: Vec<_> = std::iter::from_fn(|| rig.try_sent()).filter_map(|sent| again(&sent)).collect();
-    assert!(third.contains(&ids[0]), "the new term has not heard of it: {third:?}");
-}
-
-#[test]
 fn a_rebuilt_stream_gets_everything_open_again() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
