@@ -12,7 +12,7 @@
 //! }
 //! ```
 //!
-//! Two actions on one register, a stage that was left, a second pass of a packet: none compiles.
+//! Two actions on one register, a stage that was left, stage 0 twice, a second pass of a packet: none compiles.
 //!
 //! ```compile_fail,E0382
 //! # use onpath_dataplane::registers::Register;
@@ -29,10 +29,17 @@
 //! }
 //! ```
 //! ```compile_fail,E0382
-//! # use onpath_dataplane::{parser::Packet, registers::Pass};
+//! # use onpath_dataplane::registers::Pass;
 //! fn stage_0_twice(pass: Pass<'_>) {
 //!     pass.track();
 //!     pass.track();
+//! }
+//! ```
+//! ```compile_fail,E0382
+//! # use onpath_dataplane::{parser::Packet, registers::Registers};
+//! fn again(registers: &mut Registers, packet: Packet) {
+//!     registers.pass(packet, 0);
+//!     registers.pass(packet, 0);
 //! }
 //! ```
 
