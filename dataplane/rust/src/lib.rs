@@ -3,6 +3,32 @@
 //! A [`Switch`] is a value. It takes the payload of a packet and gives copies of it, each with the port by which it leaves; the
 //! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. The files are
 //! named as in every other target.
+//!
+//! ```
+//! use onpath_dataplane::{Command, Config, Counter, Port, Switch};
+//! use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
+//! use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
+//!
+//! let (owner, site, client) = (NodeId::shard(ShardId(0)), ShardId(1), NodeId::session(SessionId(1)));
+//! let mut switch = Switch::new(Config::whole(1))?;
+//! for (node, port) in [(owner, 10), (NodeId::shard(site), 11), (client, 20)] {
+//!     switch.control(&Command::Route { node: node.0, port: Port(port) })?;
+//! }
+//! switch.control(&Command::Epoch(1))?;
+//! switch.control(&Command::Complete(1))?;
+//!
+//! let directory = Fingerprint::new(5, 7)?;
+//! let mark = InNet::insert(1, TrackingEpoch(1), directory, (site, Term(1), 1), Some(client));
+//! let query = InNet::query(1, TrackingEpoch(1), directory, owner);
+//! let mut copies = vec![];
+//! assert_eq!(switch.step(4797, &mark.bytes(), &mut copies), Counter::InsertMarked);
+//! assert_eq!(copies.iter().map(|copy| copy.port.0).collect::<Vec<_>>(), [11, 20]);
+//! copies.clear();
+//! switch.step(4797, &query.bytes(), &mut copies);
+//! let (header, _message) = InNet::split(&copies[0].header)?;
+//! assert_eq!((copies[0].port, header.result()), (Port(10), Some(InNetResult::Scattered)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod control;
 pub mod counters;
@@ -33,7 +59,8 @@ pub struct Config {
     pub cluster: u32,
     /// The in-network port (D-1).
     pub udp_port: u16,
-    /// The fingerprints that this switch tracks (D-12); it has 2^(17 − bits) sets.
+    /// The fingerprints that this switch tracks (D-12); it has 2^(17 − bits) sets. With the prefix 0 of b bits and fingerprints
+    /// narrowed to 17 − b bits ([`onpath_wire::innet::Fingerprint::narrowed`]) a small switch tracks all directories.
     pub own: Prefix,
     /// Arrays of tags, at most [`STAGES_MAX`]; with 0 every insert finds the set full.
     pub stages: usize,

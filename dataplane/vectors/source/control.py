@@ -94,6 +94,25 @@ vector("a group names a node once", "D-41 D-36", count={"remove_done": 1, "copie
     refused(f"group 7 {shard(1)} {shard(3)} {shard(1)}"),
     comes(remove(flags=MULTICAST, destination=7)),
 ], after=State(pairs={0: (4, 100)}))
+vector("a group has at most 256 members", "D-41 D-35", routes={shard(1): 11}, count={"remove_done": 1, "copies_sent": 1, "copies_unrouted": 255}, steps=[
+    do(f"group 7 {' '.join(str(shard(number)) for number in range(1, 257))}"),
+    refused(f"group 7 {' '.join(str(shard(number)) for number in range(1, 258))}"),
+    comes(remove(flags=MULTICAST, destination=7), to(shard(1), REMOVED)),
+], after=State(pairs={0: (4, 100)}))
+vector("there are at most 256 groups", "D-41", count={}, steps=[
+    *(do(f"group {number} {shard(1)}") for number in range(1000, 1256)),
+    refused(f"group 0 {shard(1)}"),
+    do(f"group 1255 {shard(2)}"),
+    do("ungroup 1000"),
+    do(f"group 0 {shard(1)}"),
+])
+vector("there are at most 64 peers", "D-41 D-13", own=(1, 1), count={"handed_on": 1, "drop_prefix": 1, "copies_sent": 1}, steps=[
+    *(do(f"peer {value} 17 {100 + value}") for value in range(64)),
+    refused("peer 64 17 164"),
+    do("peer 5 17 300"),
+    comes(query(), handed_on(300)),
+    comes(query(index=64)),
+])
 
 NOTHING = State(epoch=(0, 0), pairs={})
 vector("after a reboot there is nothing", "D-42", before=State(tags={(0, 5): T, (9, 131071): A}), count={}, steps=[do("reboot")], after=NOTHING)
