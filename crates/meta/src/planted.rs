@@ -39,6 +39,10 @@ pub enum Planted {
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
+    /// a later trim of a file overtakes an earlier one.
+    TrimsOvertake,
+    /// a reservation of a file's end does not shut out writes that an earlier term allowed.
+    ReservationWithoutFence,
     /// a push does not rest on its records.
     PushBeforeDurable,
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Asked;
 use crate::model::Caller;
-use crate::private::Private;
+use crate::users::User;
 use crate::world::{Finished, World};
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::limits::SESSION_LEASE_MS;
@@ -17,20 +17,23 @@ const STUCK_NS: u64 = 60_000_000_000;
 
 /// Ends the bad weather, waits until every operation is answered, and reads everything. Returns the number of
 /// operations answered meanwhile.
-pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
+pub fn settle(world: &mut World, users: &mut [Box<dyn User>]) -> u64 {
     world.calm();
-    privates.iter_mut().for_each(Private::close);
+    users.iter_mut().for_each(|user| user.close());
     let mut answered = 0;
-    while world.clients.iter().any(|client| client.waiting() > 0) || !privates.iter().all(Private::is_idle) {
+    while world.clients.iter().any(|client| client.waiting() > 0) || !users.iter().all(|user| user.is_idle()) {
         match (world.step(world.now_ns() + STUCK_NS), world.finished()) {
             (None, None) => {
                 world.checker.violation("an operation is not answered in peace".into());
                 return answered;
             }
-            (None, Some(finished)) => pass_on(world, privates, finished),
+            (None, Some(finished)) => pass_on(world, users, finished),
             (Some(_), _) => {}
         }
         answered += 1;
+    }
+    for why in users.iter().flat_map(|user| user.judge()) {
+        world.checker.violation(why);
     }
     let until_ns = world.now_ns() + REST_NS;
     while world.step(until_ns).is_some() {}
@@ -39,7 +42,7 @@ pub fn settle(world: &mut World, privates: &mut [Private]) -> u64 {
         audit_inode(world, auditor, id);
     }
     if world.checker.violations.is_empty() {
-        audit_counts(world, auditor, privates.iter().map(Private::orphans).sum());
+        audit_counts(world, auditor, users.iter().map(|user| user.orphans()).sum());
     }
     answered
 }
@@ -63,9 +66,9 @@ fn audit_counts(world: &mut World, client: usize, orphans: u64) {
 }
 
 /// Gives a finished system call to the user who made it.
-pub fn pass_on(world: &mut World, privates: &mut [Private], finished: Finished) {
-    match privates.iter_mut().find(|private| private.has(finished.session)) {
-        Some(private) => private.answered(world, finished),
+pub fn pass_on(world: &mut World, users: &mut [Box<dyn User>], finished: Finished) {
+    match users.iter_mut().find(|user| user.has(finished.session)) {
+        Some(user) => user.answered(world, finished),
         None => world.checker.violation(format!("nobody asked for {finished:?}")),
     }
 }

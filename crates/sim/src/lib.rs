@@ -7,9 +7,9 @@ pub mod audit;
 pub mod check;
 pub mod client;
 pub mod model;
-pub mod private;
 pub mod run;
 pub mod scenario;
+pub mod users;
 pub mod workload;
 pub mod world;
 

@@ -2,7 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::private::Private;
+use crate::users::{Appenders, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, World, WorldConfig};
 
@@ -15,6 +15,8 @@ pub struct SimConfig {
     pub sessions: usize,
     /// Users of real sessions beside them, each with two mounts and a directory of their own.
     pub mounts: usize,
+    /// Sessions that write to one file at the same time, and as many that append to another; 0: none.
+    pub writers: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -31,6 +33,7 @@ impl Default for SimConfig {
             seed: 1,
             sessions: 4,
             mounts: 0,
+            writers: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -120,9 +123,13 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
             world.submit(client, asked);
         }
     }
-    let mut privates = vec![];
-    if config.mounts > 0 {
-        privates.push(Private::begin(&mut world, config.seed));
+    let mut users: Vec<Box<dyn User>> = vec![];
+    for user in 0..config.mounts as u64 {
+        users.push(Box::new(Private::begin(&mut world, config.seed + user)));
+    }
+    if config.writers > 0 {
+        users.push(Box::new(Writers::begin(&mut world, config.seed, config.writers)));
+        users.push(Box::new(Appenders::begin(&mut world, config.seed, config.writers)));
     }
     while operations < config.operations && world.checker.violations.is_empty() {
         let done = world.step(world.now_ns() + STUCK_NS);
@@ -135,17 +142,11 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
                 let asked = workload.next(&world.checker.model);
                 world.submit(done.client, asked);
             }
-            (None, Some(finished)) => {
-                audit::pass_on(&mut world, &mut privates, finished);
-                if privates.len() < config.mounts && privates.iter().all(Private::is_settled) {
-                    let seed = config.seed + privates.len() as u64;
-                    privates.push(Private::begin(&mut world, seed));
-                }
-            }
+            (None, Some(finished)) => audit::pass_on(&mut world, &mut users, finished),
         }
     }
     if world.checker.violations.is_empty() {
-        operations += audit::settle(&mut world, &mut privates);
+        operations += audit::settle(&mut world, &mut users);
     }
     Outcome {
         seed: config.seed,

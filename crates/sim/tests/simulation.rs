@@ -97,3 +97,37 @@ fn configurations_drawn_from_seeds_are_clean() {
         clean(&SimConfig { operations: 1_500, ..SimConfig::from_seed(seed) });
     }
 }
+
+#[test]
+fn concurrent_writes_truncations_and_appends_have_an_order() {
+    for seed in 1..=6 {
+        let world = WorldConfig {
+            loss: 0.05,
+            duplicate: 0.05,
+            reorder: 0.1,
+            shards: 3,
+            processes: 2,
+            ..WorldConfig::default()
+        };
+        clean(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() });
+    }
+}
+
+#[test]
+fn concurrent_writes_and_appends_survive_kills_and_under_sync_power_losses() {
+    for (seed, power_loss) in [(1, false), (2, false), (3, false), (4, true), (5, true), (6, true)] {
+        let commit = if power_loss { Commit::Sync } else { Commit::Interval(100) };
+        let world = WorldConfig {
+            crash_every: 4_000,
+            duplicate: 0.05,
+            reorder: 0.05,
+            power_loss,
+            commit,
+            processes: 2,
+            shards: 3,
+            ..WorldConfig::default()
+        };
+        let outcome = clean(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() });
+        assert!(outcome.counters.kills + outcome.counters.power_losses > 2, "{outcome:?}");
+    }
+}

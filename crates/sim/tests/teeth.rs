@@ -90,3 +90,24 @@ fn random_seeds_notice_removed_rules_and_nothing_else() {
     let missed = found.iter().filter(|(_, (seed, _))| seed.is_none()).count();
     assert!(missed <= MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", BUGS.len());
 }
+
+/// Bugs of which only concurrent writers of one file tell.
+const WRITERS_BUGS: [Planted; 2] = [Planted::ReservationWithoutFence, Planted::TrimsOvertake];
+
+#[test]
+fn concurrent_writers_notice_removed_rules() {
+    for bug in WRITERS_BUGS {
+        plant(Some(bug));
+        let notices = |seed: u64| {
+            let world = WorldConfig { shards: 3, processes: 3, reorder: 0.2, loss: 0.05, ..WorldConfig::default() };
+            let world = WorldConfig { crash_every: 4_000, ..world };
+            !run(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() })
+                .violations
+                .is_empty()
+        };
+        let found = (1..=SEEDS_MAX).find(|seed| notices(*seed));
+        plant(None);
+        println!("{bug:?}: seed {found:?}");
+        assert!(found.is_some(), "{bug:?} is not noticed");
+    }
+}

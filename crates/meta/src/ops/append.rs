@@ -1,34 +1,60 @@
 //! O_APPEND: one reservation of a file's end at a time, so that appends of several sessions do not overlap.
 //!
 //! Semantics: the size moves when the bytes are there, so no reader sees a hole (DESIGN §5). A reservation ends
-//! with the write's Merge, by being given back, or with its session. Volatile.
+//! with the write's Merge, by being given back, or with its session. Volatile: after a restart, or the death of its
+//! session, a write that it allowed may still be on its way. The next reservation raises the cut, so that such a write is
+//! refused or finds itself stale, and its session begins anew.
+//! Locks: the inode, shared, or exclusive to raise the cut. Journals: then the inode and the trim at its size.
 
 use super::{Req, Step, Stop, begin, named};
+use crate::planted::{self, Planted};
+use crate::shard::Job;
+use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
-use onpath_kernel::Mode;
+use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
-use onpath_wire::inode::Kind;
+use onpath_wire::ids::{DataId, InodeId};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::record::Effect;
 use onpath_wire::reply::Reply;
+use smallvec::smallvec;
 
 pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
     cx.with(|core| begin(core, req))?;
     cx.with(|core| core.state.opens.want_end(id, req.session));
-    let granted = cx.until(keys::inode(id).0, |core| core.state.opens.reserve(id, req.session)).await;
+    let granted = cx.until(keys::inode(id).0, |core| core.state.opens.reserve(id, req.session, req.seq)).await;
     if !granted {
         return Err(Stop::Over); // the session has given up waiting
     }
-    named::lock_inode(cx, id, Mode::Shared).await;
+    let needs_fence = cx.with(|core| core.state.opens.needs_fence(id, core.state.config.term));
+    let fence = needs_fence && !planted::is(Planted::ReservationWithoutFence);
+    named::lock_inode(cx, id, if fence { Mode::Exclusive } else { Mode::Shared }).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).filter(|inode| inode.kind == Kind::File);
         let Some(inode) = inode else {
             give_back(core, id, req);
             return Err(Errno::ESTALE.into());
         };
+        if fence {
+            raise_cut(core, cx.op(), inode.clone());
+            core.state.opens.fenced(id);
+        }
         let data = core.state.inodes.data_ref(id).expect("the inode is here");
+        core.state.opens.reserved_at(id, inode.size);
         Ok(Reply::Reserved { offset: inode.size, data })
     })
+}
+
+/// Writes under what sessions know of the file so far will not count, unless they have come to the home.
+fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
+    inode.cut += 1;
+    let data = DataId { inode: inode.id, generation: inode.generation };
+    let (cut, size) = (inode.cut, inode.size);
+    let pending = Effect::DataPending { data, cut, size, drop: false };
+    commit_own(core, op, smallvec![Effect::PutInode { inode }, pending]);
+    let after = core.state.record_seq;
+    core.start(Job::Trim(data, cut, after));
 }
 
 pub(crate) fn unreserve(cx: &Cx, req: &Req, id: InodeId) -> Step {

@@ -1,8 +1,10 @@
 //! Trims and drops: told to the data node once their record is durable, again and again until acknowledged
 //! (DESIGN §5), also after a restart. Nobody waits for a drop, so drops are collected and told together.
 
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
+use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::data::{DataReply, DataRequest};
@@ -11,8 +13,12 @@ use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
 use onpath_wire::record::Effect;
 use smallvec::smallvec;
 
-/// A shrink: writes under the new cut wait at the data node until it has heard of it.
+/// A shrink: writes under the new cut wait at the data node until it has heard of it. Trims of a file go one after
+/// the other: the file may have grown between them, so that the later one does not take what the earlier one does.
 pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
+    let key = keys::inode(data.inode).0;
+    let earlier = |core: &Core| core.state.data_pending.range((data, 0, false)..(data, cut, false)).any(|(k, _)| !k.2);
+    cx.until(key, |core| (planted::is(Planted::TrimsOvertake) || !earlier(core)).then_some(())).await;
     let size = cx.with(|core| {
         core.rest_on(cx.op(), after);
         core.state.data_pending.get(&(data, cut, false)).copied()
@@ -26,6 +32,7 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
         {
             let effects: Effects = smallvec![Effect::DataDone { data, cut, drop: false, blocks, version }];
             commit_own(core, cx.op(), effects);
+            core.wake(key);
         }
     });
 }

@@ -20,26 +20,29 @@ use onpath_wire::reply::Reply;
 use smallvec::smallvec;
 
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
-    let Merge::Written { data, session, .. } = merge;
+    let Merge::Written { data, session, request, end, .. } = merge;
     named::lock_inode(cx, data.inode, Mode::Exclusive).await;
     cx.with(|core| {
-        step(core, cx, &merge);
-        if core.state.opens.unreserve(data.inode, session) {
+        let first = step(core, cx, &merge);
+        // A repeated merge must not end the reservation of a later append.
+        if first && core.state.opens.appended(data.inode, session, request, end) {
             core.wake(keys::inode(data.inode).0);
         }
         packets::answer_call(core, cx.op(), from, seq, &Peer::Done);
     });
 }
 
-fn step(core: &mut Core, cx: &Cx, merge: &Merge) {
+/// Answers; true unless the merge was answered before.
+fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge;
     let from = NodeId::session(session);
     let req = Req { from, session, seq: request, oldest, ..Req::default() };
     match core.state.replies.seen(session, request) {
-        Seen::Over => return,
+        Seen::Over => return false,
         Seen::Answered(reply) => {
             let reply = reply.clone();
-            return packets::reply(core, cx.op(), &req, &reply);
+            packets::reply(core, cx.op(), &req, &reply);
+            return false;
         }
         Seen::New => {}
     }
@@ -61,4 +64,5 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) {
         }
     };
     packets::reply(core, cx.op(), &req, &reply);
+    true
 }

@@ -13,7 +13,7 @@ use hashbrown::hash_map::EntryRef;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -23,12 +23,28 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A session that has closed everything keeps a table for so many opens, for the next ones.
 const OPENS_KEPT: usize = 64;
 
+/// Files remembered whose end was reserved in this term.
+const FENCED_MAX: usize = 1 << 16;
+
+/// Who may write at a file's end.
+#[derive(Clone, Copy, Debug)]
+struct Reserved {
+    session: SessionId,
+    /// The request that reserved it: the write comes later.
+    request: RequestSeq,
+    /// Where the file ended.
+    offset: u64,
+}
+
 /// Who has what open.
 #[derive(Debug, Default)]
 pub(crate) struct Opens {
     by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
     by_session: HashMap<SessionId, HashSet<InodeId>>,
-    reserved: BTreeMap<InodeId, SessionId>,
+    reserved: BTreeMap<InodeId, Reserved>,
+    /// Files of which no write of an earlier reservation can be under way (true), or one can (false). Of others one can
+    /// if they are older than this term.
+    fenced: HashMap<InodeId, bool>,
     end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
     /// Orphans to be looked at, and when.
@@ -86,22 +102,52 @@ impl Opens {
     }
 
     /// Reserves a file's end; false if the session has given up waiting, nothing while another one has it.
-    pub(crate) fn reserve(&mut self, id: InodeId, session: SessionId) -> Option<bool> {
+    pub(crate) fn reserve(&mut self, id: InodeId, session: SessionId, request: RequestSeq) -> Option<bool> {
         if !self.end_wanted.contains(&(id, session)) {
             return Some(false);
         }
-        let mine = *self.reserved.entry(id).or_insert(session) == session;
-        mine.then(|| self.end_wanted.remove(&(id, session)))
+        let mine = Reserved { session, request, offset: u64::MAX };
+        let holder = self.reserved.entry(id).or_insert(mine);
+        (holder.session == session).then(|| {
+            *holder = mine;
+            self.end_wanted.remove(&(id, session))
+        })
+    }
+
+    /// The reserved end is here.
+    pub(crate) fn reserved_at(&mut self, id: InodeId, offset: u64) {
+        if let Some(reserved) = self.reserved.get_mut(&id) {
+            reserved.offset = offset;
+        }
+    }
+
+    /// A write has been merged; true if it was the one at the reserved end, so that others may look again.
+    pub(crate) fn appended(&mut self, id: InodeId, session: SessionId, request: RequestSeq, end: u64) -> bool {
+        let by = |r: &Reserved| r.session == session && r.request < request && r.offset < end;
+        self.reserved.get(&id).is_some_and(by) && self.unreserve(id, session)
     }
 
     /// Gives up a session's reservation, or its waiting for one; true if others may look again.
     pub(crate) fn unreserve(&mut self, id: InodeId, session: SessionId) -> bool {
         let waited = self.end_wanted.remove(&(id, session));
-        let mine = self.reserved.get(&id).is_some_and(|holder| *holder == session);
+        let mine = self.reserved.get(&id).is_some_and(|holder| holder.session == session);
         if mine {
             self.reserved.remove(&id);
         }
         mine || waited
+    }
+
+    /// Whether a write may be under way that was allowed by a reservation which is forgotten.
+    pub(crate) fn needs_fence(&self, id: InodeId, term: Term) -> bool {
+        self.fenced.get(&id).map_or(id.term() != term, |fenced| !fenced)
+    }
+
+    /// Such writes are shut out.
+    pub(crate) fn fenced(&mut self, id: InodeId) {
+        if self.fenced.len() >= FENCED_MAX {
+            self.fenced.retain(|_, fenced| !*fenced); // the others may be fenced once more
+        }
+        self.fenced.insert(id, true);
     }
 
     /// A session is dead: what it had open alone, and what it had reserved.
@@ -111,9 +157,10 @@ impl Opens {
         let closed = opened.into_iter().filter(|&id| self.release(id, session)).collect();
         self.by_session.remove(&session);
         let reserved: Vec<_> =
-            self.reserved.iter().filter(|(_, holder)| **holder == session).map(|(&id, _)| id).collect();
+            self.reserved.iter().filter(|(_, holder)| holder.session == session).map(|(&id, _)| id).collect();
         reserved.iter().for_each(|id| {
             self.reserved.remove(id);
+            self.fenced.insert(*id, false);
         });
         self.end_wanted.retain(|(_, waiting)| *waiting != session);
         (closed, reserved)

@@ -92,16 +92,18 @@ impl Replies {
         self.sessions.remove(&session);
     }
 
-    /// Everything that a restart must find again, in order.
+    /// Everything that a restart must find again, in order: of a session without durable results that its requests so far
+    /// are over, as a result of no request.
     pub(crate) fn durable(&self) -> Vec<(SessionId, RequestSeq, RequestSeq, Reply)> {
-        let mut all: Vec<_> = self
-            .sessions
-            .iter()
-            .flat_map(|(&session, r)| {
-                let replies = r.replies.iter().filter(|c| c.durable);
-                replies.map(move |c| (session, c.request, r.oldest, c.reply.clone()))
-            })
-            .collect();
+        let mut all = Vec::new();
+        for (&session, r) in &self.sessions {
+            let before = all.len();
+            let replies = r.replies.iter().filter(|c| c.durable);
+            all.extend(replies.map(|c| (session, c.request, r.oldest, c.reply.clone())));
+            if all.len() == before && r.oldest.0 > 0 {
+                all.push((session, RequestSeq(0), r.oldest, Reply::Done));
+            }
+        }
         all.sort_by_key(|&(session, request, _, _)| (session, request));
         all
     }
@@ -116,6 +118,19 @@ impl Replies {
 mod tests {
     use super::*;
     use onpath_wire::errno::Errno;
+
+    #[test]
+    fn what_is_over_stays_over_after_a_restart() {
+        let (mut replies, session) = (Replies::default(), SessionId(4));
+        replies.remember(session, RequestSeq(9), RequestSeq(9), Reply::Done, true);
+        replies.remember(session, RequestSeq(10), RequestSeq(10), Reply::Done, false);
+        let mut again = Replies::default();
+        for (session, request, oldest, reply) in replies.durable() {
+            again.remember(session, request, oldest, reply, true);
+        }
+        assert!(matches!(again.seen(session, RequestSeq(9)), Seen::Over), "a data node tells of a write once more");
+        assert!(matches!(again.seen(session, RequestSeq(10)), Seen::New));
+    }
 
     #[test]
     fn results_are_kept_while_the_client_may_ask() {

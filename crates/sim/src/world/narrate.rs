@@ -22,7 +22,7 @@ fn who(node: NodeId) -> String {
 }
 
 impl World {
-    pub(super) fn narrate(&mut self, what: impl FnOnce() -> String) {
+    pub(crate) fn narrate(&mut self, what: impl FnOnce() -> String) {
         if let Some(narrator) = &mut self.narrator {
             narrator(format!("{:>12} ns  {}", self.now_ns, what()));
         }

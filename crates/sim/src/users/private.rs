@@ -2,6 +2,7 @@
 //! knows exactly what every call must answer – names, sizes and bytes. After a call has returned on one mount the other
 //! serves nothing older, whatever late copies the network still holds. Users run beside the raw clients.
 
+use super::User;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use bytes::Bytes;
@@ -61,8 +62,6 @@ pub struct Private {
     names: u32,
     awaited: Option<(u64, Expect)>,
     closing: bool,
-    /// Calls answered.
-    pub answered: u64,
 }
 
 impl Private {
@@ -81,7 +80,6 @@ impl Private {
             names: 0,
             awaited: None,
             closing: false,
-            answered: 0,
         };
         let make = FsOp::Make {
             parent: InodeId::ROOT,
@@ -96,51 +94,14 @@ impl Private {
         private
     }
 
-    /// Asks nothing more but to read every file once again; afterwards [`Private::is_idle`].
-    pub fn close(&mut self) {
-        self.closing = true;
-    }
-
-    /// Whether no call is under way.
-    pub fn is_idle(&self) -> bool {
-        self.awaited.is_none()
-    }
-
     /// Whether both mounts are there.
-    pub fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.sessions.len() == 2 && self.dir_handles[1].is_some()
-    }
-
-    /// Files without a name that are still open.
-    pub fn orphans(&self) -> u64 {
-        self.files.iter().filter(|file| file.name.is_none()).count() as u64
-    }
-
-    /// Whether this session is one of this user's.
-    pub fn has(&self, session: usize) -> bool {
-        self.sessions.contains(&session)
     }
 
     fn call(&mut self, world: &mut World, op: FsOp, expect: Expect) {
         let unique = world.system_call(self.sessions[self.side], 0, op);
         self.awaited = Some((unique, expect));
-    }
-
-    /// Takes the answer of the call under way and makes the next one.
-    pub fn answered(&mut self, world: &mut World, finished: Finished) {
-        let Some((unique, expect)) = self.awaited.take() else {
-            return world.checker.violation(format!("{} answers what nobody asked", self.home_text()));
-        };
-        if unique != finished.unique {
-            return world.checker.violation(format!("{} answers another request", self.home_text()));
-        }
-        self.answered += 1;
-        if let Err(why) = self.take(expect, finished.result) {
-            return world.checker.violation(format!("{} #{unique}: {why}", self.home_text()));
-        }
-        if !self.closing {
-            self.next(world);
-        }
     }
 
     fn home_text(&self) -> String {
@@ -329,6 +290,39 @@ impl Private {
         let to = SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size, ..SetAttr::default() };
         let op = FsOp::SetAttr { id: self.files[file].id, set: to, handle: Some(handle) };
         self.call(world, op, Expect::Truncate { file, size });
+    }
+}
+
+impl User for Private {
+    fn has(&self, session: usize) -> bool {
+        self.sessions.contains(&session)
+    }
+
+    fn answered(&mut self, world: &mut World, finished: Finished) {
+        let Some((unique, expect)) = self.awaited.take() else {
+            return world.checker.violation(format!("{} answers what nobody asked", self.home_text()));
+        };
+        if unique != finished.unique {
+            return world.checker.violation(format!("{} answers another request", self.home_text()));
+        }
+        if let Err(why) = self.take(expect, finished.result) {
+            return world.checker.violation(format!("{} #{unique}: {why}", self.home_text()));
+        }
+        if !self.closing {
+            self.next(world);
+        }
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+    }
+
+    fn is_idle(&self) -> bool {
+        self.awaited.is_none()
+    }
+
+    fn orphans(&self) -> u64 {
+        self.files.iter().filter(|file| file.name.is_none()).count() as u64
     }
 }
 
