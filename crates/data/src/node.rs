@@ -33,6 +33,16 @@ impl DataNode {
         self.kernel.with(|core| DataCounters { punched_blocks: core.state.space.punched, ..core.state.counters })
     }
 
+    /// Most operations that were in progress at a time; a place is kept for each.
+    pub fn places(&self) -> usize {
+        self.kernel.places()
+    }
+
+    /// Memory of such a place, without the bytes that its operation carries.
+    pub fn place_bytes(&self) -> usize {
+        self.kernel.place_bytes()
+    }
+
     /// Whether free blocks still take space on the disk; they are punched as time passes and records become durable.
     pub fn reclaiming(&self) -> bool {
         self.kernel.with(|core| core.state.space.pending())

@@ -6,6 +6,7 @@ use onpath_data::{DataIn, DataNode, DataOut, DiskOp};
 use onpath_meta::Shard;
 use onpath_session::Session;
 use onpath_store::Recoverable;
+use onpath_wire::limits::memory;
 use std::sync::Arc;
 
 /// Bytes from which a disk operation is given to a thread of its own kind.
@@ -37,6 +38,8 @@ impl HostedRole for DataNode {
             ("blocks_bad", c.bad_blocks),
             ("messages_malformed", c.rejected),
             ("blocks_punched", c.punched_blocks),
+            ("operations_at_once", self.places() as u64),
+            ("table_bytes", self.places() as u64 * memory::OPERATION_AT_DATA),
         ];
         named.map(|(name, value)| (name.to_owned(), value)).into()
     }
@@ -50,7 +53,11 @@ impl HostedRole for DataNode {
     }
 }
 
-impl HostedRole for Session {}
+impl HostedRole for Session {
+    fn status(&self) -> Counters {
+        Session::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
 
 /// Executes a data node's disk operations on the data files of a DIR.
 pub struct Disk(pub Arc<BlockFiles>);

@@ -39,6 +39,11 @@ impl<T> OutputGate<T> {
         self.held.len()
     }
 
+    /// The held outputs, in order.
+    pub fn held(&self) -> impl Iterator<Item = &T> {
+        self.held.values()
+    }
+
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()

@@ -55,6 +55,7 @@ pub struct Kernel<P: Protocol> {
     running: Vec<bool>,
     free: Vec<u32>,
     new_place: Box<dyn Fn() -> Box<dyn Place<P>> + Send>,
+    place_bytes: usize,
     /// Outputs of what has run, taken out in the kernel's last look at the core.
     outputs: VecDeque<Output<P::Out>>,
     /// The next deadline, as of then.
@@ -100,6 +101,7 @@ impl<P: Protocol> Kernel<P> {
             running: vec![],
             free: vec![],
             new_place,
+            place_bytes: size_of::<Option<F>>() + size_of::<TypedPlace<M, F>>() + size_of::<OpState>(),
             outputs: VecDeque::new(),
             deadline: None,
             looked: Cell::new(false),
@@ -110,6 +112,16 @@ impl<P: Protocol> Kernel<P> {
     pub fn with<T>(&self, f: impl FnOnce(&mut Core<P>) -> T) -> T {
         self.looked.set(true);
         f(&mut self.core.lock().expect("a role that panicked is not used again"))
+    }
+
+    /// Most operations that were in progress at a time; a place is kept for each.
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Memory that the place of an operation takes, without what the operation puts on the heap, bytes.
+    pub fn place_bytes(&self) -> usize {
+        self.place_bytes
     }
 
     /// Takes an input: `on_input` turns it into changes, answers and jobs; then everything runnable runs.

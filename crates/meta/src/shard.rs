@@ -4,6 +4,7 @@ use crate::Core;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
 use crate::state::recover::{Reflected, Replayed};
+use crate::state::replies::Seen;
 use crate::state::{State, keys};
 use crate::{coord, dir, txn};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
@@ -13,6 +14,7 @@ use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, TxnId};
@@ -149,7 +151,11 @@ impl Shard {
 
     /// Named counters, for `onpath status`.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
-        self.kernel.with(|core| core.state.status())
+        let places = self.kernel.places();
+        let (mut counters, bytes) = self.kernel.with(|core| (core.state.status(), core.state.table_bytes(places)));
+        counters.push(("operations_at_once", places as u64));
+        counters.push(("table_bytes", bytes));
+        counters
     }
 }
 
@@ -213,9 +219,14 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     if header.flags & flag::LOCKS_TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }
-    if !core.state.running.insert((session, header.seq)) {
+    if core.state.running.contains(&(session, header.seq)) {
         return Ok(());
     }
+    if core.state.running.len() >= OPERATIONS_MAX && ops::may_wait(&body.request) {
+        refuse(core, header, session, &body.request);
+        return Ok(());
+    }
+    core.state.running.insert((session, header.seq));
     core.state.counters.requests += 1;
     let req = Req {
         from: header.source,
@@ -228,6 +239,16 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())
+}
+
+/// Too much is in progress. The client goes on under another number, so a late copy of this request must find the answer.
+fn refuse(core: &mut Core, header: &Header, session: SessionId, request: &Request) {
+    core.state.counters.busy += 1;
+    if ops::changes(request) && matches!(core.state.replies.seen(session, header.seq), Seen::New) {
+        core.state.replies.remember(session, header.seq, header.oldest(), Reply::Busy, false);
+    }
+    let reply = core.state.reply_packet(header.seq, &Reply::Busy);
+    core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
 }
 
 fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {

@@ -4,6 +4,7 @@
 use crate::fs::Caller;
 use crate::limits::HELD_LOCKS_MAX;
 use onpath_wire::ids::{InodeId, RequestSeq};
+use onpath_wire::limits::memory;
 use onpath_wire::request::{FileLock, LockKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,11 @@ impl HeldLocks {
     /// Whether a further lock may be asked for: it can split a range in two.
     pub(crate) fn has_room(&self) -> bool {
         self.ranges + 2 <= HELD_LOCKS_MAX
+    }
+
+    /// Ranges locked.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges
     }
 
     /// What the home has granted or removed.
@@ -110,6 +116,8 @@ pub(crate) struct WaitingLock {
     /// A new sequence number is being asked for, the old one has become too old for the window.
     pub(crate) renewing: bool,
 }
+
+const _: () = assert!(2 * size_of::<WaitingLock>() as u64 <= memory::LOCK_AT_SESSION);
 
 /// Waiting locks, by the sequence number of their request.
 pub(crate) type WaitingLocks = BTreeMap<RequestSeq, WaitingLock>;

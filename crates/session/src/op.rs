@@ -121,13 +121,31 @@ impl Op {
         Err(Errno::EACCES)
     }
 
-    /// Asks the data node of a file.
+    /// Asks the data node of a file until it has time for it.
     pub(crate) async fn ask_data(&self, id: InodeId, request: DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
+        match self.ask_data_once(id, &request, bulk.clone()).await {
+            Err(Errno::EAGAIN) => Box::pin(self.ask_data_again(id, &request, bulk)).await,
+            answered => answered,
+        }
+    }
+
+    async fn ask_data_again(&self, id: InodeId, request: &DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
+        let since_us = self.with(|core| core.now.mono_us);
+        loop {
+            self.pause(since_us).await?;
+            match self.ask_data_once(id, request, bulk.clone()).await {
+                Err(Errno::EAGAIN) => {}
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn ask_data_once(&self, id: InodeId, request: &DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
         let to = NodeId::data(0);
         let (_, packet) = self
             .call(to, |core, seq| {
                 let header = header(core, MessageKind::Data, to, id.slot(), seq, &self.caller);
-                Packet::with_bulk(&header, &request, bulk)
+                Packet::with_bulk(&header, request, bulk)
             })
             .await?;
         data_answer(packet)

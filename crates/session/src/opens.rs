@@ -11,7 +11,7 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::OPENS_PER_SESSION_MAX;
+use onpath_wire::limits::{OPENS_PER_SESSION_MAX, memory};
 use onpath_wire::reply::DataRef;
 use smallvec::SmallVec;
 
@@ -74,6 +74,10 @@ pub(crate) struct OpenHandle {
     pub(crate) lock_owners: SmallVec<[u64; 1]>,
 }
 
+const _: () = assert!(
+    2 * (size_of::<(InodeId, OpenInode)>() + size_of::<(u32, Option<OpenHandle>)>()) as u64 <= memory::OPEN_AT_SESSION
+);
+
 /// The tables.
 #[derive(Default, Debug)]
 pub(crate) struct Opens {
@@ -131,6 +135,11 @@ impl Opens {
             Some((version, Some(open))) if u64::from(*version) == handle.0 >> 32 => Ok(open),
             _ => Err(Errno::EBADF),
         }
+    }
+
+    /// Handles given out.
+    pub(crate) fn handles(&self) -> usize {
+        self.handles.len() - self.free.len()
     }
 
     /// Takes a handle back; its inode is still counted.

@@ -97,6 +97,12 @@ impl Session {
         Session { kernel, started: false }
     }
 
+    /// Named counters, for `onpath status`.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        let places = self.kernel.places() as u64;
+        self.kernel.with(|core| core.state.status(places))
+    }
+
     /// Whether another request is welcome; a mount that reads on all the same gets EAGAIN for it.
     pub fn has_room(&self) -> bool {
         self.kernel.with(|core| core.state.queue.len() < SESSION_QUEUE_MAX)
@@ -121,5 +127,19 @@ impl Role for Session {
 
     fn next_deadline(&self) -> Option<u64> {
         if self.started { self.kernel.next_deadline() } else { Some(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::limits::memory;
+
+    #[test]
+    fn a_place_for_an_operation_is_as_small_as_said() {
+        let config = SessionConfig { session: SessionId(1), cluster: 0, map: ClusterMap::even(1), soft: false };
+        let place = Session::new(config).kernel.place_bytes() as u64;
+        // What rarely waits is boxed, and no larger than what is not.
+        assert!(2 * place <= memory::REQUEST_AT_SESSION, "{place} bytes");
     }
 }

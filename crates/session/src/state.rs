@@ -11,7 +11,7 @@ use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind, flag};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
-use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW};
+use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -54,6 +54,8 @@ pub(crate) enum Job {
     /// Ends an interrupted request if its server is unreachable.
     Interrupt { slot: Slot, unique: u64 },
 }
+
+const _: () = assert!(2 * size_of::<FsRequest>() as u64 <= memory::REQUEST_QUEUED);
 
 /// How far the session has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,6 +162,24 @@ impl State {
             early_interrupts: VecDeque::new(),
             config,
         }
+    }
+
+    /// Counters and table sizes; `places` for operations are kept.
+    pub(crate) fn status(&self, places: u64) -> Vec<(&'static str, u64)> {
+        let (handles, locks) = (self.opens.handles() as u64, (self.held.len() + self.waiting.len()) as u64);
+        let queued = self.queue.len() as u64;
+        let bytes = places * memory::REQUEST_AT_SESSION
+            + handles * memory::OPEN_AT_SESSION
+            + locks * memory::LOCK_AT_SESSION
+            + queued * memory::REQUEST_QUEUED;
+        vec![
+            ("requests_running", self.running.len() as u64),
+            ("requests_queued", queued),
+            ("operations_at_once", places),
+            ("handles_open", handles),
+            ("file_locks", locks),
+            ("table_bytes", bytes),
+        ]
     }
 
     /// The address of the shard that holds a slot.

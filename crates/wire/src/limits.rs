@@ -23,7 +23,7 @@ pub const NLINK_MAX: u32 = 1_000_000;
 /// Gids in one `NeedGroups` reply.
 pub const NEED_GROUPS_MAX: usize = 32;
 
-/// Operations in progress at one role; more are refused with backpressure at the sender.
+/// Operations in progress at one role; more are refused, and the sender asks again a little later.
 pub const OPERATIONS_MAX: usize = 16_384;
 /// Requests that a session has sent and not yet seen answered, counted from the oldest one.
 pub const SESSION_WINDOW: u64 = 4_096;
@@ -76,3 +76,30 @@ pub const SEGMENT_BYTES: u64 = 16 << 20;
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
 /// Terms that a process takes durably at one start, beyond one for each shard.
 pub const TERM_BLOCK: u32 = 64;
+
+/// Memory that each object of a bounded table takes at most, bytes: what `onpath status` multiplies. Hash tables are counted
+/// half full. Names, inodes and listings, of which there is one a file, are not in here.
+pub mod memory {
+    /// An inode that a session has open, at its home.
+    pub const OPEN_AT_HOME: u64 = 128;
+    /// An open handle of a mount, with its inode, at its session.
+    pub const OPEN_AT_SESSION: u64 = 320;
+    /// A file lock held or waiting, at the inode's home.
+    pub const LOCK_AT_HOME: u64 = 384;
+    /// A file lock held or waiting, at its session.
+    pub const LOCK_AT_SESSION: u64 = 256;
+    /// A session: its lease, and its places in a shard's tables.
+    pub const SESSION: u64 = 512;
+    /// A remembered reply.
+    pub const REPLY: u64 = 512;
+    /// A grant that a shard holds of a directory.
+    pub const GRANT: u64 = 512;
+    /// An operation in progress at a shard, waiting for a lock, a part or an answer. Its place is kept for the next one.
+    pub const OPERATION_AT_SHARD: u64 = 4_096;
+    /// An operation in progress at a data node, without the bytes that it carries.
+    pub const OPERATION_AT_DATA: u64 = 2_048;
+    /// A request of the mount in progress at its session, without the bytes that it carries.
+    pub const REQUEST_AT_SESSION: u64 = 4_096;
+    /// A request queued at its session, without the bytes that it carries.
+    pub const REQUEST_QUEUED: u64 = 256;
+}

@@ -249,3 +249,10 @@ fn sync_rests_on_the_last_record_of_the_file() {
     let seq = w.request(&DataRequest::Sync { data: data(3, 1) }, &[]);
     assert_eq!(w.reply(seq).unwrap().after.0, 0, "nothing is left to wait for");
 }
+
+#[test]
+fn a_place_for_an_operation_is_as_small_as_said() {
+    let w = World::default();
+    let place = w.node.place_bytes() as u64;
+    assert!(place > 0 && place <= onpath_wire::limits::memory::OPERATION_AT_DATA, "{place} bytes");
+}

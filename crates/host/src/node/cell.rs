@@ -51,6 +51,8 @@ pub(super) trait AnyCell: Send + Sync {
     /// The role's next deadline, monotonic microseconds, or [`NEVER`].
     fn deadline(&self) -> u64;
     fn status(&self) -> Counters;
+    /// Messages in the inbox, and their bytes.
+    fn waiting_messages(&self) -> (u64, u64);
     fn ranges(&self) -> Option<u32>;
     fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)>;
 }
@@ -262,6 +264,11 @@ impl<R: HostedRole> Cell<R> {
     }
 }
 
+/// Memory that a message takes.
+pub(super) fn packet_bytes(packet: &Packet) -> u64 {
+    (size_of::<Packet>() + packet.head.len() + packet.bulk.len()) as u64
+}
+
 /// The batch that holds a record, unless it is durable.
 fn batch_of<R: HostedRole>(core: &Core<R>, after: RecordSeq) -> Option<Lsn> {
     assert!(after <= core.appended || core.appended.0 == 0, "an output rests on record {after}, which is not appended");
@@ -326,6 +333,15 @@ impl<R: HostedRole> AnyCell for Cell<R> {
 
     fn status(&self) -> Counters {
         self.with_role(|role| role.status())
+    }
+
+    fn waiting_messages(&self) -> (u64, u64) {
+        let inbox = self.inbox.lock().expect(POISONED);
+        let bytes = |input: &Input<R::In>| match input {
+            Input::Packet(packet) => packet_bytes(packet),
+            _ => size_of::<Input<R::In>>() as u64,
+        };
+        (inbox.len() as u64, inbox.iter().map(bytes).sum())
     }
 
     fn ranges(&self) -> Option<u32> {

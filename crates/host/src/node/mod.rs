@@ -28,6 +28,9 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::thread::JoinHandle;
 use timer::Timer;
 
+/// The counter by which a role tells what its bounded tables take, bytes.
+const TABLE_BYTES: &str = "table_bytes";
+
 /// Counters with their names.
 pub type Counters = Vec<(String, u64)>;
 
@@ -394,11 +397,28 @@ impl Node {
             all.push((cell::name(cell.address()), cell.status()));
             self.resume(index);
         }
-        let held = self.gate.lock().expect("the gate does not panic").len() as u64;
+        let of_roles: u64 = all
+            .iter()
+            .flat_map(|(_, counters)| counters)
+            .filter(|(name, _)| name == TABLE_BYTES)
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let (held, held_bytes) = {
+            let gate = self.gate.lock().expect("the gate does not panic");
+            (gate.len() as u64, gate.held().map(|held| cell::packet_bytes(&held.packet)).sum::<u64>())
+        };
+        let (mut waiting, mut waiting_bytes) = (0, 0);
+        for (messages, bytes) in self.cells.iter().map(|cell| cell.waiting_messages()) {
+            waiting += messages;
+            waiting_bytes += bytes;
+        }
         let runtime = [
             ("messages_lost", self.lost.load(Ordering::Relaxed)),
+            ("messages_waiting", waiting),
             ("outputs_held", held),
             ("disk_full", u64::from(self.full.load(Ordering::Relaxed))),
+            ("messages_bytes", waiting_bytes + held_bytes),
+            ("bounded_bytes", of_roles + waiting_bytes + held_bytes),
         ];
         all.push(("host".into(), runtime.map(|(name, value)| (name.into(), value)).into()));
         if let Some(journal) = &self.journal {

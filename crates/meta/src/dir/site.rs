@@ -6,7 +6,7 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
-use onpath_wire::limits::GRANTS_HELD_MAX;
+use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
 use smallvec::smallvec;
@@ -25,6 +25,8 @@ pub(crate) struct SiteDir {
     /// A recall came since we asked: the answer on its way does not count.
     void: bool,
 }
+
+const _: () = assert!(2 * (size_of::<(InodeId, SiteDir)>() + size_of::<InodeId>()) as u64 <= memory::GRANT);
 
 /// The directory is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

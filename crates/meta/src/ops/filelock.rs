@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Term};
-use onpath_wire::limits::LOCKS_PER_INODE_MAX;
+use onpath_wire::limits::{LOCKS_PER_INODE_MAX, memory};
 use onpath_wire::request::{FileLock, LockKind};
 use std::collections::VecDeque;
 
@@ -34,6 +34,8 @@ struct Locks {
     held: Vec<Held>,
     waiting: VecDeque<Waiting>,
 }
+
+const _: () = assert!(2 * (size_of::<Waiting>() + size_of::<(InodeId, Locks)>()) as u64 <= memory::LOCK_AT_HOME);
 
 /// All file locks.
 #[derive(Default, Debug)]

@@ -34,7 +34,7 @@ use crate::{Core, Cx};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request};
+use onpath_wire::request::{Groups, LockKind, Request, open as open_flag};
 use smallvec::SmallVec;
 
 /// Who asks, and how to answer.
@@ -110,8 +110,27 @@ pub(crate) async fn run(cx: Cx, job: Job) {
     }
 }
 
+/// Whether a request may come to wait for something, and so is refused while too many do. Not so those by which a session
+/// comes back after a restart, or gives something up: a session sends few of them at a time.
+pub(crate) fn may_wait(request: &Request) -> bool {
+    match request {
+        Request::Open { flags, .. } => flags & open_flag::AGAIN == 0,
+        Request::SetLock { lock, again, .. } => !again && lock.kind != LockKind::Unlock,
+        Request::GetAttrs { .. }
+        | Request::StatFs
+        | Request::CancelLock { .. }
+        | Request::DropLocks { .. }
+        | Request::Release { .. }
+        | Request::Unreserve { .. }
+        | Request::Attach { .. }
+        | Request::Renew
+        | Request::Detach => false,
+        _ => true,
+    }
+}
+
 /// Whether a result must be remembered: what changes nothing is simply executed again.
-fn changes(request: &Request) -> bool {
+pub(crate) fn changes(request: &Request) -> bool {
     !matches!(
         request,
         Request::Lookup { .. }

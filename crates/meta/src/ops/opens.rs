@@ -14,7 +14,7 @@ use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Term};
-use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS};
+use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use smallvec::SmallVec;
@@ -35,6 +35,9 @@ struct Reserved {
     /// Where the file ended.
     offset: u64,
 }
+const _: () = assert!(
+    2 * (size_of::<(InodeId, SmallVec<[SessionId; 2]>)>() + size_of::<InodeId>()) as u64 <= memory::OPEN_AT_HOME
+);
 
 /// Who has what open.
 #[derive(Debug, Default)]

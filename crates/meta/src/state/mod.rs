@@ -62,6 +62,8 @@ pub(crate) struct Counters {
     pub(crate) records: u64,
     pub(crate) requests: u64,
     pub(crate) wrong_term: u64,
+    /// Requests refused because too many were in progress.
+    pub(crate) busy: u64,
     pub(crate) replayed_replies: u64,
     pub(crate) grants_asked: u64,
     pub(crate) grants_given: u64,

@@ -5,6 +5,7 @@
 
 use hashbrown::HashMap;
 use onpath_wire::ids::{RequestSeq, SessionId};
+use onpath_wire::limits::memory;
 use onpath_wire::reply::Reply;
 use std::collections::VecDeque;
 
@@ -27,6 +28,8 @@ struct Cached {
     reply: Reply,
     durable: bool,
 }
+
+const _: () = assert!(2 * size_of::<Cached>() as u64 <= memory::REPLY);
 
 impl Remembered {
     /// Where a request's result is, or where it would go.

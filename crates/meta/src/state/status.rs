@@ -1,6 +1,7 @@
-//! Named counters of a shard, for `onpath status`.
+//! Named counters of a shard, for `onpath status`, and what its bounded tables take.
 
 use super::State;
+use onpath_wire::limits::memory;
 
 impl State {
     /// Counters and table sizes.
@@ -12,6 +13,8 @@ impl State {
             ("records", c.records),
             ("requests", c.requests),
             ("requests_of_another_term", c.wrong_term),
+            ("requests_refused_busy", c.busy),
+            ("requests_running", self.running.len() as u64),
             ("replies_from_cache", c.replayed_replies),
             ("replies_cached", self.replies.len() as u64),
             ("grants_asked", c.grants_asked),
@@ -23,6 +26,7 @@ impl State {
             ("batches_applied", c.batches_applied),
             ("entries_applied", c.entries_applied),
             ("entries_compacted", c.entries_compacted),
+            ("grants_held", self.dirs.held_order.len() as u64),
             ("entries_pending", self.dirs.pending() as u64),
             ("transactions", c.txns),
             ("transactions_busy", c.txn_busy),
@@ -34,5 +38,38 @@ impl State {
             ("messages_malformed", c.malformed),
             ("messages_skewed", c.skewed),
         ]
+    }
+
+    /// Memory that the tables take which grow with clients and not with files, bytes; `places` for operations are kept.
+    pub(crate) fn table_bytes(&self, places: usize) -> u64 {
+        places as u64 * memory::OPERATION_AT_SHARD
+            + self.opens.len() as u64 * memory::OPEN_AT_HOME
+            + self.filelocks.len() as u64 * memory::LOCK_AT_HOME
+            + self.coordinator.live() as u64 * memory::SESSION
+            + self.replies.len() as u64 * memory::REPLY
+            + self.dirs.held_order.len() as u64 * memory::GRANT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Core;
+
+    /// `docs/limits.md` tells these numbers, so they must not be too small.
+    #[test]
+    fn a_place_for_an_operation_is_as_small_as_said() {
+        let config = crate::ShardConfig {
+            shard: onpath_wire::ids::ShardId(0),
+            map: onpath_wire::map::ClusterMap::even(1),
+            term: onpath_wire::ids::Term(1),
+            cookie_key: onpath_wire::hash::CookieKey([0; 16]),
+            cluster: 0,
+            track_unsynced: false,
+        };
+        let shard = crate::Shard::new(config);
+        let (place, core) = (shard.kernel.place_bytes() as u64, size_of::<Core>());
+        // What rarely waits is boxed, and no larger than what is not.
+        assert!(2 * place <= memory::OPERATION_AT_SHARD, "{place} bytes a place, {core} the core");
     }
 }

@@ -4,6 +4,7 @@ use crate::rig::*;
 use onpath_kernel::Input;
 use onpath_session::fs::{Caller, FsOp, FsReply};
 use onpath_session::{LostReason, SessionIn, SessionOut};
+use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
 use onpath_wire::header::MessageKind;
@@ -12,6 +13,33 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::{SESSION_QUEUE_MAX, SESSION_WINDOW};
 use onpath_wire::reply::{DirEntry, Reply};
 use onpath_wire::request::{Request, SetAttr, set};
+
+#[test]
+fn a_busy_server_is_asked_again_under_another_number() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::GetAttr { id });
+    let first = rig.sent();
+    rig.reply(&first, Reply::Busy);
+    rig.silent();
+    rig.pass(20_100);
+    let second = rig.sent();
+    assert_eq!(second.request(), first.request());
+    assert!(second.header.seq > first.header.seq, "it may not be executed under the old number any more");
+    rig.reply(&second, attr_reply(id, 0, data_ref(5, 0)));
+    rig.result(unique).unwrap();
+    let data = bytes::Bytes::from_static(b"bytes");
+    let unique = rig.fs(FsOp::Write { handle, offset: 0, data: data.clone(), append: false, kill_suidgid: false });
+    let first = rig.sent();
+    rig.data_reply(&first, DataReply::Failed { errno: Errno::EAGAIN }, bytes::Bytes::new());
+    rig.silent();
+    rig.pass(20_100);
+    let second = rig.sent();
+    assert_eq!((second.data(), &second.packet.bulk), (first.data(), &data));
+    rig.reply_from(NodeId::shard(ShardId(1)), second.header.seq, Reply::Written { size: 5 });
+    rig.result(unique).unwrap();
+}
 
 #[test]
 fn requests_wait_until_the_session_has_joined() {

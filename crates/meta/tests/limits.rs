@@ -1,0 +1,119 @@
+//! The bounds of a shard, met by driving it alone.
+
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_meta::{Shard, ShardConfig};
+use onpath_wire::hash::CookieKey;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::limits::OPERATIONS_MAX;
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::peer::{GrantResult, Peer};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Groups, Request, RequestBody};
+
+const TERM: Term = Term(5);
+
+/// The first of two shards; the second one says nothing.
+struct Alone {
+    shard: Shard,
+    now: Now,
+    replies: Vec<(RequestSeq, Reply)>,
+    calls: Vec<(RequestSeq, Peer)>,
+}
+
+impl Alone {
+    fn new() -> Alone {
+        let map = ClusterMap::even(2);
+        let config = ShardConfig {
+            shard: ShardId(0),
+            map,
+            term: TERM,
+            cookie_key: CookieKey([7; 16]),
+            cluster: 1,
+            track_unsynced: false,
+        };
+        let mut shard = Shard::new(config);
+        let now = Now { mono_us: 1, wall_ns: 1_000_000 };
+        shard.start(now);
+        let mut alone = Alone { shard, now, replies: vec![], calls: vec![] };
+        alone.outputs();
+        alone
+    }
+
+    fn outputs(&mut self) {
+        while let Some(output) = self.shard.poll_output() {
+            let Output::Send { packet, .. } = output else { continue };
+            let header = packet.header().expect("a message of the shard");
+            match header.kind {
+                MessageKind::Reply => self.replies.push((header.seq, packet.body().expect("a reply"))),
+                MessageKind::Peer => self.calls.push((header.seq, packet.body().expect("a message to a shard"))),
+                _ => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl onpath_wire::Wire) {
+        let mut header = Header::new(kind, from, seq);
+        header.term = TERM;
+        header.stamp = Stamp(self.now.wall_ns);
+        if kind == MessageKind::Request {
+            header.oldest_behind = (seq.0 - 1) as u32; // nothing is answered yet
+        }
+        self.shard.handle(self.now, Input::Packet(Packet::new(&header, body)));
+        self.outputs();
+    }
+
+    fn ask(&mut self, seq: u64, request: Request) {
+        let body = RequestBody { groups: Groups::default(), request };
+        self.hear(MessageKind::Request, NodeId::session(SessionId(1)), RequestSeq(seq), &body);
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.shard.status().into_iter().find(|(counter, _)| *counter == name).expect("a counter").1
+    }
+}
+
+/// A removal of a name at the first shard, in a directory of the second one: it waits for its parts.
+fn unlink(number: u64) -> Request {
+    let parent = InodeId::new(Slot(u16::MAX), Term(3), 1);
+    let map = ClusterMap::even(2);
+    let names = (0u64..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
+    let here = |name: &Name| map.shard(onpath_wire::hash::site(parent, name.as_bytes())) == ShardId(0);
+    Request::Unlink { parent, name: names.into_iter().find(here).expect("every second name or so") }
+}
+
+#[test]
+fn too_many_operations_are_refused_and_not_executed_later() {
+    let mut alone = Alone::new();
+    let full = OPERATIONS_MAX as u64;
+    (1..=full).for_each(|seq| alone.ask(seq, unlink(seq)));
+    assert_eq!(alone.counter("requests_running"), full);
+    assert!(alone.replies.is_empty(), "all of them wait");
+    alone.ask(full + 1, unlink(full + 1));
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(full + 1), Reply::Busy)));
+    alone.ask(1, unlink(1));
+    assert!(alone.replies.is_empty(), "a copy of one in progress is not refused: the first will answer");
+    alone.ask(full + 2, Request::StatFs);
+    assert!(matches!(alone.replies.pop(), Some((_, Reply::StatFs { .. }))), "what never waits is always served");
+    // The parts come: the directory is gone, so everything ends.
+    let (seq, dir) = alone
+        .calls
+        .iter()
+        .find_map(|(seq, peer)| match peer {
+            Peer::GrantAsk { dir, .. } => Some((*seq, *dir)),
+            _ => None,
+        })
+        .expect("it asks for the parts");
+    let gone = Peer::GrantAnswer { dir, nonce: seq.0, result: GrantResult::Gone };
+    alone.hear(MessageKind::PeerAnswer, NodeId::shard(ShardId(1)), seq, &gone);
+    assert_eq!(alone.replies.len() as u64, full);
+    assert_eq!((alone.counter("requests_running"), alone.counter("requests_refused_busy")), (0, 1));
+    alone.replies.clear();
+    // A late copy of the refused request is not executed: its client has asked again under another number.
+    alone.ask(full + 1, unlink(full + 1));
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(full + 1), Reply::Busy)));
+    alone.ask(full + 3, unlink(full + 1));
+    assert!(matches!(alone.replies.pop(), Some((_, Reply::Failed { .. }))));
+}
