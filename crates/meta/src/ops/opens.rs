@@ -35,6 +35,7 @@ struct Reserved {
     /// Where the file ended.
     offset: u64,
 }
+
 const _: () = assert!(
     2 * (size_of::<(InodeId, SmallVec<[SessionId; 2]>)>() + size_of::<InodeId>()) as u64 <= memory::OPEN_AT_HOME
 );
