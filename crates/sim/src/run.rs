@@ -2,7 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::users::{Appenders, Private, User, Writers};
+use crate::users::{Appenders, Durable, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, World, WorldConfig};
 
@@ -15,7 +15,8 @@ pub struct SimConfig {
     pub sessions: usize,
     /// Users of real sessions beside them, each with two mounts and a directory of their own.
     pub mounts: usize,
-    /// Sessions that write to one file at the same time, and as many that append to another; 0: none.
+    /// Sessions that write to one file at the same time, and as many that append to another; where acknowledged changes may
+    /// be lost, so many that each have a file; 0: none.
     pub writers: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
@@ -71,6 +72,8 @@ impl SimConfig {
             seed,
             sessions: 4 + pick(13, 3) as usize,
             window: 1 + pick(14, 3) as usize,
+            // Not where crashes come so fast that sessions hardly get to open their files again.
+            writers: if [0, 10_000].contains(&world.crash_every) { [0, 4][pick(16, 2) as usize] } else { 0 },
             world,
             workload,
             ..SimConfig::default()
@@ -100,6 +103,32 @@ pub struct Outcome {
 /// Virtual time after which an operation that is not answered counts as stuck, ns.
 const STUCK_NS: u64 = 120_000_000_000;
 
+/// Users of real sessions.
+fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
+    let mut users: Vec<Box<dyn User>> = vec![];
+    for user in 0..config.mounts as u64 {
+        users.push(Box::new(Private::begin(world, config.seed + user)));
+    }
+    let may_lose = config.world.power_loss && config.world.commit != Commit::Sync;
+    match config.writers {
+        0 => {}
+        writers if may_lose => {
+            world.hold_crashes();
+            for user in 0..writers as u64 {
+                users.push(Box::new(Durable::begin(world, config.seed + user)));
+            }
+        }
+        writers => {
+            users.push(Box::new(Writers::begin(world, config.seed, writers)));
+            // A power loss may keep a part of an append that nobody was told of, and which then goes elsewhere.
+            if !config.world.power_loss {
+                users.push(Box::new(Appenders::begin(world, config.seed, writers)));
+            }
+        }
+    }
+    users
+}
+
 /// Runs a simulation.
 pub fn run(config: &SimConfig) -> Outcome {
     run_narrated(config, None)
@@ -123,17 +152,13 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
             world.submit(client, asked);
         }
     }
-    let mut users: Vec<Box<dyn User>> = vec![];
-    for user in 0..config.mounts as u64 {
-        users.push(Box::new(Private::begin(&mut world, config.seed + user)));
-    }
-    if config.writers > 0 {
-        users.push(Box::new(Writers::begin(&mut world, config.seed, config.writers)));
-        users.push(Box::new(Appenders::begin(&mut world, config.seed, config.writers)));
-    }
+    let mut users = begin_users(&mut world, config);
     while operations < config.operations && world.checker.violations.is_empty() {
         let done = world.step(world.now_ns() + STUCK_NS);
         operations += 1;
+        if !world.is_rough() && users.iter().all(|user| user.is_settled()) {
+            world.roughen();
+        }
         names_max = names_max.max(world.checker.model.names_live());
         match (done, world.finished()) {
             (None, None) => world.checker.violation("no operation is answered any more".into()),

@@ -131,3 +131,23 @@ fn concurrent_writes_and_appends_survive_kills_and_under_sync_power_losses() {
         assert!(outcome.counters.kills + outcome.counters.power_losses > 2, "{outcome:?}");
     }
 }
+
+#[test]
+fn synced_bytes_survive_power_losses_under_interval_and_others_are_old_or_new() {
+    let mut losses = 0;
+    for seed in 1..=6 {
+        let world = WorldConfig {
+            crash_every: 4_000,
+            power_loss: true,
+            commit: Commit::Interval(5),
+            duplicate: 0.05,
+            shards: 3,
+            processes: 2,
+            ..WorldConfig::default()
+        };
+        losses += clean(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() })
+            .counters
+            .power_losses;
+    }
+    assert!(losses > 6, "{losses}");
+}

@@ -43,6 +43,12 @@ struct Pending {
     excused: SmallVec<[u64; 1]>,
 }
 
+impl Pending {
+    fn new(seq: RequestSeq, asked: Rc<Asked>, invoked: u64) -> Pending {
+        Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new() }
+    }
+}
+
 /// What is known of a session.
 #[derive(Default)]
 struct Known {
@@ -52,8 +58,8 @@ struct Known {
 }
 
 struct Witness {
-    /// Position in the log of changes; none if nothing changed.
-    position: Option<u64>,
+    /// Position in the log of changes.
+    position: u64,
     expected: Expected,
 }
 
@@ -94,6 +100,9 @@ pub struct Checker {
     users: BTreeMap<u32, Caller>,
     /// The last answers without a change that clients have taken.
     taken: VecDeque<Taken>,
+    /// Writes that a power loss took back after they were acknowledged. Where the data node's record survives the home's, the
+    /// home hears of them once more.
+    reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -109,6 +118,7 @@ impl Checker {
             sessions: BTreeMap::new(),
             users: BTreeMap::new(),
             taken: VecDeque::new(),
+            reviving: BTreeMap::new(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -124,10 +134,9 @@ impl Checker {
     /// A session asks.
     pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
         let invoked = self.log.end();
-        let pending = Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new() };
         let known = self.sessions.entry(session).or_default();
         known.highest = known.highest.max(seq);
-        known.pending.push(pending);
+        known.pending.push(Pending::new(seq, asked, invoked));
     }
 
     /// The truth about a caller of sessions.
@@ -159,8 +168,8 @@ impl Checker {
         while let Some(index) = known.pending.iter().position(|p| p.seq < oldest) {
             let pending = known.pending.swap_remove(index);
             self.checks.accepted += 1;
-            if let Some(position) = pending.witness.and_then(|witness| witness.position) {
-                self.log.acknowledge(position);
+            if let Some(witness) = pending.witness {
+                self.log.acknowledge(witness.position);
             }
         }
     }
@@ -175,6 +184,9 @@ impl Checker {
             return self.own_work(by, &record);
         }
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
+        if let Some(asked) = self.reviving.remove(&(record.session, record.request)) {
+            known.pending.push(Pending::new(record.request, asked, self.log.end()));
+        }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
             let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
             return self.violation(what);
@@ -248,7 +260,7 @@ impl Checker {
             return self.violation(what);
         }
         match pending.witness {
-            Some(witness) => witness.position.into_iter().for_each(|position| self.log.acknowledge(position)),
+            Some(witness) => self.log.acknowledge(witness.position),
             None if self.log.anything_volatile() => {
                 let (invoked, end) = (pending.invoked, self.log.end());
                 self.taken.push_back(Taken { asked: pending.asked, reply: reply.clone(), invoked, end });
@@ -277,6 +289,9 @@ impl Checker {
         }
         for lost in cut.lost {
             self.forget_witness(lost.session, lost.seq, may_lose);
+            if may_lose && lost.acknowledged && lost.asked.write.is_some() {
+                self.reviving.insert((lost.session, lost.seq), lost.asked.clone());
+            }
             if lost.acknowledged && !may_lose {
                 self.violation(format!(
                     "a crash loses {:?}/{}, which was acknowledged: {:?}",
@@ -333,10 +348,8 @@ fn witness(
     let created = created.filter(|_| matches!(plan.change, crate::model::Change::Create { .. }));
     let delta = model.apply(&plan.change, created)?;
     let expected = model.expect(plan.answer, created);
-    let position = match plan.change {
-        crate::model::Change::Nothing => None,
-        _ => Some(log.push((record.session, record.request), asked.clone(), at, created, delta)),
-    };
+    // Also what changes nothing that the model knows, such as an attach: a crash may take it back.
+    let position = log.push((record.session, record.request), asked.clone(), at, created, delta);
     pending.witness = Some(Witness { position, expected });
     Ok(())
 }

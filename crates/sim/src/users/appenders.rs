@@ -115,9 +115,6 @@ pub struct Appenders {
     marks: Marks,
     pieces: Pieces,
     clock: u64,
-    /// Reads while others append. Not where power is lost: that may keep the size of an append that nobody was told of, and
-    /// not all its bytes, until its session sends them again.
-    reads: bool,
     closing: bool,
     /// The last read, at the end, found nothing more.
     complete: bool,
@@ -138,7 +135,6 @@ impl Appenders {
             marks: Marks::new(seed),
             pieces: Pieces::default(),
             clock: 0,
-            reads: !world.config.power_loss,
             closing: false,
             complete: false,
         };
@@ -202,7 +198,7 @@ impl Appenders {
         let Some(handle) = self.lanes[lane].handle else {
             return self.call(world, lane, FsOp::Open { id: self.id, mode: OPEN }, Call::Open);
         };
-        if self.reads && self.rng.random_bool(0.4) {
+        if self.rng.random_bool(0.4) {
             return self.read(world, lane, handle);
         }
         let writer = self.marks.writer();

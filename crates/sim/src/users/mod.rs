@@ -1,12 +1,14 @@
 //! Users of real sessions, who know what every call may answer; they run beside the raw clients.
 
 mod appenders;
+mod durable;
 mod history;
 mod pattern;
 mod private;
 mod writers;
 
 pub use appenders::Appenders;
+pub use durable::Durable;
 pub use history::History;
 pub use private::Private;
 pub use writers::Writers;
@@ -23,6 +25,10 @@ pub trait User {
     fn close(&mut self);
     /// Whether no call is under way.
     fn is_idle(&self) -> bool;
+    /// Whether the world may become rough.
+    fn is_settled(&self) -> bool {
+        true
+    }
     /// Files without a name that are still open.
     fn orphans(&self) -> u64 {
         0

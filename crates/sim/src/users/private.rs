@@ -95,7 +95,7 @@ impl Private {
     }
 
     /// Whether both mounts are there.
-    fn is_settled(&self) -> bool {
+    fn has_both_mounts(&self) -> bool {
         self.sessions.len() == 2 && self.dir_handles[1].is_some()
     }
 
@@ -196,7 +196,7 @@ impl Private {
         if self.dir_handles == [None; 2] {
             self.sessions.push(world.add_session(&[crate::model::Caller::default()]));
         }
-        self.side = if self.is_settled() { self.rng.random_range(0..2) } else { 1 };
+        self.side = if self.has_both_mounts() { self.rng.random_range(0..2) } else { 1 };
         if self.dir_handles[self.side].is_none() {
             return self.call(world, FsOp::OpenDir { id: self.dir }, Expect::OpenDir);
         }

@@ -26,6 +26,30 @@ impl World {
         };
     }
 
+    /// No random crash before [`World::roughen`].
+    pub(crate) fn hold_crashes(&mut self) {
+        self.rough = false;
+        self.doom = Doom::default();
+    }
+
+    /// Whether random crashes may come.
+    pub(crate) fn is_rough(&self) -> bool {
+        self.rough
+    }
+
+    /// Everything so far is durable; from now on random crashes may come.
+    pub(crate) fn roughen(&mut self) {
+        for process in 0..self.processes.len() {
+            // The one under way, and one for the rest.
+            for _ in 0..2 {
+                self.flush(process);
+                self.flushed(process);
+            }
+        }
+        self.rough = true;
+        self.plan_crash();
+    }
+
     /// Lets a process crash at its `outputs`-th output from now.
     pub fn crash_at_output(&mut self, process: usize, outputs: u64, power: bool) {
         self.doom = Doom { outputs, process: Some(process), power };

@@ -94,6 +94,8 @@ pub struct World {
     free: Vec<u32>,
     holds: Vec<Hold>,
     doom: Doom,
+    /// Random crashes may come.
+    rough: bool,
     sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
     completed: VecDeque<Completed>,
     finished: VecDeque<Finished>,
@@ -137,6 +139,7 @@ impl World {
             free: vec![],
             holds: vec![],
             doom: Doom::default(),
+            rough: true,
             sends: vec![],
             completed: VecDeque::new(),
             finished: VecDeque::new(),

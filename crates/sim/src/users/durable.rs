@@ -1,0 +1,278 @@
+//! One user of one file where power is lost and commits are not awaited: what was synced is there afterwards; whatever was
+//! written, truncated or acknowledged since may be there or not, cell by cell – the old bytes or new ones, never others
+//! and never parts of both. Cells lie within blocks, at odd places.
+
+use super::User;
+use super::pattern::{Marks, PIECE_MIN};
+use crate::model::Caller;
+use crate::workload::PRIVATE;
+use crate::world::{Finished, World};
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
+use onpath_wire::ids::InodeId;
+use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::name::Name;
+use onpath_wire::request::{SetAttr, set};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
+
+/// Cells of the file.
+const CELLS: usize = 20;
+/// Longest cell, bytes.
+const CELL_BYTES_MAX: u64 = 3_000;
+
+/// What a cell may show: nobody's bytes or those of a write.
+type Value = Option<u32>;
+
+/// What is known of a cell.
+#[derive(Clone, Debug)]
+struct Cell {
+    /// What a read may show now.
+    now: Vec<Value>,
+    /// What a power loss may leave: what may have been there at the last sync, and everything since.
+    kept: Vec<Value>,
+}
+
+impl Cell {
+    fn new() -> Cell {
+        Cell { now: vec![None], kept: vec![None] }
+    }
+
+    /// Power was lost.
+    fn lost(&mut self) {
+        self.now = self.kept.clone();
+    }
+
+    /// A change was acknowledged; `sure` if no power was lost meanwhile.
+    fn change(&mut self, value: Value, sure: bool) {
+        self.kept.push(value);
+        if sure {
+            self.now.clear();
+        }
+        self.now.push(value);
+    }
+
+    /// A sync was acknowledged.
+    fn synced(&mut self) {
+        self.kept = self.now.clone();
+    }
+
+    /// A read shows this.
+    fn read(&mut self, value: Value) -> Result<(), String> {
+        if !self.now.contains(&value) {
+            return Err(format!("shows {value:?} instead of one of {:?}", self.now));
+        }
+        self.now = vec![value];
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+enum Call {
+    Create,
+    Write { writer: u32, cells: Range<usize> },
+    Truncate { from: usize },
+    Read { cells: Range<usize> },
+    Sync,
+}
+
+/// The user.
+pub struct Durable {
+    rng: ChaCha8Rng,
+    session: usize,
+    name: Name,
+    id: InodeId,
+    handle: Option<Handle>,
+    /// The call under way, and how often power had been lost when it began.
+    awaited: Option<(u64, u64, Call)>,
+    losses: u64,
+    bounds: Vec<u64>,
+    marks: Marks,
+    cells: Vec<Cell>,
+    settled: bool,
+    closing: bool,
+    done: bool,
+}
+
+impl Durable {
+    /// Begins in a new session. The world may lose power once everybody [`Durable::is_settled`].
+    pub fn begin(world: &mut World, seed: u64) -> Durable {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let session = world.add_session(&[Caller::default()]);
+        let mut bounds = vec![0];
+        while bounds.len() <= CELLS {
+            let last: u64 = bounds[bounds.len() - 1];
+            let (next, end) =
+                (last + rng.random_range(PIECE_MIN as u64..=CELL_BYTES_MAX), (last + 1).next_multiple_of(BLOCK_BYTES));
+            bounds.push(if next + PIECE_MIN as u64 > end { end } else { next });
+        }
+        let name = Name::new(format!("{PRIVATE}s-durable-{session}").as_bytes()).expect("a short name");
+        let mut durable = Durable {
+            rng,
+            session,
+            name: name.clone(),
+            id: InodeId::NONE,
+            handle: None,
+            awaited: None,
+            losses: 0,
+            bounds,
+            marks: Marks::new(seed),
+            cells: vec![Cell::new(); CELLS],
+            settled: false,
+            closing: false,
+            done: false,
+        };
+        let open = OpenMode { read: true, write: true, ..OpenMode::default() };
+        let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open };
+        durable.call(world, create, Call::Create);
+        durable
+    }
+
+    fn call(&mut self, world: &mut World, op: FsOp, call: Call) {
+        let unique = world.system_call(self.session, 0, op);
+        let name = &self.name;
+        world.narrate(|| format!("{name:?}: #{unique} is {call:?}"));
+        self.awaited = Some((unique, world.counters.power_losses, call));
+    }
+
+    fn take(&mut self, call: Call, sure: bool, result: FsResult) -> Result<(), String> {
+        match (call, result) {
+            (Call::Create, Ok(FsReply::Created { attr, opened, fresh: true })) => {
+                (self.id, self.handle) = (attr.id, Some(opened.handle));
+            }
+            (Call::Write { writer, cells }, Ok(FsReply::Written(n)))
+                if u64::from(n) == self.bounds[cells.end] - self.bounds[cells.start] =>
+            {
+                self.cells[cells].iter_mut().for_each(|cell| cell.change(Some(writer), sure));
+            }
+            (Call::Truncate { from }, Ok(FsReply::Attr(_))) => {
+                self.cells[from..].iter_mut().for_each(|cell| cell.change(None, sure));
+            }
+            (Call::Sync, Ok(FsReply::Done)) => {
+                self.settled = true;
+                if sure {
+                    self.cells.iter_mut().for_each(Cell::synced);
+                }
+            }
+            (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat()),
+            (call, result) => return Err(format!("{call:?} is answered {result:?}")),
+        }
+        Ok(())
+    }
+
+    fn seen(&mut self, cells: Range<usize>, bytes: &[u8]) -> Result<(), String> {
+        let first = self.bounds[cells.start];
+        for cell in cells {
+            let (start, end) = ((self.bounds[cell] - first) as usize, (self.bounds[cell + 1] - first) as usize);
+            let value = match bytes.len() {
+                len if len <= start => Ok(None),
+                len if len < end => Err(format!("ends after {} bytes", len - start)),
+                _ => self.marks.read(&bytes[start..end]),
+            };
+            value.and_then(|value| self.cells[cell].read(value)).map_err(|why| format!("cell {cell} {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, world: &mut World) {
+        let handle = self.handle.expect("created first");
+        if !self.settled {
+            return self.call(world, FsOp::Fsync { handle }, Call::Sync);
+        }
+        let start = self.rng.random_range(0..CELLS);
+        let cells = start..self.rng.random_range(start + 1..=(start + 6).min(CELLS));
+        match self.rng.random_range(0..100) {
+            0..50 => {
+                let writer = self.marks.writer();
+                let mut bytes = vec![];
+                for cell in cells.clone() {
+                    self.marks.put(writer, (self.bounds[cell + 1] - self.bounds[cell]) as usize, &mut bytes);
+                }
+                let (offset, data) = (self.bounds[start], bytes.into());
+                let op = FsOp::Write { handle, offset, data, append: false, kill_suidgid: false };
+                self.call(world, op, Call::Write { writer, cells });
+            }
+            50..58 => {
+                let to =
+                    SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size: self.bounds[start], ..SetAttr::default() };
+                let op = FsOp::SetAttr { id: self.id, set: to, handle: Some(handle) };
+                self.call(world, op, Call::Truncate { from: start });
+            }
+            58..68 => self.call(world, FsOp::Fsync { handle }, Call::Sync),
+            _ => self.read(world, cells),
+        }
+    }
+
+    fn read(&mut self, world: &mut World, cells: Range<usize>) {
+        let handle = self.handle.expect("created first");
+        let (offset, bytes) = (self.bounds[cells.start], (self.bounds[cells.end] - self.bounds[cells.start]) as u32);
+        self.call(world, FsOp::Read { handle, offset, bytes }, Call::Read { cells });
+    }
+}
+
+impl User for Durable {
+    fn has(&self, session: usize) -> bool {
+        self.session == session
+    }
+
+    fn answered(&mut self, world: &mut World, finished: Finished) {
+        let Some((unique, asked, call)) = self.awaited.take().filter(|(unique, ..)| *unique == finished.unique) else {
+            return world.checker.violation(format!("{:?} answers what nobody asked", self.name));
+        };
+        let losses = world.counters.power_losses;
+        if std::mem::replace(&mut self.losses, losses) != losses {
+            self.cells.iter_mut().for_each(Cell::lost);
+        }
+        if let Err(why) = self.take(call, asked == losses, finished.result) {
+            return world.checker.violation(format!("{:?} #{unique}: {why}", self.name));
+        }
+        if !self.closing {
+            self.next(world);
+        } else if self.handle.is_some() && !std::mem::replace(&mut self.done, true) {
+            self.read(world, 0..CELLS);
+        }
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+    }
+
+    fn is_idle(&self) -> bool {
+        self.awaited.is_none()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_synced_stays_and_what_came_later_may() {
+        let mut cell = Cell::new();
+        cell.change(Some(1), true);
+        cell.synced();
+        cell.change(Some(2), true);
+        assert!(cell.clone().read(Some(1)).is_err(), "no power was lost");
+        cell.lost();
+        cell.clone().read(Some(1)).unwrap();
+        cell.clone().read(Some(2)).unwrap();
+        assert!(cell.clone().read(None).is_err(), "it was synced");
+        cell.read(Some(1)).unwrap();
+        assert!(cell.read(Some(2)).is_err(), "gone once, gone for good");
+    }
+
+    #[test]
+    fn a_write_during_a_power_loss_may_be_there() {
+        let mut cell = Cell::new();
+        cell.change(Some(1), true);
+        cell.synced();
+        cell.lost();
+        cell.change(Some(2), false);
+        cell.clone().read(Some(1)).unwrap();
+        cell.read(Some(2)).unwrap();
+    }
+}
