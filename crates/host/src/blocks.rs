@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::sys;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use onpath_data::{DiskOp, DiskResult};
 use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFileHeader};
 use onpath_wire::checksum::crc32c;
@@ -78,6 +78,9 @@ pub enum BlocksError {
     },
 }
 
+/// Reads up to this many bytes use the memory of the last one again, if nobody holds it any more.
+const SMALL_READ_BYTES: usize = 16 << 10;
+
 /// What data files are opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
@@ -118,6 +121,8 @@ pub struct BlockFiles {
     budget: AtomicI64,
     /// One flush at a time; holds the error that ended all flushing.
     flush: Mutex<Option<String>>,
+    /// Memory of the last small read, which is still in the cache when the next one uses it again.
+    small: Mutex<BytesMut>,
     written: AtomicU64,
     read: AtomicU64,
     punched: AtomicU64,
@@ -167,6 +172,7 @@ impl BlockFiles {
             dir_dirty: AtomicBool::new(true),
             budget: AtomicI64::new(0),
             flush: Mutex::new(None),
+            small: Mutex::default(),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             punched: AtomicU64::new(0),
@@ -311,10 +317,24 @@ impl BlockFiles {
     }
 
     fn read(&self, file: u32, offset: u64, len: usize) -> io::Result<Bytes> {
-        let mut bytes = vec![0; len];
-        self.file(file)?.file.read_exact_at(&mut bytes, offset)?;
+        let file = self.file(file)?;
+        let bytes = match self.small.try_lock() {
+            Ok(mut small) if len <= SMALL_READ_BYTES => {
+                small.clear();
+                if !small.try_reclaim(len) {
+                    *small = BytesMut::with_capacity(len);
+                }
+                sys::read_exact_at(&file.file, offset, len, &mut small)?;
+                small.split()
+            }
+            _ => {
+                let mut bytes = BytesMut::with_capacity(len);
+                sys::read_exact_at(&file.file, offset, len, &mut bytes)?;
+                bytes
+            }
+        };
         self.read.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(bytes.into())
+        Ok(bytes.freeze())
     }
 
     fn punch(&self, file: u32, offset: u64, len: u64) -> io::Result<()> {

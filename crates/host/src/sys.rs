@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use bytes::BytesMut;
 use onpath_kernel::Now;
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -34,6 +35,31 @@ pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     // SAFETY: the buffer is valid for N bytes.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
     if got == N as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads `len` bytes at an offset behind those that `bytes` has, into memory that is not cleared before.
+pub fn read_exact_at(file: &File, mut offset: u64, len: usize, bytes: &mut BytesMut) -> io::Result<()> {
+    bytes.reserve(len);
+    let mut missing = len;
+    while missing > 0 {
+        let room = &mut bytes.spare_capacity_mut()[..missing];
+        // SAFETY: `room` is memory of this length that the call may write to.
+        let got = unsafe { libc::pread(file.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), offset as libc::off_t) };
+        match got {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            1.. => {
+                // SAFETY: the call has written `got` bytes, at most as many as there was room for.
+                unsafe { bytes.set_len(bytes.len() + got as usize) };
+                offset += got as u64;
+                missing -= got as usize;
+            }
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
 }
 
 /// Reserves `bytes` of disk space for a file and makes it so long.
@@ -129,6 +155,13 @@ mod tests {
         assert_ne!(random_bytes::<16>().unwrap(), random_bytes::<16>().unwrap());
         let (total, free) = space(Path::new("/")).unwrap();
         assert!(total >= free && total > 0);
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"0123456789").unwrap();
+        let mut bytes = BytesMut::from(&b"ab"[..]);
+        read_exact_at(&file, 2, 3, &mut bytes).unwrap();
+        assert_eq!(bytes, b"ab234"[..]);
+        let beyond = read_exact_at(&file, 8, 3, &mut bytes).unwrap_err();
+        assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof);
         let (a, _b) = UnixStream::pair().unwrap();
         peer_uid(&a).unwrap();
         wait_writable(&a).unwrap();

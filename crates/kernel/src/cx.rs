@@ -1,6 +1,6 @@
 //! What an operation sees: its state inside `with`, and the four things it may await.
 
-use crate::calls::{Answer, Call, Calls};
+use crate::calls::{Answer, Answers, Call, Calls};
 use crate::locks::{Key, Keys, LockTable, Mode, normalize};
 use crate::role::{Need, Now, Output};
 use crate::timers::Timers;
@@ -158,34 +158,33 @@ impl<P: Protocol> Core<P> {
 
     /// An answer to a call has come; false if nobody waits for it (a duplicate, or one given up).
     pub fn answer(&mut self, seq: RequestSeq, packet: Packet) -> bool {
-        let Some(call) = self.calls.open.remove(&seq) else { return false };
+        let Some(call) = self.calls.remove(seq) else { return false };
         self.finish_call(call.op, call.place, Answer::Packet(packet));
         true
     }
 
     /// The destination and packet of a call in progress.
     pub fn open_call(&mut self, seq: RequestSeq) -> Option<(NodeId, &mut Packet)> {
-        self.calls.open.get_mut(&seq).map(|call| (call.to, &mut call.packet))
+        self.calls.get_mut(seq).map(|call| (call.to, &mut call.packet))
     }
 
     /// Oldest call in progress.
     pub fn oldest_call(&self) -> Option<RequestSeq> {
-        self.calls.open.keys().next().copied()
+        self.calls.first()
     }
 
     /// Number of calls in progress.
     pub fn calls_open(&self) -> usize {
-        self.calls.open.len()
+        self.calls.len()
     }
 
     /// Sends every call to `to` again now (its term has changed, a stream was rebuilt).
     pub fn resend_all(&mut self, to: NodeId) {
-        let due: Vec<_> = self.calls.open.iter().filter(|(_, c)| c.to == to).map(|(&seq, _)| seq).collect();
-        due.into_iter().for_each(|seq| self.resend(seq));
+        self.calls.to(to).into_iter().for_each(|seq| self.resend(seq));
     }
 
     pub(crate) fn resend(&mut self, seq: RequestSeq) {
-        let Some(call) = self.calls.open.get_mut(&seq) else { return };
+        let Some(call) = self.calls.get_mut(seq) else { return };
         self.state.resend(call.to, &mut call.packet);
         let (to, packet, after, need) = (call.to, call.packet.clone(), call.after, call.need);
         self.outputs.push_back(Output::Send { to, packet, after, need });
@@ -343,7 +342,7 @@ impl<P: Protocol> Cx<P> {
         peers: &[NodeId],
         deadline_us: u64,
         mut make: impl FnMut(&mut Core<P>, NodeId, RequestSeq) -> Packet,
-    ) -> Vec<Answer> {
+    ) -> Answers {
         self.with(|core| {
             for (place, &to) in peers.iter().enumerate() {
                 self.open(core, place, to, Need::ByDestination, deadline_us, |core, seq| make(core, to, seq));
@@ -373,7 +372,7 @@ impl<P: Protocol> Cx<P> {
         state.unanswered += 1;
     }
 
-    async fn answers(&self, n: usize) -> Vec<Answer> {
+    async fn answers(&self, n: usize) -> Answers {
         poll_fn(|_| {
             self.with(|core| {
                 let state = &mut core.ops[self.op.0 as usize];

@@ -12,7 +12,7 @@ mod role;
 mod run;
 mod timers;
 
-pub use calls::Answer;
+pub use calls::{Answer, Answers};
 pub use cx::{Core, Cx, OpId, Protocol};
 pub use locks::{Key, Keys, Mode};
 pub use role::{Input, Need, Now, Output, Role};

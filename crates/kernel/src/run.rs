@@ -237,9 +237,9 @@ fn expire<P: Protocol>(core: &mut Core<P>) {
         core.ready.push_back(op);
     }
     for seq in core.calls.due(now_us) {
-        if core.calls.open[&seq].deadline_us > now_us {
+        if core.calls.get_mut(seq).is_some_and(|call| call.deadline_us > now_us) {
             core.resend(seq);
-        } else if let Some(call) = core.calls.open.remove(&seq) {
+        } else if let Some(call) = core.calls.remove(seq) {
             core.finish_call(call.op, call.place, Answer::TimedOut);
         }
     }

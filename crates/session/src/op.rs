@@ -6,7 +6,7 @@ use crate::running::Slot;
 use crate::session::SessionOut;
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
 use bytes::Bytes;
-use onpath_kernel::{Answer, Core, Cx};
+use onpath_kernel::{Answer, Answers, Core, Cx};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
@@ -175,7 +175,7 @@ impl Op {
         &self,
         peers: &[NodeId],
         mut make: impl FnMut(&mut Core<State>, NodeId, RequestSeq) -> Packet,
-    ) -> Result<Vec<Answer>, Errno> {
+    ) -> Result<Answers, Errno> {
         let deadline_us = self.admit(peers.len()).await?;
         let make = |core: &mut Core<State>, to, seq| {
             self.note_call(core, seq);

@@ -20,9 +20,9 @@ mod nodes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
 
 use crate::reply::Replier;

@@ -5,13 +5,13 @@
 //! whatever its receiver says rests on that too.
 
 use super::{Counters, Effects, HostedRole, Node, Work};
-use crate::sys;
-use onpath_kernel::{Input, Need, Now, Output};
+use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_store::Image;
 use onpath_store::batch::BatchBuilder;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
 use onpath_wire::limits::INBOX_MAX;
 use onpath_wire::packet::Packet;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
@@ -64,13 +64,18 @@ struct Outgoing {
     need: Need,
 }
 
+/// Own outputs of one run: nearly always none or one.
+type Owns<R> = SmallVec<[<R as Role>::Out; 1]>;
+
 /// What the role's lock protects.
 struct Core<R: HostedRole> {
     role: R,
     inputs: VecDeque<Input<R::In>>,
     batch: BatchBuilder,
     sends: Vec<Outgoing>,
-    owns: Vec<R::Out>,
+    owns: Owns<R>,
+    /// When the role was last run; its clock does not go back although threads read theirs before they take the lock.
+    now: Now,
     /// Last record and lsn of each batch that is not durable yet, in order.
     tail: VecDeque<(RecordSeq, Lsn)>,
     appended: RecordSeq,
@@ -103,7 +108,8 @@ impl<R: HostedRole> Cell<R> {
             inputs: VecDeque::new(),
             batch: BatchBuilder::default(),
             sends: vec![],
-            owns: vec![],
+            owns: SmallVec::new(),
+            now: Now::default(),
             tail: VecDeque::new(),
             appended: RecordSeq(0),
             full: false,
@@ -151,7 +157,7 @@ impl<R: HostedRole> Cell<R> {
         if let Some(seq) = self.newly_durable(core) {
             core.role.handle(now, Input::Durable(seq));
         }
-        if self.ticked.swap(false, Ordering::AcqRel) {
+        if self.ticked.load(Ordering::Relaxed) && self.ticked.swap(false, Ordering::AcqRel) {
             core.role.handle(now, Input::Tick);
         }
         {
@@ -184,7 +190,7 @@ impl<R: HostedRole> Cell<R> {
         while let Some(output) = core.role.poll_output() {
             match output {
                 Output::Append { seq, bytes } => {
-                    if !core.batch.fits(seq, bytes.len()) && !self.append(core, node) {
+                    if !core.batch.fits(seq, bytes.len()) && !self.append(core, node, work) {
                         return;
                     }
                     core.batch.push(seq, &bytes);
@@ -193,7 +199,7 @@ impl<R: HostedRole> Cell<R> {
                 Output::Own(out) => core.owns.push(out),
             }
         }
-        if !core.batch.is_empty() && !self.append(core, node) {
+        if !core.batch.is_empty() && !self.append(core, node, work) {
             return;
         }
         let mut sends = std::mem::take(&mut core.sends);
@@ -216,11 +222,12 @@ impl<R: HostedRole> Cell<R> {
     }
 
     /// Appends the batch; false if the journal has stopped, and with it this process.
-    fn append(&self, core: &mut Core<R>, node: &Node) -> bool {
+    fn append(&self, core: &mut Core<R>, node: &Node, work: &mut Work) -> bool {
         let journal = node.journal.as_ref().expect("a role with records runs in a process with a journal");
         let last = core.batch.last();
         match journal.append(self.address, &mut core.batch) {
             Ok(lsn) => {
+                work.now = None; // it may have waited for room
                 assert!(core.appended < last, "{} appended record {last} twice", name(self.address));
                 core.appended = last;
                 core.tail.push_back((last, lsn));
@@ -237,7 +244,7 @@ impl<R: HostedRole> Cell<R> {
     }
 
     /// Executes own outputs; nobody holds the lock for it.
-    fn perform(&self, owns: Vec<R::Out>, node: &Node) {
+    fn perform(&self, owns: Owns<R>, node: &Node) {
         let mut done = Vec::new();
         for out in owns {
             if self.effects.is_slow(&out) {
@@ -312,15 +319,27 @@ impl<R: HostedRole> AnyCell for Cell<R> {
     fn run(&self, node: &Node, work: &mut Work) {
         // Whoever holds the lock looks at the inbox again after releasing it, so nothing is left behind.
         let Some(mut core) = self.try_core() else { return };
-        self.handle_inputs(&mut core, node, sys::now());
+        let now = work.now();
+        if now.mono_us > core.now.mono_us {
+            core.now = now;
+        }
+        let now = core.now;
+        self.handle_inputs(&mut core, node, now);
         self.take_outputs(&mut core, node, work);
         let owns = std::mem::take(&mut core.owns);
         let deadline = core.role.next_deadline().unwrap_or(NEVER);
-        self.deadline.store(deadline, Ordering::SeqCst);
+        // One that stands was told to the timer when it was published.
+        let published = self.deadline.load(Ordering::Relaxed) == deadline;
+        if !published {
+            self.deadline.store(deadline, Ordering::SeqCst);
+        }
         drop(core);
-        node.timer.earlier(deadline);
+        if !published {
+            node.timer.earlier(deadline);
+        }
         if !owns.is_empty() {
             self.perform(owns, node);
+            work.now = None;
         }
         if self.waiting() {
             work.add(self.index);

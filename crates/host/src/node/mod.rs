@@ -14,14 +14,16 @@ mod timer;
 mod tests;
 
 use crate::journal::{Commit, Journal, JournalError, JournalEvents};
+use crate::sys;
 use background::Background;
 use cell::{AnyCell, Cell};
 use onpath_kernel::gate::OutputGate;
-use onpath_kernel::{Need, Role};
+use onpath_kernel::{Need, Now, Role};
 use onpath_store::{Image, Recoverable};
 use onpath_wire::ids::{Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
-use std::collections::{HashMap, VecDeque};
+use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
@@ -213,15 +215,28 @@ struct Links {
 /// Roles of the process that have messages, in the order in which they got them, and messages that leave.
 #[derive(Default)]
 struct Work {
-    cells: VecDeque<usize>,
+    cells: SmallVec<[usize; 8]>,
     remote: Vec<(NodeId, Packet)>,
+    /// The clocks as this thread last read them; not kept over anything that may take long.
+    now: Option<Now>,
 }
 
 impl Work {
+    #[inline]
     fn add(&mut self, index: usize) {
         if !self.cells.contains(&index) {
-            self.cells.push_back(index);
+            self.cells.push(index);
         }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.cells.is_empty() { None } else { Some(self.cells.remove(0)) }
+    }
+
+    #[inline]
+    fn now(&mut self) -> Now {
+        *self.now.get_or_insert_with(sys::now)
     }
 }
 
@@ -278,14 +293,18 @@ impl Node {
     }
 
     fn execute(&self, work: &mut Work) {
-        while let Some(index) = work.cells.pop_front() {
+        while let Some(index) = work.next() {
             if self.stopped.load(Ordering::Acquire) {
                 return;
             }
             self.cells[index].run(self, work);
+            if !work.remote.is_empty() {
+                self.send_remote(work);
+            }
+        }
+        if !work.remote.is_empty() {
             self.send_remote(work);
         }
-        self.send_remote(work);
     }
 
     fn send_remote(&self, work: &mut Work) {

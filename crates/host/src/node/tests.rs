@@ -5,6 +5,7 @@ use crate::journal::Options;
 use onpath_kernel::{Input, Now, Output};
 use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::{Header, MessageKind};
+use std::collections::VecDeque;
 use std::sync::Condvar;
 use std::time::Duration;
 
