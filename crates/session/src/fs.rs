@@ -66,8 +66,8 @@ pub enum FsOp {
     Lookup { parent: InodeId, name: Name },
     /// The parent of a directory (lookup of ".."). → `Entry`
     LookupParent { id: InodeId },
-    /// → `Attr`
-    GetAttr { id: InodeId },
+    /// `handle`: the file whose read(2) through the page cache begins with this. → `Attr`
+    GetAttr { id: InodeId, handle: Option<Handle> },
     /// `handle`: the descriptor it came through, if any. → `Attr`
     SetAttr { id: InodeId, set: SetAttr, handle: Option<Handle> },
     /// → `Target`

@@ -5,7 +5,9 @@
 
 use crate::fs::{FsOp, FsRequest, FsResult};
 use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
+use crate::ops::later::{tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
+use crate::ops::open::at_once;
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
@@ -49,6 +51,7 @@ fn shut_down(core: &mut Core<State>) {
         Phase::Joining => lose(core, LostReason::Detached),
         Phase::Joined => {
             core.state.phase = Phase::Leaving;
+            tell_now(core);
             core.start(Job::Detach);
         }
         Phase::Leaving | Phase::Lost => {}
@@ -75,6 +78,12 @@ fn admit(core: &mut Core<State>, request: FsRequest) {
 }
 
 fn begin(core: &mut Core<State>, request: FsRequest) {
+    if would_notice(&core.state.later, &request.op) {
+        tell_now(core);
+    }
+    if let Some(result) = at_once(core, &request.op) {
+        return reply(core, request.unique, result);
+    }
     let state = &mut core.state;
     let slot = state.running.enter(request.unique);
     let unique = request.unique;

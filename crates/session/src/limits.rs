@@ -33,5 +33,11 @@ pub const RESTORE_BATCH: usize = 64;
 pub const EARLY_INTERRUPTS_MAX: usize = 8;
 /// How long a leaving session waits for the coordinator, microseconds.
 pub const DETACH_TIMEOUT_US: u64 = 1_000_000;
+/// Closes and access times that wait to be told together; then they are told at once.
+pub const LATER_MAX: usize = 16;
+/// How long they wait for others, microseconds.
+pub const LATER_US: u64 = 10_000;
+/// For how long the attributes that a read(2) has asked for hold for its READ, which follows at once, microseconds.
+pub const FRESH_US: u64 = 10_000;
 /// Bytes of zeros that stand for holes in a read; a longer hole repeats them.
 pub const ZEROS_BYTES: usize = 64 << 10;

@@ -47,6 +47,32 @@ impl Busy {
     }
 }
 
+/// What a read needs to know of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Where its bytes are.
+    pub(crate) data: DataRef,
+    pub(crate) size: u64,
+    pub(crate) atime: i64,
+    pub(crate) mtime: i64,
+    pub(crate) ctime: i64,
+}
+
+impl Known {
+    pub(crate) fn of(attr: &AttrWire, data: DataRef) -> Known {
+        Known { data, size: attr.size, atime: attr.atime, mtime: attr.mtime, ctime: attr.ctime }
+    }
+}
+
+/// What a thread's read(2) has heard from the home before its READ. Good for one READ of that thread, and only as long as
+/// the mount has heard nothing newer: the kernel takes a READ that ends early as the end of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) pid: u32,
+    pub(crate) until_us: u64,
+    pub(crate) known: Known,
+}
+
 /// An inode of which this session has, or is opening or closing, handles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenInode {
@@ -61,6 +87,7 @@ pub(crate) struct OpenInode {
     ctime: i64,
     /// The change after which the home was told of a read.
     accessed_after: i64,
+    pub(crate) fresh: Option<Fresh>,
 }
 
 /// An open handle.
@@ -69,6 +96,8 @@ pub(crate) struct OpenHandle {
     pub(crate) id: InodeId,
     pub(crate) directory: bool,
     pub(crate) mode: OpenMode,
+    /// It bypasses the page cache, so that its READs do not follow a question for attributes.
+    pub(crate) direct: bool,
     /// Owners that took fcntl locks through it: released with it, because with FOPEN_NOFLUSH (and for OFD locks)
     /// nothing else tells of the close (FUSE.md §5).
     pub(crate) lock_owners: SmallVec<[u64; 1]>,
@@ -156,6 +185,25 @@ impl Opens {
         std::mem::replace(&mut inode.accessed_after, ctime) != ctime
     }
 
+    /// Remembers what a thread has heard through this handle, until its READ comes.
+    pub(crate) fn freshen(&mut self, handle: Handle, attr: &AttrWire, fresh: Fresh) {
+        let Ok(open) = self.get(handle) else { return };
+        let (id, cached) = (open.id, !open.direct && !open.directory);
+        if let Some(inode) = self.inodes.get_mut(&id).filter(|i| cached && attr.id == id && i.ctime == attr.ctime) {
+            inode.fresh = Some(fresh);
+        }
+    }
+
+    /// What this thread has just heard through this handle, once.
+    pub(crate) fn take_fresh(&mut self, handle: Handle, pid: u32, now_us: u64) -> Option<Known> {
+        let open = self.get(handle).ok().filter(|open| !open.direct)?;
+        let id = open.id;
+        let fresh = &mut self.inodes.get_mut(&id)?.fresh;
+        let known = fresh.as_ref().filter(|f| f.pid == pid && now_us <= f.until_us)?.known;
+        *fresh = None;
+        Some(known)
+    }
+
     /// `owner` takes an fcntl lock through this handle.
     pub(crate) fn note_lock_owner(&mut self, handle: Handle, owner: u64) {
         if let Ok(open) = self.get(handle)
@@ -212,7 +260,11 @@ impl Opens {
         if self.inodes.is_empty() || attr.kind != Kind::File {
             return false;
         }
-        let Some(inode) = self.inodes.get_mut(&attr.id).filter(|i| i.ctime < attr.ctime) else { return false };
+        let Some(inode) = self.inodes.get_mut(&attr.id) else { return false };
+        inode.fresh = None;
+        if inode.ctime >= attr.ctime {
+            return false;
+        }
         let hidden = inode.ctime != 0 && inode.mtime == attr.mtime && !own;
         (inode.mtime, inode.ctime) = (attr.mtime, attr.ctime);
         hidden
@@ -225,7 +277,7 @@ mod tests {
     use onpath_wire::inode::Inode;
 
     fn file(id: InodeId) -> OpenHandle {
-        OpenHandle { id, directory: false, mode: OpenMode::default(), lock_owners: SmallVec::new() }
+        OpenHandle { id, directory: false, mode: OpenMode::default(), direct: false, lock_owners: SmallVec::new() }
     }
 
     #[test]

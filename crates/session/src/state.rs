@@ -39,6 +39,8 @@ pub(crate) enum Job {
     Accessed { id: InodeId },
     /// Tells the home of the last close.
     Close { id: InodeId },
+    /// Tells the homes what waits to be told together.
+    TellLater,
     /// Gives an O_APPEND reservation back, then lets the next append run.
     Unreserve { id: InodeId },
     /// Asks again for waiting locks, as long as there are any.
@@ -79,6 +81,8 @@ pub(crate) enum WaitKey {
     LockTurn(LockOwner),
     /// The turn of the next append to an inode.
     AppendTurn(InodeId),
+    /// The turn of the next restoration at a shard.
+    RestoreTurn(ShardId),
 }
 
 impl WaitKey {
@@ -92,8 +96,18 @@ impl WaitKey {
                 inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
             }
             WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
+            WaitKey::RestoreTurn(shard) => inode_hash(InodeId(shard.0.into())) ^ 0x3333_3333_3333_3333,
         }
     }
+}
+
+/// What a home is told soon, together with others of its kind: nobody waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Later {
+    /// [`Job::Accessed`].
+    Accessed(InodeId),
+    /// [`Job::Close`].
+    Close(InodeId),
 }
 
 /// A session's state.
@@ -126,8 +140,12 @@ pub(crate) struct State {
     /// Questions for groups and their answers.
     pub(crate) groups: BTreeMap<u64, Option<Vec<u32>>>,
     pub(crate) last_ticket: u64,
-    /// Releases under way that no request waits for.
+    /// Releases under way, or waiting in `later`, that no request waits for.
     pub(crate) releases: usize,
+    /// At most [`LATER_MAX`](crate::limits::LATER_MAX).
+    pub(crate) later: Vec<Later>,
+    /// [`Job::TellLater`] runs.
+    pub(crate) tells_later: bool,
     pub(crate) early_interrupts: VecDeque<u64>,
 }
 
@@ -159,6 +177,8 @@ impl State {
             groups: BTreeMap::new(),
             last_ticket: 0,
             releases: 0,
+            later: Vec::new(),
+            tells_later: false,
             early_interrupts: VecDeque::new(),
             config,
         }

@@ -60,7 +60,7 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
     let id = inode_id(request.header.nodeid);
     Ok(match request.operation {
         Operation::Lookup { name } => FsOp::Lookup { parent: id, name: checked(name)? },
-        Operation::Getattr { .. } => FsOp::GetAttr { id },
+        Operation::Getattr { handle } => FsOp::GetAttr { id, handle: handle.map(Handle) },
         Operation::Setattr(attributes) => {
             FsOp::SetAttr { id, set: set_attr(&attributes), handle: attributes.handle.map(Handle) }
         }

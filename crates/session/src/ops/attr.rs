@@ -1,8 +1,12 @@
 //! Attributes, access(2) and readlink: one question to the inode's home.
 
 use crate::fs::{FsReply, FsResult, Handle};
+use crate::limits::FRESH_US;
 use crate::op::{Op, attr, done};
+use crate::opens::{Fresh, Known};
 use crate::session::SessionOut;
+use crate::state::State;
+use onpath_kernel::Core;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -12,18 +16,27 @@ use onpath_wire::request::{Request, SetAttr, set};
 
 /// Attributes that the mount is about to see. `own`: of a change that this session made.
 pub(crate) fn seen(op: &Op, attr: &AttrWire, data: DataRef, own: bool) {
-    op.with(|core| {
-        core.state.opens.learn(attr.id, data);
-        if core.state.opens.observe(attr, own) {
-            core.emit(SessionOut::Invalidate { id: attr.id });
-        }
-    });
+    op.with(|core| observe(core, attr, data, own));
 }
 
-/// Attributes of an inode; of a directory exact.
-pub(crate) async fn getattr(op: &mut Op, id: InodeId) -> FsResult {
+fn observe(core: &mut Core<State>, attr: &AttrWire, data: DataRef, own: bool) {
+    core.state.opens.learn(attr.id, data);
+    if core.state.opens.observe(attr, own) {
+        core.emit(SessionOut::Invalidate { id: attr.id });
+    }
+}
+
+/// Attributes of an inode; of a directory exact. What a read(2) asks through its `handle` holds for the read itself too.
+pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) -> FsResult {
     let (attr, data, _) = attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
-    seen(op, &attr, data, false);
+    let pid = op.caller.pid;
+    op.with(|core| {
+        observe(core, &attr, data, false);
+        if let Some(handle) = handle.filter(|_| pid != 0) {
+            let until_us = core.now.mono_us + FRESH_US;
+            core.state.opens.freshen(handle, &attr, Fresh { pid, until_us, known: Known::of(&attr, data) });
+        }
+    });
     Ok(FsReply::Attr(attr))
 }
 

@@ -2,11 +2,12 @@
 
 mod attr;
 mod dir;
+pub(crate) mod later;
 mod lease;
 pub(crate) mod lock;
 mod misc;
 mod namei;
-mod open;
+pub(crate) mod open;
 mod read;
 mod restore;
 mod write;
@@ -40,6 +41,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,
         Job::Close { id } => open::close(&mut op, id).await,
+        Job::TellLater => later::tell(&op).await,
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,
         Job::WatchLocks => lock::watch(&op).await,
         Job::RenewWait(seq) => lock::renew_wait(op, seq).await,
@@ -56,7 +58,7 @@ async fn serve(cx: Cx<State>, slot: Slot, request: FsRequest) {
     let mut op = Op::new(cx, slot, request.caller);
     let result = match request.op {
         FsOp::Lookup { parent, name } => Some(namei::lookup(&mut op, parent, name).await),
-        FsOp::GetAttr { id } => Some(attr::getattr(&mut op, id).await),
+        FsOp::GetAttr { id, handle } => Some(attr::getattr(&mut op, id, handle).await),
         FsOp::SetLock { handle, lock, wait } => Box::pin(lock::set(&mut op, unique, handle, lock, wait)).await,
         other => Some(Box::pin(serve_more(&mut op, other)).await),
     };

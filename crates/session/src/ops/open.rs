@@ -1,13 +1,14 @@
 //! open, create, flush, release. Every open asks the home for permission; the first one of an inode registers it there,
-//! the last close releases it in the background: nobody waits for a RELEASE (DESIGN §6).
+//! the last close releases it in the background: nobody waits for a RELEASE (DESIGN §6), so a few are told together.
 
-use crate::fs::{FsReply, FsResult, Handle, OpenMode, Opened};
+use crate::fs::{FsOp, FsReply, FsResult, Handle, OpenMode, Opened};
 use crate::limits::RELEASES_MAX;
 use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
-use crate::ops::lock;
-use crate::state::{Job, WaitKey};
+use crate::ops::{later, lock};
+use crate::state::{Job, Later, State, WaitKey};
+use onpath_kernel::Core;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
@@ -60,8 +61,9 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         match result {
             Ok((attr, data, shared)) => {
                 inode.registered = true;
-                let handle = add(core, &attr, data, mode);
-                Ok((attr, Opened { handle, shared: shared || mode.append }))
+                let shared = shared || mode.append;
+                let handle = add(core, &attr, data, mode, shared);
+                Ok((attr, Opened { handle, shared }))
             }
             Err(errno) => {
                 // Given up without an answer: the home may have registered it.
@@ -77,14 +79,14 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
 }
 
 /// Gives out a handle of an inode that is counted already.
-fn add(core: &mut onpath_kernel::Core<crate::state::State>, attr: &AttrWire, data: DataRef, mode: OpenMode) -> Handle {
+fn add(core: &mut Core<State>, attr: &AttrWire, data: DataRef, mode: OpenMode, direct: bool) -> Handle {
     let opens = &mut core.state.opens;
     opens.learn(attr.id, data);
     if opens.observe(attr, false) {
         core.emit(crate::session::SessionOut::Invalidate { id: attr.id });
     }
     let directory = attr.kind == Kind::Directory;
-    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, lock_owners: SmallVec::new() })
+    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, direct, lock_owners: SmallVec::new() })
 }
 
 /// open(2) with O_CREAT of a name that the caller believes missing.
@@ -98,7 +100,7 @@ pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, 
     }
     op.with(|core| {
         core.state.opens.enter(attr.id)?.registered = true;
-        let handle = add(core, &attr, data, how);
+        let handle = add(core, &attr, data, how, how.append);
         Ok(FsReply::Created { attr, opened: Opened { handle, shared: how.append }, fresh })
     })
 }
@@ -114,6 +116,41 @@ async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult 
     let how = OpenMode { exclusive: false, ..how };
     let (attr, opened) = open_inode(op, attr.id, how).await?;
     Ok(FsReply::Created { attr, opened, fresh: false })
+}
+
+/// Answers a close that nobody needs to hear of now, as most are: there are no locks to drop.
+pub(crate) fn at_once(core: &mut Core<State>, op: &FsOp) -> Option<FsResult> {
+    let (handle, owner) = match *op {
+        FsOp::Flush { handle, lock_owner } => (handle, Some((false, lock_owner))),
+        FsOp::Release { handle, flock_owner } => (handle, flock_owner.map(|owner| (true, owner))),
+        FsOp::ReleaseDir { handle } => (handle, None),
+        _ => return None,
+    };
+    let open = match core.state.opens.get(handle) {
+        Ok(open) => open,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let (id, lock_owners) = (open.id, open.lock_owners.len());
+    if owner.is_some_and(|(flock, owner)| core.state.held.any(LockOwner { id, flock, owner })) {
+        return None;
+    }
+    if let FsOp::Flush { lock_owner, .. } = *op {
+        core.state.opens.forget_lock_owner(id, lock_owner);
+    } else if lock_owners > 0 || core.state.releases >= RELEASES_MAX {
+        return None;
+    } else {
+        core.state.opens.take(handle).expect("looked at above");
+        left(core, id);
+    }
+    Some(Ok(FsReply::Done))
+}
+
+/// A handle of an inode is gone; the last one is told to the home.
+fn left(core: &mut Core<State>, id: InodeId) {
+    if core.state.opens.leave(id) {
+        core.state.releases += 1;
+        later::add(core, Later::Close(id));
+    }
 }
 
 /// close(2) of one descriptor: the fcntl locks of its owner go, before close returns.
@@ -134,14 +171,13 @@ pub(crate) async fn release(op: &mut Op, handle: Handle, flock_owner: Option<u64
         dropped = dropped.and(lock::drop_owner(op, LockOwner { id: open.id, flock, owner }).await);
     }
     let wait = op.with(|core| {
-        if !core.state.opens.leave(open.id) {
+        if core.state.releases < RELEASES_MAX {
+            left(core, open.id);
             return false;
         }
-        core.state.releases += 1;
-        if core.state.releases <= RELEASES_MAX {
-            core.start(Job::Close { id: open.id });
-        }
-        core.state.releases > RELEASES_MAX
+        let last = core.state.opens.leave(open.id);
+        core.state.releases += usize::from(last);
+        last
     });
     if wait {
         close(op, open.id).await;

@@ -1,13 +1,17 @@
 //! read: the home says which bytes a file has (generation, cut, size), the data node gives them (DESIGN §5). A data node
 //! that has been told of a newer generation or cut refuses, and the home is asked again. Holes read as zeros.
+//!
+//! Through the page cache the kernel begins every read(2) by asking for the attributes. When the READ of the same thread
+//! follows, the home has just been asked, inside this very read(2), and is not asked twice ([`Fresh`](crate::opens::Fresh)).
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::{STALE_ROUNDS_MAX, ZEROS_BYTES};
 use crate::op::{DataAnswer, Op, attr, data_answer};
-use crate::state::{Job, header};
+use crate::opens::Known;
+use crate::ops::later;
+use crate::state::{Later, header};
 use bytes::Bytes;
 use onpath_kernel::Answer;
-use onpath_wire::attr::AttrWire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
@@ -35,38 +39,44 @@ pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
     parts
 }
 
-/// Where a file's bytes are and its attributes, as its home says now.
-pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<(DataRef, AttrWire), Errno> {
+/// Where a file's bytes are, its size and its times, as its home says now.
+pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<Known, Errno> {
     let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
     op.with(|core| core.state.opens.learn(id, data));
-    Ok((data, attr))
+    Ok(Known::of(&attr, data))
 }
 
 /// relatime: the access time follows when it is not after the last change, or a day old.
-fn atime_is_due(attr: &AttrWire, wall_ns: u64) -> bool {
+fn atime_is_due(attr: &Known, wall_ns: u64) -> bool {
     const DAY_NS: i64 = 86_400_000_000_000;
     attr.atime <= attr.mtime || attr.atime <= attr.ctime || attr.atime.saturating_add(DAY_NS) < wall_ns as i64
 }
 
 /// Reads; fewer bytes than asked at the end of the file.
 pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
-    let id = op.with(|core| match core.state.opens.get(handle)? {
+    let (id, mut fresh) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory => Err(Errno::EISDIR),
         open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),
-        open => Ok(open.id),
+        open => {
+            let id = open.id;
+            Ok((id, core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us)))
+        }
     })?;
     for _ in 0..STALE_ROUNDS_MAX {
-        let (data, attr) = data_ref(op, id).await?;
+        let known = match fresh.take() {
+            Some(known) => known,
+            None => data_ref(op, id).await?,
+        };
         op.with(|core| {
-            if atime_is_due(&attr, core.now.wall_ns) && core.state.opens.note_access(id, attr.ctime) {
-                core.start(Job::Accessed { id });
+            if atime_is_due(&known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime) {
+                later::add(core, Later::Accessed(id));
             }
         });
-        let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(attr.size.saturating_sub(offset));
+        let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(known.size.saturating_sub(offset));
         if n == 0 {
             return Ok(FsReply::Data(Vec::new()));
         }
-        if let Some(found) = read_under(op, id, data, &parts(offset, n)).await? {
+        if let Some(found) = read_under(op, id, known.data, &parts(offset, n)).await? {
             return Ok(FsReply::Data(found));
         }
     }

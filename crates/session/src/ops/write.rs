@@ -10,8 +10,9 @@ use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::STALE_ROUNDS_MAX;
 use crate::op::{DataAnswer, Op, done};
 use crate::ops::read::{data_ref, parts};
-use crate::state::{Job, WaitKey};
+use crate::state::{Job, State, WaitKey};
 use bytes::Bytes;
+use onpath_kernel::Core;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId};
@@ -80,11 +81,20 @@ async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_sui
 
 /// Writes under what this session knows of the file's bytes; false if that was stale, then it knows better now.
 async fn write_once(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<bool, Errno> {
-    let data = op.with(|core| core.state.opens.inode(id).map(|inode| inode.data)).ok_or(Errno::EBADF)?;
+    let changed = |core: &mut Core<State>| {
+        core.state.opens.inode(id).map(|inode| {
+            inode.fresh = None;
+            inode.data
+        })
+    };
+    let data = op.with(changed).ok_or(Errno::EBADF)?;
     let data_id = DataId { inode: id, generation: data.generation };
     let request = DataRequest::Write { data: data_id, cut: data.cut, offset, kill_suidgid };
     match op.ask_data(id, request, part).await? {
-        DataAnswer::Home(Reply::Written { .. }) => Ok(true),
+        DataAnswer::Home(Reply::Written { .. }) => {
+            op.with(changed);
+            Ok(true)
+        }
         DataAnswer::Home(Reply::Stale { data }) => {
             op.with(|core| core.state.opens.learn(id, data));
             Ok(false)

@@ -240,3 +240,86 @@ fn an_append_over_a_chunks_end_is_one_message() {
     rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: CHUNK_BYTES + 2 });
     assert_eq!(written(&mut rig, unique), 3);
 }
+
+/// What a read(2) through the page cache begins with; the home says that the file has `size` bytes.
+fn ask_size(rig: &mut Rig, id: InodeId, handle: onpath_session::fs::Handle, size: u64, ctime: i64) {
+    let unique = rig.fs(FsOp::GetAttr { id, handle: Some(handle) });
+    let ask = rig.sent();
+    let Reply::Attr { mut attr, data, shared } = attr_reply(id, size, data_ref(5, 2)) else { panic!("attributes") };
+    (attr.ctime, attr.mtime, attr.atime) = (ctime, ctime, i64::MAX);
+    rig.reply(&ask, Reply::Attr { attr, data, shared });
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(_))));
+}
+
+/// The next message asks the data node for so many bytes: the home was not asked again.
+fn goes_to_the_data_node(rig: &mut Rig, unique: u64, size: u32) {
+    let sent = rig.sent();
+    let DataRequest::Read { bytes, cut: 2, .. } = sent.data() else { panic!("a read expected") };
+    assert_eq!(bytes, size);
+    rig.data_reply(&sent, DataReply::Bytes, Bytes::from_static(b"abc"));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Data(_))));
+}
+
+fn goes_to_the_home(rig: &mut Rig, unique: u64, id: InodeId) {
+    let ask = rig.sent();
+    assert_eq!(ask.request(), Request::DataRef { id });
+    rig.reply(&ask, attr_reply(id, 0, data_ref(5, 2)));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Data(_))));
+}
+
+#[test]
+fn a_read_that_has_asked_for_attributes_does_not_ask_twice() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
+    let read = FsOp::Read { handle, offset: 0, bytes: 100 };
+    ask_size(&mut rig, id, handle, 20, 7);
+    let unique = rig.fs(read.clone());
+    goes_to_the_data_node(&mut rig, unique, 20);
+    let unique = rig.fs(read.clone());
+    goes_to_the_home(&mut rig, unique, id);
+    // The node knows of newer bytes: then the home is asked all the same.
+    ask_size(&mut rig, id, handle, 20, 7);
+    let unique = rig.fs(read);
+    let sent = rig.sent();
+    rig.data_reply(&sent, DataReply::Stale, Bytes::new());
+    goes_to_the_home(&mut rig, unique, id);
+}
+
+#[test]
+fn only_the_same_read_goes_by_the_attributes_that_it_asked_for() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
+    let read = FsOp::Read { handle, offset: 0, bytes: 100 };
+    // Another thread.
+    ask_size(&mut rig, id, handle, 20, 7);
+    let other = onpath_session::fs::Caller { pid: USER.pid + 1, ..USER };
+    let unique = rig.fs_as(other, read.clone());
+    goes_to_the_home(&mut rig, unique, id);
+    // Too late to be the same read.
+    rig.pass(onpath_session::limits::FRESH_US + 1);
+    let unique = rig.fs(read.clone());
+    goes_to_the_home(&mut rig, unique, id);
+    // The mount has heard of a later size meanwhile, or written itself.
+    ask_size(&mut rig, id, handle, 20, 7);
+    let unique = rig.fs(FsOp::GetAttr { id, handle: None });
+    let ask = rig.sent();
+    rig.reply(&ask, attr_reply(id, 30, data_ref(5, 2)));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(_))));
+    let unique = rig.fs(read.clone());
+    goes_to_the_home(&mut rig, unique, id);
+    ask_size(&mut rig, id, handle, 20, 7);
+    let writing = rig.fs(write(handle, 20, b"more"));
+    let sent = rig.sent();
+    ask_size(&mut rig, id, handle, 20, 7);
+    rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: 24 });
+    assert_eq!(written(&mut rig, writing), 4);
+    let unique = rig.fs(read);
+    goes_to_the_home(&mut rig, unique, id);
+    // A handle past the page cache asks for attributes only when the program does.
+    let append = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 2));
+    ask_size(&mut rig, id, append, 24, 8);
+    let unique = rig.fs(FsOp::Read { handle: append, offset: 0, bytes: 100 });
+    goes_to_the_home(&mut rig, unique, id);
+}

@@ -3,12 +3,13 @@
 use crate::rig::*;
 use onpath_session::SessionOut;
 use onpath_session::fs::{FsOp, FsReply, OpenMode};
+use onpath_session::limits::{LATER_MAX, LATER_US};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, open};
+use onpath_wire::request::{Request, open, set};
 
 fn flags_of(request: Request) -> u32 {
     match request {
@@ -40,6 +41,8 @@ fn only_the_first_open_registers_and_only_the_last_close_releases() {
     rig.silent();
     let unique = rig.fs(FsOp::Release { handle: second.handle, flock_owner: None });
     rig.result(unique).unwrap();
+    rig.silent();
+    rig.pass(LATER_US);
     let release = rig.sent();
     assert_eq!(release.request(), Request::Release { id });
     let unique = rig.fs(FsOp::Release { handle: second.handle, flock_owner: None });
@@ -95,6 +98,7 @@ fn create_makes_opens_and_registers_with_one_message() {
     assert_eq!(attr.id, id);
     let unique = rig.fs(FsOp::Release { handle: opened.handle, flock_owner: None });
     rig.result(unique).unwrap();
+    rig.pass(LATER_US);
     assert_eq!(rig.sent().request(), Request::Release { id });
 }
 
@@ -130,7 +134,7 @@ fn pages_are_dropped_when_mtime_hides_a_change() {
     let id = inode_at(1, 1);
     rig.open(id, READ_WRITE, data_ref(5, 0));
     let look = |rig: &mut Rig, mtime, ctime| {
-        let unique = rig.fs(FsOp::GetAttr { id });
+        let unique = rig.fs(FsOp::GetAttr { id, handle: None });
         let sent = rig.sent();
         let mut found = attr(id, Kind::File);
         (found.mtime, found.ctime) = (mtime, ctime);
@@ -163,11 +167,11 @@ fn an_abandoned_open_is_released_when_the_server_is_back() {
 #[test]
 fn soft_mounts_give_up_and_hard_ones_do_not() {
     let mut hard = Rig::joined(false);
-    hard.fs(FsOp::GetAttr { id: inode_at(1, 1) });
+    hard.fs(FsOp::GetAttr { id: inode_at(1, 1), handle: None });
     hard.pass(3_000_000);
     assert!(hard.try_result().is_none());
     let mut soft = Rig::joined(true);
-    let unique = soft.fs(FsOp::GetAttr { id: inode_at(1, 1) });
+    let unique = soft.fs(FsOp::GetAttr { id: inode_at(1, 1), handle: None });
     for _ in 0..12 {
         soft.pass(3_000_000);
         let renewals: Vec<_> =
@@ -175,4 +179,68 @@ fn soft_mounts_give_up_and_hard_ones_do_not() {
         renewals.iter().for_each(|renew| soft.reply(renew, Reply::Done));
     }
     soft.fails(unique, Errno::EIO);
+}
+
+#[test]
+fn closes_are_told_together_and_before_what_would_notice() {
+    let mut rig = Rig::new();
+    let ids: Vec<_> = (1..=2 * LATER_MAX as u32).map(|count| inode_at(1, count)).collect();
+    let close = |rig: &mut Rig, id| {
+        let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+        let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
+        rig.result(unique).unwrap();
+    };
+    let (first, rest) = ids.split_at(LATER_MAX);
+    first.iter().for_each(|&id| close(&mut rig, id));
+    for &id in first {
+        let release = rig.sent();
+        assert_eq!(release.request(), Request::Release { id });
+        rig.reply(&release, Reply::Done);
+    }
+    close(&mut rig, rest[0]);
+    rig.silent();
+    rig.fs(FsOp::Unlink { parent: InodeId::ROOT, name: name("gone") });
+    assert_eq!(rig.sent().request(), Request::Release { id: rest[0] });
+    assert!(matches!(rig.sent().request(), Request::Unlink { .. }));
+}
+
+#[test]
+fn an_inode_opened_again_soon_is_not_released_in_between() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
+    rig.result(unique).unwrap();
+    let unique = rig.fs(FsOp::Open { id, mode: READ_WRITE });
+    let open = rig.sent();
+    assert_eq!(flags_of(open.request()) & open::REGISTER, 0, "the home still counts it");
+    rig.reply(&open, attr_reply(id, 0, data_ref(5, 0)));
+    let Ok(FsReply::Opened(opened)) = rig.result(unique) else { panic!("a handle expected") };
+    rig.pass(LATER_US);
+    rig.silent();
+    let unique = rig.fs(FsOp::Release { handle: opened.handle, flock_owner: None });
+    rig.result(unique).unwrap();
+    rig.pass(LATER_US);
+    assert_eq!(rig.sent().request(), Request::Release { id });
+}
+
+#[test]
+fn an_access_time_is_told_before_it_is_asked_for() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::Read { handle, offset: 0, bytes: 1 });
+    let ask = rig.sent();
+    let Reply::Attr { attr, data, shared } = attr_reply(id, 0, data_ref(5, 0)) else { panic!("attributes") };
+    let attr = onpath_wire::attr::AttrWire { ctime: 7, mtime: 7, ..attr };
+    rig.reply(&ask, Reply::Attr { attr, data, shared });
+    rig.result(unique).unwrap();
+    rig.silent();
+    rig.fs(FsOp::GetAttr { id: inode_at(1, 2), handle: None });
+    assert!(matches!(rig.sent().request(), Request::GetAttr { .. }));
+    rig.silent();
+    rig.fs(FsOp::GetAttr { id, handle: None });
+    let told = rig.sent();
+    assert!(matches!(told.request(), Request::SetAttr { id: of, set } if of == id && set.valid & set::ATIME_NOW != 0));
+    assert!(matches!(rig.sent().request(), Request::GetAttr { .. }));
 }

@@ -2,6 +2,7 @@
 
 use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply, Handle};
+use onpath_session::limits::LATER_US;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::flag;
 use onpath_wire::ids::*;
@@ -81,7 +82,7 @@ fn a_waiting_lock_does_not_block_the_window() {
     let id = inode_at(2, 2);
     let mut newest = first.header.seq;
     for _ in 0..2 * SESSION_WINDOW {
-        let getattr = rig.fs(FsOp::GetAttr { id });
+        let getattr = rig.fs(FsOp::GetAttr { id, handle: None });
         let sent = rig.sent();
         assert!(u64::from(sent.header.oldest_behind) < SESSION_WINDOW);
         rig.reply(&sent, attr_reply(id, 0, data_ref(0, 0)));
@@ -214,6 +215,7 @@ fn the_last_close_drops_what_no_flush_has_told_of() {
         rig.reply(&drop, Reply::Done);
     }
     rig.result(unique).unwrap();
+    rig.pass(LATER_US);
     assert_eq!(rig.sent().request(), Request::Release { id });
 }
 
@@ -224,7 +226,7 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
     let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 2), wait: true });
     let wait = rig.sent();
     rig.reply(&wait, Reply::Queued);
-    rig.fs(FsOp::GetAttr { id });
+    rig.fs(FsOp::GetAttr { id, handle: None });
     let getattr = rig.sent();
     rig.terms[1] = Term(50);
     rig.new_term(&getattr);

@@ -43,7 +43,7 @@ fn run(seed: u64) -> (u64, usize) {
             asked += 1;
             let id = inode_at((asked % 4) as u16, asked as u32);
             rig.fs(match asked % 2 {
-                0 => FsOp::GetAttr { id },
+                0 => FsOp::GetAttr { id, handle: None },
                 _ => FsOp::Lookup { parent: id, name: name(&format!("n{asked}")) },
             });
         }

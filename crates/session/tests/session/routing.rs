@@ -44,7 +44,7 @@ fn a_busy_server_is_asked_again_under_another_number() {
 #[test]
 fn requests_wait_until_the_session_has_joined() {
     let mut rig = Rig::cold(false);
-    let unique = rig.fs(FsOp::GetAttr { id: InodeId::ROOT });
+    let unique = rig.fs(FsOp::GetAttr { id: InodeId::ROOT, handle: None });
     let attach = rig.sent();
     assert_eq!(attach.request(), Request::Attach { again: SessionId(0) });
     assert_eq!((attach.to, attach.header.source), (NodeId::shard(ShardId(0)), NodeId::session(ME)));
@@ -61,7 +61,7 @@ fn requests_wait_until_the_session_has_joined() {
 #[test]
 fn a_refused_session_says_so_and_answers_everybody() {
     let mut rig = Rig::cold(false);
-    let unique = rig.fs(FsOp::GetAttr { id: InodeId::ROOT });
+    let unique = rig.fs(FsOp::GetAttr { id: InodeId::ROOT, handle: None });
     let attach = rig.sent();
     rig.new_term(&attach);
     let attach = rig.sent();
@@ -89,7 +89,7 @@ fn names_go_to_their_site_and_inodes_to_their_home() {
         rig.fs(FsOp::Link { id: inode_at(3, 3), parent: dir, name: n });
         assert_eq!(rig.sent().header.slot, at);
     }
-    rig.fs(FsOp::GetAttr { id: dir });
+    rig.fs(FsOp::GetAttr { id: dir, handle: None });
     assert_eq!(rig.sent().to, NodeId::shard(ShardId(2)));
 }
 
@@ -99,7 +99,7 @@ fn headers_carry_growing_sequences_stamps_and_the_window() {
     let id = inode_at(1, 1);
     let sent: Vec<_> = (0..5)
         .map(|_| {
-            rig.fs(FsOp::GetAttr { id });
+            rig.fs(FsOp::GetAttr { id, handle: None });
             rig.sent()
         })
         .collect();
@@ -109,7 +109,7 @@ fn headers_carry_growing_sequences_stamps_and_the_window() {
         assert_eq!(pair[0].header.oldest(), pair[1].header.oldest());
     }
     rig.reply(&sent[0], attr_reply(id, 0, data_ref(0, 0)));
-    rig.fs(FsOp::GetAttr { id });
+    rig.fs(FsOp::GetAttr { id, handle: None });
     let next = rig.sent();
     assert_eq!(next.header.oldest(), sent[1].header.seq);
     // The replies' stamps are ahead of this clock.
@@ -120,11 +120,11 @@ fn headers_carry_growing_sequences_stamps_and_the_window() {
 fn a_full_window_waits_for_its_oldest_request() {
     let mut rig = Rig::new();
     let (stuck, id) = (inode_at(2, 1), inode_at(1, 1));
-    rig.fs(FsOp::GetAttr { id: stuck });
+    rig.fs(FsOp::GetAttr { id: stuck, handle: None });
     let oldest = rig.sent();
     let mut last = 0;
     loop {
-        let unique = rig.fs(FsOp::GetAttr { id });
+        let unique = rig.fs(FsOp::GetAttr { id, handle: None });
         let Some(sent) = rig.try_sent() else { break };
         last = sent.header.seq.0;
         assert_eq!(sent.header.oldest(), oldest.header.seq);

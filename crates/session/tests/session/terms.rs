@@ -3,6 +3,7 @@
 use crate::rig::*;
 use onpath_kernel::Input;
 use onpath_session::fs::{FsOp, FsReply};
+use onpath_session::limits::LATER_US;
 use onpath_session::{LostReason, SessionIn, SessionOut};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::*;
@@ -13,7 +14,11 @@ use onpath_wire::request::{Request, open};
 fn after_a_restart_everything_open_is_sent_again_under_the_same_sequence() {
     let mut rig = Rig::new();
     let (id, other) = (inode_at(1, 1), inode_at(2, 1));
-    let uniques = [rig.fs(FsOp::GetAttr { id }), rig.fs(FsOp::ReadLink { id }), rig.fs(FsOp::GetAttr { id: other })];
+    let uniques = [
+        rig.fs(FsOp::GetAttr { id, handle: None }),
+        rig.fs(FsOp::ReadLink { id }),
+        rig.fs(FsOp::GetAttr { id: other, handle: None }),
+    ];
     let sent = [rig.sent(), rig.sent(), rig.sent()];
     rig.terms[1] = Term(50);
     rig.new_term(&sent[0]);
@@ -35,7 +40,7 @@ fn after_a_restart_everything_open_is_sent_again_under_the_same_sequence() {
 fn replies_of_an_older_term_do_not_count() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
-    let unique = rig.fs(FsOp::GetAttr { id });
+    let unique = rig.fs(FsOp::GetAttr { id, handle: None });
     let sent = rig.sent();
     rig.terms[1] = Term(50);
     rig.new_term(&sent);
@@ -59,7 +64,7 @@ fn open_files_are_registered_again_before_requests_go_on() {
     for id in [two, one, elsewhere] {
         rig.open(id, READ_WRITE, data_ref(5, 0));
     }
-    rig.fs(FsOp::GetAttr { id: one });
+    rig.fs(FsOp::GetAttr { id: one, handle: None });
     let getattr = rig.sent();
     rig.terms[1] = Term(50);
     rig.new_term(&getattr);
@@ -102,11 +107,38 @@ fn a_second_restart_registers_all_of_it_again() {
 }
 
 #[test]
+fn a_restart_in_the_middle_of_registering_makes_it_begin_again() {
+    let mut rig = Rig::new();
+    let ids = [inode_at(1, 1), inode_at(1, 2)];
+    for id in ids {
+        rig.open(id, READ_WRITE, data_ref(5, 0));
+    }
+    rig.fs(FsOp::GetAttr { id: ids[0], handle: None });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    let (first, second) = (rig.sent(), rig.sent());
+    rig.reply(&first, attr_reply(ids[0], 0, data_ref(5, 0)));
+    // It has forgotten the first one when it is asked for the second.
+    rig.lose_sent();
+    rig.terms[1] = Term(60);
+    rig.new_term(&second);
+    let again = rig.find(&second.request());
+    assert_eq!((again.header.seq, again.header.term), (second.header.seq, Term(60)));
+    rig.lose_sent();
+    rig.reply(&again, attr_reply(ids[1], 0, data_ref(5, 0)));
+    for id in ids {
+        let sent = rig.find(&Request::Open { id, flags: open::AGAIN | open::REGISTER });
+        assert_eq!(sent.header.term, Term(60));
+    }
+}
+
+#[test]
 fn a_close_waits_while_its_inode_is_registered_again() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
-    rig.fs(FsOp::GetAttr { id });
+    rig.fs(FsOp::GetAttr { id, handle: None });
     let getattr = rig.sent();
     rig.terms[1] = Term(50);
     rig.new_term(&getattr);
@@ -114,6 +146,7 @@ fn a_close_waits_while_its_inode_is_registered_again() {
     rig.lose_sent();
     let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
     rig.result(unique).unwrap();
+    rig.pass(LATER_US);
     rig.silent();
     rig.reply(&again, attr_reply(id, 0, data_ref(5, 0)));
     assert_eq!(rig.sent().request(), Request::Release { id });
@@ -123,7 +156,7 @@ fn a_close_waits_while_its_inode_is_registered_again() {
 fn a_restarted_coordinator_is_joined_again() {
     let mut rig = Rig::new();
     let id = inode_at(0, 1);
-    rig.fs(FsOp::GetAttr { id });
+    rig.fs(FsOp::GetAttr { id, handle: None });
     let sent = rig.sent();
     rig.terms[0] = Term(60);
     rig.new_term(&sent);
@@ -137,7 +170,7 @@ fn a_restarted_coordinator_is_joined_again() {
 #[test]
 fn the_lease_is_renewed_and_its_loss_ends_the_session() {
     let mut rig = Rig::new();
-    let stuck = rig.fs(FsOp::GetAttr { id: inode_at(1, 1) });
+    let stuck = rig.fs(FsOp::GetAttr { id: inode_at(1, 1), handle: None });
     rig.lose_sent();
     for _ in 0..3 {
         rig.pass(LEASE_MS * 1_000 / 3 + 1_000);
@@ -171,7 +204,7 @@ fn leaving_tells_the_coordinator_and_does_not_wait_for_ever() {
 fn a_rebuilt_stream_gets_everything_open_again() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
-    rig.fs(FsOp::GetAttr { id });
+    rig.fs(FsOp::GetAttr { id, handle: None });
     let sent = rig.sent();
     rig.input(Input::Own(SessionIn::PeerReset(NodeId::shard(ShardId(2)))));
     let greeting = rig.sent();

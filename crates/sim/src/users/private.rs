@@ -213,7 +213,7 @@ impl Private {
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
                 72..76 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
-                76..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id }, Expect::Size(file)),
+                76..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id, handle: None }, Expect::Size(file)),
                 80..86 => self.call(world, FsOp::Release { handle, flock_owner: None }, Expect::Release(file)),
                 _ => self.by_name(world, file, name, dice),
             },

@@ -1,0 +1,61 @@
+//! Closes and access times: told to the homes a few at a time, soon after.
+//!
+//! Nobody waits for them, and many in a row cost far less than each for itself between other requests. What this session
+//! does itself never meets an inode that it has closed as open, nor an access time as it was before a read: requests that
+//! could tell ([`would_notice`]) have everything told first.
+
+use crate::fs::FsOp;
+use crate::limits::{LATER_MAX, LATER_US};
+use crate::op::Op;
+use crate::state::{Job, Later, State};
+use onpath_kernel::Core;
+
+/// Tells a home soon.
+pub(crate) fn add(core: &mut Core<State>, what: Later) {
+    let state = &mut core.state;
+    state.later.push(what);
+    if state.later.len() >= LATER_MAX {
+        return tell_now(core);
+    }
+    if !state.tells_later {
+        state.tells_later = true;
+        core.start(Job::TellLater);
+    }
+}
+
+/// Tells everything now.
+pub(crate) fn tell_now(core: &mut Core<State>) {
+    let mut later = std::mem::take(&mut core.state.later);
+    for what in later.drain(..) {
+        core.start(match what {
+            Later::Accessed(id) => Job::Accessed { id },
+            Later::Close(id) => Job::Close { id },
+        });
+    }
+    core.state.later = later;
+}
+
+/// Whether the answer to a request may show that something has not been told yet.
+pub(crate) fn would_notice(later: &[Later], op: &FsOp) -> bool {
+    match op {
+        _ if later.is_empty() => false,
+        FsOp::GetAttr { id, .. } => later.contains(&Later::Accessed(*id)),
+        FsOp::SetAttr { .. }
+        | FsOp::Unlink { .. }
+        | FsOp::Rmdir { .. }
+        | FsOp::Rename { .. }
+        | FsOp::Link { .. }
+        | FsOp::StatFs => true,
+        _ => false,
+    }
+}
+
+/// Waits for more to tell, for a moment.
+pub(crate) async fn tell(op: &Op) {
+    let until_us = op.with(|core| core.now.mono_us) + LATER_US;
+    op.cx.sleep_until(until_us).await;
+    op.with(|core| {
+        core.state.tells_later = false;
+        tell_now(core);
+    });
+}
