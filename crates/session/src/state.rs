@@ -81,8 +81,6 @@ pub(crate) enum WaitKey {
     LockTurn(LockOwner),
     /// The turn of the next append to an inode.
     AppendTurn(InodeId),
-    /// The turn of the next restoration at a shard.
-    RestoreTurn(ShardId),
 }
 
 impl WaitKey {
@@ -96,7 +94,6 @@ impl WaitKey {
                 inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
             }
             WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
-            WaitKey::RestoreTurn(shard) => inode_hash(InodeId(shard.0.into())) ^ 0x3333_3333_3333_3333,
         }
     }
 }

@@ -13,28 +13,16 @@ use onpath_wire::request::{Groups, Request, RequestBody, open};
 /// Registers all open inodes of a shard again, a batch at a time. Its locks are taken again at the same time, and then
 /// all that is open there is sent again.
 pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
-    op.with(|core| {
+    let ids = op.with(|core| {
         let map = core.state.config.map.clone();
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
         // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
         core.start(Job::Resend { shard });
-    });
-    // One after the other: of a batch that an older term has answered in part, this one must register all again.
-    let turn = WaitKey::RestoreTurn(shard);
-    if op.take_turn(turn).await.is_ok() {
-        restore_opens(op, shard, term).await;
-        op.end_turn(turn);
-    }
-}
-
-async fn restore_opens(op: &Op, shard: ShardId, term: Term) {
-    let ids = op.with(|core| {
-        let map = core.state.config.map.clone();
         core.state.opens.registered(|id| map.home(id) == shard)
     });
     for batch in ids.chunks(RESTORE_BATCH) {
-        // A newer term waits for its own restoration.
+        // A newer term has begun its own restoration.
         if op.with(|core| core.state.terms[shard.0 as usize] != term) {
             return;
         }

@@ -253,7 +253,7 @@ fn a_request_says_whether_all_locks_are_taken_again() {
     let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
     rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
     let upgrade = rig.sent();
-    let elsewhere = rig.fs(FsOp::GetAttr { id: inode_at(2, 2) });
+    let elsewhere = rig.fs(FsOp::GetAttr { id: inode_at(2, 2), handle: None });
     let other = rig.sent();
     assert!(taken(&upgrade) && taken(&other), "nothing has restarted");
     rig.terms[1] = Term(50);

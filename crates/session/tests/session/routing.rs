@@ -19,7 +19,7 @@ fn a_busy_server_is_asked_again_under_another_number() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
-    let unique = rig.fs(FsOp::GetAttr { id });
+    let unique = rig.fs(FsOp::GetAttr { id, handle: None });
     let first = rig.sent();
     rig.reply(&first, Reply::Busy);
     rig.silent();
