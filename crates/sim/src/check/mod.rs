@@ -100,8 +100,8 @@ pub struct Checker {
     users: BTreeMap<u32, Caller>,
     /// The last answers without a change that clients have taken.
     taken: VecDeque<Taken>,
-    /// Writes that a power loss took back after they were acknowledged. Where the data node's record survives the home's, the
-    /// home hears of them once more.
+    /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
+    /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// What was found wrong.
     pub violations: Vec<String>,
@@ -184,7 +184,8 @@ impl Checker {
             return self.own_work(by, &record);
         }
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
-        if let Some(asked) = self.reviving.remove(&(record.session, record.request)) {
+        let reviving = self.reviving.remove(&(record.session, record.request));
+        if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
             known.pending.push(Pending::new(record.request, asked, self.log.end()));
         }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
@@ -289,7 +290,7 @@ impl Checker {
         }
         for lost in cut.lost {
             self.forget_witness(lost.session, lost.seq, may_lose);
-            if may_lose && lost.acknowledged && lost.asked.write.is_some() {
+            if may_lose && lost.asked.write.is_some() {
                 self.reviving.insert((lost.session, lost.seq), lost.asked.clone());
             }
             if lost.acknowledged && !may_lose {
