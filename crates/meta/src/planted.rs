@@ -39,6 +39,8 @@ pub enum Planted {
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
+    /// a restarted home grants locks before those of its former term are taken again.
+    LocksWithoutGrace,
     /// a later trim of a file overtakes an earlier one.
     TrimsOvertake,
     /// a reservation of a file's end does not shut out writes that an earlier term allowed.

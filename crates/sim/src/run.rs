@@ -2,7 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::users::{Appenders, Durable, Private, User, Writers};
+use crate::users::{Appenders, Durable, Lockers, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, World, WorldConfig};
 
@@ -18,6 +18,8 @@ pub struct SimConfig {
     /// Sessions that write to one file at the same time, and as many that append to another; where acknowledged changes may
     /// be lost, so many that each have a file; 0: none.
     pub writers: usize,
+    /// Sessions that lock one file, of which the last one dies; 0: none.
+    pub lockers: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -35,6 +37,7 @@ impl Default for SimConfig {
             sessions: 4,
             mounts: 0,
             writers: 0,
+            lockers: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -74,6 +77,7 @@ impl SimConfig {
             window: 1 + pick(14, 3) as usize,
             // Not where crashes come so fast that sessions hardly get to open their files again.
             writers: if [0, 10_000].contains(&world.crash_every) { [0, 4][pick(16, 2) as usize] } else { 0 },
+            lockers: if [0, 10_000].contains(&world.crash_every) { [0, 3][pick(17, 2) as usize] } else { 0 },
             world,
             workload,
             ..SimConfig::default()
@@ -125,6 +129,9 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
                 users.push(Box::new(Appenders::begin(world, config.seed, writers)));
             }
         }
+    }
+    if config.lockers > 0 && !may_lose {
+        users.push(Box::new(Lockers::begin(world, config.seed, config.lockers)));
     }
     users
 }

@@ -91,19 +91,19 @@ fn random_seeds_notice_removed_rules_and_nothing_else() {
     assert!(missed <= MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", BUGS.len());
 }
 
-/// Bugs of which only concurrent writers of one file tell.
-const WRITERS_BUGS: [Planted; 2] = [Planted::ReservationWithoutFence, Planted::TrimsOvertake];
+/// Bugs of which only users of real sessions tell, who write and lock the same files.
+const USERS_BUGS: [Planted; 3] = [Planted::ReservationWithoutFence, Planted::TrimsOvertake, Planted::LocksWithoutGrace];
 
 #[test]
-fn concurrent_writers_notice_removed_rules() {
-    for bug in WRITERS_BUGS {
+fn users_of_one_file_notice_removed_rules() {
+    for bug in USERS_BUGS {
         plant(Some(bug));
+        let (writers, lockers) = if bug == Planted::LocksWithoutGrace { (0, 4) } else { (4, 0) };
         let notices = |seed: u64| {
             let world = WorldConfig { shards: 3, processes: 3, reorder: 0.2, loss: 0.05, ..WorldConfig::default() };
-            let world = WorldConfig { crash_every: 4_000, ..world };
-            !run(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() })
-                .violations
-                .is_empty()
+            let world = WorldConfig { crash_every: 4_000 / (1 + lockers as u64 / 2), ..world };
+            let config = SimConfig { seed, operations: 2_000, writers, lockers, world, ..SimConfig::default() };
+            !run(&config).violations.is_empty()
         };
         let found = (1..=SEEDS_MAX).find(|seed| notices(*seed));
         plant(None);

@@ -12,6 +12,7 @@ use crate::model::{Caller, Decided, Expected, Model, Shape};
 use log::Log;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::DataRequest;
+use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
@@ -416,6 +417,9 @@ fn judge(
 fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Result<(), String> {
     if model.may_be_gone(&asked.body.request, reply) {
         return Ok(());
+    }
+    if matches!((&asked.body.request, reply), (Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN })) {
+        return Ok(()); // whoever asked for the lock knows whether that is right
     }
     let decided = model.decide(&asked.caller, &asked.body.request);
     if let (Err(_), Reply::Failed { errno }) = (&decided, reply)

@@ -3,6 +3,7 @@
 mod appenders;
 mod durable;
 mod history;
+mod lockers;
 mod pattern;
 mod private;
 mod writers;
@@ -10,6 +11,7 @@ mod writers;
 pub use appenders::Appenders;
 pub use durable::Durable;
 pub use history::History;
+pub use lockers::Lockers;
 pub use private::Private;
 pub use writers::Writers;
 
