@@ -73,7 +73,7 @@ pub enum DirError {
         version: u32,
     },
     /// Formatted with another number of shards.
-    #[error("{} was formatted with {have} shards, not {asked}: leave out --shards, or reshape it offline with `onpath reshape --shards {asked} {}`", path.display(), path.display())]
+    #[error("{} was formatted with {have} shards, not {asked}: the number is fixed when a directory is formatted. Leave out --shards, or make a new one with `onpath dev NEWDIR --shards {asked}` and copy the files over", path.display())]
     Shards {
         /// The directory.
         path: PathBuf,
@@ -437,7 +437,7 @@ mod tests {
         drop(Dir::open_or_format(tmp.path(), Some(2)).unwrap());
         let error = Dir::open_or_format(tmp.path(), Some(4)).unwrap_err();
         assert!(matches!(error, DirError::Shards { have: 2, asked: 4, .. }));
-        assert!(error.to_string().contains("onpath reshape --shards 4"), "{error}");
+        assert!(error.to_string().contains("`onpath dev NEWDIR --shards 4`"), "{error}");
         assert!(matches!(Dir::open_or_format(tmp.path(), Some(0)), Err(DirError::ShardsRange { asked: 0 })));
         rewrite(tmp.path(), |s| s.features = 0x80);
         let error = Dir::open_or_format(tmp.path(), None).unwrap_err();

@@ -163,7 +163,11 @@ fn nothing_to_attach_to() {
 fn another_number_of_shards() {
     let Some(site) = used("another number of shards", &["--shards", "2"]) else { return };
     let output = dev(&site.state(), &site.mountpoint(0), &["--shards", "4"]);
-    assert_refused("another number of shards", &output, &[text(&site.state()), "2 shards", "reshape"]);
+    assert_refused(
+        "another number of shards",
+        &output,
+        &[text(&site.state()), "2 shards", "--shards", "copy the files"],
+    );
     site.dev(&["--shards", "2"]).stop();
 }
 
