@@ -1,15 +1,18 @@
-//! The bounds of a shard, met by driving it alone.
+//! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardConfig};
+use onpath_wire::Wire;
+use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{GrantResult, Peer};
+use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
 
@@ -21,6 +24,7 @@ struct Alone {
     now: Now,
     replies: Vec<(RequestSeq, Reply)>,
     calls: Vec<(RequestSeq, Peer)>,
+    records: Vec<Record>,
 }
 
 impl Alone {
@@ -37,14 +41,21 @@ impl Alone {
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now);
-        let mut alone = Alone { shard, now, replies: vec![], calls: vec![] };
+        let mut alone = Alone { shard, now, replies: vec![], calls: vec![], records: vec![] };
         alone.outputs();
         alone
     }
 
     fn outputs(&mut self) {
         while let Some(output) = self.shard.poll_output() {
-            let Output::Send { packet, .. } = output else { continue };
+            let packet = match output {
+                Output::Send { packet, .. } => packet,
+                Output::Append { bytes, .. } => {
+                    self.records.push(Record::from_bytes(&bytes).expect("a record"));
+                    continue;
+                }
+                Output::Own(()) => continue,
+            };
             let header = packet.header().expect("a message of the shard");
             match header.kind {
                 MessageKind::Reply => self.replies.push((header.seq, packet.body().expect("a reply"))),
@@ -54,7 +65,7 @@ impl Alone {
         }
     }
 
-    fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl onpath_wire::Wire) {
+    fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl Wire) {
         let mut header = Header::new(kind, from, seq);
         header.term = TERM;
         header.stamp = Stamp(self.now.wall_ns);
@@ -116,4 +127,32 @@ fn too_many_operations_are_refused_and_not_executed_later() {
     assert_eq!(alone.replies.pop(), Some((RequestSeq(full + 1), Reply::Busy)));
     alone.ask(full + 3, unlink(full + 1));
     assert!(matches!(alone.replies.pop(), Some((_, Reply::Failed { .. }))));
+}
+
+/// Written before its removal was known, told after it: the home had seen no bytes when the file went, so it must remember
+/// now that they are to be dropped, or a crash leaves them to nobody.
+#[test]
+fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
+    let mut alone = Alone::new();
+    let data = DataId { inode: InodeId::new(Slot(3), Term(4), 9), generation: Generation(0) };
+    let merge = Merge::Written {
+        data,
+        cut: 0,
+        end: 4096,
+        blocks: 1,
+        version: 1,
+        session: SessionId(1),
+        request: RequestSeq(1),
+        oldest: RequestSeq(1),
+        kill_suidgid: false,
+    };
+    let drops = |alone: &Alone| {
+        let effects = alone.records.iter().flat_map(|record| &record.effects);
+        effects.filter(|e| matches!(e, Effect::DataPending { data: d, drop: true, .. } if *d == data)).count()
+    };
+    alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &merge);
+    assert!(matches!(alone.replies.pop(), Some((_, Reply::Failed { .. }))));
+    assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1));
+    alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(2), &merge);
+    assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1), "once is enough");
 }

@@ -2,17 +2,17 @@
 //!
 //! Semantics: size = max(size, end); mtime = ctime = the home's stamp; setuid and setgid cleared. The home answers
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20).
-//! Locks: the inode, exclusive. Journals: size, blocks, times.
+//! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
 
 use super::{Req, datapending, named};
-use crate::state::commit::commit;
+use crate::state::commit::{commit, commit_own};
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::data::Merge;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq};
+use onpath_wire::ids::{DataId, NodeId, RequestSeq};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
@@ -32,6 +32,15 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
     });
 }
 
+/// Bytes of a file that is gone were written late. It may have gone without any that its home knew of, so that nobody
+/// remembers to drop these.
+fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
+    if !core.state.data_pending.contains_key(&(data, 0, true)) {
+        commit_own(core, cx.op(), smallvec![Effect::DataPending { data, cut: 0, size: 0, drop: true }]);
+        datapending::drop_later(core, data);
+    }
+}
+
 /// Answers; true unless the merge was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge;
@@ -48,7 +57,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     }
     let reply = match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
         None => {
-            datapending::drop_later(core, data); // bytes of a file that is gone were written late
+            drop_late(core, cx, data);
             Reply::Failed { errno: Errno::ESTALE }
         }
         Some(inode) if inode.generation != data.generation || inode.cut != cut => {
