@@ -1,7 +1,7 @@
 //! A whole file system in one process: DIR is recovered into its metadata shards and data node, which then serve.
 
 use crate::blocks::{BlockFiles, BlocksError};
-use crate::checkpoint::{CheckpointError, Checkpointer, Loaded};
+use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded};
 use crate::dir::{Dir, DirError, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
@@ -107,6 +107,7 @@ impl ServerBuilder {
         let track = options.commit == Commit::Sync;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track);
         let (loaded, journal, report) = recover(&dir, options, &mut state)?;
+        let interrupted = checkpoint::clear_interrupted(&dir.checkpoint(), superblock.fsid)?;
         let State { mut shards, mut data } = state;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
@@ -115,6 +116,7 @@ impl ServerBuilder {
         shards.iter().for_each(|shard| replayed += shard.replayed());
         tracing::info!(
             checkpoint_objects = loaded.objects,
+            checkpoint_interrupted = interrupted,
             batches = report.batches,
             records = report.records,
             names = replayed.names,

@@ -13,7 +13,7 @@ mod run;
 mod tests;
 
 pub use load::{Loaded, OnError, load, load_with};
-pub use run::{CheckpointReport, Checkpointer};
+pub use run::{CheckpointReport, Checkpointer, clear_interrupted};
 
 use crate::journal::JournalError;
 use onpath_store::StoreError;

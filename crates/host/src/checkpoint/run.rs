@@ -217,15 +217,7 @@ impl Inner {
 
     /// Removes what the manifest does not name, and keeps room for the next checkpoint if there is any.
     fn tidy(&self, manifest: &Manifest) {
-        let names: HashSet<String> = manifest.images.iter().map(Entry::file_name).collect();
-        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".img") && !names.contains(&name) || name == format!("{FILE_NAME}.tmp") {
-                let removed = fs::remove_file(entry.path());
-                removed.unwrap_or_else(|error| tracing::warn!(%error, %name, "cannot remove an old image"));
-            }
-        }
+        remove_unnamed(&self.dir, manifest.images.iter().map(Entry::file_name).collect());
         let room = (manifest.images.iter().map(|e| e.bytes).sum::<u64>() * 5 / 4).max(RESERVE_BYTES_MIN);
         let path = self.dir.join(RESERVE);
         let reserved = fs::metadata(&path).is_ok_and(|m| m.len() >= room);
@@ -234,6 +226,28 @@ impl Inner {
             let _ = fs::remove_file(&path);
         }
     }
+}
+
+/// Removes images and manifests that are not among `names`; how many there were.
+fn remove_unnamed(dir: &Path, names: HashSet<String>) -> u64 {
+    let mut found = 0;
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".img") && !names.contains(&name) || name == format!("{FILE_NAME}.tmp") {
+            found += 1;
+            let removed = fs::remove_file(entry.path());
+            removed.unwrap_or_else(|error| tracing::warn!(%error, %name, "cannot remove an old image"));
+        }
+    }
+    found
+}
+
+/// Removes what a checkpoint left in `dir` that was interrupted by the end of its process; how many files there were. 0 says
+/// that none was.
+pub fn clear_interrupted(dir: &Path, fsid: u64) -> Result<u64, CheckpointError> {
+    let manifest = manifest::read(dir, fsid)?;
+    let named = manifest.into_iter().flat_map(|manifest| manifest.images);
+    Ok(remove_unnamed(dir, named.map(|entry| entry.file_name()).collect()))
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -12,6 +12,8 @@ use common::random::Random;
 use common::server::{Mount, Site};
 use common::{number_from_env, report, sys, wait_until};
 use model::{Model, Op, View, differences, observe, parent};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -36,6 +38,8 @@ struct Writer {
 struct Recovery {
     /// Objects that came from a checkpoint.
     checkpoint_objects: u64,
+    /// Files that a further checkpoint left, in whose midst the kill came.
+    checkpoint_interrupted: u64,
     /// Records replayed, and those of them that …
     records: u64,
     /// … were a collect's,
@@ -71,7 +75,9 @@ fn acknowledged_operations_survive_kill_9() {
     let mut recoveries = vec![];
     for round in 0..rounds() {
         let target = ACKNOWLEDGED + random.below(600);
-        acknowledged += load_and_kill(&mut mount, &mut writers, target);
+        // Every second kill waits for the midst of a checkpoint.
+        let images = (round % 2 == 1).then(|| site.state().join("checkpoint"));
+        acknowledged += load_and_kill(&mut mount, &mut writers, target, images.as_deref());
         mount = start(&site, round + 1);
         recoveries.push(recovery(&mount));
         compare(mount.path(), &mut writers, &format!("seed {seed}, round {round}"));
@@ -81,6 +87,7 @@ fn acknowledged_operations_survive_kill_9() {
     for (what, percent, of) in [
         ("records replayed", 90, (|recovery| recovery.records > 0) as fn(&Recovery) -> bool),
         ("a checkpoint loaded", 20, |recovery| recovery.checkpoint_objects > 0),
+        ("a checkpoint interrupted", 20, |recovery| recovery.checkpoint_interrupted > 0),
         ("a collect replayed", 20, |recovery| recovery.collects > 0),
         ("a rename replayed", 20, |recovery| recovery.renames > 0),
     ] {
@@ -106,14 +113,21 @@ fn recovery(mount: &Mount) -> Recovery {
     let field = |name: &str| line["fields"][name].as_u64().unwrap_or_else(|| panic!("no number of {name} in {line}"));
     Recovery {
         checkpoint_objects: field("checkpoint_objects"),
+        checkpoint_interrupted: field("checkpoint_interrupted"),
         records: field("records"),
         collects: field("collects"),
         renames: field("renames"),
     }
 }
 
-/// Lets the writers work until so many operations are acknowledged, kills the server under them, and gives the number.
-fn load_and_kill(mount: &mut Mount, writers: &mut [Writer], target: usize) -> usize {
+/// Names in a directory of the local disk.
+fn names(dir: &Path) -> BTreeSet<OsString> {
+    std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}
+
+/// Lets the writers work until so many operations are acknowledged, and a file comes that is new in `images`; then kills the
+/// server under them, and gives the number.
+fn load_and_kill(mount: &mut Mount, writers: &mut [Writer], target: usize, images: Option<&Path>) -> usize {
     let acknowledged = AtomicUsize::new(0);
     let killed = AtomicBool::new(false);
     let top = mount.path().to_owned();
@@ -129,6 +143,15 @@ fn load_and_kill(mount: &mut Mount, writers: &mut [Writer], target: usize) -> us
         wait_until("enough operations are acknowledged", || {
             acknowledged.load(Ordering::Relaxed) >= target || threads.iter().any(|thread| thread.is_finished())
         });
+        if let Some(images) = images {
+            let mut before = names(images);
+            wait_until("a checkpoint begins", || {
+                let now = names(images);
+                let begins = now.iter().any(|name| !before.contains(name));
+                before = now;
+                begins || threads.iter().any(|thread| thread.is_finished())
+            });
+        }
         killed.store(true, Ordering::SeqCst);
         mount.kill();
         for thread in threads.into_iter().chain([reader]) {
