@@ -4,9 +4,9 @@ use crate::craft::{Copy, Original};
 use crate::stopped;
 use onpath_data::FileSummary;
 use onpath_host::blocks::file_name;
-use onpath_wire::block::{DATA_FILE_BLOCKS, DATA_FILE_HEADER_BYTES, DataRecord, Extent, PendingMerge};
+use onpath_wire::block::{ChunkImage, DATA_FILE_BLOCKS, DATA_FILE_HEADER_BYTES, DataRecord, Extent, PendingMerge};
 use onpath_wire::codec::Wire;
-use onpath_wire::ids::{DataId, NodeId, RequestSeq, SessionId, Stamp};
+use onpath_wire::ids::{DataId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Stamp};
 use onpath_wire::inode::Inode;
 use onpath_wire::record::Effect;
 use std::fs::File;
@@ -14,6 +14,12 @@ use std::os::unix::fs::FileExt;
 
 /// The data node has written the first block of a file to this place, and everybody knows.
 fn written(copy: &Copy, file: FileSummary, phys: u32) {
+    let seq = writes(copy, file, phys);
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![seq] }.to_bytes());
+}
+
+/// The data node has written the first block of a file to this place, and that is the end of the journal.
+fn writes(copy: &Copy, file: FileSummary, phys: u32) -> RecordSeq {
     let merge = PendingMerge {
         data: file.data,
         cut: file.cut,
@@ -25,8 +31,7 @@ fn written(copy: &Copy, file: FileSummary, phys: u32) {
     };
     let extents = vec![Extent { start: 0, phys, crcs: [0].into_iter().collect() }];
     let record = DataRecord::Written { merge, stamp: Stamp(1), extents };
-    let seq = copy.append(NodeId::data(0), &record.to_bytes());
-    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![seq] }.to_bytes());
+    copy.append(NodeId::data(0), &record.to_bytes())
 }
 
 /// Where the bytes of a file are: the only block that begins with them.
@@ -101,4 +106,50 @@ fn bytes_that_have_changed() {
     let faults = copy.expect_fault("F57", &["--data"]);
     assert_eq!((faults.len(), &faults[0]["offset"]), (1, &(offset - 77).into()));
     assert!(faults[0]["file"].as_str().expect("a file").ends_with(&file_name(0)));
+}
+
+/// A chunk that names a block twice: it is there once, and counted twice.
+#[test]
+fn a_count_of_the_index() {
+    let Some((_site, of)) = stopped("fsck of the data node's counts") else { return };
+    let copy = of.copy();
+    copy.rewrite_image(|role, _, pairs| {
+        // Keys of chunks begin with 2; the file of one block alone has none.
+        let chunk = pairs.iter_mut().find(|(key, _)| role.class() == Some(NodeClass::Data) && key[0] == 2);
+        let Some((_, value)) = chunk else { return false };
+        let mut image = ChunkImage::from_bytes(value).expect("a chunk");
+        let twice = image.extents.last().expect("an extent").clone();
+        image.extents.push(twice);
+        *value = image.to_bytes();
+        true
+    });
+    // The home counts what is there.
+    let faults = copy.expect_faults(&["F51", "F56"], &[]);
+    assert_eq!(faults.len(), 2);
+}
+
+#[test]
+fn blocks_that_cannot_be_read() {
+    let Some((_site, of)) = stopped("fsck --data of a short file") else { return };
+    let copy = of.copy();
+    let end = DATA_FILE_HEADER_BYTES + u64::from(block_of(&copy, &[1; 4096])) * 4096;
+    let data = File::options().write(true).open(copy.path().join("data").join(file_name(0))).expect("the data file");
+    data.set_len(end).expect("truncate");
+    copy.expect_clean(&[]);
+    let faults = copy.expect_fault("F58", &["--data"]);
+    assert!(faults.iter().any(|fault| fault["offset"] == end), "{faults:#?}");
+}
+
+/// Only where the machine was started since: else the bytes are where they were written, and damaged if they are not.
+#[test]
+fn blocks_that_a_power_loss_took() {
+    let Some((_site, of)) = stopped("fsck --data after a power loss") else { return };
+    let copy = of.copy();
+    writes(&copy, of.data("d/f0"), DATA_FILE_BLOCKS - 1);
+    copy.expect_fault("F57", &["--data"]);
+    std::fs::write(copy.path().join("boot"), "another boot\n").expect("write of the boot id");
+    copy.expect_note("I05", &["--data"]);
+    // A later batch says that the record was durable, and so were its bytes.
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![] }.to_bytes());
+    copy.expect_fault("F57", &["--data"]);
 }

@@ -255,8 +255,8 @@ impl Copy {
     }
 
     /// Runs fsck, which must find nothing but this note.
-    pub(crate) fn expect_note(&self, code: &str) {
-        let (exit, found) = self.fsck(&[]);
+    pub(crate) fn expect_note(&self, code: &str, args: &[&str]) {
+        let (exit, found) = self.fsck(args);
         assert_eq!(found["faults"], Value::Array(vec![]), "{found:#}");
         assert_eq!(exit, Some(0), "{found:#}");
         let notes = found["notes"].as_array().expect("a list");

@@ -120,7 +120,7 @@ fn the_journal() {
     copy.append(NodeId::data(0), b"to be torn");
     let &(offset, length) = batches(&segment).last().expect("a batch");
     copy.flip(&segment, offset + length - 1);
-    copy.expect_note("I01");
+    copy.expect_note("I01", &[]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn names_that_do_not_fit_their_inodes() {
 
     let copy = of.copy();
     copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..empty.clone() } }]);
-    copy.expect_note("I02");
+    copy.expect_note("I02", &[]);
 
     let copy = of.copy();
     let (nowhere, lost) = (of.new_id(home), name("lost"));

@@ -111,13 +111,13 @@ fn transactions_that_are_half_done() {
     let copy = of.copy();
     let link = Linking::new(&of, &copy);
     copy.record(link.home, [link.prepared()]);
-    copy.expect_note("I03");
+    copy.expect_note("I03", &[]);
 
     // Decided: the name is there, the inode counts it when the commit is carried out.
     let log = copy.log(&of, dir, link.coordinator, 1, 0);
     let put = Effect::PutName { parent: dir, name: link.new.clone(), child: link.inode.id, kind: Kind::File, log };
     copy.record(link.coordinator, [link.decided(), put]);
-    copy.expect_note("I04");
+    copy.expect_note("I04", &[]);
 
     // Carried out without counting it.
     copy.record(link.home, [Effect::Finished { txn: link.txn }]);
