@@ -137,7 +137,9 @@ impl DataNode {
             merges.map(|(&seq, &merge)| (seq, merge)).collect::<Vec<_>>()
         });
         let n = merges.len() as u64;
+        let recount = std::mem::take(&mut self.recount);
         self.kernel.handle(now, Input::Tick, |core, _| {
+            recount.into_iter().for_each(|data| core.start(Job::Recount(data)));
             for (seq, merge) in merges {
                 core.state.running.insert((merge.session, merge.request));
                 core.start(Job::Merge { seq, merge });
@@ -174,6 +176,7 @@ impl DataNode {
             }
         });
         let n = lost.len() as u64;
+        self.recount.extend(lost.iter().map(|(data, ..)| *data));
         self.kernel.handle(now, Input::Tick, |core, _| {
             for (data, block, to, writes) in lost {
                 state::record(core, &DataRecord::Restored { data, block, to, writes });
@@ -365,6 +368,9 @@ impl Recoverable for DataNode {
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         let record = DataRecord::from_bytes(record)
             .map_err(|source| StoreError::Undecodable { what: "record of a data node", source })?;
+        if let DataRecord::Restored { data, .. } = &record {
+            self.recount.insert(*data);
+        }
         let suspects = self.suspects.as_mut();
         self.kernel.with(|core| {
             let index = &mut core.state.index;

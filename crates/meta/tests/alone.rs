@@ -3,10 +3,12 @@
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardConfig};
 use onpath_wire::Wire;
+use onpath_wire::codec::Blob;
 use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
@@ -14,7 +16,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
 
 const TERM: Term = Term(5);
 
@@ -155,4 +157,43 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
     assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1));
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(2), &merge);
     assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1), "once is enough");
+}
+
+/// The home's count of blocks follows what a data node puts back after a power loss, and never goes back in time.
+#[test]
+fn blocks_that_a_power_loss_took_are_counted_again() {
+    let mut alone = Alone::new();
+    let map = ClusterMap::even(2);
+    let names = (0u32..).map(|i| Name::new(format!("f{i}").as_bytes()).expect("a name"));
+    let here = |name: &Name| map.shard(onpath_wire::hash::site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
+    let name = names.into_iter().find(here).expect("every second name or so");
+    let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+    alone.ask(1, Request::Create { parent: InodeId::ROOT, name, node });
+    let Some((_, Reply::Entry { attr, data, .. })) = alone.replies.pop() else { panic!("{:?}", alone.replies) };
+    let data = DataId { inode: attr.id, generation: data.generation };
+    let blocks = |alone: &mut Alone, seq| {
+        alone.ask(seq, Request::GetAttr { id: data.inode });
+        match alone.replies.pop() {
+            Some((_, Reply::Attr { attr, .. })) => attr.blocks_or_rdev,
+            other => panic!("{other:?}"),
+        }
+    };
+    let written = Merge::Written {
+        data,
+        cut: 0,
+        end: 3 * 4096,
+        blocks: 3,
+        version: 10,
+        session: SessionId(1),
+        request: RequestSeq(2),
+        oldest: RequestSeq(2),
+        kill_suidgid: false,
+    };
+    alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
+    let before = blocks(&mut alone, 3);
+    for (call, blocks_now, version) in [(2, 1, 20), (3, 2, 15)] {
+        let counted = Merge::Counted { data, blocks: blocks_now, version };
+        alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &counted);
+        assert_eq!(3 * blocks(&mut alone, 10 + call), before, "one of three blocks is left");
+    }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::check::done;
 use common::server::Site;
-use common::sys;
+use common::{sys, wait_until};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -76,4 +76,23 @@ fn a_durable_block_never_becomes_an_older_one() {
     assert_eq!(found, block(&format!("old {}", lost.display())), "bytes that were not durable leave those of before");
     drop((fd, fd_lost));
     mount.stop();
+}
+
+/// A block that a power loss took from a new file is a hole afterwards, also in the file's count of blocks.
+#[test]
+fn a_lost_block_is_not_counted() {
+    let Some(site) = Site::new("a lost block of a new file") else { return };
+    let mut mount = site.dev(&["--commit-interval-ms", "60000"]);
+    let fresh = mount.path().join("fresh");
+    write(&fresh, &[block("first"), block("second")].concat(), false);
+    mount.kill();
+    drop(mount);
+    damage(&site.state(), b"second");
+    std::fs::write(site.state().join("boot"), "another boot\n").expect("write of the boot id");
+    let mount = site.dev(&[]);
+    let read = std::fs::read(&fresh).expect("read");
+    assert_eq!(read, [block("first"), vec![0; 4096]].concat(), "the size survived, the bytes did not");
+    wait_until("the count of blocks is told", || done("stat", sys::stat(&fresh)).blocks == 8);
+    mount.stop();
+    site.assert_clean("after a power loss");
 }

@@ -111,5 +111,23 @@ wire_enum! {
             /// Clear setuid and setgid.
             kill_suidgid: bool,
         },
+        /// A power loss has taken blocks, and what was there before is back: so many there are now.
+        2 => Counted {
+            /// Whose bytes.
+            data: DataId,
+            /// 4 KiB blocks the generation has at this node.
+            blocks: u64,
+            /// Version of `blocks`.
+            version: u64,
+        },
+    }
+}
+
+impl Merge {
+    /// Whose bytes it is about.
+    pub fn data(&self) -> DataId {
+        match self {
+            Merge::Written { data, .. } | Merge::Counted { data, .. } => *data,
+        }
     }
 }

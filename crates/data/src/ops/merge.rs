@@ -1,14 +1,15 @@
 //! Merge: the home of a file hears of a write, again and again until it answers (DESIGN §5, *Write*).
 //!
 //! So a crashed session leaves nothing half known. What a home has answered is recorded, many writes in one `Settled`;
-//! after a restart the others are told again, which the home recognizes by (session, request). Locks: none.
+//! after a restart the others are told again, which the home recognizes by (session, request). Where a power loss has taken
+//! blocks that the home counts, it hears of that too. Locks: none.
 
 use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
 use onpath_wire::data::Merge;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq};
+use onpath_wire::ids::{DataId, NodeId, RecordSeq, RequestSeq};
 
 /// Tells the home of the write of record `seq`, and then the write is over.
 pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
@@ -31,6 +32,24 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
             settle(core);
         }
     });
+}
+
+/// Tells the home how many blocks a file has, some of which a power loss has taken.
+pub(crate) async fn recount(cx: &NodeCx, data: DataId) {
+    let home = cx.with(|core| {
+        let last = core.state.tail.last(data.inode);
+        core.rest_on(cx.op(), last);
+        NodeId::shard(core.state.config.map.home(data.inode))
+    });
+    let make = |core: &mut Node, call| {
+        let wall_ns = core.now.wall_ns;
+        let state = &mut core.state;
+        let mut header = state.header(MessageKind::Data, call, wall_ns);
+        header.slot = data.inode.slot();
+        let (blocks, version) = (state.index.blocks_of(data), state.index.last.0);
+        Packet::new(&header, &Merge::Counted { data, blocks, version })
+    };
+    cx.call(home, make).await;
 }
 
 fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {

@@ -95,7 +95,7 @@ fn a_repeated_write_is_not_executed_again_but_its_home_hears_again() {
     w.request_as(1, first, first, &body, b"first");
     assert_eq!(w.read(file, 0, 0, 6).unwrap(), b"SECOND");
     assert_eq!((w.journal.len(), w.heard.len()), (2, 3));
-    let Merge::Written { request, blocks, version, kill_suidgid, .. } = w.heard[2];
+    let Merge::Written { request, blocks, version, kill_suidgid, .. } = w.heard[2] else { panic!("{:?}", w.heard[2]) };
     assert_eq!((request, blocks, version, kill_suidgid), (first, 1, w.journal[1].0.0, true));
     // Once the session has seen the answer, a duplicate is only late.
     w.request_as(1, RequestSeq(first.0 + 2), RequestSeq(first.0 + 1), &body, b"third!");

@@ -69,7 +69,8 @@ impl History {
     /// Notes what was answered.
     fn collect(&mut self, w: &mut World) {
         self.clock += 1;
-        for Merge::Written { request, .. } in w.heard.drain(..) {
+        for merge in w.heard.drain(..) {
+            let Merge::Written { request, .. } = merge else { panic!("{merge:?}") };
             let write = self.writes.iter_mut().find(|write| write.seq == request).expect("a write of this test");
             write.ended.get_or_insert(self.clock);
         }

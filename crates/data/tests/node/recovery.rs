@@ -5,7 +5,7 @@ use onpath_data::{DataConfig, DataNode};
 use onpath_kernel::Role;
 use onpath_store::Recoverable;
 use onpath_wire::data::{DataReply, DataRequest, Merge};
-use onpath_wire::ids::{RequestSeq, Term};
+use onpath_wire::ids::{DataId, RequestSeq, Term};
 use onpath_wire::{ClusterMap, Errno};
 
 fn busy_world() -> World {
@@ -95,8 +95,10 @@ fn homes_are_told_again_after_a_restart_until_that_is_recorded() {
     w.write(data(4, 1), 0, 0, b"two");
     w.heard.clear();
     assert_eq!(w.kill().merges, 2);
-    let requests: Vec<_> = w.heard.iter().map(|Merge::Written { request, .. }| request.0).collect();
-    assert_eq!(requests, [1, 2]);
+    assert!(matches!(
+        w.heard[..],
+        [Merge::Written { request: RequestSeq(1), .. }, Merge::Written { request: RequestSeq(2), .. }]
+    ));
     // A repeated request meanwhile is the same write.
     let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
     w.request_as(1, seq, seq, &body, b"one");
@@ -140,14 +142,25 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
     let mut blocks = w.disk.durable.clone();
     blocks.insert((0, 3), w.disk.now[&(0, 3)].clone());
     let (records, durable) = (w.journal.len(), w.durable);
+    w.heard.clear();
     assert_eq!(w.restart(blocks, records, durable).restored_blocks, 2);
+    let counted = |heard: &[Merge]| -> Vec<(DataId, u64)> {
+        let counted = heard.iter().filter_map(|merge| match merge {
+            Merge::Counted { data, blocks, .. } => Some((*data, *blocks)),
+            Merge::Written { .. } => None,
+        });
+        counted.collect()
+    };
+    assert_eq!(counted(&w.heard), [(file, 2), (other, 0)], "the homes count what was told before");
     let expected = [vec![2; 4096], vec![1; 904], vec![0; 7288]].concat();
     assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
     assert_eq!(w.read(other, 0, 0, 4096).unwrap(), [0; 4096]);
     assert_eq!(w.node.files()[1].blocks, 0);
     assert!(w.faults().is_empty());
     // What was put back is recorded.
+    w.heard.clear();
     assert_eq!(w.kill().restored_blocks, 0);
+    assert_eq!(counted(&w.heard), [(file, 2), (other, 0)], "whether they had heard it is not known");
     assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
 }
 

@@ -3,6 +3,7 @@
 //! Semantics: size = max(size, end); mtime = ctime = the home's stamp; setuid and setgid cleared. The home answers
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20).
 //! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
+//! After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, datapending, named};
 use crate::state::commit::{commit, commit_own};
@@ -20,13 +21,17 @@ use onpath_wire::reply::Reply;
 use smallvec::smallvec;
 
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
-    let Merge::Written { data, session, request, end, .. } = merge;
-    named::lock_inode(cx, data.inode, Mode::Exclusive).await;
+    named::lock_inode(cx, merge.data().inode, Mode::Exclusive).await;
     cx.with(|core| {
-        let first = step(core, cx, &merge);
-        // A repeated merge must not end the reservation of a later append.
-        if first && core.state.opens.appended(data.inode, session, request, end) {
-            core.wake(keys::inode(data.inode).0);
+        match merge {
+            Merge::Written { data, session, request, end, .. } => {
+                let first = step(core, cx, &merge);
+                // A repeated merge must not end the reservation of a later append.
+                if first && core.state.opens.appended(data.inode, session, request, end) {
+                    core.wake(keys::inode(data.inode).0);
+                }
+            }
+            Merge::Counted { data, blocks, version } => counted(core, cx, data, blocks, version),
         }
         packets::answer_call(core, cx.op(), from, seq, &Peer::Done);
     });
@@ -41,9 +46,19 @@ fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     }
 }
 
-/// Answers; true unless the merge was answered before.
+/// A power loss has taken blocks that this home counts.
+fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
+    let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
+    if inode.is_some_and(|inode| version > inode.blocks_version) {
+        commit_own(core, cx.op(), smallvec![Effect::DataDone { data, cut: 0, drop: false, blocks, version }]);
+    }
+}
+
+/// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
-    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge;
+    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge else {
+        return false;
+    };
     let from = NodeId::session(session);
     let req = Req { from, session, seq: request, oldest, ..Req::default() };
     match core.state.replies.seen(session, request) {
