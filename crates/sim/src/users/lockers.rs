@@ -139,7 +139,7 @@ impl Lockers {
         };
         match (self.lanes[lane].lock, before) {
             (Some(_), Some(Call::Lock { .. } | Call::Look)) if self.rng.random_bool(0.6) => {
-                self.call(world, lane, FsOp::GetAttr { id: InodeId::ROOT }, Call::Look);
+                self.call(world, lane, FsOp::GetAttr { id: InodeId::ROOT, handle: None }, Call::Look);
             }
             (Some(lock), _) => {
                 self.lanes[lane].held = false;
