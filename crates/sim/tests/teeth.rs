@@ -42,10 +42,11 @@ const BUGS: [(Planted, fn()); 19] = [
 ];
 
 fn hostile(seed: u64) -> SimConfig {
-    let mut config = SimConfig { operations: 700, ..SimConfig::from_seed(seed) };
+    let mut config = SimConfig { operations: 700, mounts: 0, writers: 0, lockers: 0, ..SimConfig::from_seed(seed) };
     config.workload = WorkloadConfig { names: 40, directories: 3, readdir_percent: 25, ..config.workload };
     config.world =
         WorldConfig { shards: 3, processes: 3, duplicate: 0.1, reorder: 0.2, crash_every: 400, ..config.world };
+    config.world.checkpoint_us = 5_000_000; // settling takes many virtual seconds
     config.world.commit = if seed.is_multiple_of(2) { Commit::Sync } else { Commit::Interval(100) };
     config
 }
