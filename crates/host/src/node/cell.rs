@@ -5,7 +5,8 @@
 //! whatever its receiver says rests on that too.
 
 use super::{Counters, Effects, HostedRole, Node, Work};
-use onpath_kernel::{Input, Need, Now, Output, Role};
+use crate::sys;
+use onpath_kernel::{Input, Need, Output, Role};
 use onpath_store::Image;
 use onpath_store::batch::BatchBuilder;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
@@ -74,8 +75,6 @@ struct Core<R: HostedRole> {
     batch: BatchBuilder,
     sends: Vec<Outgoing>,
     owns: Owns<R>,
-    /// When the role was last run; its clock does not go back although threads read theirs before they take the lock.
-    now: Now,
     /// Last record and lsn of each batch that is not durable yet, in order.
     tail: VecDeque<(RecordSeq, Lsn)>,
     appended: RecordSeq,
@@ -109,7 +108,6 @@ impl<R: HostedRole> Cell<R> {
             batch: BatchBuilder::default(),
             sends: vec![],
             owns: SmallVec::new(),
-            now: Now::default(),
             tail: VecDeque::new(),
             appended: RecordSeq(0),
             full: false,
@@ -148,7 +146,10 @@ impl<R: HostedRole> Cell<R> {
     }
 
     /// Handles what waits for the role: at most [`INPUTS_PER_HOLD`] inputs of the inbox.
-    fn handle_inputs(&self, core: &mut Core<R>, node: &Node, now: Now) {
+    fn handle_inputs(&self, core: &mut Core<R>, node: &Node) {
+        self.take_inputs(core);
+        // Read only now: a reading from before the inputs were taken may be older than what their senders have seen.
+        let now = sys::now();
         let full = node.full.load(Ordering::Relaxed);
         if core.full != full {
             core.full = full;
@@ -160,16 +161,17 @@ impl<R: HostedRole> Cell<R> {
         if self.ticked.load(Ordering::Relaxed) && self.ticked.swap(false, Ordering::AcqRel) {
             core.role.handle(now, Input::Tick);
         }
-        {
-            let mut inbox = self.inbox.lock().expect(POISONED);
-            if inbox.len() <= INPUTS_PER_HOLD {
-                std::mem::swap(&mut *inbox, &mut core.inputs);
-            } else {
-                core.inputs.extend(inbox.drain(..INPUTS_PER_HOLD));
-            }
-        }
         while let Some(input) = core.inputs.pop_front() {
             core.role.handle(now, input);
+        }
+    }
+
+    fn take_inputs(&self, core: &mut Core<R>) {
+        let mut inbox = self.inbox.lock().expect(POISONED);
+        if inbox.len() <= INPUTS_PER_HOLD {
+            std::mem::swap(&mut *inbox, &mut core.inputs);
+        } else {
+            core.inputs.extend(inbox.drain(..INPUTS_PER_HOLD));
         }
     }
 
@@ -190,7 +192,7 @@ impl<R: HostedRole> Cell<R> {
         while let Some(output) = core.role.poll_output() {
             match output {
                 Output::Append { seq, bytes } => {
-                    if !core.batch.fits(seq, bytes.len()) && !self.append(core, node, work) {
+                    if !core.batch.fits(seq, bytes.len()) && !self.append(core, node) {
                         return;
                     }
                     core.batch.push(seq, &bytes);
@@ -199,7 +201,7 @@ impl<R: HostedRole> Cell<R> {
                 Output::Own(out) => core.owns.push(out),
             }
         }
-        if !core.batch.is_empty() && !self.append(core, node, work) {
+        if !core.batch.is_empty() && !self.append(core, node) {
             return;
         }
         let mut sends = std::mem::take(&mut core.sends);
@@ -222,12 +224,11 @@ impl<R: HostedRole> Cell<R> {
     }
 
     /// Appends the batch; false if the journal has stopped, and with it this process.
-    fn append(&self, core: &mut Core<R>, node: &Node, work: &mut Work) -> bool {
+    fn append(&self, core: &mut Core<R>, node: &Node) -> bool {
         let journal = node.journal.as_ref().expect("a role with records runs in a process with a journal");
         let last = core.batch.last();
         match journal.append(self.address, &mut core.batch) {
             Ok(lsn) => {
-                work.now = None; // it may have waited for room
                 assert!(core.appended < last, "{} appended record {last} twice", name(self.address));
                 core.appended = last;
                 core.tail.push_back((last, lsn));
@@ -319,12 +320,7 @@ impl<R: HostedRole> AnyCell for Cell<R> {
     fn run(&self, node: &Node, work: &mut Work) {
         // Whoever holds the lock looks at the inbox again after releasing it, so nothing is left behind.
         let Some(mut core) = self.try_core() else { return };
-        let now = work.now();
-        if now.mono_us > core.now.mono_us {
-            core.now = now;
-        }
-        let now = core.now;
-        self.handle_inputs(&mut core, node, now);
+        self.handle_inputs(&mut core, node);
         self.take_outputs(&mut core, node, work);
         let owns = std::mem::take(&mut core.owns);
         let deadline = core.role.next_deadline().unwrap_or(NEVER);
@@ -339,7 +335,6 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         }
         if !owns.is_empty() {
             self.perform(owns, node);
-            work.now = None;
         }
         if self.waiting() {
             work.add(self.index);

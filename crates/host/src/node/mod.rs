@@ -14,11 +14,10 @@ mod timer;
 mod tests;
 
 use crate::journal::{Commit, Journal, JournalError, JournalEvents};
-use crate::sys;
 use background::Background;
 use cell::{AnyCell, Cell};
 use onpath_kernel::gate::OutputGate;
-use onpath_kernel::{Need, Now, Role};
+use onpath_kernel::{Need, Role};
 use onpath_store::{Image, Recoverable};
 use onpath_wire::ids::{Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
@@ -217,8 +216,6 @@ struct Links {
 struct Work {
     cells: SmallVec<[usize; 8]>,
     remote: Vec<(NodeId, Packet)>,
-    /// The clocks as this thread last read them; not kept over anything that may take long.
-    now: Option<Now>,
 }
 
 impl Work {
@@ -232,11 +229,6 @@ impl Work {
     #[inline]
     fn next(&mut self) -> Option<usize> {
         if self.cells.is_empty() { None } else { Some(self.cells.remove(0)) }
-    }
-
-    #[inline]
-    fn now(&mut self) -> Now {
-        *self.now.get_or_insert_with(sys::now)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::journal::Options;
+use crate::sys;
 use onpath_kernel::{Input, Now, Output};
 use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::{Header, MessageKind};
@@ -22,6 +23,10 @@ struct Relay {
     need: Need,
     /// Passes messages on without a record.
     silent: bool,
+    /// Takes this long for a message.
+    takes: Duration,
+    /// The role's clock at its last message, and the real one when that was handled.
+    clocks: (Now, Now),
     outputs: VecDeque<Output<()>>,
 }
 
@@ -38,6 +43,8 @@ impl Role for Relay {
             Input::Packet(p) => {
                 let n = p.header().unwrap().seq.0;
                 self.seen.push(n);
+                std::thread::sleep(self.takes);
+                self.clocks = (now, sys::now());
                 let mut after = RecordSeq(0);
                 if !self.silent {
                     self.records += 1;
@@ -91,6 +98,8 @@ fn relay(address: NodeId, next: NodeId, need: Need) -> Relay {
         full: false,
         need,
         silent: false,
+        takes: Duration::ZERO,
+        clocks: (Now::default(), Now::default()),
         outputs: VecDeque::new(),
     }
 }
@@ -266,6 +275,18 @@ fn deadlines_are_kept() {
     }
     assert_eq!(ticks(), 3);
     assert!(begin.elapsed() >= Duration::from_millis(2), "{:?}", begin.elapsed());
+    s.node.stop();
+}
+
+/// A client that has its answer may compare times with its own clock: the roles' clocks must not lag behind a message.
+#[test]
+fn a_role_has_the_time_after_a_message_was_sent() {
+    let s = setup(2, session(), Need::ByDestination, HOUR);
+    s.node.with_role(&s.ports[0], |role| (role.takes, role.silent) = (Duration::from_millis(2), true));
+    s.node.deliver(shard(0), packet(session(), 1));
+    let (_, sent) = s.node.with_role(&s.ports[0], |role| role.clocks);
+    let (came, _) = s.node.with_role(&s.ports[1], |role| role.clocks);
+    assert!(came.mono_us >= sent.mono_us && came.wall_ns >= sent.wall_ns, "{came:?} is before {sent:?}");
     s.node.stop();
 }
 
