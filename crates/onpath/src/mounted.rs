@@ -9,8 +9,9 @@ use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::FsRequest;
 use onpath_session::{LostReason, Session, SessionIn, SessionOut};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// What a session's outputs do to its mount.
 #[derive(Clone)]
@@ -108,35 +109,64 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Waits until the mount is over, and ends it when a signal asks for that.
+/// Waits until the mount is over, and ends it when a signal asks for that: once nobody uses it, or at the second signal.
 pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()> {
-    let mut asked = false;
+    let mut leaving = None;
     loop {
-        match events.recv()? {
-            Event::Unmounted => return Ok(()),
-            Event::Lost(LostReason::Detached) => {}
-            Event::Lost(reason) => {
+        let pause = leaving.as_ref().map_or(Duration::MAX, Leaving::pause);
+        match events.recv_timeout(pause) {
+            Ok(Event::Unmounted) => return Ok(()),
+            Ok(Event::Lost(LostReason::Detached)) => {}
+            Ok(Event::Lost(reason)) => {
                 mount.abort()?;
                 anyhow::bail!(reason);
             }
-            Event::Refused(why) => {
+            Ok(Event::Refused(why)) => {
                 mount.abort()?;
                 anyhow::bail!(why);
             }
-            Event::Signal if asked => {
+            Ok(Event::Signal) if leaving.is_some() => {
                 mount.detach()?;
                 eprintln!("onpath: detached although somebody uses it; it ends with its last user");
             }
-            Event::Signal => {
-                asked = true;
-                match mount.unmount() {
-                    Ok(()) => {}
-                    Err(busy @ MountError::Busy { .. }) => {
-                        eprintln!("onpath: {busy}; interrupt again to detach it all the same");
-                    }
-                    Err(error) => return Err(error.into()),
+            Ok(Event::Signal) => leaving.insert(Leaving::default()).try_unmount(mount)?,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(leaving) = &mut leaving {
+                    leaving.try_unmount(mount)?;
                 }
             }
+            Err(error @ RecvTimeoutError::Disconnected) => return Err(error.into()),
+        }
+    }
+}
+
+/// An unmount that is tried until the last user has left.
+#[derive(Default)]
+struct Leaving {
+    tried: u32,
+}
+
+impl Leaving {
+    /// Tries of the first second. The kernel answers close(2) before it lets go of the file, so that a mount may be busy for a moment
+    /// although nobody uses it: until then nothing is said, and the tries are close together.
+    const SILENT_TRIES: u32 = 50;
+
+    fn pause(&self) -> Duration {
+        Duration::from_millis(if self.tried < Self::SILENT_TRIES { 20 } else { 500 })
+    }
+
+    fn try_unmount(&mut self, mount: &Mount) -> Result<(), MountError> {
+        self.tried = self.tried.saturating_add(1);
+        match mount.unmount() {
+            Err(busy @ MountError::Busy { .. }) => {
+                if self.tried == Self::SILENT_TRIES {
+                    eprintln!(
+                        "onpath: {busy}; it ends when nobody uses it any more, or interrupt again to detach it at once"
+                    );
+                }
+                Ok(())
+            }
+            result => result,
         }
     }
 }

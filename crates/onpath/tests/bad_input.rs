@@ -102,21 +102,31 @@ fn a_mountpoint_in_use() {
     mount.stop();
 }
 
-/// Somebody's working directory keeps the mount; the first Ctrl-C says who, the second detaches.
+/// Somebody's working directory keeps the mount after Ctrl-C, which says who; it ends when they leave, or at the second Ctrl-C.
 #[test]
 fn a_busy_mount_at_the_end() {
-    let Some(site) = Site::new("a busy mount at the end") else { return };
-    let mount = site.dev(&[]);
-    let mut user = Command::new("sleep");
-    let mut user = common::process::spawn(user.arg("60").current_dir(mount.path())).expect("sleep");
-    mount.signal(libc::SIGINT);
-    let pid = user.id().to_string();
-    common::wait_until("the mount says who uses it", || {
-        let said = mount.said();
-        said.contains("busy") && said.contains(&pid)
-    });
-    user.kill().and_then(|()| user.wait()).expect("kill of our child");
-    mount.stop();
+    for leaves in [true, false] {
+        let Some(site) = Site::new("a busy mount at the end") else { return };
+        let mount = site.dev(&[]);
+        let mut user = Command::new("sleep");
+        let mut user = common::process::spawn(user.arg("60").current_dir(mount.path())).expect("sleep");
+        mount.signal(libc::SIGINT);
+        let pid = user.id().to_string();
+        common::wait_until("the mount says who uses it", || {
+            let said = mount.said();
+            said.contains("busy") && said.contains(&pid)
+        });
+        if leaves {
+            user.kill().and_then(|()| user.wait()).expect("kill of our child");
+            mount.ends();
+        } else {
+            mount.signal(libc::SIGINT);
+            common::wait_until("the mount is detached", || !common::server::is_mounted(mount.path()));
+            assert!(sys::stat(format!("/proc/{pid}/cwd")).is_ok(), "its user keeps it");
+            user.kill().and_then(|()| user.wait()).expect("kill of our child");
+            mount.ends();
+        }
+    }
 }
 
 #[test]

@@ -160,8 +160,13 @@ impl Mount {
     }
 
     /// Ctrl-C: must unmount and exit with 0.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         self.interrupt();
+        self.ends();
+    }
+
+    /// Must unmount and exit with 0, as it was asked to.
+    pub fn ends(mut self) {
         let status = self.wait();
         assert!(status.success(), "{} after SIGINT: {status}\n{}", self.command, self.said());
         assert!(!is_mounted(&self.mountpoint), "{}: exited but left its mount", self.command);
