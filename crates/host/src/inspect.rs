@@ -12,6 +12,7 @@ use onpath_meta::Shard;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::superblock::Superblock;
+use onpath_wire::tracking::Form;
 use std::fs::File;
 use std::path::Path;
 use thiserror::Error;
@@ -60,7 +61,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     let blocks = BlockFiles::inspect(&path.join("data"), superblock.fsid, DATA_FILE_BLOCKS);
     let blocks = blocks.map_err(|error| problems.push(error.into())).ok();
     let files = blocks.as_ref().map_or(0, BlockFiles::files);
-    let mut state = State::fresh(&superblock, Term(superblock.next_term), files, false);
+    let mut state = State::fresh(&superblock, Term(superblock.next_term), files, false, Form::Owner);
     let mut note = |error| {
         problems.push(Problem::Checkpoint(error));
         Ok(())

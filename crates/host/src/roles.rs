@@ -6,6 +6,7 @@ use onpath_data::{DataIn, DataNode, DataOut, DiskOp};
 use onpath_meta::Shard;
 use onpath_session::Session;
 use onpath_store::Recoverable;
+use onpath_switch::Switch;
 use onpath_wire::limits::memory;
 use std::sync::Arc;
 
@@ -56,6 +57,12 @@ impl HostedRole for DataNode {
 impl HostedRole for Session {
     fn status(&self) -> Counters {
         Session::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl HostedRole for Switch {
+    fn status(&self) -> Counters {
+        self.counters().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 

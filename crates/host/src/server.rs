@@ -12,11 +12,13 @@ use crate::sys;
 use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard};
 use onpath_session::SessionConfig;
+use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::tracking::Form;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -39,6 +41,8 @@ pub struct ServerOptions {
     pub commit: Commit,
     /// Journal bytes between two checkpoints.
     pub checkpoint_bytes: u64,
+    /// How directories shall be tracked; for the network form a software switch runs in the process.
+    pub form: Form,
 }
 
 /// Why a file system does not start.
@@ -105,7 +109,7 @@ impl ServerBuilder {
         let superblock = dir.superblock();
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
         let track = options.commit == Commit::Sync;
-        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track);
+        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
         let (loaded, journal, report) = recover(&dir, options, &mut state)?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint(), superblock.fsid)?;
         let State { mut shards, mut data } = state;
@@ -134,6 +138,10 @@ impl ServerBuilder {
             .zip(shards)
             .map(|(number, shard)| builder.add(NodeId::shard(ShardId(number)), shard, NoEffects))
             .collect();
+        if options.form == Form::Network {
+            let switch = SwitchConfig::whole(superblock.fsid as u32, u64::from(dir.terms.start));
+            builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
+        }
         let sessions = dir.sessions.clone();
         Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, options, sessions })
     }

@@ -9,6 +9,7 @@ use onpath_store::{Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::superblock::Superblock;
+use onpath_wire::tracking::Form;
 use std::path::Path;
 
 /// Blocks of one data file: 1 GiB.
@@ -22,8 +23,8 @@ pub(crate) struct State {
 
 impl State {
     /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
-    /// have to wait for the disk.
-    pub(crate) fn fresh(superblock: &Superblock, first_term: Term, files: u32, track: bool) -> State {
+    /// have to wait for the disk; `form`: how directories shall be tracked.
+    pub(crate) fn fresh(superblock: &Superblock, first_term: Term, files: u32, track: bool, form: Form) -> State {
         let map = ClusterMap::even(superblock.shards);
         let cluster = superblock.fsid as u32;
         let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
@@ -35,6 +36,7 @@ impl State {
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
+                form,
             })
         };
         let data = DataNode::new(DataConfig {

@@ -47,6 +47,20 @@ pub enum Planted {
     ReservationWithoutFence,
     /// a push does not rest on its records.
     PushBeforeDurable,
+    /// an update is exposed before its mark is acknowledged.
+    ExposedUnmarked,
+    /// an answer to an earlier round of a collect counts (C3).
+    AnyRound,
+    /// a holder that has answered a collect goes on exposing updates (C1).
+    NoHold,
+    /// an acknowledgement outlives a collect (C10, D4).
+    GenerationOutlivesCollect,
+    /// acknowledgements of an earlier epoch count (C8).
+    AnyEpochsMark,
+    /// what was pushed is shown although the switch's answer is older (C2).
+    PushedUnnoticed,
+    /// R-5 of changes that show in two places: one half is exposed while the other is gated.
+    UnsettledTransactions,
 }
 
 #[cfg(feature = "planted")]

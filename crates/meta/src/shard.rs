@@ -1,6 +1,7 @@
 //! The metadata shard as a role: inputs become jobs, jobs become operations.
 
 use crate::Core;
+use crate::dir::epoch::Tracked;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
 use crate::state::recover::{Reflected, Replayed};
@@ -13,13 +14,15 @@ use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
-use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, TxnId};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::tracking::Form;
 
 /// What a shard is started with.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct ShardConfig {
     pub cluster: u32,
     /// Outputs may have to wait for the disk: replies say what they rest on.
     pub track_unsynced: bool,
+    /// How directories shall be tracked; the coordinator sees to it while the switch is there.
+    pub form: Form,
 }
 
 /// What starts an operation.
@@ -44,6 +49,8 @@ pub(crate) enum Job {
     Request(Box<(Req, Request)>),
     /// Bytes were written.
     Merge { from: NodeId, seq: RequestSeq, merge: Merge },
+    /// A collect of the network form; `round` is the counter of its remove.
+    Collect { from: ShardId, seq: RequestSeq, group: Fingerprint, job: JobId, round: u32 },
     /// A message of another shard that needs an operation.
     Peer { from: ShardId, seq: RequestSeq, peer: Box<Peer> },
     /// Ask the owner for grants.
@@ -84,6 +91,16 @@ pub(crate) enum Job {
     Grace,
     /// New file locks are given once every session had time to take its own again.
     LockGrace,
+    /// Send marks of a group until nobody waits for one.
+    Mark(Fingerprint),
+    /// Mark a group at its owner.
+    MarkAtOwner(Fingerprint),
+    /// Ask whether the collect that holds a group is over.
+    WatchHold(Fingerprint),
+    /// Tell the switch our term.
+    Announce,
+    /// Look after the switch and the tracking epochs.
+    WatchSwitch,
 }
 
 /// A metadata shard.
@@ -136,6 +153,8 @@ impl Shard {
                 core.start(Job::Leases);
             }
             core.start(Job::LockGrace);
+            dir::epoch::begin(core);
+            coord::tracking::begin(core);
         });
     }
 
@@ -189,6 +208,11 @@ fn receive(core: &mut Core, packet: Packet) {
         core.state.counters.skewed += 1;
         return;
     }
+    if header.source == NodeId::shard(core.state.me())
+        && let Some(innet) = &packet.innet
+    {
+        return dir::mark::answered(core, innet);
+    }
     let taken = match (header.kind, header.source.class()) {
         (MessageKind::Request, Some(NodeClass::Session)) => request(core, &header, &packet),
         (MessageKind::Peer, Some(NodeClass::Shard)) => peer(core, &header, &packet),
@@ -196,7 +220,9 @@ fn receive(core: &mut Core, packet: Packet) {
             core.start(Job::Merge { from: header.source, seq: header.seq, merge });
         }),
         (MessageKind::PeerAnswer, Some(_)) => {
-            core.answer(header.seq, packet);
+            if dir::group::counts(core, header.seq, header.source, &packet) {
+                core.answer(header.seq, packet);
+            }
             Ok(())
         }
         _ => Err(onpath_wire::WireError::Bad("message kind for a shard")),
@@ -236,6 +262,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         uid: header.uid,
         gid: header.gid,
         groups: body.groups,
+        tracked: Tracked::of(packet),
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())
@@ -260,6 +287,11 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
         // Answers to a participant's question: it waits for them by name.
         Peer::Commit { txn } if header.seq.0 == 0 => txn::participant::told(core, txn, true),
         Peer::Abort { txn } => txn::participant::told(core, txn, false),
+        // Behind its remove, which the switch has answered.
+        Peer::Collect { group, job } => match packet.innet.as_ref().filter(|innet| innet.result != 0) {
+            Some(innet) => core.start(Job::Collect { from, seq: header.seq, group, job, round: innet.sequence }),
+            None => return Err(onpath_wire::WireError::Bad("collect without a remove")),
+        },
         peer => core.start(Job::Peer { from, seq: header.seq, peer: Box::new(peer) }),
     }
     Ok(())
@@ -271,6 +303,9 @@ impl Job {
         match self {
             Job::Request(_) => unreachable!("requests have their own way in"),
             Job::Merge { from, seq, merge } => ops::merge::run(&cx, from, seq, merge).await,
+            Job::Collect { from, seq, group, job, round } => {
+                dir::mark::collected(&cx, from, seq, group, job, round).await;
+            }
             Job::Peer { from, seq, peer } => Box::pin(peer_job(&cx, from, seq, *peer)).await,
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
             Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
@@ -294,6 +329,11 @@ impl Job {
             Job::Leases => coord::sessions::watch(&cx).await,
             Job::Grace => ops::opens::grace(&cx).await,
             Job::LockGrace => ops::lockgrace::run(&cx).await,
+            Job::Mark(group) => dir::mark::keep(&cx, group).await,
+            Job::MarkAtOwner(group) => dir::mark::at_owner(&cx, group).await,
+            Job::WatchHold(group) => dir::mark::watch_hold(&cx, group).await,
+            Job::Announce => dir::epoch::announce(&cx).await,
+            Job::WatchSwitch => Box::pin(coord::tracking::watch(&cx)).await,
         }
     }
 }
@@ -314,6 +354,10 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         Peer::SessionDead { session } => ops::opens::session_dead(cx, from, seq, session),
         Peer::RenameLock { txn } => coord::renames::lock(cx, from, seq, txn).await,
         Peer::RenameUnlock { txn } => coord::renames::unlock(cx, from, seq, txn),
+        Peer::MarkAtOwner { group } => dir::group::marked(cx, from, seq, group),
+        Peer::Release { group, job } => dir::mark::released(cx, from, group, job),
+        Peer::HoldAsk { group, job } => cx.with(|core| dir::group::hold_asked(core, from, group, job)),
+        Peer::Track { side, tracking } => dir::epoch::track(cx, from, seq, side, tracking).await,
         Peer::RenameOver { txn } => txn::coordinator::over(cx, from, seq, txn).await,
         _ => cx.with(|core| core.state.counters.malformed += 1),
     }

@@ -17,6 +17,7 @@ use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
+use onpath_wire::tracking::Form;
 
 const TERM: Term = Term(5);
 
@@ -39,6 +40,7 @@ impl Alone {
             cookie_key: CookieKey([7; 16]),
             cluster: 1,
             track_unsynced: false,
+            form: Form::Owner,
         };
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };

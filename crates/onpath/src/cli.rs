@@ -51,6 +51,15 @@ pub(crate) enum CommitMode {
     Sync,
 }
 
+/// How directories are tracked (DESIGN §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrackingForm {
+    /// By their owners: no switch needed.
+    Owner,
+    /// By a dirty set in the network.
+    Network,
+}
+
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Dev(args) => dev::run(args),

@@ -1,6 +1,6 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
-use crate::cli::{CommitMode, absolute, say};
+use crate::cli::{CommitMode, TrackingForm, absolute, say};
 use crate::mounted::{self, Event};
 use crate::signals;
 use clap::Args;
@@ -10,6 +10,7 @@ use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
 use onpath_session::Session;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
+use onpath_wire::tracking::Form;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
@@ -32,6 +33,9 @@ pub(crate) struct DevArgs {
     /// Longest time between a change and stable storage with --commit interval, milliseconds.
     #[arg(long, default_value_t = COMMIT_INTERVAL_MS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     commit_interval_ms: u64,
+    /// Who knows that a directory has pending updates: its owner, or the dirty set of a software switch in this process.
+    #[arg(long, env = "ONPATH_TRACKING", value_enum, default_value = "owner")]
+    tracking: TrackingForm,
     /// Journal bytes between two checkpoints; less on a small disk.
     #[arg(long, default_value_t = CHECKPOINT_BYTES, value_parser = clap::value_parser!(u64).range(1 << 16..))]
     checkpoint_bytes: u64,
@@ -43,7 +47,11 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
         CommitMode::Sync => Commit::Sync,
     };
-    let options = ServerOptions { shards: args.shards, commit, checkpoint_bytes: args.checkpoint_bytes };
+    let form = match args.tracking {
+        TrackingForm::Owner => Form::Owner,
+        TrackingForm::Network => Form::Network,
+    };
+    let options = ServerOptions { shards: args.shards, commit, checkpoint_bytes: args.checkpoint_bytes, form };
     let mut server = ServerBuilder::open(&absolute(&args.dir)?, options)?;
     let Some(mountpoint) = args.mountpoint else {
         let (sender, receiver) = channel();

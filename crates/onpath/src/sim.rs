@@ -1,6 +1,6 @@
 //! `onpath sim`: the same roles on virtual time, from a seed, every answer checked against the reference model.
 
-use crate::cli::say;
+use crate::cli::{TrackingForm, say};
 use clap::Args;
 use onpath_sim::{Outcome, SimConfig};
 use serde::Serialize;
@@ -24,6 +24,9 @@ pub(crate) struct SimArgs {
     /// Message loss between 0 and 0.9 instead of the seed's own.
     #[arg(long)]
     loss: Option<f64>,
+    /// How directories are tracked; in the network form the seed also decides how small the switch is and how often it fails.
+    #[arg(long, value_enum, default_value = "owner")]
+    tracking: TrackingForm,
     /// Tell everything that happens.
     #[arg(long)]
     narrate: bool,
@@ -37,6 +40,9 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
         let mut config =
             if args.plain { SimConfig { seed, ..SimConfig::default() } } else { SimConfig::from_seed(seed) };
         config.operations = args.operations;
+        if args.tracking == TrackingForm::Network {
+            config = config.with_switch();
+        }
         if let Some(loss) = args.loss {
             anyhow::ensure!((0.0..=0.9).contains(&loss), "--loss {loss}: give a share between 0 and 0.9");
             config.world.loss = loss;
@@ -47,7 +53,9 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
         let outcome = onpath_sim::run::run_narrated(&config, narrator);
         report(&outcome, begun.elapsed().as_secs_f64(), args.json);
         if !outcome.violations.is_empty() {
-            let again = if args.plain { " --plain" } else { "" };
+            let plain = if args.plain { " --plain" } else { "" };
+            let tracking = if args.tracking == TrackingForm::Network { " --tracking network" } else { "" };
+            let again = format!("{plain}{tracking}");
             anyhow::bail!(
                 "seed {seed} found {} violations; replay it with: onpath sim --seed {seed} --operations {}{again} --narrate",
                 outcome.violations.len(),

@@ -211,6 +211,7 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         return;
     }
     adopt(core, shard, header.term);
+    core.state.trackings[shard.0 as usize] = header.tracking;
     match core.open_call(header.seq).map(|(to, _)| to) {
         // The answer of a term under which the request was not last sent: `adopt` has sent it again.
         Some(to) if to == header.source && header.term != known => {}

@@ -109,7 +109,8 @@ impl Op {
             let to = self.with(|core| core.state.shard_at(at));
             let (seq, packet) = self
                 .call(to, |core, seq| {
-                    Packet::new(&header(core, MessageKind::Request, to, at, seq, &self.caller), &self.body)
+                    let tracking = core.state.tracking(to);
+                    self.body.packet(&header(core, MessageKind::Request, to, at, seq, &self.caller), to, tracking)
                 })
                 .await?;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {

@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind, flag};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term, TrackingEpoch};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -116,6 +116,8 @@ pub(crate) struct State {
     pub(crate) lease_ms: u64,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
+    /// The tracking epoch that each shard named last; 0 if the switch need not be asked.
+    pub(crate) trackings: Vec<TrackingEpoch>,
     /// A slot of every shard, for requests that name no object.
     pub(crate) a_slot_of: Vec<HashSlot>,
     last_stamp: u64,
@@ -158,6 +160,7 @@ impl State {
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
             terms: vec![Term(0); shards],
+            trackings: vec![TrackingEpoch(0); shards],
             a_slot_of,
             last_stamp: 0,
             last_seq: RequestSeq(0),
@@ -209,6 +212,12 @@ impl State {
     #[inline]
     pub(crate) fn term(&self, to: NodeId) -> Term {
         to.as_shard().and_then(|shard| self.terms.get(shard.0 as usize).copied()).unwrap_or(Term(0))
+    }
+
+    /// The tracking epoch in which readers of this shard's directories ask the switch.
+    #[inline]
+    pub(crate) fn tracking(&self, to: NodeId) -> TrackingEpoch {
+        to.as_shard().and_then(|shard| self.trackings.get(shard.0 as usize).copied()).unwrap_or_default()
     }
 
     /// A new stamp.
@@ -271,6 +280,7 @@ impl Protocol for State {
     type Out = SessionOut;
 
     fn resend(&mut self, to: NodeId, packet: &mut Packet) {
+        packet.innet = None; // the switch may be gone: its owner can tell without it
         self.restamp(to, packet);
     }
 }

@@ -37,6 +37,7 @@ pub fn settle(world: &mut World, users: &mut [Box<dyn User>]) -> u64 {
     }
     let until_ns = world.now_ns() + REST_NS;
     while world.step(until_ns).is_some() {}
+    world.checker.expose_all();
     let auditor = world.add_client();
     for id in world.checker.model.ids() {
         audit_inode(world, auditor, id);

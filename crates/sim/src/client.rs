@@ -7,7 +7,7 @@ use crate::model::Caller;
 use onpath_wire::codec::Reader;
 use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term, TrackingEpoch};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -102,6 +102,8 @@ pub struct Client {
     map: ClusterMap,
     next_seq: u64,
     terms: Vec<Term>,
+    /// The tracking epoch that each shard named last.
+    trackings: Vec<TrackingEpoch>,
     sent: VecDeque<Sent>,
     armed_ns: Option<u64>,
     stamp: Stamp,
@@ -145,8 +147,9 @@ pub(crate) fn route(map: &ClusterMap, request: &Request) -> ShardId {
 impl Client {
     pub(crate) fn new(session: u32, map: ClusterMap) -> Client {
         let terms = map.all().map(|_| Term(0)).collect();
+        let trackings = map.all().map(|_| TrackingEpoch(0)).collect();
         let session = SessionId(session);
-        Client { session, map, next_seq: 0, terms, sent: VecDeque::new(), armed_ns: None, stamp: Stamp(0) }
+        Client { session, map, next_seq: 0, terms, trackings, sent: VecDeque::new(), armed_ns: None, stamp: Stamp(0) }
     }
 
     /// The client's address.
@@ -185,7 +188,7 @@ impl Client {
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.stamp = self.stamp;
         (header.uid, header.gid) = (asked.caller.uid, asked.caller.gid);
-        let packet = Packet::new(&header, &asked.body);
+        let packet = asked.body.packet(&header, NodeId::shard(to), self.trackings[to.0 as usize]);
         checker.asked(self.session, seq, asked.clone());
         let retry_ns = now_ns + RETRY_NS;
         let copy = packet.clone();
@@ -207,6 +210,7 @@ impl Client {
         if self.sent[index].term != header.term || self.sent[index].to != shard {
             return Heard::Nothing; // only from the term under which it was last sent
         }
+        self.trackings[shard.0 as usize] = header.tracking;
         if matches!(reply, Reply::Queued) {
             return Heard::Nothing;
         }
@@ -260,6 +264,7 @@ impl Sent {
             self.packet.restamp(&header);
             self.term = term;
         }
+        self.packet.innet = None; // the switch may be gone
         self.pause_ns = (self.pause_ns * 2).min(RETRY_NS_MAX);
         self.retry_ns = now_ns + self.pause_ns;
         (NodeId::shard(self.to), self.packet.clone())

@@ -5,6 +5,8 @@ use crate::check::Checks;
 use crate::users::{Appenders, Durable, Lockers, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, World, WorldConfig};
+use onpath_wire::tracking::Form;
+use std::collections::BTreeMap;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -47,9 +49,18 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
+    /// The same with directories tracked in the network; how small the switch is and how often it fails is drawn from the seed.
+    pub fn with_switch(mut self) -> SimConfig {
+        let pick = |salt, n| draw(self.seed, salt, n);
+        self.world.form = Form::Network;
+        self.world.switch_stages = [10, 10, 10, 1, 0][pick(18, 5) as usize];
+        self.world.switch_fails_every_us = [0, 0, 300_000, 2_000_000][pick(19, 4) as usize];
+        self
+    }
+
     /// A configuration drawn from the seed alone: weather, shape and load differ from seed to seed.
     pub fn from_seed(seed: u64) -> SimConfig {
-        let pick = |salt: u64, n: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&salt.to_le_bytes(), seed) % n;
+        let pick = |salt, n| draw(seed, salt, n);
         let rough = pick(1, 4);
         let world = WorldConfig {
             shards: [1, 2, 2, 3, 4][pick(2, 5) as usize],
@@ -85,6 +96,11 @@ impl SimConfig {
     }
 }
 
+/// One of `n` things that a seed decides.
+fn draw(seed: u64, salt: u64, n: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(&salt.to_le_bytes(), seed) % n
+}
+
 /// How a simulation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -100,6 +116,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// What was checked.
     pub checks: Checks,
+    /// What the switch counted, if there was one.
+    pub switch: BTreeMap<&'static str, u64>,
     /// Most names alive at once.
     pub names_max: usize,
 }
@@ -185,6 +203,7 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
         operations,
         trace: world.digest(),
         counters: world.counters,
+        switch: world.switch_counters(),
         checks: world.checker.checks,
         violations: std::mem::take(&mut world.checker.violations),
         names_max,

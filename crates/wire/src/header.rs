@@ -1,7 +1,7 @@
 //! The 72-byte header in front of every message (DESIGN §7).
 
 use crate::codec::{Reader, Wire, WireError};
-use crate::ids::{NodeId, RequestSeq, Slot, Stamp, Term};
+use crate::ids::{NodeId, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
 
 /// "On" and version 1.
 pub const MAGIC: u32 = 0x0001_6e4f;
@@ -67,6 +67,7 @@ fields! {
     u32 => |v: &u32| *v, |b| Ok(u32::from_le_bytes(b));
     NodeId => |v: &NodeId| v.0, |b| Ok(NodeId(u32::from_le_bytes(b)));
     Term => |v: &Term| v.0, |b| Ok(Term(u32::from_le_bytes(b)));
+    TrackingEpoch => |v: &TrackingEpoch| v.0, |b| Ok(TrackingEpoch(u16::from_le_bytes(b)));
     Slot => |v: &Slot| v.0, |b| Ok(Slot(u16::from_le_bytes(b)));
     RequestSeq => |v: &RequestSeq| v.0, |b| Ok(RequestSeq(u64::from_le_bytes(b)));
     Stamp => |v: &Stamp| v.0, |b| Ok(Stamp(u64::from_le_bytes(b)));
@@ -89,6 +90,8 @@ crate::wire_enum! {
         5 => Data,
         /// [`crate::data::DataReply`] of a data node.
         6 => DataReply,
+        /// [`crate::tracking::SwitchCommand`] to the control plane of the switch; answered by a `PeerAnswer`.
+        7 => Switch,
     }
 }
 
@@ -120,8 +123,9 @@ header! {
         28 => pub map_epoch: u32,
         /// The slot addressed.
         32 => pub slot: Slot,
-        /// Reserved, 0.
-        34 => pub spare2: u16,
+        /// Of a reply: the tracking epoch that the shard knows as an owner, if directories are tracked in the network, else 0.
+        /// Readers of its directories ask the switch in it.
+        34 => pub tracking: TrackingEpoch,
         /// Sequence number of the request, or of the call that this answers.
         36 => pub seq: RequestSeq,
         /// How far behind `seq` the sender's oldest unanswered request is.
@@ -149,6 +153,7 @@ impl MessageKind {
             MessageKind::PeerAnswer => 4,
             MessageKind::Data => 5,
             MessageKind::DataReply => 6,
+            MessageKind::Switch => 7,
         }
     }
 }
@@ -169,7 +174,7 @@ impl Header {
             term: Term(0),
             map_epoch: 1,
             slot: Slot(0),
-            spare2: 0,
+            tracking: TrackingEpoch(0),
             seq,
             oldest_behind: 0,
             list_position: 0,
@@ -208,7 +213,7 @@ mod tests {
         assert_eq!((bytes[6], bytes[7], bytes[64]), (1, 0, 0), "kind and uid are where they belong");
         assert_eq!(Header::read(&mut Reader::new(&bytes)), Ok(header.clone()));
         assert_eq!(header.oldest(), RequestSeq(90));
-        for tag in 1..=6 {
+        for tag in 1..=7 {
             assert_eq!(MessageKind::from_bytes(&[tag]).map(|kind| kind.tag()), Ok(tag));
         }
         assert!(Header::read(&mut Reader::new(&[0; 72])).is_err());

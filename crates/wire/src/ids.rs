@@ -154,9 +154,14 @@ pub enum NodeClass {
     Data,
     /// A client session.
     Session,
+    /// The switch.
+    Switch,
 }
 
 impl NodeId {
+    /// Address of the switch role: its control plane, and where packets with an in-network header go first.
+    pub const SWITCH: NodeId = NodeId(4 << 24);
+
     /// Address of a metadata shard.
     pub fn shard(shard: ShardId) -> NodeId {
         NodeId(1 << 24 | u32::from(shard.0))
@@ -179,6 +184,7 @@ impl NodeId {
             1 => Some(NodeClass::Shard),
             2 => Some(NodeClass::Data),
             3 => Some(NodeClass::Session),
+            4 => Some(NodeClass::Switch),
             _ => None,
         }
     }

@@ -3,8 +3,8 @@
 //! It comes first in the UDP payload, before the [`crate::Header`], and is in network byte order. [`FIELDS`] is its only
 //! description: the codec below, the headers for C and P4 and the table of dataplane/SPEC.md are made from it or compared with it.
 
-use crate::codec::WireError;
-use crate::ids::{InodeId, NodeId, ShardId, Term, TrackingEpoch};
+use crate::codec::{Reader, Wire, WireError};
+use crate::ids::{InodeId, NodeId, ShardId, Slot, Term, TrackingEpoch};
 
 /// Bytes of the header.
 pub const INNET_BYTES: usize = 40;
@@ -154,6 +154,16 @@ pub struct Fingerprint {
     tag: u32,
 }
 
+impl Wire for Fingerprint {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.index.put(out);
+        self.tag.put(out);
+    }
+    fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        Fingerprint::new(u32::take(r)?, u32::take(r)?)
+    }
+}
+
 impl Fingerprint {
     /// The fingerprint of a directory. Frozen: it decides which switch tracks it.
     pub fn of(directory: InodeId) -> Fingerprint {
@@ -188,6 +198,11 @@ impl Fingerprint {
     /// Its lower 32 bits, never 0.
     pub fn tag(self) -> u32 {
         self.tag
+    }
+
+    /// The slot of all its directories.
+    pub fn slot(self) -> Slot {
+        Slot((self.tag >> 16) as u16)
     }
 
     /// The same tag at an index of only `bits` bits: what a small or a deliberately overflowing dirty set is used with.

@@ -24,6 +24,7 @@ pub mod record;
 pub mod reply;
 pub mod request;
 pub mod superblock;
+pub mod tracking;
 
 pub use attr::AttrWire;
 pub use codec::{Reader, Wire, WireError};

@@ -2,6 +2,7 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::header::{HEADER_BYTES, Header};
+use crate::innet::InNet;
 use bytes::Bytes;
 
 /// An encoded message.
@@ -11,6 +12,8 @@ pub struct Packet {
     pub head: Vec<u8>,
     /// File bytes that belong to it, reference-counted.
     pub bulk: Bytes,
+    /// What the switch reads and writes, if it travels through one. Boxed, because few do.
+    pub innet: Option<Box<InNet>>,
 }
 
 impl Packet {
@@ -24,7 +27,18 @@ impl Packet {
         let mut head = Vec::with_capacity(256);
         header.put(&mut head);
         body.put(&mut head);
-        Packet { head, bulk }
+        Packet { head, bulk, innet: None }
+    }
+
+    /// The same message, to travel through the switch.
+    pub fn through_switch(self, innet: InNet) -> Packet {
+        Packet { innet: Some(Box::new(innet)), ..self }
+    }
+
+    /// Whether the switch has yet to see it.
+    #[inline]
+    pub fn wants_switch(&self) -> bool {
+        self.innet.as_ref().is_some_and(|innet| innet.result == 0)
     }
 
     /// The header, checked.

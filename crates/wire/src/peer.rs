@@ -2,11 +2,13 @@
 
 use crate::attr::AttrWire;
 use crate::errno::Errno;
-use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, TxnSeq};
+use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, Term, TxnSeq};
+use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::reply::DataRef;
 use crate::request::Groups;
+use crate::tracking::{Tracking, TrackingSide};
 use crate::{wire_enum, wire_struct};
 
 /// The two parts of a grant, as bits.
@@ -63,6 +65,17 @@ wire_struct! {
         pub before: LogSeq,
         /// The entries.
         pub entries: Vec<LogEntry>,
+    }
+}
+
+wire_struct! {
+    /// Entries of one directory among those of its group.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DirBatch {
+        /// Directory.
+        pub dir: InodeId,
+        /// Its first unapplied entries.
+        pub batch: Batch,
     }
 }
 
@@ -325,6 +338,62 @@ wire_enum! {
         26 => SessionsAre {
             /// In order.
             sessions: Vec<SessionId>,
+        },
+        /// Owner → holder, behind a remove: hand over the change-logs of this group of directories, and hold it. A call;
+        /// answered `Collected`.
+        27 => Collect {
+            /// Fingerprint of the group.
+            group: Fingerprint,
+            /// Names the collect.
+            job: JobId,
+        },
+        /// Holder → owner: what is not applied yet; the group is held until the owner's `Release`.
+        28 => Collected {
+            /// Fingerprint of the group.
+            group: Fingerprint,
+            /// Of the collect.
+            job: JobId,
+            /// Counter of the remove that came with the collect: only the answer to the last one counts.
+            round: u32,
+            /// All unapplied entries, or the first of them if there are too many for one message.
+            batches: Vec<DirBatch>,
+            /// More entries follow: collect again.
+            more: bool,
+        },
+        /// Owner → holder: the collect is over, or was never known; updates may be exposed again.
+        29 => Release {
+            /// Fingerprint of the group.
+            group: Fingerprint,
+            /// Of the collect, or of the newest one that the holder may have heard of.
+            job: JobId,
+        },
+        /// Holder → owner: is this collect still going on? Answered by `Release` if not.
+        30 => HoldAsk {
+            /// Fingerprint of the group.
+            group: Fingerprint,
+            /// Of the collect.
+            job: JobId,
+        },
+        /// Site → switch → the same site: a mark without a reply on its back.
+        31 => Mark,
+        /// Site → owner, where the switch has no room or does not answer: the group is scattered until the next collect. A call;
+        /// answered `Done`, which is as good as the switch's acknowledgement.
+        34 => MarkAtOwner {
+            /// Fingerprint of the group.
+            group: Fingerprint,
+        },
+        /// Coordinator → every shard: a new tracking epoch, in one of its roles. A call; answered `Tracked`, by a site when
+        /// everything that it holds is acknowledged in that epoch.
+        32 => Track {
+            /// As owner or as site.
+            side: TrackingSide,
+            /// The epoch.
+            tracking: Tracking,
+        },
+        /// Done.
+        33 => Tracked {
+            /// Term of the shard.
+            term: Term,
         },
     }
 }

@@ -8,6 +8,7 @@ use crate::inode::{Inode, Kind};
 use crate::name::Name;
 use crate::peer::{LogEntry, PartState, TxnId, TxnPart};
 use crate::reply::Reply;
+use crate::tracking::{Tracking, TrackingSide};
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -202,6 +203,13 @@ wire_enum! {
             session: SessionId,
             /// It lives; else it is dead.
             alive: bool,
+        },
+        /// A tracking epoch is given out, or known in one of a shard's roles.
+        17 => Tracking {
+            /// Which role.
+            side: TrackingSide,
+            /// The epoch.
+            tracking: Tracking,
         },
     }
 }

@@ -1,9 +1,12 @@
 //! What a session asks of a metadata shard.
 
 use crate::codec::Blob;
-use crate::ids::{Cookie, InodeId, SessionId};
+use crate::header::Header;
+use crate::ids::{Cookie, InodeId, NodeId, SessionId, TrackingEpoch};
+use crate::innet::{Fingerprint, InNet};
 use crate::inode::Kind;
 use crate::name::Name;
+use crate::packet::Packet;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -325,5 +328,29 @@ wire_struct! {
         pub groups: Groups,
         /// What is asked.
         pub request: Request,
+    }
+}
+
+impl Request {
+    /// The directory whose names or attributes it reads, as far as the sender knows.
+    pub fn reads_directory(&self) -> Option<InodeId> {
+        match self {
+            Request::GetAttr { id } | Request::ReadDir { id, .. } | Request::Sync { id } => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+impl RequestBody {
+    /// Encodes the message. One that reads a directory asks the switch on its way whether it has pending updates, in the
+    /// tracking epoch of its owner; 0 is none.
+    pub fn packet(&self, header: &Header, to: NodeId, tracking: TrackingEpoch) -> Packet {
+        let packet = Packet::new(header, self);
+        match self.request.reads_directory() {
+            Some(id) if tracking != TrackingEpoch(0) => {
+                packet.through_switch(InNet::query(header.cluster, tracking, Fingerprint::of(id), to))
+            }
+            _ => packet,
+        }
     }
 }

@@ -43,7 +43,7 @@ pub mod routing;
 pub use control::{Command, ControlError};
 pub use counters::{Counter, Counters};
 pub use header::Copy;
-pub use registers::State;
+pub use registers::{State, Tracking};
 pub use routing::{Port, Prefix};
 
 use multicast::Groups;
@@ -142,6 +142,11 @@ impl Switch {
     /// All counters (D-43).
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The register of the tracking epoch.
+    pub fn tracking(&self) -> Tracking {
+        self.registers.tracking()
     }
 
     /// All registers that are not 0.

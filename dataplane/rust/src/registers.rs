@@ -136,6 +136,10 @@ impl Registers {
         Pass { op: packet.op(), tracking: self.tracking, pairs: &mut self.pairs, set }
     }
 
+    pub(crate) fn tracking(&self) -> Tracking {
+        self.tracking
+    }
+
     /// D-37.
     pub(crate) fn set_epoch(&mut self, epoch: u16) {
         if epoch != self.tracking.epoch {

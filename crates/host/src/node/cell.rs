@@ -29,6 +29,7 @@ pub(super) fn name(address: NodeId) -> String {
         Some(NodeClass::Shard) => "shard",
         Some(NodeClass::Data) => "data",
         Some(NodeClass::Session) => "session",
+        Some(NodeClass::Switch) => "switch",
         None => "unknown",
     };
     format!("{class}-{}", address.number())

@@ -124,6 +124,7 @@ pub struct NodeBuilder {
     shards: Vec<Option<usize>>,
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
+    switch: Vec<Option<usize>>,
 }
 
 impl Default for NodeBuilder {
@@ -135,7 +136,7 @@ impl Default for NodeBuilder {
 impl NodeBuilder {
     /// No roles yet.
     pub fn new() -> NodeBuilder {
-        NodeBuilder { cells: vec![], shards: vec![], data: vec![], sessions: vec![] }
+        NodeBuilder { cells: vec![], shards: vec![], data: vec![], sessions: vec![], switch: vec![] }
     }
 
     /// Adds a role under its address.
@@ -144,6 +145,7 @@ impl NodeBuilder {
         let table = match address.class() {
             Some(NodeClass::Shard) => Some(&mut self.shards),
             Some(NodeClass::Data) => Some(&mut self.data),
+            Some(NodeClass::Switch) => Some(&mut self.switch),
             Some(NodeClass::Session) => None,
             None => panic!("{address:?} is no address of a role"),
         };
@@ -173,6 +175,7 @@ impl NodeBuilder {
             shards: self.shards,
             data: self.data,
             sessions: self.sessions,
+            switch: self.switch.first().copied().flatten(),
             commit,
             journal,
             hooks,
@@ -238,6 +241,7 @@ pub struct Node {
     shards: Vec<Option<usize>>,
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
+    switch: Option<usize>,
     commit: Commit,
     journal: Option<Journal>,
     hooks: Arc<dyn HostHooks>,
@@ -303,7 +307,8 @@ impl Node {
         for (to, packet) in work.remote.drain(..) {
             let link = {
                 let links = self.links.read().expect("links do not panic");
-                links.by_address.get(&to).or(links.default.as_ref()).cloned()
+                let direct = links.by_address.get(&to).filter(|_| !packet.wants_switch());
+                direct.or(links.default.as_ref()).cloned()
             };
             match link {
                 Some(link) => link.send(to, packet),
@@ -317,13 +322,15 @@ impl Node {
         match to.class()? {
             NodeClass::Shard => self.shards.get(number).copied().flatten(),
             NodeClass::Data => self.data.get(number).copied().flatten(),
+            NodeClass::Switch => self.switch,
             NodeClass::Session => self.sessions.iter().find(|(a, _)| *a == to).map(|(_, index)| *index),
         }
     }
 
-    /// Brings a released message on its way.
+    /// Brings a released message on its way: by the switch if it wants to pass one, which another process may have.
     fn route(&self, to: NodeId, packet: Packet, work: &mut Work) {
-        let Some(index) = self.local(to) else {
+        let index = if packet.wants_switch() { self.switch } else { self.local(to) };
+        let Some(index) = index else {
             work.remote.push((to, packet));
             return;
         };

@@ -3,7 +3,7 @@
 //! The sender writes at once what the socket takes; only when it takes nothing more the connection's own thread
 //! goes on. So no thread is woken for a reply, and nobody ever waits for a slow reader.
 
-use super::{FRAME_BYTES, frame_start};
+use super::{FrameStart, frame_start};
 use crate::sys;
 use onpath_wire::ids::NodeId;
 use onpath_wire::packet::Packet;
@@ -20,13 +20,13 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 const FRAMES_PER_CALL: usize = 32;
 
 struct Frame {
-    start: [u8; FRAME_BYTES],
+    start: FrameStart,
     packet: Packet,
 }
 
 impl Frame {
     fn len(&self) -> usize {
-        FRAME_BYTES + self.packet.head.len() + self.packet.bulk.len()
+        self.start.len() + self.packet.head.len() + self.packet.bulk.len()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streams between a process that serves a DIR and others on the same host (DESIGN §6, "Second mount").
 //!
-//! `DIR/socket` is a Unix stream. Everything on it is a frame: `bytes 4 · to 4 · head bytes 4 · head · bulk`, where
+//! `DIR/socket` is a Unix stream. Everything on it is a frame: `bytes 4 · to 4 · head bytes 4 · in-network header · head · bulk`
+//! (the in-network header only if the highest bit of `head bytes` says so: a message that has yet to pass the switch), where
 //! `bytes` counts what follows it and `to` is the receiving role; 0 marks a [`Control`] frame. The first frame of a
 //! client is a hello (it becomes a session) or a question about the status.
 
@@ -17,9 +18,11 @@ pub use server::{ServerConfig, StreamServer};
 use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::innet::{INNET_BYTES, InNet};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::{WireError, wire_enum};
+use smallvec::SmallVec;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -28,9 +31,13 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
+/// Bit of `head bytes`: an in-network header comes first.
+const INNET_BIT: u32 = 1 << 31;
+/// What comes before a frame's head, with room for an in-network header.
+type FrameStart = SmallVec<[u8; FRAME_BYTES]>;
 /// Largest frame, counted without its first four bytes.
 const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + IO_BYTES_MAX + 4096;
 /// Longest path that a socket address takes, bytes; longer ones go through an open directory.
@@ -148,12 +155,18 @@ fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
         other => other?,
     }
     let word = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes"));
-    let (bytes, to, head) = (word(0), word(4), word(8));
-    let rest = (bytes as usize).checked_sub(FRAME_BYTES - 4).and_then(|rest| rest.checked_sub(head as usize));
+    let (bytes, to, head) = (word(0), word(4), word(8) & !INNET_BIT);
+    let innet = if word(8) & INNET_BIT != 0 { INNET_BYTES } else { 0 };
+    let rest = (bytes as usize).checked_sub(FRAME_BYTES - 4 + innet).and_then(|rest| rest.checked_sub(head as usize));
     let Some(bulk) = rest.filter(|_| bytes as usize <= FRAME_BYTES_MAX) else {
         return Err(StreamError::Frame { bytes, head });
     };
-    let mut packet = Packet { head: vec![0; head as usize], bulk: bytes::Bytes::new() };
+    let mut packet = Packet { head: vec![0; head as usize], bulk: bytes::Bytes::new(), innet: None };
+    if innet > 0 {
+        let mut bytes = [0; INNET_BYTES];
+        from.read_exact(&mut bytes)?;
+        packet = packet.through_switch(InNet::of_bytes(&bytes));
+    }
     from.read_exact(&mut packet.head)?;
     if bulk > 0 {
         let mut bytes = vec![0; bulk];
@@ -167,18 +180,23 @@ fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
 }
 
 /// What comes before a frame's head.
-fn frame_start(to: NodeId, packet: &Packet) -> [u8; FRAME_BYTES] {
-    let bytes = FRAME_BYTES - 4 + packet.head.len() + packet.bulk.len();
+fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
+    let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
+    let bytes = FRAME_BYTES - 4 + innet.map_or(0, |_| INNET_BYTES) + packet.head.len() + packet.bulk.len();
     assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes does not fit a frame");
-    let mut start = [0; FRAME_BYTES];
-    start[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
-    start[4..8].copy_from_slice(&to.0.to_le_bytes());
-    start[8..].copy_from_slice(&(packet.head.len() as u32).to_le_bytes());
+    let head = packet.head.len() as u32 | innet.map_or(0, |_| INNET_BIT);
+    let mut start = FrameStart::new();
+    for word in [bytes as u32, to.0, head] {
+        start.extend_from_slice(&word.to_le_bytes());
+    }
+    if let Some(innet) = innet {
+        start.extend_from_slice(&innet.bytes());
+    }
     start
 }
 
 fn control(frame: &Control) -> Packet {
-    Packet { head: frame.to_bytes(), bulk: bytes::Bytes::new() }
+    Packet { head: frame.to_bytes(), bulk: bytes::Bytes::new(), innet: None }
 }
 
 /// Writes a control frame to a stream that nobody else writes to yet.

@@ -7,6 +7,7 @@ use crate::sys;
 use onpath_wire::codec::Blob;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeClass, NodeId, SessionId};
+use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -310,9 +311,13 @@ fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> Stre
     }
 }
 
-/// A session speaks for itself only, requests to shards and to data nodes.
+/// A session speaks for itself only, requests to shards and to data nodes; of the switch it may ask, on the way to that shard.
 fn may_send(address: NodeId, to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
+    let asks = |innet: &InNet| innet.op() == Some(DirtySetOp::Query) && innet.destination == to.0;
+    if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
+        return false;
+    }
     let fits = matches!(
         (header.kind, to.class()),
         (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))

@@ -10,6 +10,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::tracking::Form;
 use std::collections::VecDeque;
 
 const SESSION: SessionId = SessionId(1);
@@ -61,6 +62,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,
+        form: Form::Owner,
     }
 }
 

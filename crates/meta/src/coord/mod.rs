@@ -1,7 +1,8 @@
-//! The coordinator module: sessions and directory renames, at the shard that owns slot 0 (DESIGN §1).
+//! The coordinator module: sessions, directory renames and tracking epochs, at the shard that owns slot 0 (DESIGN §1).
 
 pub(crate) mod renames;
 pub(crate) mod sessions;
+pub(crate) mod tracking;
 
 use onpath_wire::ids::{SessionId, ShardId};
 use onpath_wire::peer::TxnId;

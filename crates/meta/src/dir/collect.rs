@@ -1,16 +1,20 @@
 //! Collects and recalls: the job between an owner and the holders of a directory's parts.
 //!
-//! A collect is a recall of the append part by a reader; chmod and rmdir recall more. One job a directory at a
+//! A collect of the owner form is a recall of the append part by a reader; chmod and rmdir recall more. In the network form
+//! readers leave the parts where they are (`group`), unless the switch cannot tell. One job a directory at a
 //! time; while it runs the owner grants nothing of what it takes back, to itself neither.
 
+use super::epoch::Tracked;
+use super::group::{self, Gather, Group};
 use super::owner::{apply_batch, table, wake};
-use super::tracker::{OwnerForm, Tracker};
+use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Answer;
 use onpath_wire::ids::{InodeId, JobId, NodeId};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::RECALL_TIMEOUT_US;
 use onpath_wire::peer::{Peer, part};
 use smallvec::SmallVec;
@@ -21,24 +25,56 @@ const SEAL_US: u64 = 30_000;
 enum Next {
     Clear,
     Ask { job: JobId, holders: SmallVec<[NodeId; 4]>, everybody: bool },
+    Gather(Gather),
 }
 
-/// After this, and until the next await, every update of the directory that has returned is applied here.
-pub(crate) async fn collect(cx: &Cx, dir: InodeId) {
+/// After this, and until the next await, every update of the directory that has returned is applied here. `tracked`: what the switch
+/// has said on the reader's way here.
+pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
     if planted::is(Planted::NoCollect) {
         return;
     }
-    recall(cx, dir, OwnerForm.collect_recalls()).await;
+    let begun = cx.with(|core| collects_done(core, dir));
+    loop {
+        let look = |core: &mut Core| {
+            let fresh = collects_done(core, dir) > begun;
+            next(core, dir, part::APPEND, |core| look(core, dir, tracked, fresh))
+        };
+        match cx.until(keys::grants(dir), look).await {
+            Next::Clear => return,
+            Next::Ask { job, holders, everybody } => round(cx, dir, part::APPEND, job, &holders, everybody).await,
+            Next::Gather(gather) => {
+                if !group::gather(cx, &gather).await {
+                    tracked = Tracked::default(); // without the switch then
+                }
+            }
+        }
+    }
 }
 
 /// After this, and until the next await, no other shard has any of `parts`, and all entries are applied.
 pub(crate) async fn recall(cx: &Cx, dir: InodeId, parts: u8) {
     loop {
-        match cx.until(keys::grants(dir), |core| next(core, dir, parts)).await {
+        match cx.until(keys::grants(dir), |core| next(core, dir, parts, |_| Look::Recall)).await {
             Next::Clear => return,
             Next::Ask { job, holders, everybody } => round(cx, dir, parts, job, &holders, everybody).await,
+            Next::Gather(_) => unreachable!("a recall takes parts"),
         }
     }
+}
+
+/// Collects of the directory's group that were completed.
+fn collects_done(core: &Core, dir: InodeId) -> u64 {
+    core.state.dirs.groups.get(&Fingerprint::of(dir)).map_or(0, Group::done)
+}
+
+/// What a reader must do while others hold the append part.
+fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
+    let applied = core.state.dirs.groups.get(&Fingerprint::of(dir)).is_none_or(Group::applied);
+    let seen = core.state.epochs.believed(tracked, dir);
+    let look = tracker::of(core.state.epochs.owner.form).look(seen, applied, fresh);
+    core.state.counters.reads_normal += u64::from(look == Look::Now);
+    look
 }
 
 /// Takes both parts back and keeps them for a moment, for the next attempt of a transaction that removes the
@@ -67,18 +103,16 @@ pub(crate) fn is_clear(core: &mut Core, dir: InodeId, parts: u8) -> bool {
     }
 }
 
-fn next(core: &mut Core, dir: InodeId, parts: u8) -> Option<Next> {
-    if core.state.txns.in_doubt(dir) {
+/// The next step of whoever wants all entries applied, and `parts` back if `look` says so.
+fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
+    if core.state.txns.in_doubt(dir) || group::busy(core, dir) {
         return None; // our own prepared record makes a recall wait like anybody's
+    }
+    if parts == part::APPEND && nobody_appends(core, dir) {
+        return Some(Next::Clear);
     }
     let me = core.state.me();
     let all = core.state.config.map.all();
-    let term = core.state.config.term;
-    let born_now = dir.term() == term || core.state.config.map.shards() == 1;
-    let known = core.state.dirs.owner.get(&dir);
-    if parts == part::APPEND && known.is_none_or(|t| t.job.is_none()) && !OwnerForm.scattered(known, born_now) {
-        return Some(Next::Clear);
-    }
     let table = table(core, dir);
     if table.job.is_some() {
         return None;
@@ -92,10 +126,22 @@ fn next(core: &mut Core, dir: InodeId, parts: u8) -> Option<Next> {
     if holders.is_empty() {
         return Some(Next::Clear);
     }
-    let job = core.state.dirs.next_job(term);
+    // Until this part was recalled from everybody, nobody knows whom to collect from.
+    match if everybody { Look::Recall } else { look(core) } {
+        Look::Now => return Some(Next::Clear),
+        Look::Collect => return Some(Next::Gather(group::begin(core, dir))),
+        Look::Recall => {}
+    }
+    let job = core.state.dirs.next_job(core.state.config.term);
     core.state.counters.collects += 1;
     self::table(core, dir).job = Some((job, parts));
     Some(Next::Ask { job, holders, everybody })
+}
+
+/// Whether a directory has no table because it is so young that nobody can hold anything of it.
+fn nobody_appends(core: &Core, dir: InodeId) -> bool {
+    let born_now = dir.term() == core.state.config.term || core.state.config.map.shards() == 1;
+    born_now && !core.state.dirs.owner.contains_key(&dir)
 }
 
 async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId], everybody: bool) {
@@ -114,7 +160,10 @@ async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId],
         }
         table.job = None;
         let waiters = table.has_waiters();
-        wake(core, dir);
+        if !complete {
+            group::applied_outside(core, dir); // fewer than all
+        }
+        group::wake(core, dir);
         if waiters {
             // A job, not a call: readers that waited for this collect run first and need no further one.
             core.start(Job::GiveGrants(dir));

@@ -2,18 +2,24 @@
 //! who may have some, and whoever reads a directory collects first.
 //!
 //! `site` is the side that appends, `owner` the side that lists, `collect` the job between them, `push` what
-//! empties change-logs unasked, `tracker` what differs between the tracking forms.
+//! empties change-logs unasked. `tracker` is what differs between the tracking forms; `mark` and `group` are what the
+//! network form does at a site and at an owner, `epoch` when which form counts.
 
 pub(crate) mod collect;
+pub(crate) mod epoch;
+pub(crate) mod group;
+pub(crate) mod mark;
 pub(crate) mod owner;
 pub(crate) mod push;
 pub(crate) mod site;
 pub(crate) mod tracker;
 
+use group::Group;
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Term};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::BATCH_ENTRIES_MAX;
-use onpath_wire::peer::{Batch, LogEntry};
+use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +31,10 @@ pub(crate) struct Directories {
     pub(crate) site: HashMap<InodeId, SiteDir>,
     /// Directories whose home this is (volatile).
     pub(crate) owner: HashMap<InodeId, OwnerDir>,
+    /// Groups of those directories, as the switch knows them (volatile).
+    pub(crate) groups: HashMap<Fingerprint, Group>,
+    /// Collects of groups that run.
+    pub(crate) collecting: usize,
     /// Change-logs, by directory; never an empty one.
     logs: BTreeMap<InodeId, VecDeque<LogEntry>>,
     /// Where the change-log of a directory was trimmed last, above our own floor.
@@ -113,6 +123,36 @@ impl Directories {
         let entries: Vec<_> = log.iter().take(BATCH_ENTRIES_MAX).cloned().collect();
         let more = entries.len() < log.len();
         (Batch { before, entries }, more)
+    }
+
+    /// Whether the owner has not yet applied this entry, as far as we know.
+    pub(crate) fn holds_entry(&self, dir: InodeId, seq: LogSeq) -> bool {
+        self.logs.get(&dir).and_then(VecDeque::front).is_some_and(|first| first.seq <= seq)
+    }
+
+    /// Directories of a group with unapplied entries.
+    fn logs_of(&self, group: Fingerprint) -> impl Iterator<Item = InodeId> + '_ {
+        let slot = u64::from(group.slot().0) << 48;
+        let in_slot = self.logs.range(InodeId(slot)..=InodeId(slot | ((1 << 48) - 1)));
+        in_slot.map(|(&dir, _)| dir).filter(move |&dir| Fingerprint::of(dir) == group)
+    }
+
+    /// Whether there are unapplied entries of a group.
+    pub(crate) fn has_entries(&self, group: Fingerprint) -> bool {
+        self.logs_of(group).next().is_some()
+    }
+
+    /// The first unapplied entries of each directory of a group, and whether more follow.
+    pub(crate) fn batches_of(&self, group: Fingerprint) -> (Vec<DirBatch>, bool) {
+        let (mut batches, mut more, mut room) = (Vec::new(), false, BATCH_ENTRIES_MAX);
+        for dir in self.logs_of(group) {
+            let (mut batch, follow) = self.batch(dir);
+            more |= follow || batch.entries.len() > room;
+            batch.entries.truncate(room);
+            room -= batch.entries.len();
+            batches.push(DirBatch { dir, batch });
+        }
+        (batches, more)
     }
 
     /// What of `from`'s change-log for `dir` is applied here.

@@ -1,5 +1,6 @@
 //! The side that lists: the table of holders, grants, and applying change-logs.
 
+use super::group::{self, Group};
 use super::site::Gone;
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
@@ -8,6 +9,7 @@ use crate::{Core, Cx};
 use hashbrown::HashMap;
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
@@ -76,11 +78,11 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = dir.term() == core.state.config.term;
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
-    core.state
-        .dirs
-        .owner
-        .entry(dir)
-        .or_insert_with(|| OwnerDir { known: if born_now || alone { part::BOTH } else { 0 }, ..OwnerDir::default() })
+    let dirs = &mut core.state.dirs;
+    dirs.owner.entry(dir).or_insert_with(|| {
+        dirs.groups.entry(Fingerprint::of(dir)).or_default().joins(dir);
+        OwnerDir { known: if born_now || alone { part::BOTH } else { 0 }, ..OwnerDir::default() }
+    })
 }
 
 /// The access part of a live directory of this shard.
@@ -91,7 +93,13 @@ fn alive(core: &Core, dir: InodeId) -> Option<Access> {
 
 /// Whether parts are taken back right now, or the directory is promised to be removed: nothing is granted.
 fn withheld(core: &Core, dir: InodeId, parts: u8) -> bool {
-    core.state.txns.is_sealed(dir) || core.state.dirs.owner.get(&dir).is_some_and(|table| table.recalls(parts))
+    let collects = || {
+        core.state.dirs.collecting > 0
+            && core.state.dirs.groups.get(&Fingerprint::of(dir)).is_some_and(Group::collecting)
+    };
+    core.state.txns.is_sealed(dir)
+        || core.state.dirs.owner.get(&dir).is_some_and(|table| table.recalls(parts))
+        || parts & part::APPEND != 0 && !planted::is(Planted::GrantDuringCollect) && collects()
 }
 
 /// The owner's own parts: there unless a job takes them back.
@@ -159,6 +167,7 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
             return;
         }
         let upto = apply_batch(core, cx.op(), dir, from, batch);
+        group::applied_outside(core, dir);
         // A copy of a push has no record of its own: its answer rests on the first one's.
         core.rest_on_object(cx.op(), keys::inode(dir));
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Applied { dir, upto });

@@ -17,9 +17,8 @@ const FLOOR_EVERY: usize = 4_096;
 /// An entry was appended to the change-log of `dir`.
 pub(crate) fn consider(core: &mut Core, dir: InodeId) {
     let pending = core.state.dirs.log_len(dir);
-    if pending >= PUSH_ENTRIES && !core.state.dirs.pushing.contains(&dir) {
-        core.state.dirs.pushing.insert(dir);
-        core.start(Job::Push(dir));
+    if pending >= PUSH_ENTRIES {
+        now(core, dir);
     } else if pending == 1 {
         let due_us = core.now.mono_us + PUSH_IDLE_US;
         core.state.dirs.idle.push_back((due_us, dir));
@@ -30,15 +29,20 @@ pub(crate) fn consider(core: &mut Core, dir: InodeId) {
     }
 }
 
+/// Pushes the change-log of `dir` as soon as possible.
+pub(crate) fn now(core: &mut Core, dir: InodeId) {
+    if core.state.dirs.log_len(dir) > 0 && core.state.dirs.pushing.insert(dir) {
+        core.start(Job::Push(dir));
+    }
+}
+
 /// Pushes change-logs that were begun a while ago, until there are none.
 pub(crate) async fn idle(cx: &Cx) {
     while let Some((due_us, _)) = cx.with(|core| core.state.dirs.idle.front().copied()) {
         cx.sleep_until(due_us).await;
         cx.with(|core| {
             while let Some((_, dir)) = core.state.dirs.idle.pop_front_if(|(due, _)| *due <= core.now.mono_us) {
-                if core.state.dirs.log_len(dir) > 0 && core.state.dirs.pushing.insert(dir) {
-                    core.start(Job::Push(dir));
-                }
+                now(core, dir);
             }
         });
     }

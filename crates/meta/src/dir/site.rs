@@ -1,11 +1,13 @@
 //! The side that appends: parts held of directories that other shards own.
 
-use super::tracker::{OwnerForm, Tracker};
+use super::{group, mark};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
+use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
@@ -61,6 +63,17 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
     None
 }
 
+/// The same with both parts, for a change that shows in two places: only while what is appended is exposed at once.
+pub(crate) fn have_settled(core: &mut Core, op: OpId, dir: InodeId) -> Option<Result<Access, Gone>> {
+    let access = have(core, dir, part::BOTH)?;
+    (access.is_err() || mark::settled(core, op, dir)).then_some(access)
+}
+
+/// Waits for both parts of a directory and until what is appended is exposed at once; good until the next await.
+pub(crate) async fn grant_settled(cx: &Cx, dir: InodeId) -> Result<Access, Gone> {
+    cx.until(keys::grants(dir), |core| have_settled(core, cx.op(), dir)).await
+}
+
 /// Waits for `parts` of a directory. They are good until the next await.
 pub(crate) async fn grant(cx: &Cx, dir: InodeId, parts: u8) -> Result<Access, Gone> {
     cx.until(keys::grants(dir), |core| have(core, dir, parts)).await
@@ -102,8 +115,11 @@ fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
                 site.access = Some(access);
             }
             site.append |= parts & part::APPEND != 0;
+            core.state.marks.new_generation(Fingerprint::of(dir));
         }
     }
+    let dirs = &mut core.state.dirs;
+    let site = dirs.site.entry(dir).or_default();
     let done = site.gone || site.wanted & !site.holds() == 0;
     if done {
         site.asking = false;
@@ -144,6 +160,7 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
             }
             site.void = site.asking;
         }
+        core.state.marks.new_generation(Fingerprint::of(dir));
         core.state.counters.recalls += 1;
         let append = parts & part::APPEND != 0 && !planted::is(Planted::RecallWithoutEntries);
         let (batch, more) = if append { core.state.dirs.batch(dir) } else { (Batch::default(), false) };
@@ -166,24 +183,32 @@ pub(crate) fn applied(cx: &Cx, from: ShardId, dir: InodeId, upto: LogSeq) {
 }
 
 /// Trims a change-log and shows what waited for that.
-pub(crate) fn trim(core: &mut Core, op: onpath_kernel::OpId, dir: InodeId, upto: LogSeq) {
+pub(crate) fn trim(core: &mut Core, op: OpId, dir: InodeId, upto: LogSeq) {
     let (batch, _) = core.state.dirs.batch(dir);
     if batch.entries.first().is_some_and(|first| first.seq <= upto) {
         let effects: Effects = smallvec![Effect::TrimLog { dir, upto }];
         commit_own(core, op, effects);
         core.wake(keys::grants(dir));
+        core.wake(keys::group(Fingerprint::of(dir)));
         dir::push::consider_floor(core);
     }
 }
 
-/// A record was committed: what it appended will be pushed in time.
-pub(crate) fn appended(core: &mut Core, record: &Record) {
+/// A record was committed: what it appended is exposed in time and pushed in time.
+pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
     for effect in &record.effects {
-        if let Effect::PutName { parent, log, .. } | Effect::DropName { parent, log, .. } = effect
-            && log.seq != LogSeq(0)
-        {
-            assert!(OwnerForm.exposed_when_appended(), "other forms gate the reply by a mark");
-            dir::push::consider(core, *parent);
+        match effect {
+            Effect::PutName { parent, log, .. } | Effect::DropName { parent, log, .. } => {
+                if log.seq == LogSeq(0) {
+                    group::applied_outside(core, *parent);
+                } else {
+                    mark::appended(core, op, *parent, log.seq);
+                    dir::push::consider(core, *parent);
+                }
+            }
+            // A directory was moved, say: whoever sees that must see what returned before.
+            Effect::PutInode { inode } if inode.is_dir() => group::applied_outside(core, inode.id),
+            _ => {}
         }
     }
 }

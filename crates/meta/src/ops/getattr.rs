@@ -3,7 +3,7 @@
 //! Semantics: exact, of a directory too (every update that has returned is applied first, R-4).
 //! Locks: the inode, shared. Journals: nothing.
 
-use super::{Step, Stop, named};
+use super::{Req, Step, Stop, named};
 use crate::dir::collect;
 use crate::state::packets;
 use crate::{Core, Cx};
@@ -14,10 +14,10 @@ use onpath_wire::inode::Kind;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
-pub(crate) async fn run(cx: &Cx, id: InodeId) -> Step {
+pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
     if cx.with(|core| core.state.inodes.kind(id)) == Some(Kind::Directory) {
-        collect::collect(cx, id).await;
+        collect::collect(cx, id, req.tracked).await;
     }
     cx.with(|core| attr(core, id, false))
 }

@@ -28,7 +28,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
     for attempt in 0.. {
         let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
         cx.lock_all([(keys::name(parent, &name), Mode::Exclusive)].into_iter().chain(inode_key)).await;
-        let dir = site::grant(cx, parent, part::BOTH).await;
+        let dir = if local { site::grant(cx, parent, part::BOTH).await } else { site::grant_settled(cx, parent).await };
         cx.with(|core| check(core, req, dir, parent, &name))?;
         if local {
             return cx.with(|core| here(core, cx, req, id, parent, &name));
@@ -112,7 +112,7 @@ fn decide(
     state: &PartState,
 ) -> Option<Step> {
     let PartState::Inode { attr, data } = state else { unreachable!("an inode was prepared") };
-    let dir = site::have(core, parent, part::BOTH);
+    let dir = site::have_settled(core, cx.op(), parent);
     let Some(dir) = dir else {
         coordinator::abort(core, cx.op(), txn, plan);
         return None;

@@ -26,6 +26,8 @@ mod statfs;
 mod sync;
 pub(crate) mod unlink;
 
+use crate::dir::epoch::Tracked;
+use crate::dir::mark;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::packets;
@@ -47,6 +49,8 @@ pub(crate) struct Req {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Groups,
+    /// What the switch has said of the directory asked about.
+    pub(crate) tracked: Tracked,
 }
 
 /// Why an operation has no ordinary reply.
@@ -104,7 +108,13 @@ pub(crate) async fn run(cx: Cx, job: Job) {
             let (req, request) = *request;
             let result_matters = changes(&request);
             let outcome = dispatch(&cx, &req, request).await;
-            cx.with(|core| conclude(core, &cx, &req, outcome, result_matters));
+            // What was appended may have to wait until readers find it; its locks wait with it.
+            let unsent = if cx.with(|core| mark::is_gated(core, cx.op())) {
+                Box::pin(mark::pass(&cx, Some((&req, &outcome)))).await
+            } else {
+                true
+            };
+            cx.with(|core| conclude(core, &cx, &req, outcome, result_matters, unsent));
         }
         other => other.run(cx).await,
     }
@@ -149,7 +159,7 @@ pub(crate) fn changes(request: &Request) -> bool {
 async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
     match request {
         Request::Lookup { parent, name } => lookup::run(cx, req, parent, &name).await,
-        Request::GetAttr { id } => getattr::run(cx, id).await,
+        Request::GetAttr { id } => getattr::run(cx, req, id).await,
         Request::SetAttr { id, set } => setattr::run(cx, req, id, set).await,
         Request::Create { parent, name, node } => create::run(cx, req, parent, &name, &node).await,
         Request::Link { id, parent, name } => Box::pin(link::run(cx, req, id, parent, name)).await,
@@ -160,7 +170,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         }
         Request::Open { id, flags } => open::run(cx, req, id, flags).await,
         Request::Release { id } => opens::release(cx, req, id).await,
-        Request::ReadDir { id, after, bytes } => readdir::run(cx, id, after, bytes).await,
+        Request::ReadDir { id, after, bytes } => readdir::run(cx, req, id, after, bytes).await,
         Request::ReadLink { id } => readlink::run(cx, id).await,
         Request::Access { id, mask } => access::run(cx, req, id, mask).await,
         Request::StatFs => statfs::run(cx),
@@ -179,7 +189,8 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
     }
 }
 
-fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: bool) {
+/// Ends a request; its reply is sent if it is `unsent`.
+fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: bool, unsent: bool) {
     core.state.running.remove(&(req.session, req.seq));
     let reply = match outcome {
         Ok(reply) => reply,
@@ -197,5 +208,7 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
     {
         core.state.replies.remember(req.session, req.seq, req.oldest, reply.clone(), false);
     }
-    packets::reply(core, cx.op(), req, &reply);
+    if unsent {
+        packets::reply(core, cx.op(), req, &reply);
+    }
 }

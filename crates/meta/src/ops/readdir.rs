@@ -4,7 +4,7 @@
 //! there throughout a scan is returned exactly once, since its cookie never changes.
 //! Locks: the inode, shared. Journals: nothing.
 
-use super::{Step, named};
+use super::{Req, Step, named};
 use crate::Cx;
 use crate::dir::collect;
 use onpath_kernel::Mode;
@@ -13,13 +13,13 @@ use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::limits::IO_BYTES_MAX;
 use onpath_wire::reply::Reply;
 
-pub(crate) async fn run(cx: &Cx, id: InodeId, after: Cookie, bytes: u32) -> Step {
+pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, after: Cookie, bytes: u32) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
     if !cx.with(|core| core.state.inodes.get(id).is_some_and(|inode| inode.is_dir())) {
         let known = cx.with(|core| core.state.inodes.contains(id));
         return Err(if known { Errno::ENOTDIR } else { Errno::ESTALE }.into());
     }
-    collect::collect(cx, id).await;
+    collect::collect(cx, id, req.tracked).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
         let (entries, end) = core.state.listings.page(id, after, (bytes as usize).min(IO_BYTES_MAX));

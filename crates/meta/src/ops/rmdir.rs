@@ -40,7 +40,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
 /// The directory's home is here, or there is nothing to remove.
 async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<InodeId>) -> Step {
     loop {
-        let dir = site::grant(cx, parent, part::BOTH).await;
+        let dir = site::grant_settled(cx, parent).await;
         // Without permission nothing is recalled: a stranger must not slow a directory down.
         let sealed = cx.with(|core| {
             let refused = dir.is_err() || dir.is_ok_and(|dir| access::modify(req, &dir).is_err());
@@ -53,7 +53,7 @@ async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<In
         }
         collect::recall(cx, child.expect("only a directory is sealed"), part::BOTH).await;
         // What was recalled stays recalled until the next await; the parent's parts may have gone meanwhile.
-        if let Some(dir) = cx.with(|core| site::have(core, parent, part::BOTH)) {
+        if let Some(dir) = cx.with(|core| site::have_settled(core, cx.op(), parent)) {
             return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
         }
     }

@@ -17,7 +17,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
     match cx.with(|core| core.state.inodes.kind(id)) {
         None => return Err(Errno::ESTALE.into()),
-        Some(Kind::Directory) => collect::collect(cx, id).await,
+        Some(Kind::Directory) => collect::collect(cx, id, req.tracked).await,
         Some(_) => {}
     }
     cx.with(|core| packets::reply_durably(core, req, &Reply::Done));

@@ -143,6 +143,7 @@ impl State {
                     self.replies.forget(*session);
                 }
             }
+            Effect::Tracking { side, tracking } => self.epochs.learned(*side, *tracking),
             _ => {} // a ranged effect that its range does not want
         }
     }

@@ -45,7 +45,7 @@ fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> 
     record.put(&mut bytes);
     core.append(op, seq, bytes, record.effects.iter().flat_map(touched));
     let reply = core.state.apply_live(&record);
-    crate::dir::site::appended(core, &record);
+    crate::dir::site::appended(core, op, &record);
     reply
 }
 

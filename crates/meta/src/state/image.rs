@@ -5,11 +5,12 @@ use crate::state::recover::{GLOBAL_RANGE, slots_of};
 use onpath_store::{NameValue, Pair};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
-use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, TrackingEpoch};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
 use onpath_wire::reply::Reply;
+use onpath_wire::tracking::{Tracking, TrackingSide};
 use smallvec::SmallVec;
 
 /// What is wrong with an object that is an entry at a position of another name's, or at a taken one.
@@ -32,6 +33,7 @@ mod class {
     pub(super) const FINISHED: u8 = 22;
     pub(super) const SESSION: u8 = 23;
     pub(super) const CLOCK: u8 = 24;
+    pub(super) const TRACKING: u8 = 25;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -138,6 +140,11 @@ impl State {
             pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), alive.to_bytes()));
         }
         pairs.push((key(class::CLOCK, &[]), self.clock.last().to_bytes()));
+        for (side, tracking) in self.epochs.all() {
+            if tracking.epoch != TrackingEpoch(0) {
+                pairs.push((key(class::TRACKING, &[&side.to_bytes()]), tracking.to_bytes()));
+            }
+        }
     }
 
     /// Takes back one pair.
@@ -216,6 +223,7 @@ impl State {
                 let session = SessionId(u32::from_be_bytes(k.array()?));
                 self.coordinator.registered(session, bool::take(v)?);
             }
+            class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, Tracking::take(v)?),
             class::CLOCK => self.clock.replayed(onpath_wire::ids::Stamp::take(v)?),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
         }

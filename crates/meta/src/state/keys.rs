@@ -3,6 +3,7 @@
 use onpath_kernel::Key;
 use onpath_wire::hash::{inode_hash, name_hash};
 use onpath_wire::ids::{InodeId, SessionId};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::name::Name;
 use onpath_wire::peer::TxnId;
 
@@ -19,6 +20,11 @@ pub(crate) fn inode(id: InodeId) -> Key {
 /// Where operations wait for the grants, jobs and recovered entries of a directory.
 pub(crate) fn grants(dir: InodeId) -> u64 {
     inode_hash(dir) ^ 0x6772_616e_7473_0001
+}
+
+/// Where gated updates of a group of directories wait for their exposure.
+pub(crate) fn group(group: Fingerprint) -> u64 {
+    inode_hash(InodeId(u64::from(group.index()) << 32 | u64::from(group.tag()))) ^ 0x6772_6f75_7000_0005
 }
 
 /// Where a transaction's participant waits for the decision.

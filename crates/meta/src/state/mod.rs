@@ -12,6 +12,8 @@ mod status;
 
 use crate::coord::Coordinator;
 use crate::dir::Directories;
+use crate::dir::epoch::Epochs;
+use crate::dir::mark::Marks;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::Grace;
 use crate::ops::opens::Opens;
@@ -21,7 +23,8 @@ use clock::Clock;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Protocol;
 use onpath_store::{Inodes, Listings, Names};
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot};
+use onpath_wire::packet::Packet;
 use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +36,8 @@ pub(crate) struct State {
     pub(crate) inodes: Inodes,
     pub(crate) listings: Listings,
     pub(crate) dirs: Directories,
+    pub(crate) marks: Marks,
+    pub(crate) epochs: Epochs,
     pub(crate) txns: Transactions,
     pub(crate) coordinator: Coordinator,
     pub(crate) replies: Replies,
@@ -70,6 +75,20 @@ pub(crate) struct Counters {
     pub(crate) collects: u64,
     pub(crate) recalls: u64,
     pub(crate) recalls_abandoned: u64,
+    /// Collects of the network form that this shard has answered, and those given up as an owner.
+    pub(crate) collects_answered: u64,
+    pub(crate) collects_abandoned: u64,
+    /// Marks of the network form: sent, acknowledged, refused by a full set; updates that had to wait for theirs.
+    pub(crate) marks_sent: u64,
+    pub(crate) marks_acknowledged: u64,
+    pub(crate) marks_refused: u64,
+    pub(crate) updates_gated: u64,
+    /// Marks that were taken for the switch, as an owner.
+    pub(crate) marks_taken: u64,
+    /// Reads that the switch's answer spared a collect.
+    pub(crate) reads_normal: u64,
+    /// Tracking epochs given out.
+    pub(crate) epochs: u64,
     pub(crate) pushes: u64,
     pub(crate) batches_applied: u64,
     pub(crate) entries_applied: u64,
@@ -84,6 +103,10 @@ impl Protocol for State {
     type Job = Job;
     type In = ();
     type Out = ();
+
+    fn resend(&mut self, to: NodeId, packet: &mut Packet) {
+        crate::dir::group::renew(self, to, packet);
+    }
 }
 
 impl State {
@@ -94,6 +117,8 @@ impl State {
             inodes: Inodes::default(),
             listings: Listings::new(config.cookie_key),
             dirs: Directories::default(),
+            marks: Marks::default(),
+            epochs: Epochs::default(),
             txns: Transactions::new(config.term),
             coordinator: Coordinator::default(),
             replies: Replies::default(),

@@ -12,12 +12,13 @@ use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
 impl State {
-    fn header(&self, kind: MessageKind, seq: RequestSeq) -> Header {
+    pub(crate) fn header(&self, kind: MessageKind, seq: RequestSeq) -> Header {
         let mut header = Header::new(kind, NodeId::shard(self.config.shard), seq);
         header.cluster = self.config.cluster;
         header.term = self.config.term;
         header.map_epoch = self.config.map.epoch();
         header.stamp = self.clock.last();
+        header.tracking = self.epochs.asked_in();
         header
     }
 

@@ -22,6 +22,18 @@ impl State {
             ("collects", c.collects),
             ("recalls_answered", c.recalls),
             ("recalls_abandoned", c.recalls_abandoned),
+            ("collects_answered", c.collects_answered),
+            ("collects_abandoned", c.collects_abandoned),
+            ("marks_sent", c.marks_sent),
+            ("marks_acknowledged", c.marks_acknowledged),
+            ("marks_refused", c.marks_refused),
+            ("marks_taken_for_switch", c.marks_taken),
+            ("groups_marked", self.marks.groups() as u64),
+            ("updates_gated", c.updates_gated),
+            ("updates_gated_now", self.marks.gated() as u64),
+            ("reads_spared_collect", c.reads_normal),
+            ("tracking_epoch", u64::from(self.epochs.owner.epoch.0)),
+            ("tracking_epochs_given", c.epochs),
             ("pushes", c.pushes),
             ("batches_applied", c.batches_applied),
             ("entries_applied", c.entries_applied),
@@ -66,6 +78,7 @@ mod tests {
             cookie_key: onpath_wire::hash::CookieKey([0; 16]),
             cluster: 0,
             track_unsynced: false,
+            form: onpath_wire::tracking::Form::Owner,
         };
         let shard = crate::Shard::new(config);
         let (place, core) = (shard.kernel.place_bytes() as u64, size_of::<Core>());

@@ -10,6 +10,7 @@ pub(crate) mod unlink;
 use crate::planted::{self, Planted};
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,6 +120,16 @@ impl Transactions {
     /// Whether a prepared record, or an attempt of ours, makes recalls of this directory wait.
     pub(crate) fn in_doubt(&self, dir: InodeId) -> bool {
         !self.doubt.is_empty() && self.doubt.contains_key(&dir)
+    }
+
+    /// Directories whose recalls wait.
+    pub(crate) fn in_doubt_dirs(&self) -> Vec<InodeId> {
+        self.doubt.keys().copied().collect()
+    }
+
+    /// A directory of this group whose collects wait.
+    pub(crate) fn doubtful(&self, group: Fingerprint) -> Option<InodeId> {
+        self.doubt.keys().copied().filter(|&dir| Fingerprint::of(dir) == group).min()
     }
 
     /// Whether a prepared transaction removes this directory: nothing of it is granted.

@@ -2,7 +2,7 @@
 //! restarts (steps 3, 4, 8).
 
 use super::TxnId;
-use crate::dir::{collect, site};
+use crate::dir::{collect, mark, site};
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
 use crate::planted::{self, Planted};
@@ -10,9 +10,10 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, access};
-use onpath_kernel::{Key, Mode};
+use onpath_kernel::{Key, Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
@@ -82,7 +83,7 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
 async fn await_parts(cx: &Cx, parts: &[TxnPart]) {
     for part in parts {
         let TxnPart::Source { parent, .. } = *part else { continue };
-        if cx.with(|core| site::have(core, parent, part::BOTH).is_some()) {
+        if cx.with(|core| site::have_settled(core, cx.op(), parent).is_some()) {
             continue;
         }
         let until_us = cx.with(|core| {
@@ -90,7 +91,8 @@ async fn await_parts(cx: &Cx, parts: &[TxnPart]) {
             core.start(Job::WakeGrants(parent, until_us));
             until_us
         });
-        let over = |core: &mut Core| site::have(core, parent, part::BOTH).is_some() || core.now.mono_us >= until_us;
+        let over =
+            |core: &mut Core| site::have_settled(core, cx.op(), parent).is_some() || core.now.mono_us >= until_us;
         cx.until(keys::grants(parent), |core| over(core).then_some(())).await;
     }
 }
@@ -130,7 +132,7 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
-            TxnPart::Source { parent, name, to, unless } => source(core, req, *parent, name, *to, *unless)?,
+            TxnPart::Source { parent, name, to, unless } => source(core, cx.op(), req, *parent, name, *to, *unless)?,
             TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
         });
     }
@@ -145,13 +147,14 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
 
 fn source(
     core: &mut Core,
+    op: OpId,
     req: &Req,
     parent: InodeId,
     name: &Name,
     to: InodeId,
     unless: InodeId,
 ) -> Result<PartState, Refused> {
-    let dir = site::have(core, parent, part::BOTH).ok_or(Refused::Busy)??;
+    let dir = site::have_settled(core, op, parent).ok_or(Refused::Busy)??;
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
     if found.child == unless {
@@ -231,6 +234,7 @@ async fn obey(cx: &Cx, txn: TxnId) {
             match part {
                 TxnPart::Source { parent, .. } => {
                     core.wake(keys::doubt(*parent));
+                    core.wake(keys::group(Fingerprint::of(*parent)));
                     core.wake(keys::grants(*parent));
                 }
                 TxnPart::Inode { id, .. } => {
@@ -240,6 +244,9 @@ async fn obey(cx: &Cx, txn: TxnId) {
             }
         }
     });
+    if cx.with(|core| mark::is_gated(core, cx.op())) {
+        mark::pass(cx, None).await; // the name stays locked until readers of its directory find it gone
+    }
 }
 
 fn carry_out(

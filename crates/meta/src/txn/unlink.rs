@@ -15,7 +15,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart, part};
+use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 use smallvec::smallvec;
@@ -36,7 +36,7 @@ pub(crate) async fn attempt(
     what: What,
     attempt: u32,
 ) -> Result<Option<Reply>, Stop> {
-    let dir = site::grant(cx, parent, part::BOTH).await;
+    let dir = site::grant_settled(cx, parent).await;
     let found = cx.with(|core| check(core, req, dir, parent, name, what))?;
     let (txn, plan) = cx.with(|core| {
         let txn = coordinator::begin(core, attempt, &[parent]);
@@ -88,7 +88,7 @@ fn decide(
     txn: TxnId,
     plan: &Plan,
 ) -> Option<Step> {
-    let Some(dir) = site::have(core, parent, part::BOTH) else {
+    let Some(dir) = site::have_settled(core, cx.op(), parent) else {
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // recalled meanwhile (F2)
     };

@@ -2,13 +2,16 @@
 //!
 //! The witness of a change is the moment at which its record is appended; changes have one order, that of their
 //! witnesses. The witness of a read or a failure is the moment at which a shard puts its reply out, or, if the
-//! model says otherwise then, any moment since it was asked (the log of changes is walked back to find one).
+//! model says otherwise then, any moment since it was asked (the log of changes is walked back to find one). Where
+//! changes are gated, their witness is the moment at which they are exposed.
 //! Operations are linearizable if every accepted reply has a witness between question and answer.
 
+mod gated;
 mod log;
 
 use crate::client::{Asked, Write};
 use crate::model::{Caller, Decided, Expected, Model, Shape};
+use gated::Gated;
 use log::Log;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::DataRequest;
@@ -104,6 +107,10 @@ pub struct Checker {
     /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
     /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
+    /// Changes may be gated.
+    gates: bool,
+    /// Changes that are recorded and not exposed, in the order of their records.
+    gated: VecDeque<Gated>,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -120,6 +127,8 @@ impl Checker {
             users: BTreeMap::new(),
             taken: VecDeque::new(),
             reviving: BTreeMap::new(),
+            gates: false,
+            gated: VecDeque::new(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -184,6 +193,14 @@ impl Checker {
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record);
         }
+        match Gated::of(by, process, lsn, &record).filter(|_| self.gates) {
+            Some(gated) => self.gated.push_back(gated),
+            None => self.happens(by, &record, (process, lsn)),
+        }
+    }
+
+    /// A recorded change is exposed.
+    fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
         let reviving = self.reviving.remove(&(record.session, record.request));
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
@@ -193,7 +210,7 @@ impl Checker {
             let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
             return self.violation(what);
         };
-        let outcome = witness(&mut self.model, &mut self.log, pending, &record, (process, lsn));
+        let outcome = witness(&mut self.model, &mut self.log, pending, record, at);
         self.checks.changes += 1;
         if let Err(why) = outcome {
             let what = format!("{by:?} {:?}/{} {:?}: {why}", record.session, record.request, pending.asked);
@@ -207,6 +224,9 @@ impl Checker {
     /// What a shard does of its own accord must not be visible.
     fn own_work(&mut self, by: NodeId, record: &Record) {
         for effect in &record.effects {
+            if let Effect::AppliedLog { dir, from, upto, .. } = effect {
+                self.applied(*dir, *from, *upto);
+            }
             if let Effect::DropInode { id } = effect
                 && self.model.node(*id).is_some_and(|node| node.nlink > 0)
             {
@@ -229,6 +249,7 @@ impl Checker {
             return;
         }
         let session = to.as_session().expect("replies go to sessions");
+        self.replied(session, header.seq);
         let Some(known) = self.sessions.get_mut(&session) else { return };
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == header.seq) else { return };
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
@@ -236,10 +257,12 @@ impl Checker {
             return;
         }
         self.checks.replies += 1;
-        let outcome = match packet.body::<Reply>() {
-            Ok(reply) => judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply),
-            Err(error) => Err(format!("a reply that does not decode: {error}")),
-        };
+        let asked = pending.asked.clone();
+        let mut outcome = self.judge(session, header.seq, packet);
+        if outcome.is_err() && self.shown_by(&asked.body.request) {
+            outcome = self.judge(session, header.seq, packet);
+        }
+        let Some(pending) = self.pending(session, header.seq) else { return };
         match outcome {
             Ok(()) => pending.valid.push((hash, pending.witness.is_some())),
             Err(why) => {
@@ -247,6 +270,17 @@ impl Checker {
                 self.violation(what);
             }
         }
+    }
+
+    fn pending(&mut self, session: SessionId, seq: RequestSeq) -> Option<&mut Pending> {
+        self.sessions.get_mut(&session)?.pending.iter_mut().find(|p| p.seq == seq)
+    }
+
+    fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<(), String> {
+        let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
+        let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
+        let pending = pending.expect("looked up before");
+        judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
     }
 
     /// A client takes a reply for good.
@@ -282,6 +316,7 @@ impl Checker {
     /// A crash has left this prefix of a process's journal. What it took back happens no more; nothing
     /// acknowledged may be among it unless `may_lose`.
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
+        self.gated.retain(|gated| gated.process != process || gated.lsn <= kept);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;

@@ -1,6 +1,7 @@
 //! What a world is made of, and how rough it is.
 
 use onpath_wire::hash::CookieKey;
+use onpath_wire::tracking::Form;
 
 /// When a client hears of its change (DESIGN §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,13 @@ pub struct WorldConfig {
     pub checkpoint_us: u64,
     /// Clocks of processes differ by up to so many microseconds.
     pub clock_skew_us: u64,
+    /// How directories are tracked; in the network form there is a switch.
+    pub form: Form,
+    /// Arrays of tags in the switch; with 0 every mark finds the set full.
+    pub switch_stages: usize,
+    /// Mean virtual microseconds between two failures of the switch, each of which reboots it, takes it away or brings it
+    /// back; 0: none.
+    pub switch_fails_every_us: u64,
     /// Key of the cookie hash.
     pub cookie_key: CookieKey,
 }
@@ -54,6 +62,9 @@ impl Default for WorldConfig {
             commit: Commit::Interval(100),
             checkpoint_us: 200_000,
             clock_skew_us: 0,
+            form: Form::Owner,
+            switch_stages: 10,
+            switch_fails_every_us: 0,
             cookie_key: CookieKey([0x5a; 16]),
         }
     }

@@ -3,6 +3,7 @@
 use super::queue::Event;
 use super::{Doom, World};
 use onpath_wire::ids::Lsn;
+use onpath_wire::tracking::Form;
 use rand::Rng;
 
 impl World {
@@ -60,6 +61,10 @@ impl World {
         self.config.crash_every = 0;
         self.doom = Doom::default();
         (self.config.loss, self.config.duplicate, self.config.reorder) = (0.0, 0.0, 0.0);
+        self.config.switch_fails_every_us = 0;
+        if self.config.form == Form::Network && self.switch.is_none() {
+            self.boot_switch();
+        }
     }
 
     /// A process dies now and starts again a little later.

@@ -14,6 +14,7 @@ mod process;
 mod queue;
 mod role;
 mod sessions;
+mod switch;
 
 pub use config::{Commit, WorldConfig};
 pub use hold::{HoldId, Message};
@@ -25,18 +26,20 @@ use hold::Hold;
 use onpath_data::DataConfig;
 use onpath_kernel::{Need, Now};
 use onpath_meta::ShardConfig;
+use onpath_switch::Switch;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
+use onpath_wire::tracking::Form;
 use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use role::{Action, RoleConfig, Stimulus};
 use sessions::SessionNode;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Virtual time begins here on the wall clocks, ns since 1970.
@@ -69,6 +72,8 @@ pub struct Counters {
     pub flushes: u64,
     /// Operations on data files.
     pub disk_ops: u64,
+    /// How often the switch was switched on.
+    pub switch_boots: u64,
 }
 
 /// When a crash will hit.
@@ -97,6 +102,10 @@ pub struct World {
     /// Random crashes may come.
     rough: bool,
     sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
+    /// The switch, while it is on.
+    switch: Option<Switch>,
+    /// What former lives of it have counted.
+    switch_past: BTreeMap<&'static str, u64>,
     completed: VecDeque<Completed>,
     finished: VecDeque<Finished>,
     sessions: Vec<SessionNode>,
@@ -141,6 +150,8 @@ impl World {
             doom: Doom::default(),
             rough: true,
             sends: vec![],
+            switch: None,
+            switch_past: BTreeMap::new(),
             completed: VecDeque::new(),
             finished: VecDeque::new(),
             sessions: vec![],
@@ -151,10 +162,14 @@ impl World {
             narrator: None,
             config,
         };
+        if world.config.form == Form::Network {
+            world.checker.expect_gates();
+        }
         for process in 0..world.processes.len() {
             world.restart(process);
             world.flush(process); // formatting is durable
         }
+        world.begin_switch();
         let formatted = world.step(FORMAT_NS);
         assert!(formatted.is_none(), "nobody has asked anything yet");
         world.plan_crash();
@@ -243,6 +258,7 @@ impl World {
                 self.processes[process as usize].checkpoint(CHECKPOINT_RANGES);
                 self.arm_checkpoint(process);
             }
+            Event::Switch => self.switch_fails(),
             Event::Restart { process } => self.restart(process as usize),
             Event::Client(client) => self.client_timer(client as usize),
             Event::Session(session) => self.session_timer(session as usize),
@@ -304,7 +320,8 @@ impl World {
                 }
                 Action::Send { to, packet, after, need } => {
                     self.narrate_message("emits", node, to, &packet);
-                    if to.class() == Some(NodeClass::Session) {
+                    // A reply on a mark is not seen before the switch has acknowledged it.
+                    if to.class() == Some(NodeClass::Session) && !packet.wants_switch() {
                         self.checker.emitted(node, to, &packet);
                     }
                     sends.push((to, packet, after, need));
@@ -351,6 +368,9 @@ impl World {
 
     /// Sends a message on its way: into a queue of the same process, or onto the network.
     fn dispatch(&mut self, index: usize, flight: Flight, rests_on: Lsn) {
+        if flight.packet.wants_switch() {
+            return self.transmit(flight);
+        }
         let process = &mut self.processes[index];
         let Some(target) = process.servers.iter().position(|server| server.node == flight.to) else {
             return self.transmit(flight);
@@ -495,5 +515,6 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         cookie_key: config.cookie_key,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
+        form: config.form,
     })
 }

@@ -16,6 +16,7 @@ fn who(node: NodeId) -> String {
         Some(NodeClass::Shard) => "shard",
         Some(NodeClass::Data) => "data",
         Some(NodeClass::Session) => "session",
+        Some(NodeClass::Switch) => "switch",
         None => "nobody",
     };
     format!("{class} {}", node.number())

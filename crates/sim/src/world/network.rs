@@ -56,6 +56,9 @@ impl World {
 
     pub(super) fn deliver(&mut self, flight: Flight) {
         self.note(4, &flight.packet.head);
+        if flight.packet.wants_switch() || flight.to.class() == Some(NodeClass::Switch) {
+            return self.switch_hears(flight);
+        }
         self.narrate_message("reaches", flight.from, flight.to, &flight.packet);
         match flight.to.class() {
             Some(NodeClass::Session) => match flight.to.number().checked_sub(FIRST_SESSION) {

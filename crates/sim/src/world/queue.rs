@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Interval { process: u16, life: u32 },
     /// A process images some more ranges.
     Checkpoint { process: u16, life: u32 },
+    /// The switch fails or comes back.
+    Switch,
     /// A crashed process starts again.
     Restart { process: u16 },
     /// A client looks what it must send again.

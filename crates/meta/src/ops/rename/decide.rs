@@ -32,7 +32,7 @@ pub(super) fn step(
     child: InodeId,
     kind: Kind,
 ) -> Option<Result<(), Stop>> {
-    let (dir, from_dir) = plan::both(core, what, look.source_here)?;
+    let (dir, from_dir) = plan::both(core, cx.op(), what, look.source_here)?;
     if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
         && !collect::is_clear(core, replaced, part::BOTH)
     {

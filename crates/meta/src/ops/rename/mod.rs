@@ -14,6 +14,7 @@ use crate::coord::renames;
 use crate::dir::{collect, site};
 use crate::txn::coordinator::{self, Refusal};
 use crate::{Core, Cx};
+use onpath_kernel::OpId;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, ShardId};
@@ -86,9 +87,9 @@ async fn attempt_once(
 ) -> Result<Result<Step, Again>, Stop> {
     let look = plan::lock(cx, what).await;
     loop {
-        let dir = site::grant(cx, what.parent, part::BOTH).await;
-        let from_dir = if look.source_here { site::grant(cx, what.from_parent, part::BOTH).await } else { dir };
-        let both = cx.with(|core| plan::both(core, what, look.source_here));
+        let dir = site::grant_settled(cx, what.parent).await;
+        let from_dir = if look.source_here { site::grant_settled(cx, what.from_parent).await } else { dir };
+        let both = cx.with(|core| plan::both(core, cx.op(), what, look.source_here));
         if both.is_none() {
             continue; // one was recalled while we waited for the other
         }
@@ -98,7 +99,7 @@ async fn attempt_once(
             break;
         }
         collect::recall(cx, replaced, part::BOTH).await;
-        if cx.with(|core| plan::both(core, what, look.source_here)).is_some() {
+        if cx.with(|core| plan::both(core, cx.op(), what, look.source_here)).is_some() {
             break;
         }
     }
@@ -128,7 +129,7 @@ async fn vote(
     }
     let Some((child, kind)) = votes.source(look) else { unreachable!("the source is here or was prepared") };
     let source = NameValue { child, kind };
-    let early = cx.with(|core| judge(core, req, what, look, source, guard));
+    let early = cx.with(|core| judge(core, cx.op(), req, what, look, source, guard));
     if let Some(early) = early {
         cx.with(|core| votes.abort(core, cx));
         return early;
@@ -177,6 +178,7 @@ async fn vote(
 /// What can be said as soon as the source is known: an answer, or the need for the rename lock.
 fn judge(
     core: &mut Core,
+    op: OpId,
     req: &Req,
     what: &Rename,
     look: &Look,
@@ -186,7 +188,9 @@ fn judge(
     if look.destination.is_some_and(|d| d.child == source.child) && what.flags & rename::NOREPLACE == 0 {
         return Some(Ok(Ok(Ok(Reply::Done))));
     }
-    let Some((dir, from_dir)) = plan::both(core, what, look.source_here) else { return Some(Ok(Err(Again::Later))) };
+    let Some((dir, from_dir)) = plan::both(core, op, what, look.source_here) else {
+        return Some(Ok(Err(Again::Later)));
+    };
     if let Err(stop) = plan::check(core, req, what, look, Some(source), dir, from_dir) {
         return Some(Err(stop));
     }

@@ -9,7 +9,7 @@ use crate::state::keys;
 use crate::txn::coordinator::{self, Plan};
 use crate::txn::participant::may_move;
 use crate::{Core, Cx};
-use onpath_kernel::Mode;
+use onpath_kernel::{Mode, OpId};
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site as site_of;
@@ -82,6 +82,7 @@ fn look(core: &mut Core, what: &Rename) -> Look {
 /// The access parts of both directories, if all parts are here at this instant.
 pub(super) fn both(
     core: &mut Core,
+    op: OpId,
     what: &Rename,
     source_here: bool,
 ) -> Option<(Result<Access, Gone>, Result<Access, Gone>)> {
@@ -89,8 +90,8 @@ pub(super) fn both(
         let open = Access { mode: 0o777, uid: 0, gid: 0 };
         return Some((Ok(open), Ok(open)));
     }
-    let dir = site::have(core, what.parent, part::BOTH)?;
-    let from_dir = if source_here { site::have(core, what.from_parent, part::BOTH)? } else { dir };
+    let dir = site::have_settled(core, op, what.parent)?;
+    let from_dir = if source_here { site::have_settled(core, op, what.from_parent)? } else { dir };
     Some((dir, from_dir))
 }
 

@@ -1,0 +1,156 @@
+//! Tracking epochs as a shard knows them: as an owner first, then as a site, which marks again all that it holds.
+
+use super::mark;
+use crate::shard::Job;
+use crate::state::commit::{Effects, commit_own};
+use crate::state::{State, keys, packets};
+use crate::{Core, Cx};
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, TrackingEpoch};
+use onpath_wire::innet::{DirtySetOp, Fingerprint, InNet, InNetResult};
+use onpath_wire::packet::Packet;
+use onpath_wire::peer::Peer;
+use onpath_wire::record::Effect;
+use onpath_wire::tracking::{Form, SwitchCommand, Tracking, TrackingSide};
+use smallvec::smallvec;
+
+/// What a shard knows of tracking epochs; durable but for the last two.
+#[derive(Default, Debug)]
+pub(crate) struct Epochs {
+    /// The last one that this shard has given out, as coordinator.
+    pub(crate) given: Tracking,
+    /// As an owner of directories.
+    pub(crate) owner: Tracking,
+    /// As a site of names.
+    pub(crate) site: Tracking,
+    /// The switch ignores removes of our former terms: only then are its answers believed.
+    announced: bool,
+    /// Counter of the last remove of this term.
+    removes: u32,
+}
+
+/// What the switch has answered a reader's query on its way here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tracked(Option<(TrackingEpoch, Fingerprint, InNetResult)>);
+
+impl Tracked {
+    /// The answer in a packet; none if it did not pass a switch.
+    pub(crate) fn of(packet: &Packet) -> Tracked {
+        let query = packet.innet.as_deref().filter(|innet| innet.op() == Some(DirtySetOp::Query));
+        Tracked(query.and_then(|q| Some((TrackingEpoch(q.epoch), q.fingerprint()?, q.result()?))))
+    }
+}
+
+/// Whether `a` was given out after `b`.
+pub(crate) fn newer(a: TrackingEpoch, b: TrackingEpoch) -> bool {
+    (a.0.wrapping_sub(b.0) as i16) > 0
+}
+
+impl Epochs {
+    /// What records do, live and in replay.
+    pub(crate) fn learned(&mut self, side: TrackingSide, tracking: Tracking) {
+        match side {
+            TrackingSide::Given => self.given = tracking,
+            TrackingSide::Owner => self.owner = tracking,
+            TrackingSide::Site => self.site = tracking,
+        }
+    }
+
+    /// What an image holds.
+    pub(crate) fn all(&self) -> [(TrackingSide, Tracking); 3] {
+        [(TrackingSide::Given, self.given), (TrackingSide::Owner, self.owner), (TrackingSide::Site, self.site)]
+    }
+
+    /// The epoch in which readers ask the switch, 0 for none.
+    pub(crate) fn asked_in(&self) -> TrackingEpoch {
+        if self.owner.form == Form::Network { self.owner.epoch } else { TrackingEpoch(0) }
+    }
+
+    /// What an answer of the switch is worth now: only of the epoch that the owner knows.
+    pub(crate) fn believed(&self, tracked: Tracked, dir: InodeId) -> Option<InNetResult> {
+        let (epoch, group, result) = tracked.0?;
+        let counts = self.owner.form == Form::Network
+            && epoch == self.owner.epoch
+            && self.announced
+            && self.removes < u32::MAX - 1
+            && group == Fingerprint::of(dir);
+        counts.then_some(result)
+    }
+}
+
+impl State {
+    /// The in-network header of a remove that was never sent before.
+    pub(crate) fn remove(&mut self, group: Fingerprint, to: NodeId) -> InNet {
+        self.epochs.removes = self.epochs.removes.saturating_add(1);
+        let sender = (self.config.shard, self.config.term, self.epochs.removes);
+        InNet::remove(self.config.cluster, self.epochs.owner.epoch, group, sender, to)
+    }
+
+    /// A command to the control plane of the switch.
+    pub(crate) fn switch_packet(&self, seq: RequestSeq, command: SwitchCommand) -> Packet {
+        Packet::new(&self.header(MessageKind::Switch, seq), &command)
+    }
+}
+
+/// After a start: the switch is told our term, if directories are tracked there.
+pub(crate) fn begin(core: &mut Core) {
+    if core.state.epochs.owner.form == Form::Network {
+        core.start(Job::Announce);
+    }
+}
+
+/// Has the switch ignore removes of our former terms.
+pub(crate) async fn announce(cx: &Cx) {
+    cx.call(NodeId::SWITCH, |core, seq| {
+        let (shard, term) = (core.state.me(), core.state.config.term);
+        core.state.switch_packet(seq, SwitchCommand::Raise { shard, term })
+    })
+    .await;
+    cx.with(|core| core.state.epochs.announced = true);
+}
+
+/// The coordinator tells of an epoch.
+pub(crate) async fn track(cx: &Cx, from: ShardId, seq: RequestSeq, side: TrackingSide, tracking: Tracking) {
+    let known = cx.with(|core| {
+        if from != core.state.config.map.coordinator() {
+            core.state.counters.malformed += 1;
+            return None;
+        }
+        let known = match side {
+            TrackingSide::Owner => core.state.epochs.owner,
+            TrackingSide::Site => core.state.epochs.site,
+            TrackingSide::Given => return None,
+        };
+        Some(known.epoch)
+    });
+    let Some(known) = known else { return };
+    if newer(tracking.epoch, known) {
+        cx.with(|core| learn(core, cx, side, tracking));
+    }
+    if side == TrackingSide::Site {
+        mark::all_marked(cx, tracking).await;
+    }
+    cx.with(|core| {
+        let all = core.state.record_seq;
+        core.rest_on(cx.op(), all);
+        let term = core.state.config.term;
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Tracked { term });
+    });
+}
+
+fn learn(core: &mut Core, cx: &Cx, side: TrackingSide, tracking: Tracking) {
+    let effects: Effects = smallvec![Effect::Tracking { side, tracking }];
+    commit_own(core, cx.op(), effects);
+    match side {
+        TrackingSide::Owner if tracking.form == Form::Network && !core.state.epochs.announced => {
+            core.start(Job::Announce);
+        }
+        TrackingSide::Site => mark::epoch_learned(core),
+        _ => {}
+    }
+}
+
+/// Wakes whoever waits for the exposure of updates of a group.
+pub(crate) fn wake(core: &mut Core, group: Fingerprint) {
+    core.wake(keys::group(group));
+}

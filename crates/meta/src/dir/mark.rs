@@ -1,0 +1,470 @@
+//! Marks at a site: when an update may be exposed.
+//!
+//! An update that the tracker does not cover is *gated*: its operation keeps its locks until the mark of its generation is
+//! acknowledged and nobody holds the group, or until the owner has applied it. The first mark rides on the update's reply through
+//! the switch; further ones are sent until one is acknowledged. In the owner form nothing is gated unless a collect holds the group.
+
+use super::epoch::wake;
+use super::tracker;
+use crate::ops::{Req, Step};
+use crate::planted::{self, Planted};
+use crate::shard::Job;
+use crate::state::{keys, packets};
+use crate::{Core, Cx};
+use hashbrown::HashMap;
+use onpath_kernel::OpId;
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, TrackingEpoch};
+use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
+use onpath_wire::packet::Packet;
+use onpath_wire::peer::Peer;
+use onpath_wire::tracking::{Form, Tracking};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+
+/// First pause before a mark is sent again, microseconds; doubled up to [`MARK_RETRY_US_MAX`].
+const MARK_RETRY_US: u64 = 5_000;
+/// Longest pause before a mark is sent again, microseconds.
+const MARK_RETRY_US_MAX: u64 = 200_000;
+/// How often a holder asks whether a collect is over, microseconds.
+const HOLD_ASK_US: u64 = 50_000;
+
+/// Marks of this shard. All volatile: a restarted site exposes what the owner has applied.
+#[derive(Default)]
+pub(crate) struct Marks {
+    groups: HashMap<Fingerprint, Mark>,
+    /// Updates whose operations wait with their locks.
+    gates: HashMap<OpId, SmallVec<[Gate; 1]>>,
+    /// Generations are counted for all groups together, so that one that was forgotten is never named again.
+    generation: u32,
+}
+
+/// What this shard knows of a group of directories.
+#[derive(Debug)]
+struct Mark {
+    /// Updates are appended in this generation.
+    generation: u32,
+    /// Marks up to this generation are acknowledged in the present epoch.
+    covered: u32,
+    /// The collect that holds the group.
+    hold: Option<JobId>,
+    /// Somebody sends marks until nobody waits for one.
+    marking: bool,
+    /// The owner is asked to take a mark.
+    asking: bool,
+    /// A mark of this generation was sent.
+    sent: u32,
+    /// Gated updates.
+    gates: u32,
+    /// Directories of which transactions want to be sure before they append (see [`settled`]).
+    settling: SmallVec<[InodeId; 1]>,
+    /// Epochs whose completion waits for this group.
+    remarking: u32,
+}
+
+/// An update that must not be seen yet.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    group: Fingerprint,
+    generation: u32,
+    dir: InodeId,
+    seq: LogSeq,
+}
+
+impl Marks {
+    fn next_generation(&mut self) -> u32 {
+        self.generation = self.generation.checked_add(1).expect("a shard restarts more often than this");
+        self.generation
+    }
+
+    fn mark(&mut self, group: Fingerprint) -> &mut Mark {
+        if !self.groups.contains_key(&group) {
+            let generation = self.next_generation();
+            let settling = SmallVec::new();
+            let mark = Mark {
+                generation,
+                covered: 0,
+                hold: None,
+                marking: false,
+                asking: false,
+                sent: 0,
+                gates: 0,
+                settling,
+                remarking: 0,
+            };
+            self.groups.insert(group, mark);
+        }
+        self.groups.get_mut(&group).expect("just put")
+    }
+
+    /// From now on, no mark that was sent covers a further update.
+    pub(crate) fn new_generation(&mut self, group: Fingerprint) {
+        if self.groups.contains_key(&group) && !planted::is(Planted::GenerationOutlivesCollect) {
+            let generation = self.next_generation();
+            self.mark(group).generation = generation;
+            self.tidy(group);
+        }
+    }
+
+    /// Forgets a group of which nothing is known that counts: the next update begins with a generation of its own.
+    fn tidy(&mut self, group: Fingerprint) {
+        let Some(mark) = self.groups.get(&group) else { return };
+        let busy = mark.hold.is_some() || mark.marking || mark.asking || mark.gates > 0 || mark.remarking > 0;
+        if !busy && mark.settling.is_empty() && mark.covered < mark.generation {
+            self.groups.remove(&group);
+        }
+    }
+
+    /// Groups of which something is known.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Updates that wait for their exposure.
+    pub(crate) fn gated(&self) -> usize {
+        self.gates.len()
+    }
+}
+
+/// Whether the group's updates would be exposed as soon as they are appended.
+fn open(core: &Core, group: Fingerprint) -> bool {
+    let form = core.state.epochs.site.form;
+    match core.state.marks.groups.get(&group) {
+        None => form == Form::Owner,
+        Some(mark) => mark.hold.is_none() && tracker::of(form).covers(mark.covered, mark.generation),
+    }
+}
+
+/// An update was appended, in the same step: decides whether it is gated.
+pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
+    if core.state.epochs.site.form == Form::Owner && core.state.marks.groups.is_empty() {
+        return;
+    }
+    let group = Fingerprint::of(dir);
+    if open(core, group) || planted::is(Planted::ExposedUnmarked) {
+        return;
+    }
+    let mark = core.state.marks.mark(group);
+    mark.gates += 1;
+    let generation = mark.generation;
+    core.state.marks.gates.entry(op).or_default().push(Gate { group, generation, dir, seq });
+    core.state.counters.updates_gated += 1;
+    keep_marking(core, group);
+}
+
+fn keep_marking(core: &mut Core, group: Fingerprint) {
+    let mark = core.state.marks.mark(group);
+    if !mark.marking {
+        mark.marking = true;
+        core.start(Job::Mark(group));
+    }
+}
+
+fn passed(core: &Core, gate: &Gate) -> bool {
+    if !core.state.dirs.holds_entry(gate.dir, gate.seq) {
+        return true; // the owner has applied it
+    }
+    let mark = core.state.marks.groups.get(&gate.group).expect("a group with gates is kept");
+    let held = mark.hold.is_some() && !planted::is(Planted::NoHold);
+    !held && tracker::of(core.state.epochs.site.form).covers(mark.covered, gate.generation)
+}
+
+/// Whether this operation has updates that may not be seen yet.
+pub(crate) fn is_gated(core: &Core, op: OpId) -> bool {
+    core.state.marks.gates.contains_key(&op)
+}
+
+/// Waits, with all locks, until everything that this operation has appended may be seen. True if its reply must still be sent:
+/// it did not travel with the mark.
+pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
+    let op = cx.op();
+    let carried = cx.with(|core| {
+        let gates = core.state.marks.gates.get(&op).cloned().unwrap_or_default();
+        match (&gates[..], answer) {
+            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) => {
+                let packet = core.state.reply_packet(req.seq, reply);
+                send_mark(core, op, gate.group, req.from, packet);
+                true
+            }
+            _ => {
+                gates.iter().for_each(|gate| mark_now(core, op, gate.group));
+                false
+            }
+        }
+    });
+    let closed = |core: &Core| core.state.marks.gates.get(&op)?.iter().find(|gate| !passed(core, gate)).copied();
+    while let Some(gate) = cx.with(|core| closed(core)) {
+        cx.until(keys::group(gate.group), |core| passed(core, &gate).then_some(())).await;
+    }
+    cx.with(|core| {
+        let gates = core.state.marks.gates.remove(&op).unwrap_or_default();
+        let network = core.state.epochs.site.form == Form::Network;
+        let mut by_mark = network;
+        for gate in &gates {
+            let mark = core.state.marks.mark(gate.group);
+            by_mark &= mark.covered >= gate.generation;
+            mark.gates -= 1;
+            core.state.marks.tidy(gate.group);
+        }
+        !(carried && by_mark)
+    })
+}
+
+/// Marks are of use only in the network form, and only while nobody holds the group: what is sent then may be removed unseen.
+fn may_mark(core: &Core, group: Fingerprint) -> bool {
+    let held = core.state.marks.groups.get(&group).is_some_and(|mark| mark.hold.is_some());
+    core.state.epochs.site.form == Form::Network && !held
+}
+
+fn send_mark(core: &mut Core, op: OpId, group: Fingerprint, to: NodeId, packet: Packet) {
+    let (cluster, epoch) = (core.state.config.cluster, core.state.epochs.site.epoch);
+    let (me, term) = (core.state.me(), core.state.config.term);
+    let mark = core.state.marks.mark(group);
+    mark.sent = mark.generation;
+    let client = (to != NodeId::SWITCH).then_some(to);
+    let innet = InNet::insert(cluster, epoch, group, (me, term, mark.generation), client);
+    core.state.counters.marks_sent += 1;
+    core.send(op, to, packet.through_switch(innet));
+}
+
+/// Sends a mark without a reply, if it is of use.
+fn mark_now(core: &mut Core, op: OpId, group: Fingerprint) {
+    if may_mark(core, group) {
+        let packet = core.state.peer_packet(RequestSeq(0), &Peer::Mark);
+        send_mark(core, op, group, NodeId::SWITCH, packet);
+    }
+}
+
+/// Whether everything that is appended to `dir` from now until the next await is exposed at once. A change that shows in two places
+/// (a transaction, a rename between directories, a removed directory) waits for this before it is decided: nobody may see one
+/// half of it while the other is gated.
+pub(crate) fn settled(core: &mut Core, op: OpId, dir: InodeId) -> bool {
+    let group = Fingerprint::of(dir);
+    if core.state.is_home(dir) || open(core, group) || planted::is(Planted::UnsettledTransactions) {
+        return true;
+    }
+    let mark = core.state.marks.mark(group);
+    if !mark.settling.contains(&dir) {
+        mark.settling.push(dir);
+    }
+    if mark.sent != mark.generation {
+        mark_now(core, op, group);
+    }
+    keep_marking(core, group);
+    false
+}
+
+/// Sends marks until nobody waits for one; what waits for long is pushed, so that the owner's word opens its gate.
+pub(crate) async fn keep(cx: &Cx, group: Fingerprint) {
+    let mut pause_us = MARK_RETRY_US;
+    loop {
+        let now_us = cx.with(|core| core.now.mono_us);
+        cx.sleep_until(now_us + pause_us).await;
+        pause_us = (pause_us * 2).min(MARK_RETRY_US_MAX);
+        let done = cx.with(|core| {
+            let waiting = waiting_dirs(core, group);
+            let mark = core.state.marks.mark(group);
+            let covered = mark.hold.is_none() && mark.covered >= mark.generation;
+            if covered {
+                mark.settling.clear();
+            }
+            if waiting.is_empty() && mark.settling.is_empty() && (mark.remarking == 0 || covered) {
+                mark.marking = false;
+                core.state.marks.tidy(group);
+                return true;
+            }
+            mark_now(core, cx.op(), group);
+            instead(core, group);
+            false
+        });
+        if done {
+            return;
+        }
+    }
+}
+
+/// The switch is full or does not answer: gated updates are pushed, and where something is waited for before it is appended, the owner
+/// takes the mark.
+fn instead(core: &mut Core, group: Fingerprint) {
+    for dir in waiting_dirs(core, group) {
+        super::push::now(core, dir);
+    }
+    let mark = core.state.marks.mark(group);
+    if !mark.settling.is_empty() && mark.hold.is_none() && !mark.asking {
+        mark.asking = true;
+        core.start(Job::MarkAtOwner(group));
+    }
+}
+
+/// Marks a group at its owner.
+pub(crate) async fn at_owner(cx: &Cx, group: Fingerprint) {
+    let (owner, generation) = cx.with(|core| {
+        let generation = core.state.marks.mark(group).generation;
+        (NodeId::shard(core.state.config.map.shard(group.slot())), generation)
+    });
+    let make = |core: &mut Core, seq| core.state.peer_packet(seq, &Peer::MarkAtOwner { group });
+    cx.call(owner, make).await;
+    cx.with(|core| {
+        let mark = core.state.marks.mark(group);
+        mark.asking = false;
+        // An epoch learned meanwhile has begun another generation, which this does not cover.
+        mark.covered = mark.covered.max(generation);
+        exposed(core, group);
+        core.state.marks.tidy(group);
+    });
+}
+
+/// Directories of the group with gated updates.
+fn waiting_dirs(core: &Core, group: Fingerprint) -> BTreeSet<InodeId> {
+    let gates = core.state.marks.gates.values().flatten();
+    gates.filter(|gate| gate.group == group && !passed(core, gate)).map(|gate| gate.dir).collect()
+}
+
+/// The switch's answer to a mark of ours.
+pub(crate) fn answered(core: &mut Core, innet: &InNet) {
+    let Some(group) = innet.fingerprint() else { return };
+    let ours = innet.shard == core.state.me().0 && innet.term == core.state.config.term.0;
+    let present = TrackingEpoch(innet.epoch) == core.state.epochs.site.epoch;
+    if !ours || !(present || planted::is(Planted::AnyEpochsMark)) {
+        return;
+    }
+    match innet.result() {
+        Some(InNetResult::Marked) => {
+            let Some(mark) = core.state.marks.groups.get_mut(&group) else { return };
+            mark.covered = mark.covered.max(innet.sequence);
+            core.state.counters.marks_acknowledged += 1;
+            exposed(core, group);
+        }
+        Some(InNetResult::Full) => {
+            if !core.state.marks.groups.contains_key(&group) {
+                return;
+            }
+            core.state.counters.marks_refused += 1;
+            instead(core, group);
+        }
+        _ => {} // of another epoch: it will be told to us
+    }
+}
+
+/// Lets those look again who wait for the exposure of updates of this group.
+fn exposed(core: &mut Core, group: Fingerprint) {
+    wake(core, group);
+    if open(core, group)
+        && let Some(mark) = core.state.marks.groups.get_mut(&group)
+    {
+        for dir in std::mem::take(&mut mark.settling) {
+            core.wake(keys::grants(dir));
+        }
+    }
+}
+
+/// A collect of the owner: hands over all unapplied entries of the group, and holds it. It waits for nothing but prepared
+/// transactions of these directories.
+pub(crate) async fn collected(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint, job: JobId, round: u32) {
+    if cx.with(|core| core.state.config.map.shard(group.slot())) != from {
+        return; // not the owner's to collect
+    }
+    while let Some(dir) = cx.with(|core| core.state.txns.doubtful(group)) {
+        cx.until(keys::doubt(dir), |core| (!core.state.txns.in_doubt(dir)).then_some(())).await;
+    }
+    cx.with(|core| {
+        core.state.counters.collects_answered += 1;
+        let mark = core.state.marks.mark(group);
+        let held = mark.hold.is_some();
+        mark.hold = mark.hold.max(Some(job)); // never lowered
+        core.state.marks.new_generation(group);
+        if !held {
+            core.start(Job::WatchHold(group));
+        }
+        let (batches, more) = core.state.dirs.batches_of(group);
+        if !batches.is_empty() {
+            let all = core.state.record_seq; // an answer with entries rests on their records
+            core.rest_on(cx.op(), all);
+        }
+        let answer = Peer::Collected { group, job, round, batches, more };
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+    });
+}
+
+/// The owner says that this collect, or a newer one, is over.
+pub(crate) fn released(cx: &Cx, from: ShardId, group: Fingerprint, job: JobId) {
+    cx.with(|core| {
+        if core.state.config.map.shard(group.slot()) != from {
+            return;
+        }
+        let Some(mark) = core.state.marks.groups.get_mut(&group) else { return };
+        if mark.hold.is_none_or(|held| held > job) {
+            return;
+        }
+        mark.hold = None;
+        let wanted = mark.gates > 0 || !mark.settling.is_empty() || mark.remarking > 0;
+        if wanted {
+            mark_now(core, cx.op(), group); // what is not covered
+            keep_marking(core, group);
+        }
+        exposed(core, group);
+        core.state.marks.tidy(group);
+    });
+}
+
+/// Asks the owner whether a collect is over whose release may be lost.
+pub(crate) async fn watch_hold(cx: &Cx, group: Fingerprint) {
+    loop {
+        let now_us = cx.with(|core| core.now.mono_us);
+        cx.sleep_until(now_us + HOLD_ASK_US).await;
+        let held = cx.with(|core| {
+            let job = core.state.marks.groups.get(&group).and_then(|mark| mark.hold)?;
+            let owner = core.state.config.map.shard(group.slot());
+            packets::tell(core, cx.op(), owner, &Peer::HoldAsk { group, job });
+            Some(())
+        });
+        if held.is_none() {
+            return;
+        }
+    }
+}
+
+/// This shard has learned of an epoch: no acknowledgement of before counts.
+pub(crate) fn epoch_learned(core: &mut Core) {
+    let mut groups: Vec<Fingerprint> = core.state.marks.groups.keys().copied().collect();
+    groups.sort_unstable();
+    for group in groups {
+        let generation = core.state.marks.next_generation();
+        let mark = core.state.marks.mark(group);
+        (mark.generation, mark.covered) = (generation, 0);
+        exposed(core, group);
+        core.state.marks.tidy(group);
+    }
+}
+
+/// Waits until every unapplied entry and every prepared transaction of this shard is acknowledged in the epoch.
+pub(crate) async fn all_marked(cx: &Cx, tracking: Tracking) {
+    if tracking.form == Form::Owner {
+        return;
+    }
+    let held: Vec<(Fingerprint, u32)> = cx.with(|core| {
+        let dirs = core.state.dirs.unapplied().into_iter().chain(core.state.txns.in_doubt_dirs());
+        let groups: BTreeSet<Fingerprint> = dirs.map(Fingerprint::of).collect();
+        let held = groups.into_iter().map(|group| {
+            let mark = core.state.marks.mark(group);
+            mark.remarking += 1;
+            let generation = mark.generation;
+            mark_now(core, cx.op(), group);
+            keep_marking(core, group);
+            (group, generation)
+        });
+        held.collect()
+    });
+    for (group, generation) in held {
+        cx.until(keys::group(group), |core| {
+            let over = core.state.epochs.site.epoch != tracking.epoch
+                || core.state.marks.mark(group).covered >= generation
+                || !core.state.dirs.has_entries(group) && core.state.txns.doubtful(group).is_none();
+            over.then_some(())
+        })
+        .await;
+        cx.with(|core| {
+            core.state.marks.mark(group).remarking -= 1;
+            core.state.marks.tidy(group);
+        });
+    }
+}

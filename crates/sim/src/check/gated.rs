@@ -1,0 +1,110 @@
+//! Changes that were recorded and are not yet exposed: their witness comes when somebody may see them.
+//!
+//! A gated change is exposed by its reply, by its owner's applying it, or by an answer that shows it. Until then it is as if it had not
+//! happened: who reads without it is right.
+
+use super::Checker;
+use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::record::{Effect, Record};
+use onpath_wire::request::Request;
+
+/// A recorded change that nobody may have seen.
+pub(super) struct Gated {
+    by: NodeId,
+    pub(super) process: usize,
+    pub(super) lsn: u64,
+    pub(super) record: Record,
+}
+
+impl Gated {
+    /// The change of a record, if it may be gated: it went to a change-log.
+    pub(super) fn of(by: NodeId, process: usize, lsn: u64, record: &Record) -> Option<Gated> {
+        let gated = logs(record).next().is_some();
+        gated.then(|| Gated { by, process, lsn, record: record.clone() })
+    }
+
+    fn shows_in(&self, request: &Request) -> bool {
+        self.record.effects.iter().any(|effect| match effect {
+            Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
+                names(request).into_iter().any(|(dir, asked)| dir == *parent && asked == name)
+                    || inode(request).is_some_and(|id| id == *child || id == *parent)
+            }
+            Effect::PutInode { inode: put } => inode(request) == Some(put.id),
+            _ => false,
+        })
+    }
+}
+
+/// Positions in change-logs that a record appends to.
+fn logs(record: &Record) -> impl Iterator<Item = (InodeId, LogSeq)> + '_ {
+    record.effects.iter().filter_map(|effect| match effect {
+        Effect::PutName { parent, log, .. } | Effect::DropName { parent, log, .. } if log.seq != LogSeq(0) => {
+            Some((*parent, log.seq))
+        }
+        _ => None,
+    })
+}
+
+fn names(request: &Request) -> Vec<(InodeId, &onpath_wire::name::Name)> {
+    match request {
+        Request::Lookup { parent, name }
+        | Request::Create { parent, name, .. }
+        | Request::Link { parent, name, .. }
+        | Request::Unlink { parent, name }
+        | Request::Rmdir { parent, name } => vec![(*parent, name)],
+        Request::Rename { from_parent, from, parent, name, .. } => vec![(*from_parent, from), (*parent, name)],
+        _ => vec![],
+    }
+}
+
+fn inode(request: &Request) -> Option<InodeId> {
+    match request {
+        Request::GetAttr { id }
+        | Request::SetAttr { id, .. }
+        | Request::Link { id, .. }
+        | Request::Open { id, .. }
+        | Request::ReadLink { id }
+        | Request::Access { id, .. }
+        | Request::ReadDir { id, .. } => Some(*id),
+        _ => None,
+    }
+}
+
+impl Checker {
+    /// From now on changes may be gated.
+    pub fn expect_gates(&mut self) {
+        self.gates = true;
+    }
+
+    /// An owner has applied a change-log up to here.
+    pub(super) fn applied(&mut self, dir: InodeId, from: ShardId, upto: LogSeq) {
+        let site = NodeId::shard(from);
+        let shown = |gated: &Gated| gated.by == site && logs(&gated.record).any(|(of, seq)| of == dir && seq <= upto);
+        self.expose(shown);
+    }
+
+    /// The reply of a change has left.
+    pub(super) fn replied(&mut self, session: SessionId, seq: RequestSeq) {
+        self.expose(|gated| gated.record.session == session && gated.record.request == seq);
+    }
+
+    /// An answer does not fit: gated changes that it may show are exposed. True if there were any.
+    pub(super) fn shown_by(&mut self, request: &Request) -> bool {
+        self.expose(|gated| gated.shows_in(request))
+    }
+
+    /// In peace everything is exposed.
+    pub fn expose_all(&mut self) {
+        self.expose(|_| true);
+    }
+
+    fn expose(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
+        let mut any = false;
+        while let Some(index) = self.gated.iter().position(&shown) {
+            let gated = self.gated.remove(index).expect("just found");
+            any = true;
+            self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
+        }
+        any
+    }
+}

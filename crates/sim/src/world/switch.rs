@@ -1,0 +1,92 @@
+//! The switch between them: messages with an in-network header go to it first, and are lost with it.
+
+use super::World;
+use super::process::Flight;
+use super::queue::Event;
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_switch::{Switch, SwitchConfig};
+use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::tracking::Form;
+use rand::Rng;
+use std::collections::BTreeMap;
+
+/// Cluster number of the world.
+const CLUSTER: u32 = 1;
+
+impl World {
+    /// Switches the switch on; whatever it knew is gone.
+    pub fn boot_switch(&mut self) {
+        self.counters.switch_boots += 1;
+        self.narrate(|| "the switch boots".into());
+        self.switch_past = self.switch_counters();
+        let boot = self.counters.switch_boots;
+        let stages = self.config.switch_stages;
+        self.switch = Some(Switch::new(SwitchConfig { cluster: CLUSTER, boot, stages }));
+    }
+
+    /// Switches the switch off.
+    pub fn stop_switch(&mut self) {
+        self.narrate(|| "the switch is gone".into());
+        self.switch_past = self.switch_counters();
+        self.switch = None;
+    }
+
+    /// What the in-network program has counted, over all its lives.
+    pub fn switch_counters(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = self.switch_past.clone();
+        let present = self.switch.iter().flat_map(Switch::counters);
+        present.for_each(|(name, count)| *all.entry(name).or_default() += count);
+        all.retain(|_, count| *count > 0);
+        all
+    }
+
+    pub(super) fn begin_switch(&mut self) {
+        if self.config.form == Form::Network {
+            self.boot_switch();
+            self.plan_switch();
+        }
+    }
+
+    /// Plans the next reboot or loss of the switch.
+    fn plan_switch(&mut self) {
+        let every_ns = self.config.switch_fails_every_us * 1_000;
+        if every_ns > 0 {
+            let at_ns = self.now_ns + self.rng.random_range(1..=2 * every_ns);
+            self.queue.push(at_ns, Event::Switch);
+        }
+    }
+
+    /// The switch reboots, goes away, or comes back.
+    pub(super) fn switch_fails(&mut self) {
+        if self.config.switch_fails_every_us == 0 {
+            return; // peace has come
+        }
+        self.note(5, &[]);
+        match self.switch {
+            Some(_) if self.rng.random_bool(0.5) => self.stop_switch(),
+            _ => self.boot_switch(),
+        }
+        self.plan_switch();
+    }
+
+    pub(super) fn switch_hears(&mut self, flight: Flight) {
+        let Some(mut switch) = self.switch.take() else {
+            self.counters.lost += 1;
+            return;
+        };
+        let now = Now { mono_us: self.now_ns / 1_000, wall_ns: 0 };
+        switch.handle(now, Input::Packet(flight.packet));
+        while let Some(output) = switch.poll_output() {
+            let Output::Send { to, packet, .. } = output else { unreachable!("a switch only sends") };
+            if to.class() == Some(NodeClass::Session)
+                && let Ok(header) = packet.header()
+            {
+                self.checker.emitted(header.source, to, &packet); // a reply that the mark on it was acknowledged with
+            }
+            let from = NodeId::SWITCH;
+            self.narrate_message("forwards", from, to, &packet);
+            self.transmit(Flight { from, to, packet });
+        }
+        self.switch = Some(switch);
+    }
+}

@@ -1,0 +1,61 @@
+//! The network form in the simulator: marks, queries and collects through a switch that loses, is full, fails.
+
+use onpath_sim::run::{Outcome, SimConfig, run};
+use onpath_sim::world::{Commit, WorldConfig};
+use onpath_wire::tracking::Form;
+
+/// Runs a few seeds; nothing may be wrong.
+fn clean(operations: u64, seeds: std::ops::Range<u64>, world: &WorldConfig) -> Vec<Outcome> {
+    seeds
+        .map(|seed| {
+            let world = WorldConfig { form: Form::Network, ..world.clone() };
+            let outcome = run(&SimConfig { seed, operations, world, ..SimConfig::default() });
+            assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
+            eprintln!("{seed}: {:?} {:?}", outcome.switch, outcome.checks);
+            outcome
+        })
+        .collect()
+}
+
+#[test]
+fn in_good_weather() {
+    clean(5_000, 1..6, &WorldConfig { shards: 3, processes: 3, ..WorldConfig::default() });
+}
+
+#[test]
+fn with_loss() {
+    let world =
+        WorldConfig { shards: 3, processes: 3, loss: 0.05, duplicate: 0.1, reorder: 0.1, ..WorldConfig::default() };
+    clean(5_000, 1..6, &world);
+}
+
+#[test]
+fn with_a_full_set() {
+    clean(
+        5_000,
+        1..4,
+        &WorldConfig { shards: 3, processes: 3, switch_stages: 0, reorder: 0.1, ..WorldConfig::default() },
+    );
+}
+
+#[test]
+fn with_crashes() {
+    let world = WorldConfig { shards: 3, processes: 3, crash_every: 600, reorder: 0.1, ..WorldConfig::default() };
+    clean(5_000, 1..6, &world);
+}
+
+#[test]
+fn with_power_losses() {
+    let commit = Commit::Sync;
+    let world =
+        WorldConfig { shards: 3, processes: 2, crash_every: 600, power_loss: true, commit, ..WorldConfig::default() };
+    clean(5_000, 1..6, &world);
+}
+
+#[test]
+fn with_a_switch_that_fails() {
+    let world =
+        WorldConfig { shards: 3, processes: 3, switch_fails_every_us: 500_000, reorder: 0.1, ..WorldConfig::default() };
+    let outcomes = clean(10_000, 1..6, &world);
+    assert!(outcomes.iter().all(|outcome| outcome.counters.switch_boots > 1), "it failed each time");
+}

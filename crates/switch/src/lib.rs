@@ -1,0 +1,136 @@
+//! The switch as a role: packets with an in-network header go through the in-network program, commands to its control plane.
+//!
+//! Layer L2. It sees bytes only: no other role knows the program's state, and it knows nothing of theirs. All it keeps is
+//! volatile; a new [`Switch`] is a switch that was rebooted.
+
+use onpath_dataplane::{Command, Config, Copy, Counter, Port, Switch as Program};
+use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
+use onpath_wire::innet::{DirtySetOp, INNET_UDP_PORT, InNet};
+use onpath_wire::packet::Packet;
+use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
+use std::collections::VecDeque;
+
+/// What a switch is started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// The file system whose packets it looks at.
+    pub cluster: u32,
+    /// Names this life; never the same again.
+    pub boot: u64,
+    /// Arrays of tags; with 0 every insert finds the set full.
+    pub stages: usize,
+}
+
+impl SwitchConfig {
+    /// A switch of full size.
+    pub fn whole(cluster: u32, boot: u64) -> SwitchConfig {
+        SwitchConfig { cluster, boot, stages: Config::whole(cluster).stages }
+    }
+}
+
+/// A switch.
+pub struct Switch {
+    config: SwitchConfig,
+    program: Program,
+    /// The last command that began or completed an epoch: copies of older ones change nothing.
+    last_command: RequestSeq,
+    copies: Vec<Copy>,
+    outputs: VecDeque<Output<()>>,
+    malformed: u64,
+}
+
+impl Switch {
+    /// A switch that has just been switched on.
+    ///
+    /// # Panics
+    /// More stages than a pass has.
+    pub fn new(config: SwitchConfig) -> Switch {
+        let program = Program::new(Config { stages: config.stages, ..Config::whole(config.cluster) });
+        Switch {
+            config,
+            program: program.expect("a configuration that fits"),
+            last_command: RequestSeq(0),
+            copies: Vec::new(),
+            outputs: VecDeque::new(),
+            malformed: 0,
+        }
+    }
+
+    /// Counters of the in-network program.
+    pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let of_program = Counter::ALL.iter().map(|&counter| (counter.name(), self.program.counters().get(counter)));
+        of_program.chain([("control_malformed", self.malformed)])
+    }
+
+    fn packet(&mut self, packet: &Packet, innet: &InNet) {
+        // Ports stand for cables; here every node is on a cable of its own, numbered like the node.
+        let sender = (innet.op() != Some(DirtySetOp::Query)).then(|| NodeId(1 << 24 | u32::from(innet.shard)).0);
+        for node in [Some(innet.destination), Some(innet.alternative), sender].into_iter().flatten() {
+            if node != 0 {
+                // A table that is full counts the packet as unrouted.
+                _ = self.program.control(&Command::Route { node, port: Port(node) });
+            }
+        }
+        self.copies.clear();
+        self.program.step(INNET_UDP_PORT, &innet.bytes(), &mut self.copies);
+        for copy in &self.copies {
+            let header = InNet::of_bytes(&copy.header);
+            let packet = packet.clone().through_switch(header);
+            let to = NodeId(header.destination);
+            self.outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
+        }
+    }
+
+    fn command(&mut self, header: &Header, command: SwitchCommand) {
+        let newest = header.seq > self.last_command;
+        let refused = match command {
+            SwitchCommand::Status => Ok(()),
+            SwitchCommand::Epoch { epoch } if newest => self.program.control(&Command::Epoch(epoch.0)),
+            SwitchCommand::Complete { epoch } if newest => self.program.control(&Command::Complete(epoch.0)),
+            SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. } => Ok(()),
+            SwitchCommand::Raise { shard, term } => {
+                self.program.control(&Command::Raise { shard: shard.0, term: term.0 })
+            }
+        };
+        if refused.is_err() {
+            self.malformed += 1; // the answer says what is so
+        }
+        if matches!(command, SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. }) {
+            self.last_command = self.last_command.max(header.seq);
+        }
+        let tracking = self.program.tracking();
+        let (boot, epoch) = (self.config.boot, TrackingEpoch(tracking.epoch));
+        let status = SwitchStatus { boot, epoch, complete: tracking.complete };
+        let mut answer = Header::new(MessageKind::PeerAnswer, NodeId::SWITCH, header.seq);
+        answer.cluster = self.config.cluster;
+        let packet = Packet::new(&answer, &status);
+        let to = header.source;
+        self.outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
+    }
+}
+
+impl Role for Switch {
+    type In = ();
+    type Out = ();
+
+    fn handle(&mut self, _now: Now, input: Input<()>) {
+        let Input::Packet(packet) = input else { return };
+        if let Some(innet) = packet.innet.as_deref().copied().filter(|innet| innet.result == 0) {
+            return self.packet(&packet, &innet);
+        }
+        match (packet.header(), packet.body::<SwitchCommand>()) {
+            (Ok(header), Ok(command)) if header.kind == MessageKind::Switch => self.command(&header, command),
+            _ => self.malformed += 1,
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<Output<()>> {
+        self.outputs.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
+}
