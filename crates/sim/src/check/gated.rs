@@ -23,6 +23,29 @@ impl Gated {
         gated.then(|| Gated { by, process, lsn, record: record.clone() })
     }
 
+    /// Whether they change the same name or inode.
+    fn touches(&self, other: &Gated) -> bool {
+        let names = |effect: &Effect| match effect {
+            Effect::PutName { parent, name, .. } | Effect::DropName { parent, name, .. } => {
+                Some((*parent, name.clone()))
+            }
+            _ => None,
+        };
+        let inodes = |effect: &Effect| match effect {
+            Effect::PutName { child, .. } | Effect::DropName { child, .. } => Some(*child),
+            Effect::PutInode { inode } => Some(inode.id),
+            Effect::DropInode { id } => Some(*id),
+            _ => None,
+        };
+        self.record.effects.iter().any(|mine| {
+            let mut theirs = other.record.effects.iter();
+            theirs.any(|its| {
+                names(mine).is_some() && names(mine) == names(its)
+                    || inodes(mine).is_some() && inodes(mine) == inodes(its)
+            })
+        })
+    }
+
     fn shows_in(&self, request: &Request) -> bool {
         self.record.effects.iter().any(|effect| match effect {
             Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
@@ -100,7 +123,11 @@ impl Checker {
 
     fn expose(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
         let mut any = false;
-        while let Some(index) = self.gated.iter().position(&shown) {
+        while let Some(mut index) = self.gated.iter().position(&shown) {
+            // What it rests on was exposed before, by an acknowledgement that nobody but its site has seen.
+            while let Some(first) = (0..index).find(|&at| self.gated[at].touches(&self.gated[index])) {
+                index = first;
+            }
             let gated = self.gated.remove(index).expect("just found");
             any = true;
             self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
