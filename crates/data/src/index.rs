@@ -32,6 +32,12 @@ pub(crate) struct File {
     pub(crate) content: Content,
 }
 
+impl File {
+    fn new(data: DataId, cut: u32) -> File {
+        File { generation: data.generation, cut, blocks: 0, content: Content::Empty }
+    }
+}
+
 /// What a request's generation and cut are to what the node has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -100,11 +106,12 @@ impl Range {
 
     /// The file of this generation, made if it is new; an older generation waits aside for its drop.
     fn file_for(&mut self, data: DataId, cut: u32) -> &mut File {
-        let fresh = || File { generation: data.generation, cut, blocks: 0, content: Content::Empty };
+        let fresh = || File::new(data, cut);
         let file = self.files.entry(data.inode).or_insert_with(fresh);
         if file.generation < data.generation {
             let old = std::mem::replace(file, fresh());
-            if old.blocks > 0 {
+            // The cut too may be needed again, if the new generation turns out to be void.
+            if old.blocks > 0 || old.cut > 0 {
                 self.older.insert(DataId { inode: data.inode, generation: old.generation }, old);
             }
         }
@@ -112,6 +119,14 @@ impl Range {
             self.dropped.remove(&data.inode);
         }
         file
+    }
+
+    /// The same, where the generation may be an older one whose cut counts again when the newest one is void.
+    fn file_to_trim(&mut self, data: DataId, cut: u32) -> &mut File {
+        match self.files.get(&data.inode).map(|newest| newest.generation) {
+            Some(newest) if data.generation < newest => self.older.entry(data).or_insert_with(|| File::new(data, cut)),
+            _ => self.file_for(data, cut),
+        }
     }
 
     fn note_dropped(&mut self, data: DataId, seq: RecordSeq) {
@@ -192,6 +207,7 @@ impl Index {
             DataRecord::Trimmed { data, cut, size } => self.trimmed(*data, *cut, *size, freed)?,
             DataRecord::Dropped { data } => self.dropped(seq, *data, freed),
             DataRecord::Settled { merges } => self.settled(seq, merges),
+            DataRecord::Voided { data } => self.voided(*data, freed),
             DataRecord::Restored { data, block, to, writes } => {
                 self.undone(data.inode, writes);
                 self.restored(*data, *block, *to, freed)?;
@@ -233,10 +249,10 @@ impl Index {
 
     fn trimmed(&mut self, data: DataId, cut: u32, size: u64, freed: &mut impl FnMut(u32)) -> Result<(), StoreError> {
         let range = self.range_mut(data.inode);
-        if range.verdict(data, cut) == Verdict::Stale {
+        if range.file(data).is_some_and(|file| cut < file.cut) {
             return Err(contradiction("trimmed", data, cut));
         }
-        let file = range.file_for(data, cut);
+        let file = range.file_to_trim(data, cut);
         let before = file.blocks;
         file.cut = cut;
         file.content.trim(size, |phys| {
@@ -260,6 +276,22 @@ impl Index {
             range.note_dropped(data, seq);
         }
         for file in gone {
+            self.blocks -= u64::from(file.blocks);
+            file.content.blocks().for_each(|(_, m)| freed(m.phys));
+        }
+    }
+
+    fn voided(&mut self, data: DataId, freed: &mut impl FnMut(u32)) {
+        let range = self.range_mut(data.inode);
+        let newest = range.files.get(&data.inode).is_some_and(|file| file.generation == data.generation);
+        let gone = if newest { range.files.remove(&data.inode) } else { range.older.remove(&data) };
+        let oldest = DataId { inode: data.inode, generation: Generation(0) };
+        let before = range.older.range(oldest..data).next_back().map(|(&before, _)| before);
+        if let Some(before) = before.filter(|_| newest) {
+            let file = range.older.remove(&before).expect("just seen");
+            range.files.insert(data.inode, file);
+        }
+        if let Some(file) = gone {
             self.blocks -= u64::from(file.blocks);
             file.content.blocks().for_each(|(_, m)| freed(m.phys));
         }

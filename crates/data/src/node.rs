@@ -148,7 +148,7 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Read { data, cut, offset, bytes } => {
             on_read(core, ReadJob { from, data, cut, offset, bytes });
         }
-        DataRequest::Trim { data, cut, size } if home => trim::trim(core, from, data, cut, size),
+        DataRequest::Trim { data, cut, size } if home => trim::trim(core, from, header.term, data, cut, size),
         DataRequest::Drop { all } if home => trim::drop_all(core, from, &all),
         DataRequest::Trim { .. } | DataRequest::Drop { .. } => core.state.counters.rejected += 1,
         DataRequest::Sync { data } => sync::sync(core, from, data),

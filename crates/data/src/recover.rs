@@ -69,6 +69,7 @@ impl Suspects {
                 self.remove((oldest, 0), (*data, u32::MAX));
             }
             DataRecord::Restored { data, block, .. } => self.remove((*data, *block), (*data, *block)),
+            DataRecord::Voided { data } => self.remove((*data, 0), (*data, u32::MAX)),
             DataRecord::Settled { .. } => {}
         }
     }

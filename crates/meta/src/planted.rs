@@ -43,6 +43,8 @@ pub enum Planted {
     LocksWithoutGrace,
     /// a later trim of a file overtakes an earlier one.
     TrimsOvertake,
+    /// sessions hear of a cut that a power loss may still take back.
+    CutBeforeDurable,
     /// a reservation of a file's end does not shut out writes that an earlier term allowed.
     ReservationWithoutFence,
     /// a push does not rest on its records.

@@ -1,6 +1,6 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
-use onpath_kernel::{Input, Now, Output, Role};
+use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardConfig};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
@@ -16,7 +16,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
+use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, set};
 use onpath_wire::tracking::Form;
 
 const TERM: Term = Term(5);
@@ -28,6 +28,9 @@ struct Alone {
     replies: Vec<(RequestSeq, Reply)>,
     calls: Vec<(RequestSeq, Peer)>,
     records: Vec<Record>,
+    /// Replies and answers that wait for the disk.
+    waiting: u64,
+    last: Option<Peer>,
 }
 
 impl Alone {
@@ -45,7 +48,7 @@ impl Alone {
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now);
-        let mut alone = Alone { shard, now, replies: vec![], calls: vec![], records: vec![] };
+        let mut alone = Alone { shard, now, replies: vec![], calls: vec![], records: vec![], waiting: 0, last: None };
         alone.outputs();
         alone
     }
@@ -53,7 +56,11 @@ impl Alone {
     fn outputs(&mut self) {
         while let Some(output) = self.shard.poll_output() {
             let packet = match output {
-                Output::Send { packet, .. } => packet,
+                Output::Send { packet, need, .. } => {
+                    let waits = need == Need::Durable && packet.header().expect("a header").kind == MessageKind::Reply;
+                    self.waiting += u64::from(waits);
+                    packet
+                }
                 Output::Append { bytes, .. } => {
                     self.records.push(Record::from_bytes(&bytes).expect("a record"));
                     continue;
@@ -63,6 +70,7 @@ impl Alone {
             let header = packet.header().expect("a message of the shard");
             match header.kind {
                 MessageKind::Reply => self.replies.push((header.seq, packet.body().expect("a reply"))),
+                MessageKind::PeerAnswer => self.last = packet.body().ok(),
                 MessageKind::Peer => self.calls.push((header.seq, packet.body().expect("a message to a shard"))),
                 _ => {}
             }
@@ -161,10 +169,8 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
     assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1), "once is enough");
 }
 
-/// The home's count of blocks follows what a data node puts back after a power loss, and never goes back in time.
-#[test]
-fn blocks_that_a_power_loss_took_are_counted_again() {
-    let mut alone = Alone::new();
+/// Makes a file, by request 1.
+fn file(alone: &mut Alone) -> DataId {
     let map = ClusterMap::even(2);
     let names = (0u32..).map(|i| Name::new(format!("f{i}").as_bytes()).expect("a name"));
     let here = |name: &Name| map.shard(onpath_wire::hash::site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
@@ -172,7 +178,57 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
     let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
     alone.ask(1, Request::Create { parent: InodeId::ROOT, name, node });
     let Some((_, Reply::Entry { attr, data, .. })) = alone.replies.pop() else { panic!("{:?}", alone.replies) };
-    let data = DataId { inode: attr.id, generation: data.generation };
+    DataId { inode: attr.id, generation: data.generation }
+}
+
+/// Sessions must not know a cut that a power loss makes the home forget.
+#[test]
+fn a_shorter_file_is_told_when_that_is_durable() {
+    let mut alone = Alone::new();
+    let id = file(&mut alone).inode;
+    let truncate = |size| SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
+    alone.ask(2, Request::SetAttr { id, set: truncate(100) });
+    alone.ask(3, Request::GetAttr { id });
+    assert_eq!(alone.waiting, 0, "longer files wait for nothing");
+    alone.ask(4, Request::SetAttr { id, set: truncate(50) });
+    assert_eq!(alone.waiting, 1);
+    alone.ask(5, Request::GetAttr { id });
+    alone.ask(6, Request::Reserve { id });
+    assert_eq!(alone.waiting, 3, "who asks afterwards hears of it too");
+    alone.ask(7, Request::SetAttr { id, set: truncate(0) });
+    assert_eq!((alone.waiting, alone.replies.len()), (4, 6), "the trim of the former cut is not acknowledged");
+}
+
+/// A generation that is newer than the home's own can only be one that it has forgotten.
+#[test]
+fn a_forgotten_generation_is_void() {
+    let mut alone = Alone::new();
+    let data = file(&mut alone);
+    let forgotten = DataId { generation: Generation(1 << 32 | 7), ..data };
+    for (seq, data, answer) in [(2, forgotten, Peer::Void), (3, data, Peer::Done), (2, forgotten, Peer::Void)] {
+        let merge = Merge::Written {
+            data,
+            cut: 0,
+            end: 10,
+            blocks: 1,
+            version: seq,
+            session: SessionId(1),
+            request: RequestSeq(seq),
+            oldest: RequestSeq(1),
+            kill_suidgid: false,
+        };
+        alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(seq), &merge);
+        assert_eq!(alone.last.take(), Some(answer));
+        let reply = alone.replies.pop().expect("a reply").1;
+        assert_eq!(matches!(reply, Reply::Stale { .. }), data == forgotten, "{reply:?}");
+    }
+}
+
+/// The home's count of blocks follows what a data node puts back after a power loss, and never goes back in time.
+#[test]
+fn blocks_that_a_power_loss_took_are_counted_again() {
+    let mut alone = Alone::new();
+    let data = file(&mut alone);
     let blocks = |alone: &mut Alone, seq| {
         alone.ask(seq, Request::GetAttr { id: data.inode });
         match alone.replies.pop() {

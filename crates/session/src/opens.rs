@@ -9,7 +9,7 @@ use crate::limits::HANDLES_MAX;
 use hashbrown::HashMap;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, memory};
 use onpath_wire::reply::DataRef;
@@ -81,8 +81,10 @@ pub(crate) struct OpenInode {
     /// The home knows, or may know, that this session has it open.
     pub(crate) registered: bool,
     pub(crate) busy: Busy,
-    /// Where the bytes are, as last heard.
+    /// Where the bytes are, as last heard from the home, and in which term of it: a home that has lost power may know
+    /// of an older generation than before, and then that is the one that counts.
     pub(crate) data: DataRef,
+    told_in: Term,
     mtime: i64,
     ctime: i64,
     /// The change after which the home was told of a read.
@@ -245,12 +247,12 @@ impl Opens {
         ids
     }
 
-    /// Learns where an inode's bytes are now.
-    pub(crate) fn learn(&mut self, id: InodeId, data: DataRef) {
+    /// Learns from an inode's home, in this term, where its bytes are now.
+    pub(crate) fn learn(&mut self, id: InodeId, told_in: Term, data: DataRef) {
         if let Some(inode) = self.inodes.get_mut(&id)
-            && (inode.data.generation, inode.data.cut) < (data.generation, data.cut)
+            && (inode.told_in, inode.data.generation, inode.data.cut) < (told_in, data.generation, data.cut)
         {
-            inode.data = data;
+            (inode.told_in, inode.data) = (told_in, data);
         }
     }
 
@@ -274,6 +276,7 @@ impl Opens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::Generation;
     use onpath_wire::inode::Inode;
 
     fn file(id: InodeId) -> OpenHandle {
@@ -293,6 +296,23 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(opens.get(first).unwrap_err(), Errno::EBADF);
         assert!(!opens.leave(InodeId(8)), "an open that was never registered needs no release");
+    }
+
+    #[test]
+    fn a_newer_term_of_the_home_is_believed_whatever_it_says() {
+        let mut opens = Opens::default();
+        opens.enter(InodeId(7)).unwrap();
+        let data = |generation, cut| DataRef { generation: Generation(generation), cut, btime: 0 };
+        for (term, told, then) in [
+            (1, data(5, 0), data(5, 0)),
+            (1, data(4, 9), data(5, 0)),
+            (1, data(5, 2), data(5, 2)),
+            (2, data(4, 1), data(4, 1)),
+            (1, data(5, 3), data(4, 1)),
+        ] {
+            opens.learn(InodeId(7), Term(term), told);
+            assert_eq!(opens.inode(InodeId(7)).unwrap().data, then, "term {term} says {told:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use onpath_wire::header::{Header, MessageKind, flag};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term, TrackingEpoch};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
+use onpath_wire::reply::DataRef;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What starts an operation.
@@ -218,6 +219,12 @@ impl State {
     #[inline]
     pub(crate) fn tracking(&self, to: NodeId) -> TrackingEpoch {
         to.as_shard().and_then(|shard| self.trackings.get(shard.0 as usize).copied()).unwrap_or_default()
+    }
+
+    /// Learns from the home of an inode where its bytes are now.
+    pub(crate) fn learn(&mut self, id: InodeId, data: DataRef) {
+        let told_in = self.term(self.shard_at(id.slot()));
+        self.opens.learn(id, told_in, data);
     }
 
     /// A new stamp.

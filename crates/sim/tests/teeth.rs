@@ -93,16 +93,27 @@ fn random_seeds_notice_removed_rules_and_nothing_else() {
 }
 
 /// Bugs of which only users of real sessions tell, who write and lock the same files.
-const USERS_BUGS: [Planted; 3] = [Planted::ReservationWithoutFence, Planted::TrimsOvertake, Planted::LocksWithoutGrace];
+const USERS_BUGS: [Planted; 4] =
+    [Planted::ReservationWithoutFence, Planted::TrimsOvertake, Planted::LocksWithoutGrace, Planted::CutBeforeDurable];
 
 #[test]
 fn users_of_one_file_notice_removed_rules() {
     for bug in USERS_BUGS {
+        let lossy = bug == Planted::CutBeforeDurable;
         plant(Some(bug));
         let (writers, lockers) = if bug == Planted::LocksWithoutGrace { (0, 4) } else { (4, 0) };
         let notices = |seed: u64| {
-            let world = WorldConfig { shards: 3, processes: 3, reorder: 0.2, loss: 0.05, ..WorldConfig::default() };
-            let world = WorldConfig { crash_every: 4_000 / (1 + lockers as u64 / 2), ..world };
+            let world = match lossy {
+                true => WorldConfig { crash_every: 1_000, power_loss: true, duplicate: 0.05, ..WorldConfig::default() },
+                false => WorldConfig {
+                    crash_every: 4_000 / (1 + lockers as u64 / 2),
+                    processes: 3,
+                    reorder: 0.2,
+                    loss: 0.05,
+                    ..WorldConfig::default()
+                },
+            };
+            let world = WorldConfig { shards: 3, commit: Commit::Interval(if lossy { 5 } else { 100 }), ..world };
             let config = SimConfig { seed, operations: 2_000, writers, lockers, world, ..SimConfig::default() };
             !run(&config).violations.is_empty()
         };

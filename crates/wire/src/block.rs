@@ -145,6 +145,11 @@ wire_enum! {
             /// The records of the writes that are undone: no home hears of them, and whoever asks again writes again.
             writes: Vec<RecordSeq>,
         },
+        /// This generation, which its home has forgotten in a power loss, is gone; the one before it counts again.
+        6 => Voided {
+            /// Whose bytes.
+            data: DataId,
+        },
     }
 }
 
@@ -154,7 +159,7 @@ impl DataRecord {
         match self {
             DataRecord::Written { merge, .. } => Some(merge.data.inode),
             DataRecord::Trimmed { data, .. } | DataRecord::Dropped { data } => Some(data.inode),
-            DataRecord::Restored { data, .. } => Some(data.inode),
+            DataRecord::Restored { data, .. } | DataRecord::Voided { data } => Some(data.inode),
             DataRecord::Settled { .. } => None,
         }
     }

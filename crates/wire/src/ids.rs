@@ -116,6 +116,13 @@ pub fn term_of_seq(seq: u64) -> Term {
     Term((seq >> SEQ_BITS) as u32)
 }
 
+impl Generation {
+    /// The term of the home that made it; 0 for the first generation of a file.
+    pub fn term(self) -> Term {
+        Term((self.0 >> 32) as u32)
+    }
+}
+
 impl InodeId {
     /// No inode.
     pub const NONE: InodeId = InodeId(0);

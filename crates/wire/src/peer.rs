@@ -395,5 +395,8 @@ wire_enum! {
             /// Term of the shard.
             term: Term,
         },
+        /// To a data node that has told of a write: this home has forgotten, in a power loss, that it ever made the
+        /// generation.
+        35 => Void,
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! So a crashed session leaves nothing half known. What a home has answered is recorded, many writes in one `Settled`;
 //! after a restart the others are told again, which the home recognizes by (session, request). Where a power loss has taken
-//! blocks that the home counts, it hears of that too. Locks: none.
+//! blocks that the home counts, it hears of that too. A home that has itself forgotten the generation answers *void*.
+//! Locks: none.
 
+use crate::ops::trim;
 use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
 use onpath_wire::data::Merge;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, NodeId, RecordSeq, RequestSeq};
+use onpath_wire::peer::Peer;
 
 /// Tells the home of the write of record `seq`, and then the write is over.
 pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
@@ -18,8 +21,11 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
         core.rest_on(cx.op(), last.max(seq));
         NodeId::shard(core.state.config.map.home(merge.data.inode))
     });
-    cx.call(home, |core, call| packet(core, call, &merge)).await;
+    let answer = cx.call(home, |core, call| packet(core, call, &merge)).await;
     cx.with(|core| {
+        if answer.body::<Peer>() == Ok(Peer::Void) {
+            trim::void(core, merge.data);
+        }
         let now_us = core.now.mono_us;
         let state = &mut core.state;
         state.running.remove(&(merge.session, merge.request));

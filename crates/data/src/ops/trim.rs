@@ -2,7 +2,7 @@
 //!
 //! No block is written: what a trim leaves of its last block is remembered as a length, so that it also works on a full
 //! disk. Locks: none; a write in progress under an older cut finds itself stale when it comes to record.
-//! Journals `Trimmed`, `Dropped`. Upholds R-20.
+//! Journals `Trimmed`, `Dropped`, `Voided`. Upholds R-20.
 
 use crate::index::Verdict;
 use crate::state::{self, Caller, Node};
@@ -10,13 +10,18 @@ use bytes::Bytes;
 use onpath_kernel::Need;
 use onpath_wire::block::DataRecord;
 use onpath_wire::data::DataReply;
-use onpath_wire::ids::{DataId, RecordSeq};
+use onpath_wire::ids::{DataId, RecordSeq, Term};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
-pub(crate) fn trim(core: &mut Node, from: Caller, data: DataId, cut: u32, size: u64) {
+/// `term`: of the home that says so. A generation that is newer than `data`'s and of an earlier term may be void: then
+/// this trim must be known when `data`'s counts again.
+pub(crate) fn trim(core: &mut Node, from: Caller, term: Term, data: DataId, cut: u32, size: u64) {
     let index = &core.state.index;
-    let told = index.file(data).map(|file| file.cut);
-    if index.verdict(data, cut) != Verdict::Stale && told != Some(cut) {
+    let known = match index.file(data) {
+        Some(file) => file.cut >= cut,
+        None => index.verdict(data, cut) == Verdict::Stale && index.newest(data.inode).is_none_or(|g| g.term() >= term),
+    };
+    if !known {
         let size = size.min(FILE_BYTES_MAX);
         state::record(core, &DataRecord::Trimmed { data, cut, size });
     }
@@ -33,6 +38,13 @@ pub(crate) fn drop_all(core: &mut Node, from: Caller, all: &[DataId]) {
     }
     let reply = DataReply::Trimmed { blocks: 0, version: core.state.index.last.0 };
     state::answer(core, from, &reply, Bytes::new(), after, Need::ByDestination);
+}
+
+/// The home has forgotten this generation in a power loss, and nobody was told of anything in it: the one before it counts.
+pub(crate) fn void(core: &mut Node, data: DataId) {
+    if core.state.index.file(data).is_some() {
+        state::record(core, &DataRecord::Voided { data });
+    }
 }
 
 fn trimmed(core: &mut Node, from: Caller, data: DataId) {

@@ -148,3 +148,54 @@ fn a_generation_without_bytes_takes_any_cut() {
     assert_eq!(w.read(file, 2, 9000, 5).unwrap(), b"first", "written under the cut, so not taken away by it");
     assert_eq!(w.read(file, 1, 9000, 5), Err(DataReply::Stale));
 }
+
+#[test]
+fn a_generation_that_its_home_has_forgotten_gives_way_to_the_one_before() {
+    let mut w = World { hold_home: true, ..World::default() };
+    let (old, forgotten, older) = (data(3, 2), data(3, 5), data(3, 1));
+    w.forgotten.push(forgotten);
+    w.write(older, 0, 0, b"older");
+    w.write(old, 0, 0, &[1; 5000]);
+    w.trim(old, 1, 4500);
+    w.write(forgotten, 0, 0, &[2; 9000]);
+    assert_eq!(w.read(old, 1, 0, 10), Err(DataReply::Stale), "the node cannot know yet");
+    w.trim(old, 2, 10); // the home goes on with what it knows
+    w.answer_merges();
+    assert_eq!(w.read(old, 2, 0, 20).unwrap(), [vec![1; 10], vec![0; 10]].concat());
+    assert_eq!(w.read(old, 1, 0, 10), Err(DataReply::Stale), "the trim counts");
+    assert_eq!(w.read(older, 0, 0, 5), Err(DataReply::Stale));
+    w.drop_data(old);
+    assert!(w.node.files().is_empty() && w.faults().is_empty());
+}
+
+#[test]
+fn a_late_trim_of_a_file_without_bytes_counts_after_a_forgotten_generation() {
+    let mut w = World { hold_home: true, ..World::default() };
+    let (empty, forgotten) = (data(3, 2), data(3, 5));
+    w.forgotten.push(forgotten);
+    w.write(forgotten, 0, 0, b"never told");
+    w.trim(empty, 1, 100);
+    w.answer_merges();
+    let seq = w.write(empty, 0, 200, b"late");
+    assert_eq!(w.reply(seq).unwrap().reply, DataReply::Stale);
+    w.write(empty, 1, 0, b"first");
+    assert_eq!(w.read(empty, 1, 0, 5).unwrap(), b"first");
+    assert!(w.faults().is_empty());
+}
+
+#[test]
+fn a_forgotten_generation_leaves_nothing_when_its_file_goes() {
+    let mut w = World { hold_home: true, ..World::default() };
+    let (old, forgotten, new) = (data(3, 2), data(3, 5), data(3, 7));
+    w.forgotten.push(forgotten);
+    w.write(old, 0, 0, b"old");
+    w.write(forgotten, 0, 0, b"never told");
+    w.write(new, 0, 0, b"new");
+    w.drop_data(old);
+    w.answer_merges();
+    assert_eq!(w.node.files().len(), 1);
+    assert_eq!(w.read(new, 0, 0, 3).unwrap(), b"new");
+    w.kill();
+    assert_eq!(w.node.files().len(), 1);
+    assert!(w.faults().is_empty());
+}

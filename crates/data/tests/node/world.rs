@@ -17,6 +17,9 @@ pub(crate) const FILE_BLOCKS: u32 = 512;
 pub(crate) const BLOCK: usize = 4096;
 pub(crate) const CHUNK: u64 = 4 << 20;
 
+/// The term of the home.
+const HOME_TERM: Term = Term(9);
+
 /// Blocks of the data files, by (file, block).
 pub(crate) type Blocks = BTreeMap<(u32, u64), Vec<u8>>;
 
@@ -111,6 +114,8 @@ pub(crate) struct World {
     pub(crate) merges: VecDeque<(RequestSeq, Merge, RecordSeq)>,
     pub(crate) heard: Vec<Merge>,
     pub(crate) hold_home: bool,
+    /// Generations that the home has forgotten.
+    pub(crate) forgotten: Vec<DataId>,
     pub(crate) next_seq: u64,
     pub(crate) term: u32,
 }
@@ -138,6 +143,7 @@ impl Default for World {
             merges: VecDeque::new(),
             heard: vec![],
             hold_home: false,
+            forgotten: vec![],
             next_seq: 1,
             term: 1,
         };
@@ -209,9 +215,10 @@ impl World {
 
     /// The home answers all merges that it has heard.
     pub(crate) fn answer_merges(&mut self) {
-        while let Some((seq, ..)) = self.merges.pop_front() {
+        while let Some((seq, merge, _)) = self.merges.pop_front() {
             let header = Header::new(MessageKind::PeerAnswer, NodeId::shard(ShardId(0)), seq);
-            self.input(Input::Packet(Packet::new(&header, &Peer::Done)));
+            let answer = if self.forgotten.contains(&merge.data()) { Peer::Void } else { Peer::Done };
+            self.input(Input::Packet(Packet::new(&header, &answer)));
         }
     }
 
@@ -259,7 +266,8 @@ impl World {
     pub(crate) fn call(&mut self, body: &DataRequest) -> Sent {
         let seq = RequestSeq(1 << 50 | self.next_seq);
         self.next_seq += 1;
-        let header = Header::new(MessageKind::Data, NodeId::shard(ShardId(0)), seq);
+        let mut header = Header::new(MessageKind::Data, NodeId::shard(ShardId(0)), seq);
+        header.term = HOME_TERM;
         self.input(Input::Packet(Packet::new(&header, body)));
         self.reply(seq).expect("an answer")
     }

@@ -6,9 +6,8 @@
 //! refused or finds itself stale, and its session begins anew.
 //! Locks: the inode, shared, or exclusive to raise the cut. Journals: then the inode and the trim at its size.
 
-use super::{Req, Step, Stop, begin, named};
+use super::{Req, Step, Stop, begin, datapending, named};
 use crate::planted::{self, Planted};
-use crate::shard::Job;
 use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
@@ -53,8 +52,7 @@ fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
     let (cut, size) = (inode.cut, inode.size);
     let pending = Effect::DataPending { data, cut, size, drop: false };
     commit_own(core, op, smallvec![Effect::PutInode { inode }, pending]);
-    let after = core.state.record_seq;
-    core.start(Job::Trim(data, cut, after));
+    datapending::trim_later(core, data, cut);
 }
 
 pub(crate) fn unreserve(cx: &Cx, req: &Req, id: InodeId) -> Step {

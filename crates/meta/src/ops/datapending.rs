@@ -1,5 +1,8 @@
 //! Trims and drops: told to the data node once their record is durable, again and again until acknowledged
 //! (DESIGN §5), also after a restart. Nobody waits for a drop, so drops are collected and told together.
+//!
+//! A cut leaves this shard only when its record is durable, in a trim as in a reply: else a power loss could make the home
+//! forget a cut under which sessions write, and the data node would wait for its trim for ever.
 
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -8,10 +11,17 @@ use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::data::{DataReply, DataRequest};
-use onpath_wire::ids::{DataId, NodeId, RecordSeq};
+use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
 use onpath_wire::record::Effect;
 use smallvec::smallvec;
+
+/// The cut of a file was raised by the last record.
+pub(crate) fn trim_later(core: &mut Core, data: DataId, cut: u32) {
+    let after = core.state.record_seq;
+    core.state.raised.insert(data.inode, after);
+    core.start(Job::Trim(data, cut, after));
+}
 
 /// A shrink: writes under the new cut wait at the data node until it has heard of it. Trims of a file go one after
 /// the other: the file may have grown between them, so that the later one does not take what the earlier one does.
@@ -23,7 +33,7 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
         core.rest_on(cx.op(), after);
         core.state.data_pending.get(&(data, cut, false)).copied()
     });
-    let Some(size) = size else { return };
+    let Some(size) = size else { return cx.with(|core| known(core, data.inode, after)) };
     let request = DataRequest::Trim { data, cut, size };
     let answer = cx.call_when(NodeId::data(0), Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {
@@ -34,7 +44,15 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
             commit_own(core, cx.op(), effects);
             core.wake(key);
         }
+        known(core, data.inode, after);
     });
+}
+
+/// The cut that was raised by record `after` is durable, or of no more interest.
+fn known(core: &mut Core, id: InodeId, after: RecordSeq) {
+    if core.state.raised.get(&id) == Some(&after) {
+        core.state.raised.remove(&id);
+    }
 }
 
 /// Bytes of a generation that is gone, to be dropped in time.

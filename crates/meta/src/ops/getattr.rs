@@ -44,11 +44,7 @@ pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
 /// A name's site asks for the attributes of an inode that lives here.
 pub(crate) async fn home_read(cx: &Cx, from: ShardId, seq: RequestSeq, id: InodeId) {
     named::lock_inode(cx, id, Mode::Shared).await;
-    cx.with(|core| {
-        let attr = core.state.inodes.attr(id);
-        let data = core.state.inodes.data_ref(id).unwrap_or_default();
-        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::HomeAttr { attr, data });
-    });
+    cx.with(|core| packets::answer_home_read(core, cx.op(), from, seq, id));
 }
 
 /// The parent of a directory, for the walk that refuses cycles. It takes no lock: whoever holds this one may wait for the

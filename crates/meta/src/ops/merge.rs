@@ -1,7 +1,8 @@
 //! Merge: a data node has written bytes; the home makes them part of the file (DESIGN §5).
 //!
 //! Semantics: size = max(size, end); mtime = ctime = the home's stamp; setuid and setgid cleared. The home answers
-//! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20).
+//! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20). So is a newer
+//! generation, which can only be one that this home has forgotten in a power loss; the data node hears that it is void.
 //! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
 //! After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
@@ -33,7 +34,9 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
             }
             Merge::Counted { data, blocks, version } => counted(core, cx, data, blocks, version),
         }
-        packets::answer_call(core, cx.op(), from, seq, &Peer::Done);
+        let known = core.state.inodes.get(merge.data().inode).map(|inode| inode.generation);
+        let void = known.is_some_and(|known| known < merge.data().generation);
+        packets::answer_call(core, cx.op(), from, seq, if void { &Peer::Void } else { &Peer::Done });
     });
 }
 

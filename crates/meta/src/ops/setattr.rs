@@ -6,11 +6,10 @@
 //! Locks: the inode, exclusive. Journals: the inode; for a shrink the trim or drop. Rules.
 
 use super::unlink::drop_data;
-use super::{Req, Step, Stop, begin, getattr, named, need_space};
+use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space};
 use crate::access::{self, Owned};
 use crate::dir::{collect, owner};
 use crate::planted::{self, Planted};
-use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
@@ -94,8 +93,7 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
     let reply = commit(core, op, req, stamp, Answer::Attr { id }, effects);
     drop_data(core, dropped);
     if let Some((data, cut)) = trimmed {
-        let after = core.state.record_seq;
-        core.start(Job::Trim(data, cut, after));
+        datapending::trim_later(core, data, cut);
     }
     Ok(reply)
 }

@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) lock_grace: Grace,
     /// Trims and drops that data nodes have not acknowledged yet.
     pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
+    /// Files whose cut was raised, and the records of that: until those are durable nobody is told (see [`packets::reply`]).
+    pub(crate) raised: BTreeMap<InodeId, RecordSeq>,
     /// Generations that data nodes will be told to drop.
     pub(crate) drops: Vec<DataId>,
     pub(crate) drops_run: bool,
@@ -126,6 +128,7 @@ impl State {
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),
             data_pending: BTreeMap::new(),
+            raised: BTreeMap::new(),
             drops: Vec::new(),
             drops_run: false,
             orphans: BTreeSet::new(),

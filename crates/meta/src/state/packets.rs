@@ -2,11 +2,12 @@
 
 use crate::Core;
 use crate::ops::Req;
+use crate::planted::{self, Planted};
 use crate::state::State;
 use onpath_kernel::{Need, OpId};
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -37,6 +38,19 @@ impl State {
         Packet::new(&self.header(MessageKind::Data, seq), body)
     }
 
+    /// The record of a cut that this reply tells, unless it is known to be durable.
+    fn cut_in(&self, reply: &Reply) -> Option<RecordSeq> {
+        if planted::is(Planted::CutBeforeDurable) {
+            return None;
+        }
+        match reply {
+            Reply::Attr { attr, .. } | Reply::Entry { attr, .. } => self.raised.get(&attr.id).copied(),
+            // They do not name their inode.
+            Reply::Reserved { .. } | Reply::Stale { .. } => self.raised.values().max().copied(),
+            _ => None,
+        }
+    }
+
     /// A reply to a session.
     pub(crate) fn reply_packet(&self, seq: RequestSeq, reply: &Reply) -> Packet {
         Packet::new(&self.header(MessageKind::Reply, seq), reply)
@@ -55,10 +69,30 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
     core.send(op, NodeId::shard(to), packet);
 }
 
-/// Sends a reply to a session.
+/// Sends a reply to a session. One that tells a cut leaves when the record of that cut is durable.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     let packet = core.state.reply_packet(req.seq, reply);
-    core.send(op, req.from, packet);
+    let raised = core.state.cut_in(reply);
+    send_with_cut(core, op, req.from, packet, raised);
+}
+
+fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: Option<RecordSeq>) {
+    match raised {
+        None => core.send(op, to, packet),
+        Some(raised) => {
+            let after = core.reflects(op).max(raised);
+            core.send_after(to, packet, after, Need::Durable);
+        }
+    }
+}
+
+/// Answers the question of another shard for an inode.
+pub(crate) fn answer_home_read(core: &mut Core, op: OpId, to: ShardId, seq: RequestSeq, id: InodeId) {
+    let attr = core.state.inodes.attr(id);
+    let data = core.state.inodes.data_ref(id).unwrap_or_default();
+    let packet = core.state.answer_packet(seq, &Peer::HomeAttr { attr, data });
+    let raised = core.state.raised.get(&id).copied();
+    send_with_cut(core, op, NodeId::shard(to), packet, raised);
 }
 
 /// Sends a reply to a session that may leave only when everything recorded so far is durable (fsync).

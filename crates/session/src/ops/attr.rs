@@ -11,16 +11,15 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::FILE_BYTES_MAX;
-use onpath_wire::reply::{DataRef, Reply};
+use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, SetAttr, set};
 
 /// Attributes that the mount is about to see. `own`: of a change that this session made.
-pub(crate) fn seen(op: &Op, attr: &AttrWire, data: DataRef, own: bool) {
-    op.with(|core| observe(core, attr, data, own));
+pub(crate) fn seen(op: &Op, attr: &AttrWire, own: bool) {
+    op.with(|core| observe(core, attr, own));
 }
 
-fn observe(core: &mut Core<State>, attr: &AttrWire, data: DataRef, own: bool) {
-    core.state.opens.learn(attr.id, data);
+fn observe(core: &mut Core<State>, attr: &AttrWire, own: bool) {
     if core.state.opens.observe(attr, own) {
         core.emit(SessionOut::Invalidate { id: attr.id });
     }
@@ -31,7 +30,8 @@ pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) ->
     let (attr, data, _) = attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
     let pid = op.caller.pid;
     op.with(|core| {
-        observe(core, &attr, data, false);
+        core.state.learn(id, data);
+        observe(core, &attr, false);
         if let Some(handle) = handle.filter(|_| pid != 0) {
             let until_us = core.now.mono_us + FRESH_US;
             core.state.opens.freshen(handle, &attr, Fresh { pid, until_us, known: Known::of(&attr, data) });
@@ -53,7 +53,10 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
         }
     }
     let (attr, data, shared) = attr(op.ask_home(id, Request::SetAttr { id, set }).await?)?;
-    seen(op, &attr, data, !shared);
+    op.with(|core| {
+        core.state.learn(id, data);
+        observe(core, &attr, !shared);
+    });
     Ok(FsReply::Attr(attr))
 }
 

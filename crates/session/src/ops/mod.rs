@@ -10,6 +10,7 @@ mod namei;
 pub(crate) mod open;
 mod read;
 mod restore;
+mod stale;
 mod write;
 
 use crate::fs::{FsOp, FsRequest, FsResult};

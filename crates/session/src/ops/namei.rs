@@ -16,8 +16,8 @@ use onpath_wire::request::{NewNode, Request, rename};
 /// Finds a name.
 pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
     let at = onpath_wire::hash::site(parent, name.as_bytes());
-    let (attr, data, _) = entry(op.ask(at, Request::Lookup { parent, name }).await?)?;
-    seen(op, &attr, data, false);
+    let (attr, ..) = entry(op.ask(at, Request::Lookup { parent, name }).await?)?;
+    seen(op, &attr, false);
     Ok(FsReply::Entry(attr))
 }
 
@@ -51,8 +51,8 @@ pub(crate) async fn make(op: &mut Op, parent: InodeId, name: Name, node: NewNode
 /// A further name for a file.
 pub(crate) async fn link(op: &mut Op, id: InodeId, parent: InodeId, name: Name) -> FsResult {
     let request = Request::Link { id, parent, name: name.clone() };
-    let (attr, data, _) = entry(op.ask_site(parent, &name, request).await?)?;
-    seen(op, &attr, data, true);
+    let (attr, ..) = entry(op.ask_site(parent, &name, request).await?)?;
+    seen(op, &attr, true);
     Ok(FsReply::Entry(attr))
 }
 

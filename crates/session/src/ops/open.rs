@@ -80,9 +80,8 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
 
 /// Gives out a handle of an inode that is counted already.
 fn add(core: &mut Core<State>, attr: &AttrWire, data: DataRef, mode: OpenMode, direct: bool) -> Handle {
-    let opens = &mut core.state.opens;
-    opens.learn(attr.id, data);
-    if opens.observe(attr, false) {
+    core.state.learn(attr.id, data);
+    if core.state.opens.observe(attr, false) {
         core.emit(crate::session::SessionOut::Invalidate { id: attr.id });
     }
     let directory = attr.kind == Kind::Directory;

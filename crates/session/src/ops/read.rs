@@ -5,10 +5,11 @@
 //! follows, the home has just been asked, inside this very read(2), and is not asked twice ([`Fresh`](crate::opens::Fresh)).
 
 use crate::fs::{FsReply, FsResult, Handle};
-use crate::limits::{STALE_ROUNDS_MAX, ZEROS_BYTES};
+use crate::limits::ZEROS_BYTES;
 use crate::op::{DataAnswer, Op, attr, data_answer};
 use crate::opens::Known;
 use crate::ops::later;
+use crate::ops::stale::Refusals;
 use crate::state::{Later, header};
 use bytes::Bytes;
 use onpath_kernel::Answer;
@@ -42,7 +43,7 @@ pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
 /// Where a file's bytes are, its size and its times, as its home says now.
 pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<Known, Errno> {
     let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
-    op.with(|core| core.state.opens.learn(id, data));
+    op.with(|core| core.state.learn(id, data));
     Ok(Known::of(&attr, data))
 }
 
@@ -54,7 +55,7 @@ fn atime_is_due(attr: &Known, wall_ns: u64) -> bool {
 
 /// Reads; fewer bytes than asked at the end of the file.
 pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
-    let (id, mut fresh) = op.with(|core| match core.state.opens.get(handle)? {
+    let (id, fresh) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory => Err(Errno::EISDIR),
         open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),
         open => {
@@ -62,11 +63,12 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
             Ok((id, core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us)))
         }
     })?;
-    for _ in 0..STALE_ROUNDS_MAX {
-        let known = match fresh.take() {
-            Some(known) => known,
-            None => data_ref(op, id).await?,
-        };
+    let mut known = match fresh {
+        Some(known) => known,
+        None => data_ref(op, id).await?,
+    };
+    let mut refusals = Refusals::default();
+    loop {
         op.with(|core| {
             if atime_is_due(&known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime) {
                 later::add(core, Later::Accessed(id));
@@ -79,8 +81,8 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
         if let Some(found) = read_under(op, id, known.data, &parts(offset, n)).await? {
             return Ok(FsReply::Data(found));
         }
+        known = refusals.by_node(op, id, known.data).await?;
     }
-    Err(Errno::EIO)
 }
 
 /// Reads the parts at once; nothing if the data node knows of newer bytes.

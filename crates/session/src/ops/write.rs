@@ -7,9 +7,9 @@
 //! over a chunk's end: its first part would end the reservation.
 
 use crate::fs::{FsReply, FsResult, Handle};
-use crate::limits::STALE_ROUNDS_MAX;
 use crate::op::{DataAnswer, Op, done};
-use crate::ops::read::{data_ref, parts};
+use crate::ops::read::parts;
+use crate::ops::stale::Refusals;
 use crate::state::{Job, State, WaitKey};
 use bytes::Bytes;
 use onpath_kernel::Core;
@@ -71,16 +71,20 @@ async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, kill_suid
 }
 
 async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<(), Errno> {
-    for _ in 0..STALE_ROUNDS_MAX {
-        if write_once(op, id, offset, part.clone(), kill_suidgid).await? {
-            return Ok(());
-        }
-    }
-    Err(Errno::EIO)
+    let mut refusals = Refusals::default();
+    while !write_once(op, id, offset, part.clone(), kill_suidgid, &mut refusals).await? {}
+    Ok(())
 }
 
 /// Writes under what this session knows of the file's bytes; false if that was stale, then it knows better now.
-async fn write_once(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<bool, Errno> {
+async fn write_once(
+    op: &mut Op,
+    id: InodeId,
+    offset: u64,
+    part: Bytes,
+    kill_suidgid: bool,
+    refusals: &mut Refusals,
+) -> Result<bool, Errno> {
     let changed = |core: &mut Core<State>| {
         core.state.opens.inode(id).map(|inode| {
             inode.fresh = None;
@@ -96,11 +100,12 @@ async fn write_once(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_sui
             Ok(true)
         }
         DataAnswer::Home(Reply::Stale { data }) => {
-            op.with(|core| core.state.opens.learn(id, data));
+            op.with(|core| core.state.learn(id, data));
+            refusals.by_home()?;
             Ok(false)
         }
         DataAnswer::Node(DataReply::Stale, _) => {
-            data_ref(op, id).await?;
+            refusals.by_node(op, id, data).await?;
             Ok(false)
         }
         _ => Err(Errno::EIO),
@@ -125,20 +130,20 @@ async fn append(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Re
 }
 
 async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
-    for _ in 0..STALE_ROUNDS_MAX {
+    let mut refusals = Refusals::default();
+    loop {
         let Reply::Reserved { offset, data: place } = op.ask_home(id, Request::Reserve { id }).await? else {
             return Err(Errno::EIO);
         };
-        op.with(|core| core.state.opens.learn(id, place));
+        op.with(|core| core.state.learn(id, place));
         let part = fit(offset, data.clone())?;
         let n = part.len();
-        if write_once(op, id, offset, part, kill_suidgid).await? {
+        if write_once(op, id, offset, part, kill_suidgid, &mut refusals).await? {
             return Ok(n);
         }
         // The file was truncated meanwhile: its end is elsewhere.
         done(op.ask_home(id, Request::Unreserve { id }).await?)?;
     }
-    Err(Errno::EIO)
 }
 
 /// Gives a reservation back that may be there, however long that takes; then the next append has its turn.

@@ -3,6 +3,7 @@
 use crate::rig::*;
 use bytes::Bytes;
 use onpath_session::fs::{FsOp, FsReply, OpenMode};
+use onpath_session::limits::{BUSY_PAUSE_US, STALE_ROUNDS_MAX};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::*;
@@ -283,7 +284,31 @@ fn a_read_that_has_asked_for_attributes_does_not_ask_twice() {
     let unique = rig.fs(read);
     let sent = rig.sent();
     rig.data_reply(&sent, DataReply::Stale, Bytes::new());
-    goes_to_the_home(&mut rig, unique, id);
+    let ask = rig.sent();
+    assert_eq!(ask.request(), Request::DataRef { id });
+    rig.reply(&ask, attr_reply(id, 0, data_ref(5, 3)));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Data(_))));
+}
+
+/// The data node holds bytes of a generation that the home has forgotten, and will hear so from it in a moment.
+#[test]
+fn what_the_home_repeats_is_tried_again_after_a_pause() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
+    let unique = rig.fs(write(handle, 0, b"abc"));
+    for _ in 0..STALE_ROUNDS_MAX + 1 {
+        let sent = rig.sent();
+        assert!(matches!(sent.data(), DataRequest::Write { cut: 2, .. }));
+        rig.data_reply(&sent, DataReply::Stale, Bytes::new());
+        let ask = rig.sent();
+        rig.reply(&ask, attr_reply(id, 0, data_ref(5, 2)));
+        rig.silent(); // not at once
+        rig.pass(BUSY_PAUSE_US);
+    }
+    let sent = rig.sent();
+    rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: 3 });
+    assert_eq!(written(&mut rig, unique), 3);
 }
 
 #[test]

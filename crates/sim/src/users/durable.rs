@@ -57,12 +57,14 @@ impl Cell {
         self.kept = self.now.clone();
     }
 
-    /// A read shows this.
-    fn read(&mut self, value: Value) -> Result<(), String> {
+    /// A read shows this; `sure` if no power was lost meanwhile, else that may have been before.
+    fn read(&mut self, value: Value, sure: bool) -> Result<(), String> {
         if !self.now.contains(&value) {
             return Err(format!("shows {value:?} instead of one of {:?}", self.now));
         }
-        self.now = vec![value];
+        if sure {
+            self.now = vec![value];
+        }
         Ok(())
     }
 }
@@ -154,13 +156,13 @@ impl Durable {
                     self.cells.iter_mut().for_each(Cell::synced);
                 }
             }
-            (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat()),
+            (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat(), sure),
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
         }
         Ok(())
     }
 
-    fn seen(&mut self, cells: Range<usize>, bytes: &[u8]) -> Result<(), String> {
+    fn seen(&mut self, cells: Range<usize>, bytes: &[u8], sure: bool) -> Result<(), String> {
         let first = self.bounds[cells.start];
         for cell in cells {
             let (start, end) = ((self.bounds[cell] - first) as usize, (self.bounds[cell + 1] - first) as usize);
@@ -169,7 +171,7 @@ impl Durable {
                 len if len < end => Err(format!("ends after {} bytes", len - start)),
                 _ => self.marks.read(&bytes[start..end]),
             };
-            value.and_then(|value| self.cells[cell].read(value)).map_err(|why| format!("cell {cell} {why}"))?;
+            value.and_then(|value| self.cells[cell].read(value, sure)).map_err(|why| format!("cell {cell} {why}"))?;
         }
         Ok(())
     }
@@ -256,13 +258,22 @@ mod tests {
         cell.change(Some(1), true);
         cell.synced();
         cell.change(Some(2), true);
-        assert!(cell.clone().read(Some(1)).is_err(), "no power was lost");
+        assert!(cell.clone().read(Some(1), true).is_err(), "no power was lost");
         cell.lost();
-        cell.clone().read(Some(1)).unwrap();
-        cell.clone().read(Some(2)).unwrap();
-        assert!(cell.clone().read(None).is_err(), "it was synced");
-        cell.read(Some(1)).unwrap();
-        assert!(cell.read(Some(2)).is_err(), "gone once, gone for good");
+        cell.clone().read(Some(1), true).unwrap();
+        cell.clone().read(Some(2), true).unwrap();
+        assert!(cell.clone().read(None, true).is_err(), "it was synced");
+        cell.read(Some(1), true).unwrap();
+        assert!(cell.read(Some(2), true).is_err(), "gone once, gone for good");
+    }
+
+    #[test]
+    fn a_read_during_a_power_loss_may_show_what_was_lost() {
+        let mut cell = Cell::new();
+        cell.change(Some(1), true);
+        cell.lost();
+        cell.read(Some(1), false).unwrap();
+        cell.read(None, true).unwrap();
     }
 
     #[test]
@@ -272,7 +283,7 @@ mod tests {
         cell.synced();
         cell.lost();
         cell.change(Some(2), false);
-        cell.clone().read(Some(1)).unwrap();
-        cell.read(Some(2)).unwrap();
+        cell.clone().read(Some(1), true).unwrap();
+        cell.read(Some(2), true).unwrap();
     }
 }

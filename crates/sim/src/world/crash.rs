@@ -2,7 +2,7 @@
 
 use super::queue::Event;
 use super::{Doom, World};
-use onpath_wire::ids::Lsn;
+use onpath_wire::ids::{Lsn, NodeClass};
 use onpath_wire::tracking::Form;
 use rand::Rng;
 
@@ -114,12 +114,20 @@ impl World {
         self.arm_interval(index as u16);
         self.arm_checkpoint(index as u16);
         let (life, now) = (self.processes[index].life, self.clocks(index));
-        for server in 0..self.processes[index].servers.len() {
-            if self.lives(index as u16, life) {
-                self.processes[index].start(server, now);
-                self.outputs(index, server);
+        // As in a host, what the data node has found of lost blocks is the first thing that is recorded, and at once.
+        let servers = &self.processes[index].servers;
+        let (data, shards): (Vec<_>, Vec<_>) =
+            (0..servers.len()).partition(|server| servers[*server].node.class() == Some(NodeClass::Data));
+        for (servers, first) in [(data, true), (shards, false)] {
+            for server in servers {
+                if self.lives(index as u16, life) {
+                    self.processes[index].disk.set_recovering(first);
+                    self.processes[index].start(server, now);
+                    self.outputs(index, server);
+                }
             }
         }
+        self.processes[index].disk.set_recovering(false);
     }
 
     /// Whether a process is up.

@@ -49,6 +49,8 @@ pub(crate) struct Disk {
     durable: Lsn,
     /// Durable as the journal itself said before the last crash.
     known_durable: Lsn,
+    /// The first batch after a recovery is not complete yet.
+    recovering: bool,
     checkpoints: Vec<Checkpoint>,
     pub(crate) draft: Option<Draft>,
     next_server: u16,
@@ -73,8 +75,15 @@ impl Disk {
     }
 
     pub(crate) fn append(&mut self, server: u16, seq: RecordSeq, bytes: Vec<u8>) -> Lsn {
-        self.journal.push_back(Entry { server, seq, bytes, durable: self.durable });
+        let durable = if self.recovering { self.known_durable } else { self.durable };
+        self.journal.push_back(Entry { server, seq, bytes, durable });
         self.appended()
+    }
+
+    /// Begins or ends the first batch after a recovery. A host writes it whole, and nobody reads a part of it: what it
+    /// says of the records before it, only later ones say.
+    pub(crate) fn set_recovering(&mut self, recovering: bool) {
+        self.recovering = recovering;
     }
 
     /// Everything appended is with the operating system.
@@ -121,7 +130,7 @@ impl Disk {
         while self.appended() > upto {
             self.journal.pop_back();
         }
-        self.draft = None;
+        (self.draft, self.recovering) = (None, false);
         self.known_durable = self.journal.back().map_or(Lsn(self.before), |entry| entry.durable);
         // Recovery flushes what it took before it serves.
         (self.written, self.durable) = (upto, upto);
