@@ -138,12 +138,12 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
     let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest() };
     let home = from.node.class() == Some(NodeClass::Shard);
     match request {
-        DataRequest::Write { data, cut, offset, kill_suidgid } => {
+        DataRequest::Write { data, cut, offset, kill_suidgid, append } => {
             let Some(session) = from.node.as_session() else {
                 core.state.counters.rejected += 1;
                 return;
             };
-            on_write(core, WriteJob { from, session, data, cut, offset, kill_suidgid, bytes: packet.bulk });
+            on_write(core, WriteJob { from, session, data, cut, offset, kill_suidgid, append, bytes: packet.bulk });
         }
         DataRequest::Read { data, cut, offset, bytes } => {
             on_read(core, ReadJob { from, data, cut, offset, bytes });

@@ -30,6 +30,8 @@ pub enum Input<I> {
 pub enum Need {
     /// Decided by the destination: appended inside the process, durable for another, by commit mode for a client.
     ByDestination,
+    /// As far as a client's answer must have come, by commit mode, though the destination is another one.
+    AsForClient,
     /// Durable whatever the destination, and soon: somebody waits (fsync, a trim that holds up the writes after it).
     Durable,
     /// Durable whatever the destination, but nobody waits: the next flush will do (bytes of removed files).

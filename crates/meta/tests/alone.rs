@@ -157,6 +157,7 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
         request: RequestSeq(1),
         oldest: RequestSeq(1),
         kill_suidgid: false,
+        append: false,
     };
     let drops = |alone: &Alone| {
         let effects = alone.records.iter().flat_map(|record| &record.effects);
@@ -216,6 +217,7 @@ fn a_forgotten_generation_is_void() {
             request: RequestSeq(seq),
             oldest: RequestSeq(1),
             kill_suidgid: false,
+            append: false,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(seq), &merge);
         assert_eq!(alone.last.take(), Some(answer));
@@ -246,6 +248,7 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         request: RequestSeq(2),
         oldest: RequestSeq(2),
         kill_suidgid: false,
+        append: false,
     };
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
     let before = blocks(&mut alone, 3);

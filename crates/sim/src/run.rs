@@ -142,10 +142,7 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
         }
         writers => {
             users.push(Box::new(Writers::begin(world, config.seed, writers)));
-            // A power loss may keep a part of an append that nobody was told of, and which then goes elsewhere.
-            if !config.world.power_loss {
-                users.push(Box::new(Appenders::begin(world, config.seed, writers)));
-            }
+            users.push(Box::new(Appenders::begin(world, config.seed, writers)));
         }
     }
     if config.lockers > 0 && !may_lose {

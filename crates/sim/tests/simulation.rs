@@ -115,7 +115,7 @@ fn concurrent_writes_truncations_and_appends_have_an_order() {
 
 #[test]
 fn concurrent_writes_and_appends_survive_kills_and_under_sync_power_losses() {
-    for (seed, power_loss) in [(1, false), (2, false), (3, false), (4, true), (5, true), (6, true)] {
+    for (seed, power_loss) in (1..=3).map(|seed| (seed, false)).chain((4..=10).map(|seed| (seed, true))) {
         let commit = if power_loss { Commit::Sync } else { Commit::Interval(100) };
         let world = WorldConfig {
             crash_every: 4_000,

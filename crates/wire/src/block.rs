@@ -99,6 +99,8 @@ wire_struct! {
         pub oldest: RequestSeq,
         /// Clear setuid and setgid.
         pub kill_suidgid: bool,
+        /// At the end of the file, which the writer has reserved.
+        pub append: bool,
     }
 }
 
@@ -230,6 +232,7 @@ mod tests {
             request: RequestSeq(9),
             oldest: RequestSeq(8),
             kill_suidgid: false,
+            append: false,
         };
         let extent = Extent { start: 0, phys: 5, crcs: SmallVec::from_slice(&[7]) };
         let record = DataRecord::Written { merge, stamp: Stamp(3), extents: vec![extent] };

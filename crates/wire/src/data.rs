@@ -18,6 +18,8 @@ wire_enum! {
             offset: u64,
             /// Clear setuid and setgid (the writer has no CAP_FSETID).
             kill_suidgid: bool,
+            /// At the end of the file, which the writer has reserved.
+            append: bool,
         },
         /// Reads. → `Bytes` (short at the end of what was written: the rest is zeros)
         2 => Read {
@@ -110,6 +112,8 @@ wire_enum! {
             oldest: RequestSeq,
             /// Clear setuid and setgid.
             kill_suidgid: bool,
+            /// It was written at the end that its session has reserved: the reservation is over.
+            append: bool,
         },
         /// A power loss has taken blocks, and what was there before is back: so many there are now.
         2 => Counted {

@@ -7,6 +7,7 @@
 
 use crate::ops::trim;
 use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
+use onpath_kernel::Need;
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
 use onpath_wire::data::Merge;
@@ -21,7 +22,10 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
         core.rest_on(cx.op(), last.max(seq));
         NodeId::shard(core.state.config.map.home(merge.data.inode))
     });
-    let answer = cx.call(home, |core, call| packet(core, call, &merge)).await;
+    // The size must not move over bytes of an append that a power loss takes: it would leave a gap, and they would go
+    // elsewhere when their session writes them again.
+    let need = if merge.append { Need::AsForClient } else { Need::ByDestination };
+    let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge)).await;
     cx.with(|core| {
         if answer.body::<Peer>() == Ok(Peer::Void) {
             trim::void(core, merge.data);
@@ -72,6 +76,7 @@ fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
         request: merge.request,
         oldest: merge.oldest,
         kill_suidgid: merge.kill_suidgid,
+        append: merge.append,
     };
     Packet::new(&header, &body)
 }

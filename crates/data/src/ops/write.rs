@@ -35,6 +35,7 @@ pub(crate) struct WriteJob {
     pub(crate) cut: u32,
     pub(crate) offset: u64,
     pub(crate) kill_suidgid: bool,
+    pub(crate) append: bool,
     pub(crate) bytes: Bytes,
 }
 
@@ -82,6 +83,7 @@ impl WriteJob {
             request: self.from.seq,
             oldest: self.from.oldest,
             kill_suidgid: self.kill_suidgid,
+            append: self.append,
         }
     }
 

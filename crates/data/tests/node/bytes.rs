@@ -39,6 +39,7 @@ fn the_home_hears_of_a_write_and_the_session_nothing() {
         request: seq,
         oldest: seq,
         kill_suidgid: false,
+        append: false,
     };
     assert_eq!(w.heard, [merge]);
     assert!(w.reply(seq).is_none());
@@ -89,7 +90,7 @@ fn a_write_may_cross_a_chunk_and_the_end_of_a_data_file() {
 fn a_repeated_write_is_not_executed_again_but_its_home_hears_again() {
     let mut w = World::default();
     let file = data(3, 1);
-    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: true };
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: true, append: false };
     let first = w.request(&body, b"first");
     w.request_as(1, RequestSeq(first.0 + 1), first, &body, b"SECOND");
     w.request_as(1, first, first, &body, b"first");
@@ -107,7 +108,7 @@ fn a_repeated_write_is_not_executed_again_but_its_home_hears_again() {
 #[test]
 fn a_duplicate_of_a_write_in_progress_is_ignored() {
     let mut w = World { hold_disk: true, ..World::default() };
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
     let seq = w.request(&body, b"bytes");
     w.request_as(1, seq, seq, &body, b"bytes");
     assert_eq!(w.disk_queue.len(), 1);
@@ -171,7 +172,7 @@ fn a_failed_write_leaves_nothing() {
 #[test]
 fn a_failed_write_stays_failed() {
     let mut w = World::default();
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
     w.disk.full = true;
     let seq = w.request(&body, b"bytes");
     w.pass(2_000_000);

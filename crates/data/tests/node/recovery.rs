@@ -100,7 +100,7 @@ fn homes_are_told_again_after_a_restart_until_that_is_recorded() {
         [Merge::Written { request: RequestSeq(1), .. }, Merge::Written { request: RequestSeq(2), .. }]
     ));
     // A repeated request meanwhile is the same write.
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
     w.request_as(1, seq, seq, &body, b"one");
     assert_eq!(w.heard.len(), 2);
     w.answer_merges();
@@ -273,7 +273,7 @@ fn the_same_inputs_give_the_same_outputs() {
 #[test]
 fn a_session_window_survives_a_restart() {
     let mut w = World::default();
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false };
+    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
     w.request_as(5, RequestSeq(10), RequestSeq(10), &body, b"a");
     w.request_as(5, RequestSeq(11), RequestSeq(11), &body, b"b");
     w.pass(100_000);

@@ -279,7 +279,7 @@ impl World {
     }
 
     pub(crate) fn write(&mut self, data: DataId, cut: u32, offset: u64, bytes: &[u8]) -> RequestSeq {
-        self.request(&DataRequest::Write { data, cut, offset, kill_suidgid: false }, bytes)
+        self.request(&DataRequest::Write { data, cut, offset, kill_suidgid: false, append: false }, bytes)
     }
 
     /// Reads, and fills what the reply leaves out with zeros.

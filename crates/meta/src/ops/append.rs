@@ -40,7 +40,6 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
             core.state.opens.fenced(id);
         }
         let data = core.state.inodes.data_ref(id).expect("the inode is here");
-        core.state.opens.reserved_at(id, inode.size);
         Ok(Reply::Reserved { offset: inode.size, data })
     })
 }

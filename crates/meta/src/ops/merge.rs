@@ -25,10 +25,10 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
     named::lock_inode(cx, merge.data().inode, Mode::Exclusive).await;
     cx.with(|core| {
         match merge {
-            Merge::Written { data, session, request, end, .. } => {
+            Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
                 // A repeated merge must not end the reservation of a later append.
-                if first && core.state.opens.appended(data.inode, session, request, end) {
+                if first && append && core.state.opens.appended(data.inode, session, request) {
                     core.wake(keys::inode(data.inode).0);
                 }
             }
@@ -59,7 +59,7 @@ fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
 
 /// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
-    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid } = merge else {
+    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, .. } = merge else {
         return false;
     };
     let from = NodeId::session(session);

@@ -32,8 +32,6 @@ struct Reserved {
     session: SessionId,
     /// The request that reserved it: the write comes later.
     request: RequestSeq,
-    /// Where the file ended.
-    offset: u64,
 }
 
 const _: () = assert!(
@@ -110,7 +108,7 @@ impl Opens {
         if !self.end_wanted.contains(&(id, session)) {
             return Some(false);
         }
-        let mine = Reserved { session, request, offset: u64::MAX };
+        let mine = Reserved { session, request };
         let holder = self.reserved.entry(id).or_insert(mine);
         (holder.session == session).then(|| {
             *holder = mine;
@@ -118,16 +116,9 @@ impl Opens {
         })
     }
 
-    /// The reserved end is here.
-    pub(crate) fn reserved_at(&mut self, id: InodeId, offset: u64) {
-        if let Some(reserved) = self.reserved.get_mut(&id) {
-            reserved.offset = offset;
-        }
-    }
-
-    /// A write has been merged; true if it was the one at the reserved end, so that others may look again.
-    pub(crate) fn appended(&mut self, id: InodeId, session: SessionId, request: RequestSeq, end: u64) -> bool {
-        let by = |r: &Reserved| r.session == session && r.request < request && r.offset < end;
+    /// An append has been merged; true if it was the one of this reservation, so that others may look again.
+    pub(crate) fn appended(&mut self, id: InodeId, session: SessionId, request: RequestSeq) -> bool {
+        let by = |r: &Reserved| r.session == session && r.request < request;
         self.reserved.get(&id).is_some_and(by) && self.unreserve(id, session)
     }
 

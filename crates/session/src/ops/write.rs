@@ -28,6 +28,13 @@ pub(crate) enum At {
     End,
 }
 
+/// How it is written.
+#[derive(Clone, Copy)]
+struct How {
+    kill_suidgid: bool,
+    append: bool,
+}
+
 /// Writes at an offset, or at the end of the file.
 pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, kill_suidgid: bool) -> FsResult {
     let id = op.with(|core| match core.state.opens.get(handle)? {
@@ -38,8 +45,8 @@ pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, kill
         return Err(Errno::EINVAL);
     }
     let n = match at {
-        At::End => append(op, id, data, kill_suidgid).await?,
-        At::Offset(offset) => write_all(op, id, offset, data, kill_suidgid).await?,
+        At::End => append(op, id, data, How { kill_suidgid, append: true }).await?,
+        At::Offset(offset) => write_all(op, id, offset, data, How { kill_suidgid, append: false }).await?,
     };
     Ok(FsReply::Written(n as u32))
 }
@@ -53,7 +60,7 @@ fn fit(offset: u64, data: Bytes) -> Result<Bytes, Errno> {
 }
 
 /// Writes part after part; after the first one an error only shortens the write.
-async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, how: How) -> Result<usize, Errno> {
     if data.is_empty() {
         return Ok(0);
     }
@@ -61,7 +68,7 @@ async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, kill_suid
     let mut written = 0;
     for (at, n) in parts(offset, data.len() as u64) {
         let part = data.slice(written..written + n as usize);
-        match write_part(op, id, at, part, kill_suidgid).await {
+        match write_part(op, id, at, part, how).await {
             Ok(()) => written += n as usize,
             Err(errno) if written == 0 => return Err(errno),
             Err(_) => break,
@@ -70,9 +77,9 @@ async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, kill_suid
     Ok(written)
 }
 
-async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, kill_suidgid: bool) -> Result<(), Errno> {
+async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, how: How) -> Result<(), Errno> {
     let mut refusals = Refusals::default();
-    while !write_once(op, id, offset, part.clone(), kill_suidgid, &mut refusals).await? {}
+    while !write_once(op, id, offset, part.clone(), how, &mut refusals).await? {}
     Ok(())
 }
 
@@ -82,7 +89,7 @@ async fn write_once(
     id: InodeId,
     offset: u64,
     part: Bytes,
-    kill_suidgid: bool,
+    how: How,
     refusals: &mut Refusals,
 ) -> Result<bool, Errno> {
     let changed = |core: &mut Core<State>| {
@@ -93,7 +100,8 @@ async fn write_once(
     };
     let data = op.with(changed).ok_or(Errno::EBADF)?;
     let data_id = DataId { inode: id, generation: data.generation };
-    let request = DataRequest::Write { data: data_id, cut: data.cut, offset, kill_suidgid };
+    let How { kill_suidgid, append } = how;
+    let request = DataRequest::Write { data: data_id, cut: data.cut, offset, kill_suidgid, append };
     match op.ask_data(id, request, part).await? {
         DataAnswer::Home(Reply::Written { .. }) => {
             op.with(changed);
@@ -113,13 +121,13 @@ async fn write_once(
 }
 
 /// One reservation and the bytes written under it.
-async fn append(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+async fn append(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Result<usize, Errno> {
     if data.is_empty() {
         return Ok(0);
     }
     let turn = WaitKey::AppendTurn(id);
     op.take_turn(turn).await?;
-    let result = append_in_turn(op, id, data, kill_suidgid).await;
+    let result = append_in_turn(op, id, data, how).await;
     if result.is_ok() {
         op.end_turn(turn);
     } else {
@@ -129,7 +137,7 @@ async fn append(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Re
     result
 }
 
-async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: bool) -> Result<usize, Errno> {
+async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Result<usize, Errno> {
     let mut refusals = Refusals::default();
     loop {
         let Reply::Reserved { offset, data: place } = op.ask_home(id, Request::Reserve { id }).await? else {
@@ -138,7 +146,7 @@ async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, kill_suidgid: boo
         op.with(|core| core.state.learn(id, place));
         let part = fit(offset, data.clone())?;
         let n = part.len();
-        if write_once(op, id, offset, part, kill_suidgid, &mut refusals).await? {
+        if write_once(op, id, offset, part, how, &mut refusals).await? {
             return Ok(n);
         }
         // The file was truncated meanwhile: its end is elsewhere.

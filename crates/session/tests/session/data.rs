@@ -238,6 +238,7 @@ fn an_append_over_a_chunks_end_is_one_message() {
     rig.reply(&reserve, Reply::Reserved { offset: CHUNK_BYTES - 1, data: data_ref(5, 0) });
     let sent = rig.sent();
     assert_eq!((place(&sent).0, &sent.packet.bulk[..]), (CHUNK_BYTES - 1, &b"abc"[..]));
+    assert!(matches!(sent.data(), DataRequest::Write { append: true, .. }));
     rig.reply_from(NodeId::shard(ShardId(1)), sent.header.seq, Reply::Written { size: CHUNK_BYTES + 2 });
     assert_eq!(written(&mut rig, unique), 3);
 }

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::process::Flight;
+use onpath_wire::data::DataRequest;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::NodeId;
 use onpath_wire::peer::Peer;
@@ -44,6 +45,11 @@ impl Message<'_> {
         let body =
             (self.kind() == Some(MessageKind::Request)).then(|| self.flight.packet.body::<RequestBody>().ok())?;
         body.map(|body| body.request)
+    }
+
+    /// The body of a request to a data node.
+    pub fn data(&self) -> Option<DataRequest> {
+        (self.kind() == Some(MessageKind::Data)).then(|| self.flight.packet.body().ok())?
     }
 
     /// The body of a reply to a client.

@@ -352,7 +352,8 @@ impl World {
         let process = &mut self.processes[index];
         let own = process.servers.iter().any(|server| server.node == to);
         let waits = match to.class() {
-            _ if need != Need::ByDestination => true,
+            _ if matches!(need, Need::Durable | Need::DurableInTime) => true,
+            _ if need == Need::AsForClient && self.config.commit == Commit::Sync => true,
             Some(NodeClass::Session) => self.config.commit == Commit::Sync,
             _ => !own,
         };

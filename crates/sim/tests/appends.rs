@@ -1,0 +1,79 @@
+//! Appends among other writes, by sessions whose messages are held back.
+
+use onpath_session::fs::{FsOp, FsReply, Handle, OpenMode};
+use onpath_sim::model::Caller;
+use onpath_sim::scenario::Scenario;
+use onpath_wire::data::DataRequest;
+use onpath_wire::ids::InodeId;
+use onpath_wire::name::Name;
+
+const OPEN: OpenMode = OpenMode {
+    read: true,
+    write: true,
+    exec: false,
+    truncate: false,
+    append: true,
+    exclusive: false,
+    kill_suidgid: false,
+};
+
+/// Virtual time for what need not wait, ns.
+const SHORT_NS: u64 = 2_000_000;
+
+/// The answer to one call, if it comes soon.
+fn answer(sc: &mut Scenario, session: usize, op: FsOp) -> Option<FsReply> {
+    let unique = sc.world.system_call(session, 0, op);
+    finish(sc, unique)
+}
+
+fn finish(sc: &mut Scenario, unique: u64) -> Option<FsReply> {
+    let until_ns = sc.world.now_ns() + SHORT_NS;
+    while sc.world.now_ns() < until_ns {
+        sc.world.step(until_ns);
+        if let Some(finished) = sc.world.finished() {
+            assert_eq!(finished.unique, unique);
+            return Some(finished.result.expect("a success"));
+        }
+    }
+    None
+}
+
+fn write(handle: Handle, offset: u64, data: Vec<u8>, append: bool) -> FsOp {
+    FsOp::Write { handle, offset, data: data.into(), append, kill_suidgid: false }
+}
+
+/// A file that two new sessions have open, and their handles.
+fn opened(sc: &mut Scenario) -> [(usize, Handle); 2] {
+    let sessions = [(); 2].map(|()| sc.world.add_session(&[Caller::default()]));
+    let name = Name::new(b"session-appends").expect("a short name");
+    let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open: OPEN };
+    let Some(FsReply::Created { attr, opened, .. }) = answer(sc, sessions[0], create) else { panic!("not created") };
+    let open = FsOp::Open { id: attr.id, mode: OPEN };
+    let Some(FsReply::Opened(other)) = answer(sc, sessions[1], open) else { panic!("not opened") };
+    [(sessions[0], opened.handle), (sessions[1], other.handle)]
+}
+
+#[test]
+fn a_write_behind_the_end_does_not_end_the_reservation_of_an_append() {
+    let mut sc = Scenario::new(2);
+    let [(a, to_a), (b, to_b)] = opened(&mut sc);
+    let held = sc.hold(|m| matches!(m.data(), Some(DataRequest::Write { offset: 0, .. })));
+    let first = answer(&mut sc, a, write(to_a, 0, vec![1; 400], true));
+    assert!(first.is_none() && sc.world.held(held) == 1, "its bytes are on their way");
+    let behind = answer(&mut sc, a, write(to_a, 200, vec![2; 100], false));
+    assert!(matches!(behind, Some(FsReply::Written(100))));
+    assert!(answer(&mut sc, b, write(to_b, 0, vec![3; 100], true)).is_none(), "the end is still reserved");
+    sc.let_go(held);
+    let until_ns = sc.world.now_ns() + 1_000_000_000;
+    while sc.world.now_ns() < until_ns {
+        sc.world.step(until_ns);
+        while sc.world.finished().is_some() {}
+    }
+    let Some(FsReply::Data(parts)) = answer(&mut sc, b, FsOp::Read { handle: to_b, offset: 0, bytes: 1_000 }) else {
+        panic!("not read")
+    };
+    let bytes = parts.concat();
+    assert_eq!(bytes.len(), 500);
+    assert!(bytes[400..].iter().all(|byte| *byte == 3), "the second append lies behind the first one");
+    assert!(bytes[..200].iter().chain(&bytes[300..400]).all(|byte| *byte == 1));
+}
