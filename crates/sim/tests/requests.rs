@@ -8,6 +8,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
+use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, SetAttr, open, set};
 
@@ -134,5 +135,25 @@ fn rmdir_of_a_file_that_moved_here_says_so() {
     sc.fails(removed, Errno::ENOTDIR);
     let removed = sc.ask_as(alice(), rmdir(&b));
     sc.fails(removed, Errno::ENOTDIR);
+    sc.ends_well();
+}
+
+/// A lookup has its attributes from the inode's home and is answered later, by the name's site: what happened meanwhile
+/// does not make it wrong, and what it shows is not what counts from then on.
+#[test]
+fn a_late_lookup_may_show_the_time_before_a_rename() {
+    let mut sc = Scenario::new(2);
+    let (name, other) = (sc.name_at(InodeId::ROOT, 1, "f"), sc.name_at(InodeId::ROOT, 0, "l"));
+    let Reply::Entry { attr, .. } = sc.must(make(InodeId::ROOT, &name, Kind::File, 0o644)) else { panic!("no file") };
+    let id = attr.id;
+    sc.must(Request::Link { id, parent: InodeId::ROOT, name: other.clone() });
+    let held = sc.hold(|m| matches!(m.peer(), Some(Peer::HomeAttr { .. })));
+    let lookup = sc.ask(Request::Lookup { parent: InodeId::ROOT, name: other });
+    sc.go_on();
+    assert_eq!(sc.world.held(held), 1);
+    sc.must(rename((InodeId::ROOT, &name), (InodeId::ROOT, &sc.name_at(InodeId::ROOT, 1, "g"))));
+    sc.let_go(held);
+    sc.succeeds(lookup);
+    sc.must(Request::GetAttr { id });
     sc.ends_well();
 }
