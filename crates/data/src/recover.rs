@@ -2,7 +2,8 @@
 //!
 //! A power loss may keep a record of the journal's tail whose blocks never reached the disk. Of the records replayed after
 //! [`DataNode::begin_tail`] every block is read once at start; one whose CRC does not fit is put back to what the
-//! file had there before: the old bytes, or a hole. So a power loss leaves the old or the new bytes, never an error.
+//! file had there before: the old bytes, or a hole. With it goes the whole write, and every later one of the file, which may
+//! rest on it: none of them was durable. So a power loss leaves a write whole or not at all, and never an error.
 
 use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL};
 use crate::index::{File, Index, RANGES, Range, range_of};
@@ -92,6 +93,47 @@ impl Suspects {
         }
     }
 
+    /// What the blocks of a file may be.
+    fn of(&self, data: DataId) -> impl Iterator<Item = (&(DataId, u32), &Chain)> {
+        self.chains.range((data, 0)..=(data, u32::MAX))
+    }
+
+    /// The files of which a write is not there, and the first such write of each.
+    fn first_lost(&self, used: &Used, arrived: &mut impl FnMut(&Mapping) -> bool) -> BTreeMap<DataId, RecordSeq> {
+        let mut first = BTreeMap::new();
+        for (&(data, _), chain) in &self.chains {
+            let Some(((_, Some(newest)), earlier)) = chain.split_last() else { continue };
+            if !arrived(newest)
+                && let Some((at, _)) = fallback(earlier, used, arrived)
+            {
+                let lost = chain[at + 1].0;
+                first.entry(data).and_modify(|first: &mut RecordSeq| *first = lost.min(*first)).or_insert(lost);
+            }
+        }
+        for (&data, first) in &mut first {
+            while let Some(before) = self.lost_before(data, *first, used, arrived) {
+                *first = before;
+            }
+        }
+        first
+    }
+
+    /// With all writes of a file from `first` on undone: an earlier one that is then seen not to be there.
+    fn lost_before(
+        &self,
+        data: DataId,
+        first: RecordSeq,
+        used: &Used,
+        arrived: &mut impl FnMut(&Mapping) -> bool,
+    ) -> Option<RecordSeq> {
+        let lost = self.of(data).filter_map(|(_, chain)| {
+            let kept = chain.partition_point(|(seq, _)| *seq < first);
+            let (at, _) = fallback(&chain[..kept], used, arrived).filter(|_| kept < chain.len())?;
+            (at + 1 < kept).then(|| chain[at + 1].0)
+        });
+        lost.min()
+    }
+
     /// Whether a block was written in the tail.
     pub(crate) fn contains(&self, data: DataId, block: u32) -> bool {
         self.chains.contains_key(&(data, block))
@@ -155,7 +197,7 @@ impl DataNode {
         })
     }
 
-    /// Puts blocks of the tail whose bytes are not there back to the newest earlier ones that are.
+    /// Undoes writes of the tail of which some bytes are not there, and what was written to the same files after them.
     fn restore_lost(&mut self, now: Now, reader: &mut BlockReader<'_>) -> u64 {
         let suspects = self.suspects.take().unwrap_or_default();
         let mut lost = Vec::new();
@@ -166,13 +208,17 @@ impl DataNode {
                 let (file, offset) = core.state.place(m.phys);
                 reader(file, offset, &mut bytes).is_ok() && crc32c(&bytes) == m.crc
             };
-            for ((data, block), chain) in &suspects.chains {
-                let Some(((_, Some(newest)), earlier)) = chain.split_last() else { continue };
-                if !arrived(newest)
-                    && let Some((at, to)) = fallback(earlier, &mut used, &mut arrived)
-                {
-                    let writes = chain[at + 1..].iter().map(|(seq, _)| *seq).collect();
-                    lost.push((*data, *block, to, writes));
+            for (data, first) in suspects.first_lost(&used, &mut arrived) {
+                for (&(_, block), chain) in suspects.of(data) {
+                    let kept = &chain[..chain.partition_point(|(seq, _)| *seq < first)];
+                    if kept.len() == chain.len() {
+                        continue;
+                    }
+                    if let Some((at, to)) = fallback(kept, &used, &mut arrived) {
+                        to.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
+                        let writes = chain[at + 1..].iter().map(|(seq, _)| *seq).collect();
+                        lost.push((data, block, to, writes));
+                    }
                 }
             }
         });
@@ -192,14 +238,12 @@ impl DataNode {
 /// that another block has taken since is not the old bytes, whatever it holds.
 fn fallback(
     earlier: &[(RecordSeq, Option<Mapping>)],
-    used: &mut Used,
+    used: &Used,
     arrived: &mut impl FnMut(&Mapping) -> bool,
 ) -> Option<(usize, Option<Mapping>)> {
     let mut valid = |m: &Mapping| !used.contains(m.phys) && arrived(m);
     let at = earlier.iter().rposition(|(_, m)| m.is_none_or(|m| valid(&m)))?;
-    let found = earlier[at].1;
-    found.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
-    Some((at, found))
+    Some((at, earlier[at].1))
 }
 
 fn used_blocks(index: &Index) -> Used {

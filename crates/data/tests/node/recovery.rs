@@ -138,12 +138,12 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
     w.write(file, 0, 4096, &[3; 4096]);
     w.trim(file, 1, 5000);
     w.write(other, 0, 0, &[4; 4096]);
-    // The records survived, of their blocks only the first of the second write.
+    // The records survived, of their blocks only the first of the second write, which so never happened.
     let mut blocks = w.disk.durable.clone();
     blocks.insert((0, 3), w.disk.now[&(0, 3)].clone());
     let (records, durable) = (w.journal.len(), w.durable);
     w.heard.clear();
-    assert_eq!(w.restart(blocks, records, durable).restored_blocks, 2);
+    assert_eq!(w.restart(blocks, records, durable).restored_blocks, 3);
     let counted = |heard: &[Merge]| -> Vec<(DataId, u64)> {
         let counted = heard.iter().filter_map(|merge| match merge {
             Merge::Counted { data, blocks, .. } => Some((*data, *blocks)),
@@ -152,7 +152,7 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
         counted.collect()
     };
     assert_eq!(counted(&w.heard), [(file, 2), (other, 0)], "the homes count what was told before");
-    let expected = [vec![2; 4096], vec![1; 904], vec![0; 7288]].concat();
+    let expected = [vec![1; 5000], vec![0; 7288]].concat();
     assert_eq!(w.read(file, 1, 0, 12288).unwrap(), expected);
     assert_eq!(w.read(other, 0, 0, 4096).unwrap(), [0; 4096]);
     assert_eq!(w.node.files()[1].blocks, 0);
@@ -284,4 +284,31 @@ fn a_session_window_survives_a_restart() {
     w.request_as(5, RequestSeq(11), RequestSeq(11), &body, b"b");
     assert!(matches!(w.heard[..], [Merge::Written { request: RequestSeq(11), .. }]));
     assert_eq!(w.read(data(3, 1), 0, 0, 1), Ok(b"b".to_vec()) as Result<_, DataReply>);
+}
+
+#[test]
+fn a_write_is_undone_whole_and_so_is_what_was_written_after_it() {
+    let mut w = World::default();
+    let (file, other) = (data(3, 1), data(4, 1));
+    w.write(file, 0, 0, &[1; 4 * BLOCK]);
+    w.flush();
+    let lost = [
+        w.write(file, 0, 100, &[2; 2 * BLOCK]), // blocks 0 to 2
+        w.write(file, 0, 2 * BLOCK as u64 + 200, &[3; BLOCK]),
+        w.write(file, 0, 0, &[4; 50]),
+    ];
+    w.write(other, 0, 0, &[5; BLOCK]);
+    let mut blocks = w.disk.now.clone();
+    blocks.remove(&(0, 5)); // block 1 of the first of them
+    let (records, durable) = (w.journal.len(), w.durable);
+    w.heard.clear();
+    w.restart(blocks, records, durable);
+    assert_eq!(w.read(file, 0, 0, 4 * BLOCK as u32).unwrap(), [1; 4 * BLOCK]);
+    assert_eq!(w.read(other, 0, 0, BLOCK as u32).unwrap(), [5; BLOCK]);
+    assert!(w.heard.iter().all(|merge| !matches!(merge, Merge::Written { request, .. } if lost.contains(request))));
+    assert!(w.faults().is_empty());
+    // Asked for again, they happen.
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    w.request_as(1, lost[2], lost[0], &body, &[4; 50]);
+    assert_eq!(w.read(file, 0, 0, 60).unwrap(), [vec![4; 50], vec![1; 10]].concat());
 }
