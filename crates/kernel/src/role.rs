@@ -32,6 +32,9 @@ pub enum Need {
     ByDestination,
     /// As far as a client's answer must have come, by commit mode, though the destination is another one.
     AsForClient,
+    /// Durable where the receiver would remember it through a power loss of this host; else by destination. What the home of a file
+    /// has told of a cut must not be forgotten by the home alone.
+    IfOutlived,
     /// Durable whatever the destination, and soon: somebody waits (fsync, a trim that holds up the writes after it).
     Durable,
     /// Durable whatever the destination, but nobody waits: the next flush will do (bytes of removed files).

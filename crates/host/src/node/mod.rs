@@ -346,7 +346,8 @@ impl Node {
     fn must_be_durable(&self, to: NodeId, need: Need) -> bool {
         match (need, to.class()) {
             (Need::Durable | Need::DurableInTime, _) => true,
-            (Need::ByDestination, Some(NodeClass::Session)) => self.commit == Commit::Sync,
+            // All sessions are on this host, and forget with it.
+            (Need::ByDestination | Need::IfOutlived, Some(NodeClass::Session)) => self.commit == Commit::Sync,
             (Need::AsForClient, _) if self.commit == Commit::Sync => true,
             (_, _) => self.local(to).is_none(),
         }

@@ -50,6 +50,12 @@ impl Group {
         self.done
     }
 
+    /// A directory has no table any more. True if it was the last one of a group in which nothing goes on.
+    pub(crate) fn leaves(&mut self, dir: InodeId) -> bool {
+        self.members.retain(|member| *member != dir);
+        self.members.is_empty() && self.job.is_none()
+    }
+
     /// A directory has a table now.
     pub(crate) fn joins(&mut self, dir: InodeId) {
         self.members.push(dir);

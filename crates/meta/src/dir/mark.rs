@@ -105,11 +105,19 @@ impl Marks {
         }
     }
 
-    /// Forgets a group of which nothing is known that counts: the next update begins with a generation of its own.
+    /// Forgets a group whose last acknowledgement does not count any more, if nobody needs it: the next update begins with a
+    /// generation of its own.
     fn tidy(&mut self, group: Fingerprint) {
+        if self.groups.get(&group).is_some_and(|mark| mark.covered < mark.generation) {
+            self.forget(group);
+        }
+    }
+
+    /// Forgets a group if nobody needs it: the next update is marked again.
+    pub(crate) fn forget(&mut self, group: Fingerprint) {
         let Some(mark) = self.groups.get(&group) else { return };
         let busy = mark.hold.is_some() || mark.marking || mark.asking || mark.gates > 0 || mark.remarking > 0;
-        if !busy && mark.settling.is_empty() && mark.covered < mark.generation {
+        if !busy && mark.settling.is_empty() {
             self.groups.remove(&group);
         }
     }

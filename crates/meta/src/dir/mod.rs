@@ -125,6 +125,18 @@ impl Directories {
         (Batch { before, entries }, more)
     }
 
+    /// A directory of ours is gone for good: nobody is granted anything of it any more.
+    pub(crate) fn forget_owned(&mut self, dir: InodeId) {
+        if self.owner.get(&dir).is_none_or(OwnerDir::is_busy) {
+            return;
+        }
+        self.owner.remove(&dir);
+        let group = Fingerprint::of(dir);
+        if self.groups.get_mut(&group).is_some_and(|known| known.leaves(dir)) {
+            self.groups.remove(&group);
+        }
+    }
+
     /// Whether the owner has not yet applied this entry, as far as we know.
     pub(crate) fn holds_entry(&self, dir: InodeId, seq: LogSeq) -> bool {
         self.logs.get(&dir).and_then(VecDeque::front).is_some_and(|first| first.seq <= seq)

@@ -68,6 +68,11 @@ impl OwnerDir {
             && (self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
     }
 
+    /// Whether a job runs, or somebody waits for one.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.job.is_some() || self.sealing || self.has_waiters()
+    }
+
     /// Whether somebody waits for grants.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()

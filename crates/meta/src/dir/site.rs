@@ -138,6 +138,7 @@ fn forget_oldest(core: &mut Core) {
         let Some(oldest) = dirs.held_order.pop_front() else { return };
         if dirs.site.get(&oldest).is_some_and(|site| !site.asking) {
             dirs.site.remove(&oldest);
+            core.state.marks.forget(Fingerprint::of(oldest));
         }
     }
 }
@@ -208,6 +209,7 @@ pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
             }
             // A directory was moved, say: whoever sees that must see what returned before.
             Effect::PutInode { inode } if inode.is_dir() => group::applied_outside(core, inode.id),
+            Effect::DropInode { id } => core.state.dirs.forget_owned(*id),
             _ => {}
         }
     }

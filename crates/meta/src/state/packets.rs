@@ -69,7 +69,8 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
     core.send(op, NodeId::shard(to), packet);
 }
 
-/// Sends a reply to a session. One that tells a cut leaves when the record of that cut is durable.
+/// Sends a reply to a session. One that tells a cut of a file to another host leaves when the record
+/// of that cut is durable.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     let packet = core.state.reply_packet(req.seq, reply);
     let raised = core.state.cut_in(reply);
@@ -81,7 +82,7 @@ fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: 
         None => core.send(op, to, packet),
         Some(raised) => {
             let after = core.reflects(op).max(raised);
-            core.send_after(to, packet, after, Need::Durable);
+            core.send_after(to, packet, after, Need::IfOutlived);
         }
     }
 }

@@ -4,9 +4,13 @@
 //! happened: who reads without it is right.
 
 use super::Checker;
+use onpath_wire::header::HEADER_BYTES;
 use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::packet::Packet;
 use onpath_wire::record::{Effect, Record};
+use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A recorded change that nobody may have seen.
 pub(super) struct Gated {
@@ -46,13 +50,16 @@ impl Gated {
         })
     }
 
-    fn shows_in(&self, request: &Request) -> bool {
+    /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
+    fn shows_in(&self, request: &Request, shown: Option<InodeId>) -> bool {
+        let is_asked = |id: InodeId| inode(request) == Some(id) || shown == Some(id);
         self.record.effects.iter().any(|effect| match effect {
             Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
                 names(request).into_iter().any(|(dir, asked)| dir == *parent && asked == name)
-                    || inode(request).is_some_and(|id| id == *child || id == *parent)
+                    || is_asked(*child)
+                    || is_asked(*parent)
             }
-            Effect::PutInode { inode: put } => inode(request) == Some(put.id),
+            Effect::PutInode { inode: put } => is_asked(put.id),
             _ => false,
         })
     }
@@ -99,6 +106,27 @@ impl Checker {
         self.gates = true;
     }
 
+    /// A reply leaves with a mark: it is seen when the switch has acknowledged that.
+    pub fn left_with_mark(&mut self, to: NodeId, packet: &Packet) {
+        let (Ok(header), Some(session)) = (packet.header(), to.as_session()) else { return };
+        if let Some(pending) = self.pending(session, header.seq) {
+            pending.on_mark = Some(xxh3_64(&packet.head[HEADER_BYTES..]));
+        }
+    }
+
+    /// A crash has left this prefix of a process's journal. A reply under way for what is lost may still arrive if it `may_lose`.
+    pub(super) fn forget_gated(&mut self, process: usize, kept: u64, may_lose: bool) {
+        let lost = |gated: &Gated| gated.process == process && gated.lsn > kept;
+        let requests: Vec<_> =
+            self.gated.iter().filter(|g| lost(g)).map(|g| (g.record.session, g.record.request)).collect();
+        self.gated.retain(|gated| !lost(gated));
+        for (session, seq) in requests.into_iter().filter(|_| may_lose) {
+            if let Some(pending) = self.pending(session, seq) {
+                pending.excused.extend(pending.on_mark);
+            }
+        }
+    }
+
     /// An owner has applied a change-log up to here.
     pub(super) fn applied(&mut self, dir: InodeId, from: ShardId, upto: LogSeq) {
         let site = NodeId::shard(from);
@@ -112,8 +140,12 @@ impl Checker {
     }
 
     /// An answer does not fit: gated changes that it may show are exposed. True if there were any.
-    pub(super) fn shown_by(&mut self, request: &Request) -> bool {
-        self.expose(|gated| gated.shows_in(request))
+    pub(super) fn shown_by(&mut self, request: &Request, packet: &Packet) -> bool {
+        let shown = match packet.body() {
+            Ok(Reply::Entry { attr, .. } | Reply::Attr { attr, .. }) => Some(attr.id),
+            _ => None,
+        };
+        self.expose(|gated| gated.shows_in(request, shown))
     }
 
     /// In peace everything is exposed.

@@ -45,11 +45,13 @@ struct Pending {
     valid: SmallVec<[(u64, bool); 2]>,
     /// Hashes of replies that stood for a change which a power loss took back after they may have left.
     excused: SmallVec<[u64; 1]>,
+    /// The hash of its reply that has left with a mark.
+    on_mark: Option<u64>,
 }
 
 impl Pending {
     fn new(seq: RequestSeq, asked: Rc<Asked>, invoked: u64) -> Pending {
-        Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new() }
+        Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new(), on_mark: None }
     }
 }
 
@@ -253,13 +255,16 @@ impl Checker {
         let Some(known) = self.sessions.get_mut(&session) else { return };
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == header.seq) else { return };
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
+        if pending.excused.contains(&hash) {
+            return;
+        }
         if pending.valid.iter().any(|(valid, change)| *valid == hash && *change == pending.witness.is_some()) {
             return;
         }
         self.checks.replies += 1;
         let asked = pending.asked.clone();
         let mut outcome = self.judge(session, header.seq, packet);
-        if outcome.is_err() && self.shown_by(&asked.body.request) {
+        if outcome.is_err() && self.shown_by(&asked.body.request, packet) {
             outcome = self.judge(session, header.seq, packet);
         }
         let Some(pending) = self.pending(session, header.seq) else { return };
@@ -316,7 +321,7 @@ impl Checker {
     /// A crash has left this prefix of a process's journal. What it took back happens no more; nothing
     /// acknowledged may be among it unless `may_lose`.
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
-        self.gated.retain(|gated| gated.process != process || gated.lsn <= kept);
+        self.forget_gated(process, kept, may_lose);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;

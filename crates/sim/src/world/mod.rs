@@ -320,9 +320,10 @@ impl World {
                 }
                 Action::Send { to, packet, after, need } => {
                     self.narrate_message("emits", node, to, &packet);
-                    // A reply on a mark is not seen before the switch has acknowledged it.
-                    if to.class() == Some(NodeClass::Session) && !packet.wants_switch() {
-                        self.checker.emitted(node, to, &packet);
+                    match to.class() {
+                        Some(NodeClass::Session) if packet.wants_switch() => self.checker.left_with_mark(to, &packet),
+                        Some(NodeClass::Session) => self.checker.emitted(node, to, &packet),
+                        _ => {}
                     }
                     sends.push((to, packet, after, need));
                 }
@@ -352,7 +353,7 @@ impl World {
         let process = &mut self.processes[index];
         let own = process.servers.iter().any(|server| server.node == to);
         let waits = match to.class() {
-            _ if matches!(need, Need::Durable | Need::DurableInTime) => true,
+            _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
             _ if need == Need::AsForClient && self.config.commit == Commit::Sync => true,
             Some(NodeClass::Session) => self.config.commit == Commit::Sync,
             _ => !own,
