@@ -123,7 +123,8 @@ impl Shard {
     pub fn start(&mut self, now: Now) {
         self.kernel.handle(now, Input::Tick, |core, _| {
             let wall = core.now.wall_ns;
-            core.state.clock.stamp(wall);
+            let stamp = core.state.clock.stamp(wall);
+            core.state.fences.doubt(stamp);
             core.state.dirs.begin_term();
             let promised = core.state.txns.prepared_ids();
             if !promised.is_empty() {

@@ -89,8 +89,24 @@ impl Alone {
     }
 
     fn ask(&mut self, seq: u64, request: Request) {
+        self.ask_as(SessionId(1), seq, request);
+    }
+
+    fn ask_as(&mut self, session: SessionId, seq: u64, request: Request) {
         let body = RequestBody { groups: Groups::default(), request };
-        self.hear(MessageKind::Request, NodeId::session(SessionId(1)), RequestSeq(seq), &body);
+        self.hear(MessageKind::Request, NodeId::session(session), RequestSeq(seq), &body);
+    }
+
+    /// A new file in the root, at home here.
+    fn create(&mut self, seq: u64) -> DataId {
+        let map = ClusterMap::even(2);
+        let names = (0u32..).map(|i| Name::new(format!("{seq}-{i}").as_bytes()).expect("a name"));
+        let here = |name: &Name| map.shard(onpath_wire::hash::site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
+        let name = names.into_iter().find(here).expect("every second name or so");
+        let node = NewNode { kind: Kind::File, mode: 0o666, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+        self.ask(seq, Request::Create { parent: InodeId::ROOT, name, node });
+        let Some((_, Reply::Entry { attr, data, .. })) = self.replies.pop() else { panic!("{:?}", self.replies) };
+        DataId { inode: attr.id, generation: data.generation }
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -170,23 +186,11 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
     assert_eq!((drops(&alone), alone.counter("data_pending")), (1, 1), "once is enough");
 }
 
-/// Makes a file, by request 1.
-fn file(alone: &mut Alone) -> DataId {
-    let map = ClusterMap::even(2);
-    let names = (0u32..).map(|i| Name::new(format!("f{i}").as_bytes()).expect("a name"));
-    let here = |name: &Name| map.shard(onpath_wire::hash::site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
-    let name = names.into_iter().find(here).expect("every second name or so");
-    let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
-    alone.ask(1, Request::Create { parent: InodeId::ROOT, name, node });
-    let Some((_, Reply::Entry { attr, data, .. })) = alone.replies.pop() else { panic!("{:?}", alone.replies) };
-    DataId { inode: attr.id, generation: data.generation }
-}
-
 /// Sessions must not know a cut that a power loss makes the home forget.
 #[test]
 fn a_shorter_file_is_told_when_that_is_durable() {
     let mut alone = Alone::new();
-    let id = file(&mut alone).inode;
+    let id = alone.create(1).inode;
     let truncate = |size| SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
     alone.ask(2, Request::SetAttr { id, set: truncate(100) });
     alone.ask(3, Request::GetAttr { id });
@@ -204,7 +208,7 @@ fn a_shorter_file_is_told_when_that_is_durable() {
 #[test]
 fn a_forgotten_generation_is_void() {
     let mut alone = Alone::new();
-    let data = file(&mut alone);
+    let data = alone.create(1);
     let forgotten = DataId { generation: Generation(1 << 32 | 7), ..data };
     for (seq, data, answer) in [(2, forgotten, Peer::Void), (3, data, Peer::Done), (2, forgotten, Peer::Void)] {
         let merge = Merge::Written {
@@ -230,7 +234,7 @@ fn a_forgotten_generation_is_void() {
 #[test]
 fn blocks_that_a_power_loss_took_are_counted_again() {
     let mut alone = Alone::new();
-    let data = file(&mut alone);
+    let data = alone.create(1);
     let blocks = |alone: &mut Alone, seq| {
         alone.ask(seq, Request::GetAttr { id: data.inode });
         match alone.replies.pop() {
@@ -257,4 +261,31 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &counted);
         assert_eq!(3 * blocks(&mut alone, 10 + call), before, "one of three blocks is left");
     }
+}
+
+/// The write that a dead session's reservation allowed may still come: every file of before is fenced once, and no other.
+#[test]
+fn after_the_death_of_an_appender_the_next_reservation_is_fenced() {
+    let mut alone = Alone::new();
+    let (file, other) = (alone.create(1).inode, alone.create(2).inode);
+    let mut seq = 2;
+    let mut cut_of = |alone: &mut Alone, session, id| {
+        seq += 1;
+        alone.ask_as(session, seq, Request::Reserve { id });
+        match alone.replies.pop() {
+            Some((_, Reply::Reserved { data, .. })) => data.cut,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (mortal, survivor) = (SessionId(7), SessionId(1));
+    assert_eq!(cut_of(&mut alone, mortal, file), 0, "nothing is under way");
+    let dead = Peer::SessionDead { session: mortal };
+    alone.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(1), &dead);
+    let cuts = [file, file, other, other].map(|id| cut_of(&mut alone, survivor, id));
+    assert_eq!(cuts, [1, 1, 1, 1], "each once");
+    let newer = alone.create(100).inode;
+    let idle = Peer::SessionDead { session: SessionId(8) };
+    alone.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(2), &idle);
+    let cuts = [file, newer].map(|id| cut_of(&mut alone, survivor, id));
+    assert_eq!(cuts, [1, 0], "born since; and a session that had nothing reserved leaves no doubt");
 }

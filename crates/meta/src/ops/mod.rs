@@ -6,6 +6,7 @@ mod access;
 mod append;
 mod create;
 pub(crate) mod datapending;
+pub(crate) mod fences;
 pub(crate) mod filelock;
 pub(crate) mod getattr;
 pub(crate) mod link;

@@ -13,7 +13,7 @@ use hashbrown::hash_map::EntryRef;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A session that has closed everything keeps a table for so many opens, for the next ones.
 const OPENS_KEPT: usize = 64;
-
-/// Files remembered whose end was reserved in this term.
-const FENCED_MAX: usize = 1 << 16;
 
 /// Who may write at a file's end.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +41,6 @@ pub(crate) struct Opens {
     by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
     by_session: HashMap<SessionId, HashSet<InodeId>>,
     reserved: BTreeMap<InodeId, Reserved>,
-    /// Files of which no write of an earlier reservation can be under way (true), or one can (false). Of others one can
-    /// if they are older than this term.
-    fenced: HashMap<InodeId, bool>,
     end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
     /// Orphans to be looked at, and when.
@@ -132,19 +126,6 @@ impl Opens {
         mine || waited
     }
 
-    /// Whether a write may be under way that was allowed by a reservation which is forgotten.
-    pub(crate) fn needs_fence(&self, id: InodeId, term: Term) -> bool {
-        self.fenced.get(&id).map_or(id.term() != term, |fenced| !fenced)
-    }
-
-    /// Such writes are shut out.
-    pub(crate) fn fenced(&mut self, id: InodeId) {
-        if self.fenced.len() >= FENCED_MAX {
-            self.fenced.retain(|_, fenced| !*fenced); // the others may be fenced once more
-        }
-        self.fenced.insert(id, true);
-    }
-
     /// A session is dead: what it had open alone, and what it had reserved.
     fn forget(&mut self, session: SessionId) -> (Vec<InodeId>, Vec<InodeId>) {
         let mut opened: Vec<_> = self.by_session.get(&session).into_iter().flatten().copied().collect();
@@ -155,7 +136,6 @@ impl Opens {
             self.reserved.iter().filter(|(_, holder)| holder.session == session).map(|(&id, _)| id).collect();
         reserved.iter().for_each(|id| {
             self.reserved.remove(id);
-            self.fenced.insert(*id, false);
         });
         self.end_wanted.retain(|(_, waiting)| *waiting != session);
         (closed, reserved)
@@ -247,6 +227,9 @@ pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: Ses
 /// Drops everything that a dead session holds here.
 pub(crate) fn bury(core: &mut Core, session: SessionId) {
     let (closed, reserved) = core.state.opens.forget(session);
+    if !reserved.is_empty() {
+        core.state.fences.doubt(core.state.clock.last());
+    }
     for id in closed {
         if core.state.inodes.nlink(id) == Some(0) {
             core.start(Job::Reclaim(id));

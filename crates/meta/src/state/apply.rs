@@ -102,6 +102,7 @@ impl State {
             Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
                 self.inodes.remove(*id);
                 self.orphans.remove(id);
+                self.fences.gone(*id);
                 self.listings.drop_dir(*id);
             }
             Effect::Merged { id, size, blocks, version, kill_suidgid } if wants.wants(range_of(id.slot())) => {

@@ -14,6 +14,7 @@ use crate::coord::Coordinator;
 use crate::dir::Directories;
 use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
+use crate::ops::fences::Fences;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::Grace;
 use crate::ops::opens::Opens;
@@ -42,6 +43,7 @@ pub(crate) struct State {
     pub(crate) coordinator: Coordinator,
     pub(crate) replies: Replies,
     pub(crate) opens: Opens,
+    pub(crate) fences: Fences,
     pub(crate) filelocks: FileLocks,
     pub(crate) lock_grace: Grace,
     /// Trims and drops that data nodes have not acknowledged yet.
@@ -125,6 +127,7 @@ impl State {
             coordinator: Coordinator::default(),
             replies: Replies::default(),
             opens: Opens::default(),
+            fences: Fences::default(),
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),
             data_pending: BTreeMap::new(),
