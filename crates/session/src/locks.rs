@@ -109,6 +109,8 @@ pub(crate) struct WaitingLock {
     pub(crate) caller: Caller,
     pub(crate) id: InodeId,
     pub(crate) lock: FileLock,
+    /// Whether it waits for holders too, and not only until the home knows whether there are any.
+    pub(crate) wait: bool,
     /// The caller got a signal and the home is asked to give up.
     pub(crate) cancelling: bool,
     /// The caller has been answered EINTR (the home could not be reached): a grant is given back.

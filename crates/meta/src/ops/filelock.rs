@@ -4,7 +4,7 @@
 //! and have a space of their own. Waiting requests are granted in order of arrival as far as they do not conflict.
 //!
 //! The table is volatile. After a restart new locks on inodes of before are *withheld* until their former holders had time
-//! to take theirs again: whoever waits is queued, whoever does not is told to ask later.
+//! to take theirs again: whoever asks is queued, and whoever would not wait for a holder learns then whether there is one.
 
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Term};
@@ -27,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) session: SessionId,
     pub(crate) seq: RequestSeq,
     pub(crate) lock: FileLock,
+    /// Whether it waits for holders too, and not only to learn whether there are any.
+    pub(crate) wait: bool,
 }
 
 #[derive(Default, Debug)]
@@ -48,9 +50,9 @@ pub(crate) struct FileLocks {
 /// How a lock is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Now or not at all.
-    Now,
-    /// It may wait; this is its request.
+    /// Now or not at all; this is its request.
+    Now(RequestSeq),
+    /// It may wait.
     Wait(RequestSeq),
     /// It was held in a former term.
     Again,
@@ -61,9 +63,8 @@ pub(crate) enum Ask {
 pub(crate) enum Outcome {
     Granted,
     Conflict,
+    /// Somebody is in the way, or may be.
     Queued,
-    /// Nobody is known to be in the way, but somebody may be.
-    Withheld,
     TooMany,
 }
 
@@ -113,6 +114,13 @@ impl Locks {
         self.held = kept;
     }
 
+    fn queue(&mut self, waiting: Waiting) -> Outcome {
+        if !self.waiting.contains(&waiting) {
+            self.waiting.push_back(waiting);
+        }
+        Outcome::Queued
+    }
+
     fn grant_waiting(&mut self, granted: &mut Vec<Waiting>) {
         let mut still = VecDeque::new();
         while let Some(waiting) = self.waiting.pop_front() {
@@ -143,31 +151,27 @@ impl FileLocks {
             return Outcome::TooMany;
         }
         let conflict = locks.conflict(session, &lock).is_some();
-        let outcome = if lock.kind != LockKind::Unlock && (conflict || withheld && ask != Ask::Again) {
-            match ask {
-                Ask::Now if !conflict => Outcome::Withheld,
-                Ask::Now | Ask::Again => Outcome::Conflict,
-                Ask::Wait(seq) => {
-                    if lock.flock && conflict {
-                        // A conversion first gives up the old lock, as flock(2) says.
-                        locks.set(session, FileLock { kind: LockKind::Unlock, ..lock });
-                        if !withheld {
-                            locks.grant_waiting(granted);
-                        }
-                    }
-                    let waiting = Waiting { session, seq, lock };
-                    if !locks.waiting.contains(&waiting) {
-                        locks.waiting.push_back(waiting);
-                    }
-                    Outcome::Queued
+        let blocked = lock.kind != LockKind::Unlock && (conflict || withheld && ask != Ask::Again);
+        let outcome = match ask {
+            _ if !blocked => {
+                locks.set(session, lock);
+                if !withheld {
+                    locks.grant_waiting(granted);
                 }
+                Outcome::Granted
             }
-        } else {
-            locks.set(session, lock);
-            if !withheld {
-                locks.grant_waiting(granted);
+            Ask::Now(seq) if !conflict => locks.queue(Waiting { session, seq, lock, wait: false }),
+            Ask::Now(_) | Ask::Again => Outcome::Conflict,
+            Ask::Wait(seq) => {
+                if lock.flock && conflict {
+                    // A conversion first gives up the old lock, as flock(2) says.
+                    locks.set(session, FileLock { kind: LockKind::Unlock, ..lock });
+                    if !withheld {
+                        locks.grant_waiting(granted);
+                    }
+                }
+                locks.queue(Waiting { session, seq, lock, wait: true })
             }
-            Outcome::Granted
         };
         self.tidy(id);
         outcome
@@ -183,13 +187,16 @@ impl FileLocks {
         self.withheld_before.is_some_and(|term| id.term() < term)
     }
 
-    /// Nothing is withheld any more: who waited for that, in order.
-    pub(crate) fn give(&mut self, granted: &mut Vec<Waiting>) {
+    /// Nothing is withheld any more: who waited for that, in order, and gets it or not.
+    pub(crate) fn give(&mut self, granted: &mut Vec<Waiting>, refused: &mut Vec<Waiting>) {
         self.withheld_before = None;
         let mut ids: Vec<_> = self.inodes.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {
-            self.inodes.get_mut(&id).expect("just listed").grant_waiting(granted);
+            let locks = self.inodes.get_mut(&id).expect("just listed");
+            locks.grant_waiting(granted);
+            refused.extend(locks.waiting.iter().filter(|w| !w.wait));
+            locks.waiting.retain(|w| w.wait);
         }
     }
 
@@ -310,18 +317,46 @@ mod tests {
             |locks: &mut FileLocks, id, session, l, ask| locks.set(id, SessionId(session), l, ask, &mut granted);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
         let [mine, theirs] = [all(1), all(2)];
-        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Now), Outcome::Withheld, "nobody knows who had it");
-        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Wait(RequestSeq(7))), Outcome::Queued);
+        let (now, wait) = (|seq| Ask::Now(RequestSeq(seq)), |seq| Ask::Wait(RequestSeq(seq)));
+        assert_eq!(ask(&mut locks, old, 2, theirs, wait(7)), Outcome::Queued, "nobody knows who had it");
+        for _ in 0..2 {
+            assert_eq!(ask(&mut locks, old, 2, theirs, now(8)), Outcome::Queued);
+            assert_eq!(ask(&mut locks, old, 3, all(3), now(9)), Outcome::Queued);
+        }
+        assert_eq!(locks.len(), 3, "each once");
         assert_eq!(ask(&mut locks, old, 1, mine, Ask::Again), Outcome::Granted, "its holder takes it again");
-        assert_eq!(ask(&mut locks, old, 2, theirs, Ask::Now), Outcome::Conflict, "this much is known");
+        assert_eq!(ask(&mut locks, old, 2, theirs, now(10)), Outcome::Conflict, "this much is known");
         let free = FileLock { kind: LockKind::Unlock, ..mine };
-        assert_eq!(ask(&mut locks, old, 1, free, Ask::Now), Outcome::Granted);
+        assert_eq!(ask(&mut locks, old, 1, free, now(11)), Outcome::Granted);
         let born_since = InodeId::new(Slot(1), Term(9), 1);
-        assert_eq!(ask(&mut locks, born_since, 2, theirs, Ask::Now), Outcome::Granted, "it had no holder before");
+        assert_eq!(ask(&mut locks, born_since, 2, theirs, now(12)), Outcome::Granted, "it had no holder before");
         assert!(granted.is_empty(), "whoever waits waits for all who held locks");
-        locks.give(&mut granted);
-        assert_eq!(granted.iter().map(|w| w.seq).collect::<Vec<_>>(), [RequestSeq(7)]);
+        let mut refused = vec![];
+        locks.give(&mut granted, &mut refused);
+        let seqs = |waits: &[Waiting]| waits.iter().map(|w| w.seq.0).collect::<Vec<_>>();
+        assert_eq!(
+            (seqs(&granted), seqs(&refused)),
+            (vec![7, 8], vec![9]),
+            "in order; of one owner one holds the other's"
+        );
         assert!(!locks.withholds(old));
+    }
+
+    #[test]
+    fn whoever_does_not_wait_for_holders_learns_of_them_after_the_grace() {
+        let mut locks = FileLocks::default();
+        let (mut granted, mut refused) = (vec![], vec![]);
+        locks.withhold(Term(9));
+        let old = InodeId::new(Slot(1), Term(8), 1);
+        let all = |owner| lock(owner, LockKind::Write, 0, 99);
+        let mut ask = |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, &mut granted);
+        assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Queued);
+        assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
+        assert_eq!(ask(1, Ask::Again), Outcome::Granted);
+        locks.give(&mut granted, &mut refused);
+        assert!(granted.is_empty());
+        assert_eq!(refused.iter().map(|w| w.session).collect::<Vec<_>>(), [SessionId(2)]);
+        assert_eq!(locks.len(), 2, "held by one, waited for by another");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! File locks at the inode's home: set, test, cancel, drop. A waiting request is *queued*, later *granted*. After a
-//! restart new locks on files of before are withheld for a grace (`super::lockgrace`).
+//! restart new locks on files of before are withheld for a grace (`super::lockgrace`): until its end a request is queued too that
+//! would not wait for a holder, and a test waits.
 
 use super::filelock::{Ask, Outcome, Waiting};
 use super::{Req, Step, begin, named};
+use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
@@ -21,7 +23,7 @@ pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: b
         let ask = match (again, wait) {
             (true, _) => Ask::Again,
             (false, true) => Ask::Wait(req.seq),
-            (false, false) => Ask::Now,
+            (false, false) => Ask::Now(req.seq),
         };
         let outcome = core.state.filelocks.set(id, req.session, lock, ask, &mut granted);
         tell(core, granted);
@@ -29,17 +31,18 @@ pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: b
             Outcome::Granted => Ok(Reply::Done),
             Outcome::Queued => Ok(Reply::Queued),
             Outcome::Conflict => Err(Errno::EAGAIN.into()),
-            Outcome::Withheld => Ok(Reply::Busy),
             Outcome::TooMany => Err(Errno::ENOLCK.into()),
         }
     })
 }
 
-pub(crate) fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
-    cx.with(|core| match core.state.filelocks.test(id, req.session, &lock) {
-        None if core.state.filelocks.withholds(id) => Ok(Reply::Busy),
-        conflict => Ok(Reply::LockIs { conflict }),
+pub(crate) async fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
+    cx.until(keys::LOCK_GRACE, |core| {
+        let conflict = core.state.filelocks.test(id, req.session, &lock);
+        let known = conflict.is_some() || !core.state.filelocks.withholds(id);
+        known.then_some(Ok(Reply::LockIs { conflict }))
     })
+    .await
 }
 
 pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
@@ -69,12 +72,17 @@ pub(crate) fn session_dead(core: &mut Core, session: SessionId) {
     tell(core, granted.into_iter().map(|(_, w)| w).collect());
 }
 
-/// Answers those whose waiting is over.
+/// Answers those who have got what they waited for.
 pub(super) fn tell(core: &mut Core, granted: Vec<Waiting>) {
-    for Waiting { session, seq, .. } in granted {
-        // A late copy of the request must not take the lock again after it was freed.
-        core.state.replies.remember(session, seq, RequestSeq(0), Reply::Granted, false);
-        let packet = core.state.reply_packet(seq, &Reply::Granted);
+    end_waits(core, granted, &Reply::Granted);
+}
+
+/// Answers those whose waiting is over.
+pub(super) fn end_waits(core: &mut Core, waits: Vec<Waiting>, reply: &Reply) {
+    for Waiting { session, seq, .. } in waits {
+        // A late copy of the request must not take the lock, again or after it was refused.
+        core.state.replies.remember(session, seq, RequestSeq(0), reply.clone(), false);
+        let packet = core.state.reply_packet(seq, reply);
         core.send_after(NodeId::session(session), packet, Default::default(), onpath_kernel::Need::ByDestination);
     }
 }

@@ -6,11 +6,14 @@
 
 use super::lock;
 use crate::planted::{self, Planted};
+use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Answer;
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::limits::LOCK_GRACE_MS;
 use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
 use std::collections::BTreeSet;
 
 /// How far the grace has come.
@@ -94,9 +97,11 @@ pub(crate) fn heard(core: &mut Core, session: SessionId) {
 
 fn end(core: &mut Core) {
     if std::mem::take(&mut core.state.lock_grace) != Grace::Over {
-        let mut granted = Vec::new();
-        core.state.filelocks.give(&mut granted);
+        let (mut granted, mut refused) = (Vec::new(), Vec::new());
+        core.state.filelocks.give(&mut granted, &mut refused);
         lock::tell(core, granted);
+        lock::end_waits(core, refused, &Reply::Failed { errno: Errno::EAGAIN });
+        core.wake(keys::LOCK_GRACE);
     }
 }
 

@@ -177,7 +177,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::StatFs => statfs::run(cx),
         Request::GetAttrs { ids } => getattr::many(cx, &ids),
         Request::SetLock { id, lock, wait, again } => lock::set(cx, req, id, lock, wait, again).await,
-        Request::TestLock { id, lock } => lock::test(cx, req, id, lock),
+        Request::TestLock { id, lock } => lock::test(cx, req, id, lock).await,
         Request::CancelLock { id, lock } => lock::cancel(cx, req, id, lock),
         Request::DropLocks { id, flock, owner } => lock::drop_owner(cx, req, id, flock, owner),
         Request::Reserve { id } => append::reserve(cx, req, id).await,

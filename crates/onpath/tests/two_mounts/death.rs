@@ -4,9 +4,11 @@
 
 use crate::Pair;
 use crate::common::check::{content, done};
-use crate::common::process::{End, code, fork};
-use crate::common::{sys, wait_until};
+use crate::common::process::{End, code, fork, interrupt_by};
+use crate::common::sys::{self, R};
+use crate::common::wait_until;
 use libc::{LOCK_EX, LOCK_NB, O_CREAT, O_RDWR};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// A killed mount's locks and open files are gone, what it had written is not.
@@ -80,6 +82,50 @@ fn the_lock_of_a_silent_mount_outlives_the_server() {
     assert_eq!(waiter.wait(), End::Exit(0), "given back, it is given to who waits");
     drop(mine);
     pair.stop("after a silent mount");
+}
+
+/// One way to ask for a lock, or for who has it, without waiting.
+type Ask<'a> = &'a dyn Fn(&OwnedFd) -> R;
+
+/// While the server does not know yet who holds what, whoever asks can be interrupted, and leaves nothing behind.
+#[test]
+fn asking_in_the_grace_can_be_interrupted() {
+    let Some(mut pair) = Pair::new("signals in the grace of locks", &[]) else { return };
+    let [here, there] = pair.both("f");
+    let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
+    done("lock", sys::lock(&fd, libc::F_SETLK, libc::F_WRLCK, 0, 1));
+    pair.mounts[1].signal(libc::SIGSTOP);
+    pair.mounts[0].kill();
+    pair.mounts[0] = pair.site.dev(&[]);
+    let free = |command| move |fd: &OwnedFd| sys::lock(fd, command, libc::F_WRLCK, 50, 1).map(drop);
+    let flock = |fd: &OwnedFd| sys::flock(fd, LOCK_EX | LOCK_NB);
+    let ways: [(&str, i64, Ask); 3] = [
+        ("flock", libc::SYS_flock, &flock),
+        ("F_SETLK", libc::SYS_fcntl, &free(libc::F_SETLK)),
+        ("F_GETLK", libc::SYS_fcntl, &free(libc::F_GETLK)),
+    ];
+    for (name, call, ask) in ways {
+        for (signal, end) in [(libc::SIGINT, End::Exit(libc::EINTR)), (libc::SIGKILL, End::Signal(libc::SIGKILL))] {
+            let asker = fork(|| {
+                interrupt_by(libc::SIGINT);
+                code(sys::open(&here, O_RDWR, 0).and_then(|fd| ask(&fd)))
+            });
+            asker.wait_blocked_in(call);
+            let start = Instant::now();
+            asker.signal(signal);
+            assert_eq!(asker.wait(), end, "{name}");
+            assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?} after signal {signal}", start.elapsed());
+        }
+    }
+    let asker = fork(|| code(sys::open(&here, O_RDWR, 0).and_then(|fd| free(libc::F_GETLK)(&fd))));
+    asker.wait_blocked_in(libc::SYS_fcntl);
+    pair.mounts[1].signal(libc::SIGCONT);
+    assert_eq!(asker.wait(), End::Exit(0), "answered when the grace ends");
+    let mine = done("open", sys::open(&here, O_RDWR, 0));
+    done("nobody has it", flock(&mine));
+    done("nobody has it", free(libc::F_SETLK)(&mine));
+    drop((fd, mine));
+    pair.stop("after signals in the grace");
 }
 
 /// Nobody waits for a mount that ended with the server, and not for ever for one that died meanwhile.

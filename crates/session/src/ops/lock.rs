@@ -55,7 +55,7 @@ enum Taken {
     Ended(FsResult),
     /// It waits, and is answered later.
     Waits,
-    /// It may be asked for again a little later.
+    /// The home has no time for it; it may be asked for again a little later.
     Busy,
 }
 
@@ -85,13 +85,14 @@ async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileL
             Taken::Ended(Ok(FsReply::Done))
         }
         Ok((_, Reply::Busy)) => Taken::Busy,
-        Ok((seq, Reply::Queued)) if wait => op.with(|core| {
+        Ok((seq, Reply::Queued)) => op.with(|core| {
             let interrupted = core.state.running.get(op.slot).is_some_and(|r| r.interrupted);
             let waiting = WaitingLock {
                 unique,
                 caller: op.caller,
                 id,
                 lock,
+                wait,
                 cancelling: interrupted,
                 answered: false,
                 renewing: false,
@@ -201,7 +202,7 @@ pub(crate) fn resend_waits(core: &mut Core<State>, to: NodeId) {
 fn ask_again(core: &mut Core<State>, seq: RequestSeq) {
     let Some(wait) = core.state.waiting.get(&seq).filter(|w| !w.cancelling && !w.renewing).cloned() else { return };
     let to = core.state.shard_at(wait.id.slot());
-    let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: true, again: false };
+    let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: wait.wait, again: false };
     let header = header(core, MessageKind::Request, to, wait.id.slot(), seq, &wait.caller);
     let packet = Packet::new(&header, &RequestBody { groups: Groups::default(), request });
     core.send_after(to, packet, RecordSeq(0), Need::ByDestination);
@@ -242,8 +243,8 @@ pub(crate) fn keep_window_open(core: &mut Core<State>) {
 pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
     let Some(wait) = op.with(|core| core.state.waiting.get(&seq).cloned()) else { return };
     op.caller = wait.caller;
-    let (id, lock) = (wait.id, wait.lock);
-    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait: true, again: false }).await;
+    let (id, lock, wait) = (wait.id, wait.lock, wait.wait);
+    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait, again: false }).await;
     op.with(|core| match result {
         Ok((new, Reply::Queued)) => match core.state.waiting.remove(&seq) {
             Some(wait) => {

@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply, Handle};
-use onpath_session::limits::LATER_US;
+use onpath_session::limits::{LATER_US, LOCK_ASK_AGAIN_US};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::flag;
 use onpath_wire::ids::*;
@@ -251,18 +251,18 @@ fn a_request_says_whether_all_locks_are_taken_again() {
     let taken = |sent: &Sent| sent.header.flags & flag::LOCKS_TAKEN != 0;
     let mut rig = Rig::new();
     let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
-    rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
     let upgrade = rig.sent();
     let elsewhere = rig.fs(FsOp::GetAttr { id: inode_at(2, 2), handle: None });
     let other = rig.sent();
     assert!(taken(&upgrade) && taken(&other), "nothing has restarted");
     rig.terms[1] = Term(50);
     rig.new_term(&upgrade);
-    // The upgrade has the owner's turn, so the lock of before waits for the end of this attempt.
+    // The upgrade has the owner's turn, so the lock of before waits until the upgrade is queued.
     let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     let again = sent.iter().find(|s| s.header.seq == upgrade.header.seq).expect("sent again");
     assert!(!sent.iter().any(taken), "a lock of before is not taken yet");
-    rig.reply(again, Reply::Busy);
+    rig.reply(again, Reply::Queued);
     let retake = rig.sent();
     assert_eq!(retake.request(), Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false, again: true });
     assert!(!taken(&retake));
@@ -270,11 +270,49 @@ fn a_request_says_whether_all_locks_are_taken_again() {
     let news = rig.sent();
     assert!(news.to == retake.to && taken(&news), "the shard hears of it at once");
     rig.silent();
-    rig.pass(25_000);
-    let upgrade = rig.find(&Request::SetLock { id, lock: lock(LockKind::Write, 1), wait: false, again: false });
-    assert!(taken(&upgrade), "the busy home is asked again");
+    rig.reply(again, Reply::Granted);
+    rig.result(unique).unwrap();
     rig.reply(&other, attr_reply(inode_at(2, 2), 0, data_ref(0, 0)));
     rig.result(elsewhere).unwrap();
+}
+
+/// After a restart the home queues whoever asks, until it knows who held what; asking again says whether to wait then.
+#[test]
+fn whoever_would_not_wait_for_a_holder_waits_for_the_home_to_know_of_one() {
+    for (reply, wanted) in
+        [(Reply::Granted, None), (Reply::Failed { errno: Errno::EAGAIN }, Some(Errno::EAGAIN)), (Reply::Done, None)]
+    {
+        let mut rig = Rig::new();
+        let id = inode_at(1, 1);
+        let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+        let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
+        let sent = rig.sent();
+        rig.reply(&sent, Reply::Queued);
+        rig.silent();
+        rig.pass(LOCK_ASK_AGAIN_US);
+        let again = rig.find(&sent.request());
+        assert_eq!(again.header.seq, sent.header.seq);
+        rig.reply(&again, reply);
+        match wanted {
+            Some(errno) => rig.fails(unique, errno),
+            None => assert!(matches!(rig.result(unique), Ok(FsReply::Done))),
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_the_waiting_for_a_home_that_does_not_know_yet() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Queued);
+    rig.interrupt(unique);
+    let cancel = rig.find(&Request::CancelLock { id, lock: lock(LockKind::Write, 1) });
+    rig.reply(&cancel, Reply::Done);
+    rig.fails(unique, Errno::EINTR);
+    rig.silent();
 }
 
 #[test]
