@@ -31,9 +31,8 @@ crash:
 
 # The simulator on many seeds, from FIRST on
 soak FIRST="1" COUNT="1000":
-    cargo build --locked --release -p onpath
-    target/release/onpath sim --seed {{ FIRST }} --seeds {{ COUNT }} --json
+    cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --json
 
-# The tables of docs/benchmarks.md: roles alone, then the mount against the bare floor, in fresh directories of /var/tmp
+# The tables of docs/benchmarks.md: the mount against the bare floor, in fresh directories of /var/tmp
 bench *ARGS:
     scripts/bench {{ ARGS }}

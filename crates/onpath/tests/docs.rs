@@ -200,6 +200,31 @@ fn every_promise_names_its_test() {
     assert!(bare.is_empty(), "promises without a test:\n{}", bare.join("\n"));
 }
 
+/// What is wrong with a call of cargo: packages, tests and benchmarks that it names exist, and what it runs is understood.
+fn complaint_of_cargo(command: &str, options: &[&str]) -> Option<String> {
+    if !["bench", "build", "clippy", "fmt", "run", "test"].contains(&command) {
+        return Some(format!("nobody checks cargo {command}"));
+    }
+    let (options, run) = options.split_at(options.iter().position(|word| *word == "--").unwrap_or(options.len()));
+    let after = |names: &[&str]| options.iter().position(|word| names.contains(word)).map(|at| options[at + 1]);
+    let dir = match after(&["-p", "--package"]) {
+        Some("onpath-dataplane") => repository().join("dataplane/rust"),
+        Some(package) => repository().join("crates").join(package.trim_start_matches("onpath-")),
+        None => repository(),
+    };
+    let there = |kind: &str, name: Option<&str>| {
+        name.is_none_or(|name| {
+            dir.join(kind).join(name).is_dir() || dir.join(kind).join(format!("{name}.rs")).is_file()
+        })
+    };
+    let found = dir.is_dir() && there("tests", after(&["--test"])) && there("benches", after(&["--bench"]));
+    match (found, run) {
+        (false, _) => Some("no such package, test or benchmark".to_owned()),
+        (true, ["--", args @ ..]) if command == "run" => complaint(&["onpath", &args.join(" ")].join(" ")),
+        _ => None,
+    }
+}
+
 /// What is wrong with a command of a document, if anything.
 fn complaint(command: &str) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -217,16 +242,11 @@ fn complaint(command: &str) -> Option<String> {
                 justfile.lines().any(|line| line.strip_prefix(recipe).is_some_and(|rest| rest.starts_with([':', ' '])));
             (!found).then(|| "no such recipe".to_owned())
         }
-        ["cargo", "bench" | "test", "-p", package, options @ ..] => {
-            let dir = match *package {
-                "onpath-dataplane" => root.join("dataplane/rust"),
-                _ => root.join("crates").join(package.trim_start_matches("onpath-")),
-            };
-            let test = options.iter().position(|word| *word == "--test").map(|at| options[at + 1]);
-            let found = test.is_none_or(|test| {
-                dir.join("tests").join(test).is_dir() || dir.join("tests").join(format!("{test}.rs")).is_file()
-            });
-            (!(dir.is_dir() && found)).then(|| "no such package or test".to_owned())
+        ["cargo", command, options @ ..] => complaint_of_cargo(command, options),
+        [variable, ..] if variable.starts_with("ONPATH_") => {
+            let (name, _) = variable.split_once('=')?;
+            let rest = command.trim_start().trim_start_matches(variable);
+            if read_by_tests(name) { complaint(rest) } else { Some(format!("no test reads {name}")) }
         }
         [script, ..] if script.starts_with("scripts/") => {
             (!root.join(script).is_file()).then(|| "no such script".to_owned())
@@ -259,6 +279,57 @@ fn commands_are_understood() {
                     wrong.push(format!("{}:{}: {command}: {complaint}", document.name(), block.at + number));
                 }
             }
+        }
+    }
+    assert!(wrong.is_empty(), "commands that do not work:\n{}", wrong.join("\n"));
+}
+
+/// Whether a test asks for this variable.
+fn read_by_tests(variable: &str) -> bool {
+    let files = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).expect("a directory of tests");
+        entries.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>()
+    };
+    let mut paths = files(&repository().join("crates/onpath/tests"));
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(files(&path));
+        } else if std::fs::read_to_string(&path).is_ok_and(|text| text.contains(&format!("\"{variable}\""))) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The commands of the justfile's recipes, with the defaults of their parameters, and the lines they are in.
+fn recipes(justfile: &str) -> Vec<(usize, String)> {
+    let mut commands = Vec::new();
+    let mut defaults: Vec<(&str, &str)> = Vec::new();
+    for (number, line) in justfile.lines().enumerate() {
+        let Some(body) = line.strip_prefix("    ") else {
+            let head = line.split(':').next().expect("split gives at least one");
+            let parameters = head.split_whitespace().skip(1).map(|word| word.trim_start_matches('*'));
+            defaults = parameters.map(|word| word.split_once('=').unwrap_or((word, ""))).collect();
+            continue;
+        };
+        let mut command = body.trim_start_matches('@').to_owned();
+        for (name, default) in &defaults {
+            command = command.replace(&format!("{{{{ {name} }}}}"), default.trim_matches('"'));
+        }
+        commands.push((number + 1, command));
+    }
+    commands
+}
+
+#[test]
+fn recipes_are_understood() {
+    let justfile = std::fs::read_to_string(repository().join("justfile")).expect("a justfile");
+    let commands = recipes(&justfile);
+    assert!(commands.len() >= 8, "only {} commands of recipes", commands.len());
+    let mut wrong = Vec::new();
+    for (number, command) in commands.iter().filter(|(_, command)| command != "just --list --unsorted") {
+        if let Some(complaint) = complaint(command) {
+            wrong.push(format!("justfile:{number}: {command}: {complaint}"));
         }
     }
     assert!(wrong.is_empty(), "commands that do not work:\n{}", wrong.join("\n"));
