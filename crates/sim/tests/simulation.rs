@@ -104,6 +104,12 @@ fn seeds_that_failed_once_are_clean() {
     clean(&SimConfig { operations: 4_000, ..SimConfig::from_seed(9239) });
 }
 
+/// A create is answered when a rename has moved the file's ctime on: the answer tells nothing of the present one.
+#[test]
+fn a_late_answer_does_not_tell_the_times_of_now() {
+    clean(&SimConfig { operations: 2_500, ..SimConfig::from_seed(8) });
+}
+
 #[test]
 fn concurrent_writes_truncations_and_appends_have_an_order() {
     for seed in 1..=6 {

@@ -110,6 +110,8 @@ pub struct Node {
     pub ctime: Time,
     /// Target of a symlink.
     pub target: Option<Arc<Vec<u8>>>,
+    /// How often the change time moved on: two times of which nothing is known look the same.
+    changes: u64,
 }
 
 impl Node {
@@ -130,6 +132,7 @@ impl Node {
     /// Attributes changed: ctime moves on.
     fn touch(&mut self) {
         self.ctime = Time::after(self.ctime.value);
+        self.changes += 1;
     }
 
     /// Contents changed: mtime and ctime move on, both beyond the last ctime seen.
@@ -191,6 +194,7 @@ impl Model {
             mtime: Time::after(i64::MIN),
             ctime: Time::after(i64::MIN),
             target: None,
+            changes: 0,
         }
     }
 
