@@ -184,15 +184,15 @@ impl<P: Protocol> Kernel<P> {
     /// The next output, in order.
     pub fn poll_output(&mut self) -> Option<Output<P::Out>> {
         if self.outputs.is_empty() && self.looked.get() {
-            self.outputs.append(&mut lock(&self.core).outputs);
+            move_all(&mut lock(&self.core).outputs, &mut self.outputs);
         }
         self.outputs.pop_front()
     }
 
     /// All outputs so far, in order.
     pub fn take_outputs(&mut self, into: &mut VecDeque<Output<P::Out>>) {
-        into.append(&mut self.outputs);
-        into.append(&mut lock(&self.core).outputs);
+        move_all(&mut self.outputs, into);
+        move_all(&mut lock(&self.core).outputs, into);
     }
 
     /// The next deadline, monotonic microseconds.
@@ -217,9 +217,18 @@ fn next<P: Protocol>(
     if let Some(job) = core.jobs.pop_front() {
         return Some(Next::Job(job));
     }
-    outputs.append(&mut core.outputs);
+    move_all(&mut core.outputs, outputs);
     *until = deadline(core);
     None
+}
+
+/// Moves all outputs behind others. Mostly there are no others, and then nothing is copied.
+fn move_all<T>(from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
+    if to.is_empty() {
+        std::mem::swap(from, to);
+    } else {
+        to.append(from);
+    }
 }
 
 fn deadline<P: Protocol>(core: &Core<P>) -> Option<u64> {

@@ -246,14 +246,16 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     if header.flags & flag::LOCKS_TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }
-    if core.state.running.contains(&(session, header.seq)) {
+    let running = &mut core.state.running;
+    if running.len() >= OPERATIONS_MAX && ops::may_wait(&body.request) {
+        if !running.contains(&(session, header.seq)) {
+            refuse(core, header, session, &body.request);
+        }
         return Ok(());
     }
-    if core.state.running.len() >= OPERATIONS_MAX && ops::may_wait(&body.request) {
-        refuse(core, header, session, &body.request);
-        return Ok(());
+    if !running.insert((session, header.seq)) {
+        return Ok(()); // a copy of one that runs: the first will answer
     }
-    core.state.running.insert((session, header.seq));
     core.state.counters.requests += 1;
     let req = Req {
         from: header.source,

@@ -151,6 +151,8 @@ impl<T: Wire> Wire for Option<T> {
 
 /// Most elements a list in a message may have.
 pub const LIST_MAX: usize = 1 << 20;
+/// Elements that a list gets room for before they are read: its count may be a lie.
+const LIST_ROOM: usize = 4;
 
 #[inline]
 fn take_count(r: &mut Reader<'_>) -> Result<usize, WireError> {
@@ -175,7 +177,11 @@ impl<T: Wire> Wire for Vec<T> {
     }
     fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
         let n = take_count(r)?;
-        (0..n).map(|_| T::take(r)).collect()
+        let mut list = Vec::with_capacity(n.min(LIST_ROOM));
+        for _ in 0..n {
+            list.push(T::take(r)?);
+        }
+        Ok(list)
     }
 }
 

@@ -231,6 +231,6 @@ wire_struct! {
         /// The reply it stands for.
         pub answer: Answer,
         /// The changes, in order.
-        pub effects: SmallVec<[Effect; 2]>,
+        pub effects: Vec<Effect>,
     }
 }

@@ -11,7 +11,6 @@ use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
-use smallvec::smallvec;
 
 /// A session joins, or comes back after a restart of this shard.
 pub(crate) fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
@@ -30,7 +29,7 @@ pub(crate) fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
             return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
         }
         let stamp = core.state.clock.stamp(core.now.wall_ns);
-        let effects: Effects = smallvec![Effect::Session { session, alive: true }];
+        let effects: Effects = vec![Effect::Session { session, alive: true }];
         let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
         core.state.coordinator.renew(session, now_us);
         Ok(reply)
@@ -75,7 +74,7 @@ pub(crate) async fn bury(cx: &Cx, session: SessionId) {
     });
     cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::SessionDead { session })).await;
     cx.with(|core| {
-        let effects: Effects = smallvec![Effect::Session { session, alive: false }];
+        let effects: Effects = vec![Effect::Session { session, alive: false }];
         commit_own(core, cx.op(), effects);
         core.wake(keys::session(session));
     });

@@ -11,7 +11,7 @@ use onpath_wire::ids::{NodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
 use onpath_wire::tracking::{Form, SwitchCommand, SwitchStatus, Tracking, TrackingSide};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// How often the switch is looked at, microseconds.
 const LOOK_US: u64 = 100_000;
@@ -61,7 +61,7 @@ async fn change(cx: &Cx, form: Form) -> Option<u64> {
         let last = core.state.epochs.given.epoch.0;
         let epoch = TrackingEpoch(if last == u16::MAX { 1 } else { last + 1 });
         let tracking = Tracking { epoch, form };
-        let effects: Effects = smallvec![Effect::Tracking { side: TrackingSide::Given, tracking }];
+        let effects: Effects = vec![Effect::Tracking { side: TrackingSide::Given, tracking }];
         commit_own(core, cx.op(), effects);
         core.state.counters.epochs += 1;
         tracking

@@ -12,7 +12,6 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
 use onpath_wire::tracking::{Form, SwitchCommand, Tracking, TrackingSide};
-use smallvec::smallvec;
 
 /// What a shard knows of tracking epochs; durable but for the last two.
 #[derive(Default, Debug)]
@@ -139,7 +138,7 @@ pub(crate) async fn track(cx: &Cx, from: ShardId, seq: RequestSeq, side: Trackin
 }
 
 fn learn(core: &mut Core, cx: &Cx, side: TrackingSide, tracking: Tracking) {
-    let effects: Effects = smallvec![Effect::Tracking { side, tracking }];
+    let effects: Effects = vec![Effect::Tracking { side, tracking }];
     commit_own(core, cx.op(), effects);
     match side {
         TrackingSide::Owner if tracking.form == Form::Network && !core.state.epochs.announced => {

@@ -15,7 +15,7 @@ use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, Peer, part};
 use onpath_wire::record::Effect;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// What the owner knows of a directory's holders. Volatile: after a restart everybody may be one.
@@ -182,7 +182,7 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
 /// A site's floor rises.
 pub(crate) fn floor(cx: &Cx, from: ShardId, seq: RequestSeq, upto: LogSeq) {
     cx.with(|core| {
-        let effects: Effects = smallvec![Effect::Floor { from, upto }];
+        let effects: Effects = vec![Effect::Floor { from, upto }];
         commit_own(core, cx.op(), effects);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
     });
@@ -211,7 +211,7 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     let before = fresh.len();
     let entries = compact(fresh);
     core.state.counters.entries_compacted += (before - entries.len()) as u64;
-    let effects: Effects = smallvec![Effect::AppliedLog { dir, from, upto: last, entries, dcount, dnlink, stamp }];
+    let effects: Effects = vec![Effect::AppliedLog { dir, from, upto: last, entries, dcount, dnlink, stamp }];
     commit_own(core, op, effects);
     last
 }

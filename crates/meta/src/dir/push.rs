@@ -9,7 +9,6 @@ use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
-use smallvec::smallvec;
 
 /// Positions remembered above the floor before owners are told to raise it.
 const FLOOR_EVERY: usize = 4_096;
@@ -119,7 +118,7 @@ pub(crate) async fn raise_floor(cx: &Cx) {
     cx.with(|core| {
         let all = answers.into_iter().all(|a| a.packet().is_some_and(|p| p.body::<Peer>() == Ok(Peer::Done)));
         if all {
-            let effects: Effects = smallvec![Effect::Floor { from: core.state.me(), upto }];
+            let effects: Effects = vec![Effect::Floor { from: core.state.me(), upto }];
             commit_own(core, cx.op(), effects);
         }
         core.state.dirs.floor_runs = false;

@@ -11,7 +11,6 @@ use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
-use smallvec::smallvec;
 
 /// What this shard holds of a directory.
 #[derive(Default, Debug)]
@@ -187,7 +186,7 @@ pub(crate) fn applied(cx: &Cx, from: ShardId, dir: InodeId, upto: LogSeq) {
 pub(crate) fn trim(core: &mut Core, op: OpId, dir: InodeId, upto: LogSeq) {
     let (batch, _) = core.state.dirs.batch(dir);
     if batch.entries.first().is_some_and(|first| first.seq <= upto) {
-        let effects: Effects = smallvec![Effect::TrimLog { dir, upto }];
+        let effects: Effects = vec![Effect::TrimLog { dir, upto }];
         commit_own(core, op, effects);
         core.wake(keys::grants(dir));
         core.wake(keys::group(Fingerprint::of(dir)));

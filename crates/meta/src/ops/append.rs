@@ -17,7 +17,6 @@ use onpath_wire::ids::{DataId, InodeId};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::record::Effect;
 use onpath_wire::reply::Reply;
-use smallvec::smallvec;
 
 pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
     cx.with(|core| begin(core, req))?;
@@ -53,7 +52,7 @@ fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
     let data = DataId { inode: inode.id, generation: inode.generation };
     let (cut, size) = (inode.cut, inode.size);
     let pending = Effect::DataPending { data, cut, size, drop: false };
-    commit_own(core, op, smallvec![Effect::PutInode { inode }, pending]);
+    commit_own(core, op, vec![Effect::PutInode { inode }, pending]);
     datapending::trim_later(core, data, cut);
 }
 

@@ -10,7 +10,7 @@ use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site as site_of;
+use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::TARGET_BYTES_MAX;
@@ -19,7 +19,6 @@ use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, open};
-use smallvec::smallvec;
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: &NewNode) -> Step {
     named::lock(cx, parent, name, Mode::Exclusive).await;
@@ -55,7 +54,8 @@ fn step(
     begin(core, req)?;
     let dir = dir?;
     access::search(req, &dir)?;
-    if let Some(found) = core.state.name(parent, name) {
+    let hash = name_hash(parent, name.as_bytes());
+    if let Some(found) = core.state.names.get(hash, parent, name.as_bytes()) {
         if node.open == 0 || node.open & open::EXCLUSIVE != 0 {
             return Err(Errno::EEXIST.into());
         }
@@ -71,10 +71,10 @@ fn step(
     let mode = mode_of(req, &dir, node)?;
     need_space(core)?;
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let id = core.state.new_inode_id(site_of(parent, name.as_bytes()));
+    let id = core.state.new_inode_id(site_of_hash(hash));
     let inode = newborn(req, id, &dir, parent, node, mode, stamp);
     let log = core.state.log(parent, 1, i8::from(node.kind == Kind::Directory));
-    let effects: Effects = smallvec![
+    let effects: Effects = vec![
         Effect::PutInode { inode },
         Effect::PutName { parent, name: name.clone(), child: id, kind: node.kind, log },
     ];

@@ -14,7 +14,6 @@ use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
 use onpath_wire::record::Effect;
-use smallvec::smallvec;
 
 /// The cut of a file was raised by the last record.
 pub(crate) fn trim_later(core: &mut Core, data: DataId, cut: u32) {
@@ -40,7 +39,7 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
         if let Ok(DataReply::Trimmed { blocks, version }) = answer.body::<DataReply>()
             && core.state.data_pending.contains_key(&(data, cut, false))
         {
-            let effects: Effects = smallvec![Effect::DataDone { data, cut, drop: false, blocks, version }];
+            let effects: Effects = vec![Effect::DataDone { data, cut, drop: false, blocks, version }];
             commit_own(core, cx.op(), effects);
             core.wake(key);
         }

@@ -21,7 +21,6 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
-use smallvec::smallvec;
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: Name) -> Step {
     let local = cx.with(|core| core.state.is_home(id));
@@ -90,7 +89,7 @@ fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name:
     let log = core.state.log(parent, 1, 0);
     let kind = inode.kind;
     let effects: Effects =
-        smallvec![Effect::PutInode { inode }, Effect::PutName { parent, name: name.clone(), child: id, kind, log },];
+        vec![Effect::PutInode { inode }, Effect::PutName { parent, name: name.clone(), child: id, kind, log }];
     Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: false }, effects))
 }
 
@@ -126,7 +125,7 @@ fn decide(
     attr.nlink += 1;
     attr.ctime = stamp.0 as i64;
     let log = core.state.log(parent, 1, 0);
-    let effects: Effects = smallvec![
+    let effects: Effects = vec![
         coordinator::decision(txn, plan),
         Effect::PutName { parent, name: name.clone(), child: attr.id, kind: attr.kind, log },
     ];

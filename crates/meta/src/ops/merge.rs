@@ -19,7 +19,6 @@ use onpath_wire::inode::Kind;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
-use smallvec::smallvec;
 
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
     named::lock_inode(cx, merge.data().inode, Mode::Exclusive).await;
@@ -44,7 +43,7 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
 /// remembers to drop these.
 fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     if !core.state.data_pending.contains_key(&(data, 0, true)) {
-        commit_own(core, cx.op(), smallvec![Effect::DataPending { data, cut: 0, size: 0, drop: true }]);
+        commit_own(core, cx.op(), vec![Effect::DataPending { data, cut: 0, size: 0, drop: true }]);
         datapending::drop_later(core, data);
     }
 }
@@ -53,7 +52,7 @@ fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
 fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
     let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
     if inode.is_some_and(|inode| version > inode.blocks_version) {
-        commit_own(core, cx.op(), smallvec![Effect::DataDone { data, cut: 0, drop: false, blocks, version }]);
+        commit_own(core, cx.op(), vec![Effect::DataDone { data, cut: 0, drop: false, blocks, version }]);
     }
 }
 
@@ -87,7 +86,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             let blocks = if version > inode.blocks_version { blocks } else { inode.blocks };
             let version = version.max(inode.blocks_version);
             let effect = Effect::Merged { id: data.inode, size, blocks, version, kill_suidgid };
-            commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, smallvec![effect])
+            commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
     };
     packets::reply(core, cx.op(), &req, &reply);

@@ -5,7 +5,6 @@ use onpath_wire::codec::Wire;
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::record::{Answer, Effect, Record};
-use smallvec::smallvec;
 
 /// Makes the root unless it exists or is another shard's.
 pub(crate) fn ensure(core: &mut Core) {
@@ -26,7 +25,7 @@ pub(crate) fn ensure(core: &mut Core) {
         oldest: RequestSeq(0),
         uid: 0,
         answer: Answer::Nothing,
-        effects: smallvec![Effect::PutInode { inode }],
+        effects: vec![Effect::PutInode { inode }],
     };
     let seq = core.state.next_record();
     core.append_unasked(seq, record.to_bytes());

@@ -47,9 +47,7 @@ fn dir_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, change: SetAttr) 
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let inode = changed(req, inode, change, stamp)?;
-    let mut effects = Effects::new();
-    effects.push(Effect::PutInode { inode });
-    let reply = commit(core, op, req, stamp, Answer::Attr { id }, effects);
+    let reply = commit(core, op, req, stamp, Answer::Attr { id }, vec![Effect::PutInode { inode }]);
     owner::wake(core, id);
     Ok(reply)
 }

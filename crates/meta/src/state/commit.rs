@@ -8,10 +8,9 @@ use onpath_wire::codec::Wire;
 use onpath_wire::ids::{InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
 use onpath_wire::record::{Answer, Effect, Log, Record};
 use onpath_wire::reply::Reply;
-use smallvec::SmallVec;
 
 /// Effects of one step, in order.
-pub(crate) type Effects = SmallVec<[Effect; 2]>;
+pub(crate) type Effects = Vec<Effect>;
 
 /// Room for most records at once: a create or an unlink has about 200.
 const RECORD_BYTES: usize = 256;

@@ -12,7 +12,7 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::{RECALL_TIMEOUT_US, TXN_ATTEMPTS_MAX, TXN_BACKOFF_US, TXN_BACKOFF_US_MAX};
 use onpath_wire::peer::{PartState, Peer, TxnPart};
 use onpath_wire::record::Effect;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// What is asked of whom.
 pub(crate) type Plan = Vec<(ShardId, Vec<TxnPart>)>;
@@ -118,7 +118,7 @@ pub(crate) async fn finish(cx: &Cx, txn: TxnId) {
     cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::Commit { txn })).await;
     cx.with(|core| {
         if core.state.txns.is_decided(txn) {
-            let effects: Effects = smallvec![Effect::Forgotten { txn }];
+            let effects: Effects = vec![Effect::Forgotten { txn }];
             commit_own(core, cx.op(), effects);
         }
         core.wake(keys::RENAME_TURN);

@@ -18,7 +18,6 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
-use smallvec::smallvec;
 
 /// Which of the two system calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,7 +98,7 @@ fn decide(
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let log = core.state.log(parent, -1, if what == What::Directory { -1 } else { 0 });
-    let effects: Effects = smallvec![
+    let effects: Effects = vec![
         coordinator::decision(txn, plan),
         Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log },
     ];
