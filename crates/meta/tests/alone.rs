@@ -57,7 +57,8 @@ impl Alone {
         while let Some(output) = self.shard.poll_output() {
             let packet = match output {
                 Output::Send { packet, need, .. } => {
-                    let waits = need == Need::IfOutlived && packet.header().expect("a header").kind == MessageKind::Reply;
+                    let waits =
+                        need == Need::IfOutlived && packet.header().expect("a header").kind == MessageKind::Reply;
                     self.waiting += u64::from(waits);
                     packet
                 }
