@@ -19,7 +19,7 @@ use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::peer::{Peer, TxnId};
+use onpath_wire::peer::{Peer, TxnId, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::Form;
@@ -93,6 +93,8 @@ pub(crate) enum Job {
     LockGrace,
     /// Send marks of a group until nobody waits for one.
     Mark(Fingerprint),
+    /// Take the append parts of a directory back.
+    Recall(InodeId),
     /// Mark a group at its owner.
     MarkAtOwner(Fingerprint),
     /// Ask whether the collect that holds a group is over.
@@ -333,6 +335,7 @@ impl Job {
             Job::Grace => ops::opens::grace(&cx).await,
             Job::LockGrace => ops::lockgrace::run(&cx).await,
             Job::Mark(group) => dir::mark::keep(&cx, group).await,
+            Job::Recall(dir) => dir::collect::recall(&cx, dir, part::APPEND).await,
             Job::MarkAtOwner(group) => dir::mark::at_owner(&cx, group).await,
             Job::WatchHold(group) => dir::mark::watch_hold(&cx, group).await,
             Job::Announce => dir::epoch::announce(&cx).await,

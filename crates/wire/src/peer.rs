@@ -172,6 +172,8 @@ wire_enum! {
             parts: u8,
             /// The access part.
             access: Access,
+            /// Of the append part: an update is exposed when the owner has applied it (the *sync* state).
+            write_through: bool,
         },
         /// The directory is removed, or this never was a directory here.
         2 => Gone,

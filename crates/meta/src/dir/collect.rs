@@ -6,7 +6,7 @@
 
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};
-use super::owner::{apply_batch, table, wake};
+use super::owner::{self, apply_batch, table, wake};
 use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -44,7 +44,7 @@ pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
             Next::Clear => return,
             Next::Ask { job, holders, everybody } => round(cx, dir, part::APPEND, job, &holders, everybody).await,
             Next::Gather(gather) => {
-                if !group::gather(cx, &gather).await {
+                if !group::gather(cx, dir, &gather).await {
                     tracked = Tracked::default(); // without the switch then
                 }
             }
@@ -70,10 +70,21 @@ fn collects_done(core: &Core, dir: InodeId) -> u64 {
 
 /// What a reader must do while others hold the append part.
 fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
-    let applied = core.state.dirs.groups.get(&Fingerprint::of(dir)).is_none_or(Group::applied);
     let seen = core.state.epochs.believed(tracked, dir);
-    let look = tracker::of(core.state.epochs.owner.form).look(seen, applied, fresh);
-    core.state.counters.reads_normal += u64::from(look == Look::Now);
+    let tracker = tracker::of(core.state.epochs.owner.form);
+    let group = core.state.dirs.groups.get(&Fingerprint::of(dir)).expect("a directory with a table is in its group");
+    let (applied, marked) = (group.applied(), group.marked());
+    let table = table(core, dir);
+    let through = if table.is_through() { tracker.look_through(seen, marked) } else { None };
+    let look = match through {
+        Some(look) => look,
+        None if table.wants_sync() => Look::Recall,
+        None => tracker.look(seen, applied, fresh),
+    };
+    if look == Look::Now {
+        table.read();
+        core.state.counters.reads_normal += 1;
+    }
     look
 }
 
@@ -146,6 +157,7 @@ fn nobody_appends(core: &Core, dir: InodeId) -> bool {
 
 async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId], everybody: bool) {
     let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
+    let applied_before = cx.with(|core| core.state.counters.entries_applied);
     let answers = cx
         .call_all(holders, deadline_us, |core, _, seq| core.state.peer_packet(seq, &Peer::Recall { dir, parts, job }))
         .await;
@@ -160,7 +172,14 @@ async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId],
         }
         table.job = None;
         let waiters = table.has_waiters();
-        if !complete {
+        if complete {
+            if parts == part::APPEND {
+                owner::found(core, dir, applied_before);
+            }
+            if parts & part::APPEND != 0 {
+                group::recalled(core, dir);
+            }
+        } else {
             group::applied_outside(core, dir); // fewer than all
         }
         group::wake(core, dir);

@@ -3,7 +3,7 @@
 //! All directories of one fingerprint are one group to the switch: a remove takes the mark of all of them, so all their holders
 //! are asked, and while that goes on all their readers wait and no append part of theirs is granted.
 
-use super::owner::{self, apply_batch, table};
+use super::owner::{self, apply_batch, found, table};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
@@ -28,6 +28,8 @@ pub(crate) struct Group {
     /// Something was applied outside a collect since the last one, or one was given up: whatever the switch says, the group is
     /// scattered.
     applied: bool,
+    /// A site has marked the group here since the last collect or complete recall.
+    marked: bool,
     /// Collects completed.
     done: u64,
     /// Directories with a table.
@@ -43,6 +45,16 @@ impl Group {
     /// Whether the group is scattered whatever the switch says.
     pub(crate) fn applied(&self) -> bool {
         self.applied && !planted::is(Planted::PushedUnnoticed)
+    }
+
+    /// Whether a site has marked the group here.
+    pub(crate) fn marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Everything of its only directory was recalled.
+    pub(crate) fn recalled(&mut self) {
+        self.marked &= self.members.len() > 1;
     }
 
     /// Collects completed so far.
@@ -76,7 +88,7 @@ pub(crate) fn applied_outside(core: &mut Core, dir: InodeId) {
 pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint) {
     cx.with(|core| {
         if let Some(known) = core.state.dirs.groups.get_mut(&group) {
-            known.applied = true;
+            (known.applied, known.marked) = (true, true);
         }
         core.state.counters.marks_taken += 1;
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
@@ -87,6 +99,13 @@ pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint
 pub(crate) fn wake(core: &mut Core, dir: InodeId) {
     let members = core.state.dirs.groups.get(&Fingerprint::of(dir)).map(|group| group.members.clone());
     members.unwrap_or_default().into_iter().for_each(|member| owner::wake(core, member));
+}
+
+/// All parts of a directory that were asked for are back, and everything is applied.
+pub(crate) fn recalled(core: &mut Core, dir: InodeId) {
+    if let Some(group) = core.state.dirs.groups.get_mut(&Fingerprint::of(dir)) {
+        group.recalled();
+    }
 }
 
 /// A collect that is to be made.
@@ -102,7 +121,7 @@ pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
     let job = core.state.dirs.next_job(core.state.config.term);
     let known = core.state.dirs.groups.get_mut(&group).expect("a directory with a table is in its group");
     known.job = Some(job);
-    known.applied = false;
+    (known.applied, known.marked) = (false, false);
     let members = known.members.clone();
     core.state.dirs.collecting += 1;
     let holders: BTreeSet<ShardId> =
@@ -119,10 +138,11 @@ pub(crate) fn busy(core: &Core, dir: InodeId) -> bool {
 }
 
 /// Collects. True if every holder has answered the last round.
-pub(crate) async fn gather(cx: &Cx, gather: &Gather) -> bool {
+pub(crate) async fn gather(cx: &Cx, dir: InodeId, gather: &Gather) -> bool {
     let Gather { group, job, holders } = gather;
     let (group, job) = (*group, *job);
     let deadline_us = cx.with(|core| core.now.mono_us) + COLLECT_TIMEOUT_US;
+    let applied_before = cx.with(|core| core.state.counters.entries_applied);
     let answers = cx
         .call_all(holders, deadline_us, |core, to, seq| {
             let innet = core.state.remove(group, to);
@@ -141,10 +161,12 @@ pub(crate) async fn gather(cx: &Cx, gather: &Gather) -> bool {
             packets::tell(core, cx.op(), shard, &Peer::Release { group, job });
         }
         core.state.dirs.collecting -= 1;
+        found(core, dir, applied_before);
         let known = core.state.dirs.groups.get_mut(&group).expect("groups with a job are kept");
         known.job = None;
         known.done += u64::from(complete);
         known.applied |= !complete;
+        known.marked |= !complete;
         for dir in known.members.clone() {
             owner::wake(core, dir);
             if core.state.dirs.owner.get(&dir).is_some_and(owner::OwnerDir::has_waiters) {

@@ -5,7 +5,7 @@
 //! the switch; further ones are sent until one is acknowledged. In the owner form nothing is gated unless a collect holds the group.
 
 use super::epoch::wake;
-use super::tracker;
+use super::{site, tracker};
 use crate::ops::{Req, Step};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -133,29 +133,35 @@ impl Marks {
     }
 }
 
-/// Whether the group's updates would be exposed as soon as they are appended.
-fn open(core: &Core, group: Fingerprint) -> bool {
-    let form = core.state.epochs.site.form;
-    match core.state.marks.groups.get(&group) {
-        None => form == Form::Owner,
-        Some(mark) => mark.hold.is_none() && tracker::of(form).covers(mark.covered, mark.generation),
+/// Whether the acknowledged marks `covered` cover a generation of `dir`. In *sync* nobody looks for updates, so nothing is covered
+/// by itself.
+fn covers(core: &Core, dir: InodeId, covered: u32, generation: u32) -> bool {
+    let form = if site::writes_through(core, dir) { Form::Network } else { core.state.epochs.site.form };
+    tracker::of(form).covers(covered, generation)
+}
+
+/// Whether an update of `dir` would be exposed as soon as it is appended.
+fn open(core: &Core, dir: InodeId) -> bool {
+    match core.state.marks.groups.get(&Fingerprint::of(dir)) {
+        None => covers(core, dir, 0, 1),
+        Some(mark) => mark.hold.is_none() && covers(core, dir, mark.covered, mark.generation),
     }
 }
 
 /// An update was appended, in the same step: decides whether it is gated.
 pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
-    if core.state.epochs.site.form == Form::Owner && core.state.marks.groups.is_empty() {
+    if open(core, dir) || planted::is(Planted::ExposedUnmarked) {
         return;
     }
     let group = Fingerprint::of(dir);
-    if open(core, group) || planted::is(Planted::ExposedUnmarked) {
-        return;
-    }
     let mark = core.state.marks.mark(group);
     mark.gates += 1;
     let generation = mark.generation;
     core.state.marks.gates.entry(op).or_default().push(Gate { group, generation, dir, seq });
     core.state.counters.updates_gated += 1;
+    if site::writes_through(core, dir) {
+        super::push::now(core, dir);
+    }
     keep_marking(core, group);
 }
 
@@ -173,7 +179,7 @@ fn passed(core: &Core, gate: &Gate) -> bool {
     }
     let mark = core.state.marks.groups.get(&gate.group).expect("a group with gates is kept");
     let held = mark.hold.is_some() && !planted::is(Planted::NoHold);
-    !held && tracker::of(core.state.epochs.site.form).covers(mark.covered, gate.generation)
+    !held && covers(core, gate.dir, mark.covered, gate.generation)
 }
 
 /// Whether this operation has updates that may not be seen yet.
@@ -188,13 +194,17 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
     let carried = cx.with(|core| {
         let gates = core.state.marks.gates.get(&op).cloned().unwrap_or_default();
         match (&gates[..], answer) {
-            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) => {
+            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !site::writes_through(core, gate.dir) => {
                 let packet = core.state.reply_packet(req.seq, reply);
                 send_mark(core, op, gate.group, req.from, packet);
                 true
             }
             _ => {
-                gates.iter().for_each(|gate| mark_now(core, op, gate.group));
+                for gate in
+                    gates.iter().filter(|gate| !site::writes_through(core, gate.dir)).copied().collect::<Vec<_>>()
+                {
+                    mark_now(core, op, gate.group);
+                }
                 false
             }
         }
@@ -247,7 +257,7 @@ fn mark_now(core: &mut Core, op: OpId, group: Fingerprint) {
 /// half of it while the other is gated.
 pub(crate) fn settled(core: &mut Core, op: OpId, dir: InodeId) -> bool {
     let group = Fingerprint::of(dir);
-    if core.state.is_home(dir) || open(core, group) || planted::is(Planted::UnsettledTransactions) {
+    if core.state.is_home(dir) || open(core, dir) || planted::is(Planted::UnsettledTransactions) {
         return true;
     }
     let mark = core.state.marks.mark(group);
@@ -256,6 +266,9 @@ pub(crate) fn settled(core: &mut Core, op: OpId, dir: InodeId) -> bool {
     }
     if mark.sent != mark.generation {
         mark_now(core, op, group);
+    }
+    if site::writes_through(core, dir) {
+        instead(core, group);
     }
     keep_marking(core, group);
     false
@@ -356,11 +369,12 @@ pub(crate) fn answered(core: &mut Core, innet: &InNet) {
 /// Lets those look again who wait for the exposure of updates of this group.
 fn exposed(core: &mut Core, group: Fingerprint) {
     wake(core, group);
-    if open(core, group)
-        && let Some(mark) = core.state.marks.groups.get_mut(&group)
-    {
-        for dir in std::mem::take(&mut mark.settling) {
+    let settling = core.state.marks.groups.get_mut(&group).map(|mark| std::mem::take(&mut mark.settling));
+    for dir in settling.unwrap_or_default() {
+        if open(core, dir) {
             core.wake(keys::grants(dir));
+        } else {
+            core.state.marks.mark(group).settling.push(dir);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::group::{self, Group};
 use super::site::Gone;
 use crate::planted::{self, Planted};
+use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
@@ -29,7 +30,20 @@ pub(crate) struct OwnerDir {
     /// Kept sealed for a transaction's next attempt: nothing is granted.
     pub(crate) sealing: bool,
     waiting: VecDeque<(ShardId, RequestSeq, u8)>,
+    /// *sync*: append parts are granted write-through, and whoever holds one has it so.
+    through: bool,
+    /// Reads that each found an update or two since the one before.
+    alternations: u8,
+    /// Pushes since the last read.
+    pushes: u16,
 }
+
+/// Alternations of reads and updates after which a directory goes into *sync*.
+const SYNC_AFTER: u8 = 4;
+/// Updates that a read may find and still count as alternating with them.
+const SYNC_ENTRIES: u64 = 2;
+/// Pushes without a read after which a directory leaves *sync*.
+const SYNC_PUSHES: u16 = 32;
 
 impl OwnerDir {
     /// Holders of any of `parts` in the table.
@@ -66,6 +80,45 @@ impl OwnerDir {
     fn recalls(&self, parts: u8) -> bool {
         !planted::is(Planted::GrantDuringCollect)
             && (self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
+    }
+
+    /// Whether everything that others hold is write-through.
+    pub(crate) fn is_through(&self) -> bool {
+        self.through
+    }
+
+    /// Whether reads and updates alternate so much that the next read should take all append parts back.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.alternations >= SYNC_AFTER && !self.through
+    }
+
+    /// A reader has found so many updates. If nobody holds the append part now, the directory may change to *sync*: true then.
+    pub(crate) fn found(&mut self, entries: u64) -> bool {
+        self.alternations = match entries {
+            0 => self.alternations,
+            1..=SYNC_ENTRIES => self.alternations.saturating_add(1),
+            _ => 0,
+        };
+        self.pushes = 0;
+        let nobody = self.knows(part::APPEND) && self.holders_of(part::APPEND).is_empty();
+        let changes = nobody && self.wants_sync();
+        self.through |= changes;
+        changes
+    }
+
+    /// A reader found everything applied.
+    pub(crate) fn read(&mut self) {
+        self.pushes = 0;
+    }
+
+    /// An update was pushed. True if there are so many between two reads that the directory leaves *sync*.
+    fn pushed(&mut self) -> bool {
+        self.pushes = self.pushes.saturating_add(1);
+        let leaves = self.through && self.pushes > SYNC_PUSHES;
+        if leaves {
+            (self.through, self.alternations) = (false, 0);
+        }
+        leaves
     }
 
     /// Whether a job runs, or somebody waits for one.
@@ -138,9 +191,11 @@ fn answer(core: &mut Core, op: OpId, from: ShardId, seq: RequestSeq, dir: InodeI
         None => GrantResult::Gone,
         Some(access) => {
             let parts = parts | part::ACCESS;
-            table(core, dir).grant(from, parts);
+            let table = table(core, dir);
+            table.grant(from, parts);
+            let write_through = table.through;
             core.state.counters.grants_given += 1;
-            GrantResult::Granted { parts, access }
+            GrantResult::Granted { parts, access, write_through }
         }
     };
     packets::answer_call(core, op, NodeId::shard(from), seq, &Peer::GrantAnswer { dir, nonce: seq.0, result });
@@ -173,10 +228,19 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
         }
         let upto = apply_batch(core, cx.op(), dir, from, batch);
         group::applied_outside(core, dir);
+        if core.state.dirs.owner.get_mut(&dir).is_some_and(OwnerDir::pushed) {
+            core.start(Job::Recall(dir)); // those who hold write-through parts get others
+        }
         // A copy of a push has no record of its own: its answer rests on the first one's.
         core.rest_on_object(cx.op(), keys::inode(dir));
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Applied { dir, upto });
     });
+}
+
+/// A reader's job has applied what `entries_applied` has grown by since `before`: reads and updates may alternate.
+pub(crate) fn found(core: &mut Core, dir: InodeId, before: u64) {
+    let entries = core.state.counters.entries_applied - before;
+    core.state.counters.syncs += u64::from(table(core, dir).found(entries));
 }
 
 /// A site's floor rises.

@@ -80,7 +80,7 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
         });
         if left >= before {
             cx.sleep_until(now_us + CALL_RETRY_US).await; // refused: the owner lacks what came before
-        } else if left < PUSH_ENTRIES && !hidden {
+        } else if left < PUSH_ENTRIES && !hidden && !cx.with(|core| super::site::writes_through(core, dir)) {
             break;
         }
     }

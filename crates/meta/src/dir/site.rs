@@ -17,6 +17,8 @@ use onpath_wire::record::{Effect, Record};
 pub(crate) struct SiteDir {
     access: Option<Access>,
     append: bool,
+    /// An update is exposed when the owner has applied it: the directory is in *sync*.
+    write_through: bool,
     /// The owner has said that it is removed; ids are never reused, so this stays true.
     gone: bool,
     /// Parts that operations wait for.
@@ -37,6 +39,11 @@ impl SiteDir {
     fn holds(&self) -> u8 {
         (if self.access.is_some() { part::ACCESS } else { 0 }) | (if self.append { part::APPEND } else { 0 })
     }
+}
+
+/// Whether updates of `dir` are exposed only when the owner has applied them.
+pub(crate) fn writes_through(core: &Core, dir: InodeId) -> bool {
+    core.state.dirs.site.get(&dir).is_some_and(|site| site.write_through)
 }
 
 /// The access part of `dir` if this shard has `parts` of it now; else they are asked for.
@@ -109,11 +116,13 @@ fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
     match result {
         GrantResult::Gone => site.gone = true,
         GrantResult::Granted { .. } if site.void && !planted::is(Planted::OvertakenGrant) => return false,
-        GrantResult::Granted { parts, access } => {
+        GrantResult::Granted { parts, access, write_through } => {
             if parts & part::ACCESS != 0 {
                 site.access = Some(access);
             }
-            site.append |= parts & part::APPEND != 0;
+            if parts & part::APPEND != 0 {
+                (site.append, site.write_through) = (true, write_through);
+            }
             core.state.marks.new_generation(Fingerprint::of(dir));
         }
     }
@@ -156,7 +165,7 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
                 site.access = None;
             }
             if parts & part::APPEND != 0 {
-                site.append = false;
+                (site.append, site.write_through) = (false, false);
             }
             site.void = site.asking;
         }

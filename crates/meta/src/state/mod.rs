@@ -91,6 +91,8 @@ pub(crate) struct Counters {
     pub(crate) marks_taken: u64,
     /// Reads that the switch's answer spared a collect.
     pub(crate) reads_normal: u64,
+    /// Directories that went into *sync*.
+    pub(crate) syncs: u64,
     /// Tracking epochs given out.
     pub(crate) epochs: u64,
     pub(crate) pushes: u64,

@@ -32,6 +32,7 @@ impl State {
             ("updates_gated", c.updates_gated),
             ("updates_gated_now", self.marks.gated() as u64),
             ("reads_spared_collect", c.reads_normal),
+            ("directories_went_sync", c.syncs),
             ("tracking_epoch", u64::from(self.epochs.owner.epoch.0)),
             ("tracking_epochs_given", c.epochs),
             ("pushes", c.pushes),

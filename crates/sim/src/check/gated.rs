@@ -101,11 +101,6 @@ fn inode(request: &Request) -> Option<InodeId> {
 }
 
 impl Checker {
-    /// From now on changes may be gated.
-    pub fn expect_gates(&mut self) {
-        self.gates = true;
-    }
-
     /// A reply leaves with a mark: it is seen when the switch has acknowledged that.
     pub fn left_with_mark(&mut self, to: NodeId, packet: &Packet) {
         let (Ok(header), Some(session)) = (packet.header(), to.as_session()) else { return };

@@ -109,8 +109,6 @@ pub struct Checker {
     /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
     /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
-    /// Changes may be gated.
-    gates: bool,
     /// Changes that are recorded and not exposed, in the order of their records.
     gated: VecDeque<Gated>,
     /// What was found wrong.
@@ -129,7 +127,6 @@ impl Checker {
             users: BTreeMap::new(),
             taken: VecDeque::new(),
             reviving: BTreeMap::new(),
-            gates: false,
             gated: VecDeque::new(),
             violations: vec![],
             checks: Checks::default(),
@@ -195,7 +192,7 @@ impl Checker {
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record);
         }
-        match Gated::of(by, process, lsn, &record).filter(|_| self.gates) {
+        match Gated::of(by, process, lsn, &record) {
             Some(gated) => self.gated.push_back(gated),
             None => self.happens(by, &record, (process, lsn)),
         }

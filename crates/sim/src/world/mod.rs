@@ -32,7 +32,6 @@ use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
-use onpath_wire::tracking::Form;
 use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
@@ -162,9 +161,6 @@ impl World {
             narrator: None,
             config,
         };
-        if world.config.form == Form::Network {
-            world.checker.expect_gates();
-        }
         for process in 0..world.processes.len() {
             world.restart(process);
             world.flush(process); // formatting is durable
