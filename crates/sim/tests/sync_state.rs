@@ -1,0 +1,90 @@
+//! The *sync* state of a directory: while reads and updates of it alternate, updates are written through to its owner, and reads find
+//! everything there. S and T are sites, A is the owner of D.
+
+use onpath_sim::scenario::{Scenario, create, read, rename, shard};
+use onpath_wire::ids::InodeId;
+use onpath_wire::name::Name;
+use onpath_wire::peer::Peer;
+
+const S: u16 = 0;
+const T: u16 = 1;
+const A: u16 = 2;
+
+/// A directory in sync, with a file at S.
+fn in_sync(sc: &mut Scenario) -> (InodeId, Name) {
+    let (d, _) = sc.directory_of(A, "d");
+    for round in 0..8 {
+        let name = sc.name_at(d, S, &format!("f{round}-"));
+        sc.must(create(d, &name));
+        assert_eq!(sc.names(d).len(), round + 1);
+    }
+    (d, sc.name_at(d, S, "f0-"))
+}
+
+#[test]
+pub(crate) fn reads_that_alternate_with_updates_take_nothing_back() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    let recalls = sc.hold(|m| matches!(m.peer(), Some(Peer::Recall { .. })));
+    for round in 0..4 {
+        let name = sc.name_at(d, S, &format!("g{round}-"));
+        sc.must(create(d, &name));
+        assert!(sc.names(d).contains(&name));
+    }
+    assert_eq!(sc.world.held(recalls), 0);
+    sc.let_go(recalls);
+    sc.ends_well();
+}
+
+/// Readers ask nobody, so an update is nothing yet while its owner does not have it.
+#[test]
+pub(crate) fn an_update_returns_when_its_owner_has_it() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    let x = sc.name_at(d, S, "x");
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let x_made = sc.ask(create(d, &x));
+    sc.go_on();
+    sc.waits(x_made);
+    assert!(!sc.names(d).contains(&x));
+    sc.let_go(push);
+    sc.succeeds(x_made);
+    assert!(sc.names(d).contains(&x));
+    sc.ends_well();
+}
+
+/// A rename is decided elsewhere: before it is promised, the owner knows that readers must ask.
+#[test]
+pub(crate) fn a_rename_out_of_it_is_seen_at_once() {
+    let mut sc = Scenario::new(3);
+    let (d, from) = in_sync(&mut sc);
+    let (e, _) = sc.directory_of(A, "e");
+    let to = sc.name_at(e, T, "to");
+    let commit = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let renamed = sc.ask(rename((d, &from), (e, &to)));
+    sc.succeeds(renamed);
+    assert!(sc.world.held(commit) > 0, "the source has not heard of it");
+    let reader = sc.ask(read(d));
+    sc.go_on();
+    sc.let_go(commit);
+    sc.succeeds(reader);
+    assert!(!sc.names(d).contains(&from));
+    sc.ends_well();
+}
+
+/// Updates without reads: the directory goes back, and updates wait for nobody.
+#[test]
+pub(crate) fn without_reads_it_ends() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    for round in 0..40 {
+        let name = sc.name_at(d, S, &format!("g{round}-"));
+        sc.must(create(d, &name));
+    }
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let x = sc.name_at(d, S, "x");
+    sc.must(create(d, &x));
+    assert!(sc.names(d).contains(&x));
+    sc.let_go(push);
+    sc.ends_well();
+}
