@@ -41,7 +41,7 @@ pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
             next(core, dir, part::APPEND, |core| look(core, dir, tracked, fresh))
         };
         match cx.until(keys::grants(dir), look).await {
-            Next::Clear => return,
+            Next::Clear => return cx.with(|core| owner::shown(core, dir)),
             Next::Ask { job, holders, everybody } => round(cx, dir, part::APPEND, job, &holders, everybody).await,
             Next::Gather(gather) => {
                 if !group::gather(cx, dir, &gather).await {

@@ -9,13 +9,14 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::HashMap;
 use onpath_kernel::OpId;
-use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, Stamp};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, Peer, part};
 use onpath_wire::record::Effect;
+use onpath_wire::tracking::Form;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -36,6 +37,8 @@ pub(crate) struct OwnerDir {
     alternations: u8,
     /// Pushes since the last read.
     pushes: u16,
+    /// The stamp of the mtime that a reader has seen: what is applied later is younger.
+    shown: Stamp,
 }
 
 /// Alternations of reads and updates after which a directory goes into *sync*.
@@ -237,6 +240,16 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
     });
 }
 
+/// A reader sees the times of a directory now.
+pub(crate) fn shown(core: &mut Core, dir: InodeId) {
+    if core.state.epochs.owner.form == Form::Network
+        && let Some(table) = core.state.dirs.owner.get_mut(&dir)
+        && let Some(inode) = core.state.inodes.get(dir)
+    {
+        table.shown = inode.mtime_stamp;
+    }
+}
+
 /// A reader's job has applied what `entries_applied` has grown by since `before`: reads and updates may alternate.
 pub(crate) fn found(core: &mut Core, dir: InodeId, before: u64) {
     let entries = core.state.counters.entries_applied - before;
@@ -271,7 +284,9 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     counters.entries_applied += fresh.len() as u64;
     let dcount = fresh.iter().map(|e| i64::from(e.dcount)).sum();
     let dnlink = fresh.iter().map(|e| i64::from(e.dnlink)).sum();
-    let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty");
+    // A site that keeps its parts through a collect does not hear of our clock.
+    let shown = core.state.dirs.owner.get(&dir).map_or(Stamp(0), |table| table.shown);
+    let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty").max(Stamp(shown.0 + 1));
     let before = fresh.len();
     let entries = compact(fresh);
     core.state.counters.entries_compacted += (before - entries.len()) as u64;
