@@ -27,8 +27,8 @@ impl Gated {
         gated.then(|| Gated { by, process, lsn, record: record.clone() })
     }
 
-    /// Whether they change the same name or inode.
-    fn touches(&self, other: &Gated) -> bool {
+    /// Whether a record changes the same name or inode.
+    fn touches(&self, other: &Record) -> bool {
         let names = |effect: &Effect| match effect {
             Effect::PutName { parent, name, .. } | Effect::DropName { parent, name, .. } => {
                 Some((*parent, name.clone()))
@@ -38,11 +38,11 @@ impl Gated {
         let inodes = |effect: &Effect| match effect {
             Effect::PutName { child, .. } | Effect::DropName { child, .. } => Some(*child),
             Effect::PutInode { inode } => Some(inode.id),
-            Effect::DropInode { id } => Some(*id),
+            Effect::DropInode { id } | Effect::Merged { id, .. } => Some(*id),
             _ => None,
         };
         self.record.effects.iter().any(|mine| {
-            let mut theirs = other.record.effects.iter();
+            let mut theirs = other.effects.iter();
             theirs.any(|its| {
                 names(mine).is_some() && names(mine) == names(its)
                     || inodes(mine).is_some() && inodes(mine) == inodes(its)
@@ -143,6 +143,11 @@ impl Checker {
         self.expose(|gated| gated.shows_in(request, shown))
     }
 
+    /// A record was made: whatever changed the same names or inodes before has let go of their locks, so it was exposed.
+    pub(super) fn locked_by(&mut self, record: &Record) {
+        self.expose(|gated| gated.touches(record));
+    }
+
     /// In peace everything is exposed.
     pub fn expose_all(&mut self) {
         self.expose(|_| true);
@@ -150,11 +155,7 @@ impl Checker {
 
     fn expose(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
         let mut any = false;
-        while let Some(mut index) = self.gated.iter().position(&shown) {
-            // What it rests on was exposed before, by an acknowledgement that nobody but its site has seen.
-            while let Some(first) = (0..index).find(|&at| self.gated[at].touches(&self.gated[index])) {
-                index = first;
-            }
+        while let Some(index) = self.gated.iter().position(&shown) {
             let gated = self.gated.remove(index).expect("just found");
             any = true;
             self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
