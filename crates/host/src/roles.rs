@@ -7,6 +7,7 @@ use onpath_meta::Shard;
 use onpath_session::Session;
 use onpath_store::Recoverable;
 use onpath_switch::Switch;
+use onpath_wire::ids::InodeId;
 use onpath_wire::limits::memory;
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ const SLOW_BYTES: usize = 8 << 20;
 impl HostedRole for Shard {
     fn status(&self) -> Counters {
         Shard::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn inspect(&self, dir: InodeId) -> Counters {
+        Shard::inspect(self, dir).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {

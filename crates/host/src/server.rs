@@ -192,6 +192,10 @@ impl ServerBuilder {
                 let node = node.clone();
                 Box::new(move || status_json(&node.status()))
             },
+            inspect: {
+                let node = node.clone();
+                Box::new(move |dir| status_json(&node.inspect(dir)))
+            },
         };
         if let Some(resident) = resident {
             node.deliver(NodeId::shard(coordinator), detach(resident, term));

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, fsck, mount, sim, status};
+use crate::{bench, dev, fsck, inspect, mount, sim, status};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     /// Checks a file system that is not running, and changes nothing.
     Fsck(fsck::FsckArgs),
+    /// Shows what the shards know of a directory: who holds parts of it, what is pending.
+    Inspect(inspect::InspectArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
     Sim(sim::SimArgs),
     /// Measures file systems from outside.
@@ -66,6 +68,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Mount(args) => mount::run(args),
         Command::Status(args) => status::run(args),
         Command::Fsck(args) => fsck::run(args),
+        Command::Inspect(args) => inspect::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Bench(args) => bench::run(args),
     }

@@ -52,7 +52,8 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         TrackingForm::Network => Form::Network,
     };
     let options = ServerOptions { shards: args.shards, commit, checkpoint_bytes: args.checkpoint_bytes, form };
-    let mut server = ServerBuilder::open(&absolute(&args.dir)?, options)?;
+    let dir = absolute(&args.dir)?;
+    let mut server = ServerBuilder::open(&dir, options)?;
     let Some(mountpoint) = args.mountpoint else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
@@ -66,8 +67,14 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;
-    let served =
-        mounted::serve(&absolute(&mountpoint)?, &parsed.mount, &server.node, &session, effects, (sender, receiver));
+    let served = mounted::serve(
+        &absolute(&mountpoint)?,
+        &parsed.mount.with_source(&dir.to_string_lossy()),
+        &server.node,
+        &session,
+        effects,
+        (sender, receiver),
+    );
     server.stop()?;
     served
 }

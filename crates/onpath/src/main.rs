@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod dev;
 mod fsck;
+mod inspect;
 mod mount;
 mod mounted;
 mod signals;

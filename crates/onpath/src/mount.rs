@@ -29,7 +29,8 @@ pub(crate) struct MountArgs {
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let options = MountOptions::parse(&args.options.join(","), &["soft"])?;
-    let client = StreamClient::connect(&absolute(&args.dir)?)?;
+    let dir = absolute(&args.dir)?;
+    let client = StreamClient::connect(&dir)?;
     let welcome = client.welcome;
     let map = ClusterMap::even(welcome.shards);
     let session = Session::new(SessionConfig {
@@ -46,7 +47,14 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let hooks = Hooks { session: port.clone(), map, over: sender.clone() };
     let stream = client.start(&node, hooks)?;
     let mountpoint = absolute(&args.mountpoint)?;
-    let served = mounted::serve(&mountpoint, &options.mount, &node, &port, effects, (sender, receiver));
+    let served = mounted::serve(
+        &mountpoint,
+        &options.mount.with_source(&dir.to_string_lossy()),
+        &node,
+        &port,
+        effects,
+        (sender, receiver),
+    );
     stream.stop();
     node.close()?;
     served

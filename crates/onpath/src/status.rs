@@ -23,7 +23,12 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
         say(&text);
         return Ok(());
     }
-    let status: Value = serde_json::from_str(&text)?;
+    table(&text)
+}
+
+/// Prints what roles say, a line a number.
+pub(crate) fn table(text: &str) -> anyhow::Result<()> {
+    let status: Value = serde_json::from_str(text)?;
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(["role", "counter", "value"]);
     for (role, counters) in status.as_object().into_iter().flatten() {

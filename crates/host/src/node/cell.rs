@@ -9,7 +9,7 @@ use crate::sys;
 use onpath_kernel::{Input, Need, Output, Role};
 use onpath_store::Image;
 use onpath_store::batch::BatchBuilder;
-use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
+use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId, RecordSeq};
 use onpath_wire::limits::INBOX_MAX;
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
@@ -53,6 +53,7 @@ pub(super) trait AnyCell: Send + Sync {
     /// The role's next deadline, monotonic microseconds, or [`NEVER`].
     fn deadline(&self) -> u64;
     fn status(&self) -> Counters;
+    fn inspect(&self, dir: InodeId) -> Counters;
     /// Messages in the inbox, and their bytes.
     fn waiting_messages(&self) -> (u64, u64);
     fn ranges(&self) -> Option<u32>;
@@ -348,6 +349,10 @@ impl<R: HostedRole> AnyCell for Cell<R> {
 
     fn status(&self) -> Counters {
         self.with_role(|role| role.status())
+    }
+
+    fn inspect(&self, dir: InodeId) -> Counters {
+        self.with_role(|role| role.inspect(dir))
     }
 
     fn waiting_messages(&self) -> (u64, u64) {

@@ -19,7 +19,7 @@ use cell::{AnyCell, Cell};
 use onpath_kernel::gate::OutputGate;
 use onpath_kernel::{Need, Role};
 use onpath_store::{Image, Recoverable};
-use onpath_wire::ids::{Lsn, NodeClass, NodeId};
+use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -39,6 +39,10 @@ pub type Counters = Vec<(String, u64)>;
 pub trait HostedRole: Role<In: Send, Out: Send> + Send + 'static {
     /// Counters for `onpath status`.
     fn status(&self) -> Counters {
+        Vec::new()
+    }
+    /// What the role knows of a directory.
+    fn inspect(&self, _dir: InodeId) -> Counters {
         Vec::new()
     }
     /// The role's durable state, if it has any of its own.
@@ -408,6 +412,17 @@ impl Node {
     /// Why the process has stopped serving, if it has.
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
+    }
+
+    /// What each role knows of a directory; roles that know nothing are left out.
+    pub fn inspect(&self, dir: InodeId) -> Vec<(String, Counters)> {
+        let mut all = vec![];
+        for (index, cell) in self.cells.iter().enumerate() {
+            all.push((cell::name(cell.address()), cell.inspect(dir)));
+            self.resume(index);
+        }
+        all.retain(|(_, known)| !known.is_empty());
+        all
     }
 
     /// Counters of all roles, then of the runtime and the journal.

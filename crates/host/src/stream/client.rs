@@ -6,7 +6,7 @@
 use super::conn::Conn;
 use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control, with_socket_path};
 use crate::node::{Link, Node};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -84,8 +84,17 @@ fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welco
 
 /// Asks the process that serves `dir` for its status; JSON text.
 pub fn request_status(dir: &Path) -> Result<String, StreamError> {
+    request(dir, &Control::Status { magic: MAGIC, version: VERSION })
+}
+
+/// Asks the process that serves `dir` what its roles know of a directory; JSON text.
+pub fn request_inspection(dir: &Path, of: InodeId) -> Result<String, StreamError> {
+    request(dir, &Control::Inspect { magic: MAGIC, version: VERSION, dir: of })
+}
+
+fn request(dir: &Path, question: &Control) -> Result<String, StreamError> {
     let mut stream = connect(dir)?;
-    send_control(&mut stream, &Control::Status { magic: MAGIC, version: VERSION })?;
+    send_control(&mut stream, question)?;
     match answer(&mut stream)? {
         Control::StatusIs { json } => Ok(String::from_utf8_lossy(&json.0).into_owned()),
         _ => Err(StreamError::Unexpected("the answer to a status request is the status")),

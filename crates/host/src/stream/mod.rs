@@ -12,12 +12,12 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_status};
+pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
 pub use server::{ServerConfig, StreamServer};
 
 use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::innet::{INNET_BYTES, InNet};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
@@ -83,7 +83,16 @@ wire_enum! {
             /// Version of the client.
             version: u32,
         },
-        /// The status as JSON text.
+        /// Asks what the roles know of a directory.
+        6 => Inspect {
+            /// "OnpStr01".
+            magic: u64,
+            /// Version of the client.
+            version: u32,
+            /// The directory.
+            dir: InodeId,
+        },
+        /// The status, or the answer to an inspection, as JSON text.
         5 => StatusIs {
             /// JSON.
             json: Blob,

@@ -6,7 +6,7 @@ use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_wire::codec::Blob;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeClass, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeClass, NodeId, SessionId};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use std::collections::HashMap;
@@ -44,6 +44,8 @@ pub struct ServerConfig {
     pub detach: Box<dyn Fn(SessionId) -> (NodeId, Packet) + Send + Sync>,
     /// The status as JSON text.
     pub status: Box<dyn Fn() -> String + Send + Sync>,
+    /// What the roles know of a directory, as JSON text.
+    pub inspect: Box<dyn Fn(InodeId) -> String + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -234,6 +236,12 @@ fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, 
         Received::Control(Control::Status { magic, version }) => {
             check_version(magic, version)?;
             let json = Blob((config.status)().into_bytes());
+            send_control(stream, &Control::StatusIs { json })?;
+            return Ok(None);
+        }
+        Received::Control(Control::Inspect { magic, version, dir }) => {
+            check_version(magic, version)?;
+            let json = Blob((config.inspect)(dir).into_bytes());
             send_control(stream, &Control::StatusIs { json })?;
             return Ok(None);
         }

@@ -122,6 +122,15 @@ impl Marks {
         }
     }
 
+    /// Named numbers of a group.
+    pub(crate) fn inspect(&self, group: Fingerprint, all: &mut Vec<(&'static str, u64)>) {
+        let Some(mark) = self.groups.get(&group) else { return };
+        all.push(("mark_generation", u64::from(mark.generation)));
+        all.push(("mark_acknowledged", u64::from(mark.covered)));
+        all.push(("held", u64::from(mark.hold.is_some())));
+        all.push(("updates_gated_now", u64::from(mark.gates)));
+    }
+
     /// Groups of which something is known.
     pub(crate) fn groups(&self) -> usize {
         self.groups.len()

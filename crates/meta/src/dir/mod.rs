@@ -8,6 +8,7 @@
 pub(crate) mod collect;
 pub(crate) mod epoch;
 pub(crate) mod group;
+pub(crate) mod inspect;
 pub(crate) mod mark;
 pub(crate) mod owner;
 pub(crate) mod push;

@@ -37,6 +37,8 @@ pub(crate) struct OwnerDir {
     alternations: u8,
     /// Pushes since the last read.
     pushes: u16,
+    /// When entries were last collected, monotonic microseconds.
+    collected_us: u64,
     /// The stamp of the mtime that a reader has seen: what is applied later is younger.
     shown: Stamp,
 }
@@ -83,6 +85,11 @@ impl OwnerDir {
     fn recalls(&self, parts: u8) -> bool {
         !planted::is(Planted::GrantDuringCollect)
             && (self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
+    }
+
+    /// When entries were last collected, monotonic microseconds; 0 for never.
+    pub(crate) fn collected_us(&self) -> u64 {
+        self.collected_us
     }
 
     /// Whether everything that others hold is write-through.
@@ -253,7 +260,11 @@ pub(crate) fn shown(core: &mut Core, dir: InodeId) {
 /// A reader's job has applied what `entries_applied` has grown by since `before`: reads and updates may alternate.
 pub(crate) fn found(core: &mut Core, dir: InodeId, before: u64) {
     let entries = core.state.counters.entries_applied - before;
-    core.state.counters.syncs += u64::from(table(core, dir).found(entries));
+    let now_us = core.now.mono_us;
+    let table = table(core, dir);
+    table.collected_us = now_us;
+    let syncs = table.found(entries);
+    core.state.counters.syncs += u64::from(syncs);
 }
 
 /// A site's floor rises.

@@ -36,6 +36,13 @@ const _: () = assert!(2 * (size_of::<(InodeId, SiteDir)>() + size_of::<InodeId>(
 pub(crate) struct Gone;
 
 impl SiteDir {
+    pub(crate) fn inspect(&self, all: &mut Vec<(&'static str, u64)>) {
+        all.push(("holds_access", u64::from(self.access.is_some())));
+        all.push(("holds_append", u64::from(self.append)));
+        all.push(("writes_through", u64::from(self.write_through)));
+        all.push(("knows_it_gone", u64::from(self.gone)));
+    }
+
     fn holds(&self) -> u8 {
         (if self.access.is_some() { part::ACCESS } else { 0 }) | (if self.append { part::APPEND } else { 0 })
     }

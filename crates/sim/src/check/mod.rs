@@ -362,7 +362,8 @@ impl Checker {
         let Some(pending) = pending else { return };
         pending.witness = None;
         if may_lose {
-            pending.excused.extend(pending.valid.iter().filter(|(_, change)| *change).map(|(hash, _)| *hash));
+            let valid = pending.valid.iter().filter(|(_, change)| *change).map(|(hash, _)| *hash);
+            pending.excused.extend(valid.chain(pending.on_mark));
         }
         pending.valid.retain(|(_, change)| !*change);
     }

@@ -1,0 +1,52 @@
+//! What a shard knows of one directory, for people: `onpath inspect PATH`.
+
+use super::owner::OwnerDir;
+use crate::Core;
+use onpath_wire::ids::InodeId;
+use onpath_wire::innet::Fingerprint;
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::part;
+use onpath_wire::tracking::Form;
+
+impl OwnerDir {
+    fn inspect(&self, now_us: u64, all: &mut Vec<(&'static str, u64)>) {
+        all.push(("holders_of_access", self.holders_of(part::ACCESS).len() as u64));
+        all.push(("holders_of_append", self.holders_of(part::APPEND).len() as u64));
+        all.push(("holders_known", u64::from(self.knows(part::BOTH))));
+        all.push(("recall_runs", u64::from(self.job.is_some())));
+        all.push(("sync", u64::from(self.is_through())));
+        if self.collected_us() > 0 {
+            all.push(("last_collect_us_ago", now_us.saturating_sub(self.collected_us())));
+        }
+    }
+}
+
+/// Named numbers: as the owner if `dir` is a directory of this shard, as a site if it holds anything of it.
+pub(crate) fn inspect(core: &Core, dir: InodeId) -> Vec<(&'static str, u64)> {
+    let state = &core.state;
+    let mut all = Vec::new();
+    if let Some(inode) = state.inodes.get(dir).filter(|inode| inode.kind == Kind::Directory) {
+        all.push(("owner", 1));
+        all.push(("entries", inode.entries));
+        all.push(("tracked_in_network", u64::from(state.epochs.owner.form == Form::Network)));
+        all.push(("tracking_epoch", u64::from(state.epochs.owner.epoch.0)));
+        match state.dirs.owner.get(&dir) {
+            Some(table) => table.inspect(core.now.mono_us, &mut all),
+            None => all.push(("holders_known", u64::from(dir.term() == state.config.term))),
+        }
+        if let Some(group) = state.dirs.groups.get(&Fingerprint::of(dir)) {
+            all.push(("collect_runs", u64::from(group.collecting())));
+            all.push(("scattered_here", u64::from(group.applied())));
+            all.push(("collects_done", group.done()));
+        }
+    }
+    if let Some(site) = state.dirs.site.get(&dir) {
+        site.inspect(&mut all);
+        state.marks.inspect(Fingerprint::of(dir), &mut all);
+    }
+    let pending = state.dirs.log_len(dir) as u64;
+    if pending > 0 || state.dirs.site.contains_key(&dir) {
+        all.push(("entries_pending", pending));
+    }
+    all
+}
