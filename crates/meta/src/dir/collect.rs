@@ -75,11 +75,12 @@ fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
     let group = core.state.dirs.groups.get(&Fingerprint::of(dir)).expect("a directory with a table is in its group");
     let (applied, marked) = (group.applied(), group.marked());
     let table = table(core, dir);
-    let through = if table.is_through() { tracker.look_through(seen, marked) } else { None };
-    let look = match through {
-        Some(look) => look,
-        None if table.wants_sync() => Look::Recall,
-        None => tracker.look(seen, applied, fresh),
+    let look = if table.is_through() && !marked {
+        Look::Now // what has returned is applied, and what is about to be promised is marked here
+    } else if table.wants_sync() {
+        Look::Recall
+    } else {
+        tracker.look(seen, applied, fresh)
     };
     if look == Look::Now {
         table.read();

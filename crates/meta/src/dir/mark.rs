@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
+use onpath_wire::limits::memory;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::tracking::{Form, Tracking};
@@ -45,6 +46,8 @@ struct Mark {
     generation: u32,
     /// Marks up to this generation are acknowledged in the present epoch.
     covered: u32,
+    /// Marks up to this generation are acknowledged by the owner.
+    at_owner: u32,
     /// The collect that holds the group.
     hold: Option<JobId>,
     /// Somebody sends marks until nobody waits for one.
@@ -60,6 +63,9 @@ struct Mark {
     /// Epochs whose completion waits for this group.
     remarking: u32,
 }
+
+/// What a site knows of a directory, as `docs/limits.md` counts it: its grant and its mark.
+const _: () = assert!(2 * size_of::<(Fingerprint, Mark)>() as u64 + site::GRANT_BYTES <= memory::GRANT);
 
 /// An update that must not be seen yet.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +89,7 @@ impl Marks {
             let mark = Mark {
                 generation,
                 covered: 0,
+                at_owner: 0,
                 hold: None,
                 marking: false,
                 asking: false,
@@ -142,19 +149,22 @@ impl Marks {
     }
 }
 
-/// Whether the acknowledged marks `covered` cover a generation of `dir`. In *sync* nobody looks for updates, so nothing is covered
-/// by itself.
-fn covers(core: &Core, dir: InodeId, covered: u32, generation: u32) -> bool {
-    let form = if site::writes_through(core, dir) { Form::Network } else { core.state.epochs.site.form };
-    tracker::of(form).covers(covered, generation)
+/// Whether acknowledged marks cover a generation of `dir`. In *sync* readers ask neither the switch nor us, so only the owner's own
+/// word covers anything.
+fn covers(core: &Core, dir: InodeId, mark: Option<&Mark>, generation: u32) -> bool {
+    let (covered, at_owner) = mark.map_or((0, 0), |mark| (mark.covered, mark.at_owner));
+    if site::writes_through(core, dir) {
+        at_owner >= generation
+    } else {
+        tracker::of(core.state.epochs.site.form).covers(covered, generation)
+    }
 }
 
 /// Whether an update of `dir` would be exposed as soon as it is appended.
 fn open(core: &Core, dir: InodeId) -> bool {
-    match core.state.marks.groups.get(&Fingerprint::of(dir)) {
-        None => covers(core, dir, 0, 1),
-        Some(mark) => mark.hold.is_none() && covers(core, dir, mark.covered, mark.generation),
-    }
+    let mark = core.state.marks.groups.get(&Fingerprint::of(dir));
+    let held = mark.is_some_and(|mark| mark.hold.is_some());
+    !held && covers(core, dir, mark, mark.map_or(1, |mark| mark.generation))
 }
 
 /// An update was appended, in the same step: decides whether it is gated.
@@ -188,7 +198,7 @@ fn passed(core: &Core, gate: &Gate) -> bool {
     }
     let mark = core.state.marks.groups.get(&gate.group).expect("a group with gates is kept");
     let held = mark.hold.is_some() && !planted::is(Planted::NoHold);
-    !held && covers(core, gate.dir, mark.covered, gate.generation)
+    !held && covers(core, gate.dir, Some(mark), gate.generation)
 }
 
 /// Whether this operation has updates that may not be seen yet.
@@ -292,11 +302,9 @@ pub(crate) async fn keep(cx: &Cx, group: Fingerprint) {
         pause_us = (pause_us * 2).min(MARK_RETRY_US_MAX);
         let done = cx.with(|core| {
             let waiting = waiting_dirs(core, group);
+            exposed(core, group); // those who are settled by now
             let mark = core.state.marks.mark(group);
             let covered = mark.hold.is_none() && mark.covered >= mark.generation;
-            if covered {
-                mark.settling.clear();
-            }
             if waiting.is_empty() && mark.settling.is_empty() && (mark.remarking == 0 || covered) {
                 mark.marking = false;
                 core.state.marks.tidy(group);
@@ -338,6 +346,7 @@ pub(crate) async fn at_owner(cx: &Cx, group: Fingerprint) {
         mark.asking = false;
         // An epoch learned meanwhile has begun another generation, which this does not cover.
         mark.covered = mark.covered.max(generation);
+        mark.at_owner = mark.at_owner.max(generation);
         exposed(core, group);
         core.state.marks.tidy(group);
     });

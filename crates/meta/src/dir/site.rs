@@ -8,7 +8,7 @@ use crate::{Core, Cx, dir};
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
 use onpath_wire::innet::Fingerprint;
-use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
+use onpath_wire::limits::GRANTS_HELD_MAX;
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
 
@@ -29,7 +29,8 @@ pub(crate) struct SiteDir {
     void: bool,
 }
 
-const _: () = assert!(2 * (size_of::<(InodeId, SiteDir)>() + size_of::<InodeId>()) as u64 <= memory::GRANT);
+/// What a table's row takes, and its place in the order.
+pub(super) const GRANT_BYTES: u64 = 2 * (size_of::<(InodeId, SiteDir)>() + size_of::<InodeId>()) as u64;
 
 /// The directory is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

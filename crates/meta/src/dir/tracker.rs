@@ -26,9 +26,6 @@ pub(crate) trait Tracker {
     /// `applied`: something was applied since the last collect, outside of one. `fresh`: a collect was completed while
     /// the reader waited.
     fn look(&self, seen: Option<InNetResult>, applied: bool, fresh: bool) -> Look;
-    /// The same while all that others hold is write-through: everything that has returned is applied already, unless it is `marked`
-    /// here, or in the switch.
-    fn look_through(&self, seen: Option<InNetResult>, marked: bool) -> Option<Look>;
 }
 
 /// The owner form: no switch needed.
@@ -41,10 +38,6 @@ impl Tracker for OwnerForm {
 
     fn look(&self, _seen: Option<InNetResult>, _applied: bool, _fresh: bool) -> Look {
         Look::Recall
-    }
-
-    fn look_through(&self, _seen: Option<InNetResult>, marked: bool) -> Option<Look> {
-        (!marked).then_some(Look::Now)
     }
 }
 
@@ -64,10 +57,6 @@ impl Tracker for NetworkForm {
             // Unknown: the switch cannot tell, or is not there.
             _ => Look::Recall,
         }
-    }
-
-    fn look_through(&self, seen: Option<InNetResult>, marked: bool) -> Option<Look> {
-        (!marked && seen == Some(InNetResult::Normal)).then_some(Look::Now)
     }
 }
 
