@@ -61,6 +61,34 @@ pub enum Planted {
     AnyEpochsMark,
     /// what was pushed is shown although the switch's answer is older (C2).
     PushedUnnoticed,
+    /// a directory's own inode is changed although the switch's answer is older.
+    InodeUnnoticed,
+    /// what a holder has answered to a collect is not applied.
+    CollectWithoutEntries,
+    /// a collect that was given up counts as one that was completed.
+    AbandonedForgotten,
+    /// of a group only the holders of the directory that is read are asked.
+    OneOfGroup,
+    /// a copy of an earlier collect lowers the hold.
+    HoldLowered,
+    /// an update that waits for its mark has no locks.
+    UnlockedWhileGated,
+    /// an answer "normal" of another epoch is believed.
+    AnyEpochsNormal,
+    /// an epoch is complete before everything held is marked in it (C6).
+    CompleteTooEarly,
+    /// sites learn of an epoch before owners do (C12).
+    SitesFirst,
+    /// the switch removes for an epoch that is over (C7).
+    AnyEpochsRemove,
+    /// the owner takes a mark and goes on believing the switch.
+    MarkNotTaken,
+    /// the switch does not hear of a new term.
+    TermUnannounced,
+    /// the switch does not look at the counter of a remove (C4).
+    EqualRemoves,
+    /// a recall waits until marks are acknowledged (D7).
+    RecallWaitsForMark,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }
@@ -78,12 +106,12 @@ pub fn plant(bug: Option<Planted>) {
 
 /// Whether this rule is removed.
 #[cfg(feature = "planted")]
-pub(crate) fn is(bug: Planted) -> bool {
+pub fn is(bug: Planted) -> bool {
     PLANTED.with(|planted| planted.get() == Some(bug))
 }
 
 /// Whether this rule is removed: never in a real build.
 #[cfg(not(feature = "planted"))]
-pub(crate) const fn is(_: Planted) -> bool {
+pub const fn is(_: Planted) -> bool {
     false
 }

@@ -10,18 +10,19 @@ use crate::world::{HoldId, Message, World, WorldConfig};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{Cookie, InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{Cookie, InodeId, NodeId, ShardId, Slot, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, SetAttr, set};
+use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
 
 /// A request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     client: usize,
-    seq: RequestSeq,
+    number: usize,
 }
 
 /// Virtual time in which whatever can happen without timers happens, ns.
@@ -29,10 +30,19 @@ const SHORT_NS: u64 = 5_000_000;
 /// Virtual time after which an operation that is not answered never will be, ns.
 const STUCK_NS: u64 = 60_000_000_000;
 
+/// Virtual time in which the first tracking epoch is complete, ns.
+const EPOCH_NS: u64 = 50_000_000;
+
+/// A client that asks one thing at a time, and knows of shards what their answers tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker(usize);
+
 /// A directed world.
 pub struct Scenario {
     /// The world.
     pub world: World,
+    /// What each client waits for.
+    open: BTreeMap<usize, Ticket>,
     answers: BTreeMap<Ticket, Reply>,
 }
 
@@ -44,10 +54,57 @@ impl Scenario {
 
     /// The same with other delays, and other luck in crashes.
     pub fn seeded(shards: u16, seed: u64) -> Scenario {
-        let config = WorldConfig { seed, shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() };
-        let mut scenario = Scenario { world: World::new(config), answers: BTreeMap::new() };
+        Scenario::of(WorldConfig { seed, ..calm(shards) })
+    }
+
+    /// The same with a switch, which tracks directories: the first tracking epoch is complete.
+    pub fn network(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, ..calm(shards) })
+    }
+
+    /// The same with a switch in which there is no room for any mark.
+    pub fn network_without_room(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, switch_stages: 0, ..calm(shards) })
+    }
+
+    fn of(config: WorldConfig) -> Scenario {
+        let (open, answers) = (BTreeMap::new(), BTreeMap::new());
+        let network = config.form == Form::Network;
+        let mut scenario = Scenario { world: World::new(config), open, answers };
+        if network {
+            scenario.go_on_for(EPOCH_NS);
+        }
         scenario.must(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
         scenario
+    }
+
+    /// A client that has asked `shard` before, and so asks the switch when it reads a directory of it.
+    pub fn reader_at(&mut self, shard: u16) -> Asker {
+        let asker = Asker(self.world.add_client());
+        self.knows(asker, shard);
+        asker
+    }
+
+    /// The client learns how `shard` tracks its directories now.
+    pub fn knows(&mut self, asker: Asker, shard: u16) {
+        let nobodys = (1..).map(|slot| InodeId::new(Slot(slot), Term(1), 1));
+        let id =
+            nobodys.into_iter().find(|&id| self.world.map().home(id) == ShardId(shard)).expect("every shard has slots");
+        let asked = self.ask_by(asker, Request::ReadLink { id });
+        self.wait_for(asked);
+    }
+
+    /// root asks something through this client, which waits for nothing.
+    pub fn ask_by(&mut self, asker: Asker, request: Request) -> Ticket {
+        self.submit(asker.0, Caller::default(), request)
+    }
+
+    fn submit(&mut self, client: usize, caller: Caller, request: Request) -> Ticket {
+        let number = self.answers.keys().filter(|ticket| ticket.client == client).count();
+        let ticket = Ticket { client, number };
+        assert!(self.open.insert(client, ticket).is_none(), "one question at a time");
+        self.world.submit(client, Asked::new(caller, request));
+        ticket
     }
 
     /// A name in `dir` that lives at `shard`.
@@ -74,8 +131,7 @@ impl Scenario {
     /// Somebody asks something, through a client of their own.
     pub fn ask_as(&mut self, caller: Caller, request: Request) -> Ticket {
         let client = self.world.add_client();
-        self.world.submit(client, Asked::new(caller, request));
-        Ticket { client, seq: RequestSeq(1) }
+        self.submit(client, caller, request)
     }
 
     /// Lets everything happen that can happen within a few milliseconds.
@@ -87,7 +143,8 @@ impl Scenario {
     pub fn go_on_for(&mut self, ns: u64) {
         let until_ns = self.world.now_ns() + ns;
         while let Some(done) = self.world.step(until_ns) {
-            self.answers.insert(Ticket { client: done.client, seq: RequestSeq(1) }, done.reply);
+            let ticket = self.open.remove(&done.client).expect("it has asked");
+            self.answers.insert(ticket, done.reply);
         }
     }
 
@@ -131,10 +188,13 @@ impl Scenario {
 
     /// The names in a directory, as readdir shows them.
     pub fn names(&mut self, id: InodeId) -> Vec<Name> {
-        match self.must(read(id)) {
-            Reply::Dir { entries, .. } => entries.into_iter().map(|entry| entry.name).collect(),
-            other => panic!("readdir answered {other:?}"),
-        }
+        listed(self.must(read(id)))
+    }
+
+    /// The names in a directory, as readdir shows them to this client.
+    pub fn names_by(&mut self, asker: Asker, id: InodeId) -> Vec<Name> {
+        let asked = self.ask_by(asker, read(id));
+        listed(self.succeeds(asked))
     }
 
     /// Keeps messages back; see [`World::hold`].
@@ -162,6 +222,21 @@ impl Scenario {
         let violations = &self.world.checker.violations;
         assert!(violations.is_empty(), "{violations:#?}");
     }
+}
+
+/// The names that an answer to [`read`] lists.
+///
+/// # Panics
+/// It is the answer to something else.
+pub fn listed(reply: Reply) -> Vec<Name> {
+    match reply {
+        Reply::Dir { entries, .. } => entries.into_iter().map(|entry| entry.name).collect(),
+        other => panic!("readdir answered {other:?}"),
+    }
+}
+
+fn calm(shards: u16) -> WorldConfig {
+    WorldConfig { shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() }
 }
 
 /// A change of permission bits.

@@ -58,6 +58,11 @@ impl Switch {
         }
     }
 
+    /// The present tracking epoch; 0 is none.
+    pub fn epoch(&self) -> TrackingEpoch {
+        TrackingEpoch(self.program.tracking().epoch)
+    }
+
     /// Counters of the in-network program.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let of_program = Counter::ALL.iter().map(|&counter| (counter.name(), self.program.counters().get(counter)));

@@ -3,6 +3,7 @@
 //! A new epoch goes to every shard as an owner first, then to the switch, then to every shard as a site; when all sites have
 //! everything that they hold acknowledged in it, the switch is told that it is complete.
 
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::{Core, Cx};
@@ -66,6 +67,9 @@ async fn change(cx: &Cx, form: Form) -> Option<u64> {
         core.state.counters.epochs += 1;
         tracking
     });
+    if planted::is(Planted::SitesFirst) {
+        tell(cx, TrackingSide::Site, tracking).await;
+    }
     let terms = tell(cx, TrackingSide::Owner, tracking).await;
     let boot = if form == Form::Network {
         let status = command(cx, SwitchCommand::Epoch { epoch: tracking.epoch }).await?;
@@ -76,6 +80,9 @@ async fn change(cx: &Cx, form: Form) -> Option<u64> {
     } else {
         None
     };
+    if planted::is(Planted::CompleteTooEarly) {
+        command(cx, SwitchCommand::Complete { epoch: tracking.epoch }).await;
+    }
     tell(cx, TrackingSide::Site, tracking).await;
     let status = command(cx, SwitchCommand::Complete { epoch: tracking.epoch }).await?;
     (status.complete && status.epoch == tracking.epoch && Some(status.boot) == boot).then_some(status.boot)

@@ -88,7 +88,9 @@ pub(crate) fn applied_outside(core: &mut Core, dir: InodeId) {
 pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint) {
     cx.with(|core| {
         if let Some(known) = core.state.dirs.groups.get_mut(&group) {
-            (known.applied, known.marked) = (true, true);
+            if !planted::is(Planted::MarkNotTaken) {
+                (known.applied, known.marked) = (true, true);
+            }
         }
         core.state.counters.marks_taken += 1;
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
@@ -122,7 +124,10 @@ pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
     let known = core.state.dirs.groups.get_mut(&group).expect("a directory with a table is in its group");
     known.job = Some(job);
     (known.applied, known.marked) = (false, false);
-    let members = known.members.clone();
+    let mut members = known.members.clone();
+    if planted::is(Planted::OneOfGroup) {
+        members.retain(|member| *member == dir);
+    }
     core.state.dirs.collecting += 1;
     let holders: BTreeSet<ShardId> =
         members.iter().flat_map(|&dir| table(core, dir).holders_of(part::APPEND)).collect();
@@ -165,8 +170,9 @@ pub(crate) async fn gather(cx: &Cx, dir: InodeId, gather: &Gather) -> bool {
         let known = core.state.dirs.groups.get_mut(&group).expect("groups with a job are kept");
         known.job = None;
         known.done += u64::from(complete);
-        known.applied |= !complete;
-        known.marked |= !complete;
+        let given_up = !complete && !planted::is(Planted::AbandonedForgotten);
+        known.applied |= given_up;
+        known.marked |= given_up;
         for dir in known.members.clone() {
             owner::wake(core, dir);
             if core.state.dirs.owner.get(&dir).is_some_and(owner::OwnerDir::has_waiters) {
@@ -188,7 +194,7 @@ fn take(core: &mut Core, cx: &Cx, group: Fingerprint, job: JobId, holder: NodeId
         return (false, false);
     }
     let mut all = !more;
-    for entries in batches {
+    for entries in batches.into_iter().filter(|_| !planted::is(Planted::CollectWithoutEntries)) {
         let dir = entries.dir;
         let Some(last) = entries.batch.entries.last().map(|entry| entry.seq) else { continue };
         if Fingerprint::of(dir) != group || !core.state.is_home(dir) {

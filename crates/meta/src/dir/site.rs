@@ -167,6 +167,9 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
     }
     let doubts = !planted::is(Planted::PromiseWithoutDoubt);
     cx.until(keys::doubt(dir), |core| (!doubts || !core.state.txns.in_doubt(dir)).then_some(())).await;
+    if planted::is(Planted::RecallWaitsForMark) {
+        cx.until(keys::group(Fingerprint::of(dir)), |core| (!mark::has_gates(core, dir)).then_some(())).await;
+    }
     cx.with(|core| {
         if let Some(site) = core.state.dirs.site.get_mut(&dir) {
             if parts & part::ACCESS != 0 {
@@ -224,7 +227,9 @@ pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
                 }
             }
             // A directory was moved, say: whoever sees that must see what returned before.
-            Effect::PutInode { inode } if inode.is_dir() => group::applied_outside(core, inode.id),
+            Effect::PutInode { inode } if inode.is_dir() && !planted::is(Planted::InodeUnnoticed) => {
+                group::applied_outside(core, inode.id)
+            }
             Effect::DropInode { id } => core.state.dirs.forget_owned(*id),
             _ => {}
         }

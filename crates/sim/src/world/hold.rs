@@ -5,9 +5,11 @@ use super::process::Flight;
 use onpath_wire::data::DataRequest;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::NodeId;
+use onpath_wire::innet::{DirtySetOp, InNetResult};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::tracking::SwitchCommand;
 
 /// A message as a predicate sees it.
 pub struct Message<'a> {
@@ -32,6 +34,21 @@ impl Message<'_> {
 
     fn kind(&self) -> Option<MessageKind> {
         self.header().map(|header| header.kind)
+    }
+
+    /// Whether it is on its way to the switch with this operation for the dirty set.
+    pub fn seeks(&self, op: DirtySetOp) -> bool {
+        self.flight.packet.wants_switch() && self.flight.packet.innet.as_ref().and_then(|innet| innet.op()) == Some(op)
+    }
+
+    /// What the switch has answered on its way.
+    pub fn tracked(&self) -> Option<InNetResult> {
+        self.flight.packet.innet.as_ref()?.result()
+    }
+
+    /// The body of a command to the control plane of the switch.
+    pub fn command(&self) -> Option<SwitchCommand> {
+        (self.kind() == Some(MessageKind::Switch)).then(|| self.flight.packet.body().ok())?
     }
 
     /// The body of a message or answer between shards.

@@ -4,8 +4,11 @@ use super::World;
 use super::process::Flight;
 use super::queue::Event;
 use onpath_kernel::{Input, Now, Output, Role};
+use onpath_meta::planted::{self, Planted};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::packet::Packet;
 use onpath_wire::tracking::Form;
 use rand::Rng;
 use std::collections::BTreeMap;
@@ -75,9 +78,13 @@ impl World {
             return;
         };
         let now = Now { mono_us: self.now_ns / 1_000, wall_ns: 0 };
-        switch.handle(now, Input::Packet(flight.packet));
+        let (packet, remove) = planted_in_switch(flight.packet, &switch, now.mono_us as u32);
+        switch.handle(now, Input::Packet(packet));
         while let Some(output) = switch.poll_output() {
-            let Output::Send { to, packet, .. } = output else { unreachable!("a switch only sends") };
+            let Output::Send { to, mut packet, .. } = output else { unreachable!("a switch only sends") };
+            if let (Some(before), Some(innet)) = (&remove, packet.innet.as_mut()) {
+                (innet.sequence, innet.epoch) = (before.sequence, before.epoch);
+            }
             if to.class() == Some(NodeClass::Session)
                 && let Ok(header) = packet.header()
             {
@@ -89,4 +96,20 @@ impl World {
         }
         self.switch = Some(switch);
     }
+}
+
+/// Takes a rule of the switch away, if such a bug is planted: removes come with a counter that is newer than all, or with the
+/// present epoch. Also what the remove was before.
+fn planted_in_switch(mut packet: Packet, switch: &Switch, newest: u32) -> (Packet, Option<InNet>) {
+    let removes = packet.innet.as_mut().filter(|innet| innet.op() == Some(DirtySetOp::Remove));
+    let before = removes.as_ref().map(|innet| ***innet);
+    if let Some(innet) = removes {
+        if planted::is(Planted::EqualRemoves) {
+            innet.sequence = newest;
+        }
+        if planted::is(Planted::AnyEpochsRemove) {
+            innet.epoch = switch.epoch().0;
+        }
+    }
+    (packet, before)
 }
