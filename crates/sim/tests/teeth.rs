@@ -20,6 +20,9 @@ const SEEDS_MAX: u64 = 16;
 /// Bugs that only a directed scenario notices (a window too small for so few seeds).
 const MISSED_MAX: usize = 8;
 
+/// The same in the network form.
+const NETWORK_MISSED_MAX: usize = 13;
+
 /// Each rule, and the scenario that needs it.
 const BUGS: [(Planted, fn()); 19] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
@@ -43,7 +46,7 @@ const BUGS: [(Planted, fn()); 19] = [
     (Planted::GrantDuringCollect, owner_form::a_site_that_restarts_during_a_collect_waits_too),
 ];
 
-/// The same for the network form; each of these must be noticed by seeds with a switch.
+/// The same for the network form, which random seeds with a switch run.
 const NETWORK_BUGS: [(Planted, fn()); 26] = [
     (Planted::NoCollect, network_form::a_reader_collects_once),
     (Planted::CollectWithoutEntries, network_form::a_reader_collects_once),
@@ -83,6 +86,10 @@ fn hostile(seed: u64) -> SimConfig {
     config
 }
 
+fn hostile_network(seed: u64) -> SimConfig {
+    hostile(seed).with_switch()
+}
+
 #[test]
 fn every_scenario_fails_without_its_rule() {
     let mut passed = vec![];
@@ -98,11 +105,11 @@ fn every_scenario_fails_without_its_rule() {
 }
 
 /// The seed that notices a bug, and how many roles panicked before.
-fn noticed(bug: Option<Planted>) -> (Option<u64>, u64) {
+fn noticed(bug: Option<Planted>, config: fn(u64) -> SimConfig) -> (Option<u64>, u64) {
     plant(bug);
     let (mut found, mut panics) = (None, 0);
     for seed in 1..=SEEDS_MAX {
-        match catch_unwind(|| run(&hostile(seed))) {
+        match catch_unwind(|| run(&config(seed))) {
             Ok(outcome) if outcome.violations.is_empty() => {}
             Ok(_) => found = Some(seed),
             Err(_) => panics += 1,
@@ -117,11 +124,20 @@ fn noticed(bug: Option<Planted>) -> (Option<u64>, u64) {
 
 #[test]
 fn random_seeds_notice_removed_rules_and_nothing_else() {
-    assert_eq!(noticed(None), (None, 0), "without a planted bug");
-    let found = BUGS.map(|(bug, _)| (bug, noticed(Some(bug))));
+    assert_eq!(noticed(None, hostile), (None, 0), "without a planted bug");
+    let found = BUGS.map(|(bug, _)| (bug, noticed(Some(bug), hostile)));
     found.iter().for_each(|(bug, (seed, panics))| println!("{bug:?}: seed {seed:?}, {panics} panics before"));
     let missed = found.iter().filter(|(_, (seed, _))| seed.is_none()).count();
     assert!(missed <= MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", BUGS.len());
+}
+
+#[test]
+fn random_seeds_with_a_switch_notice_removed_rules_and_nothing_else() {
+    assert_eq!(noticed(None, hostile_network), (None, 0), "without a planted bug");
+    let found = NETWORK_BUGS.map(|(bug, _)| (bug, noticed(Some(bug), hostile_network)));
+    found.iter().for_each(|(bug, (seed, panics))| println!("{bug:?}: seed {seed:?}, {panics} panics before"));
+    let missed = found.iter().filter(|(_, (seed, _))| seed.is_none()).count();
+    assert!(missed <= NETWORK_MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", NETWORK_BUGS.len());
 }
 
 /// Bugs of which only users of real sessions tell, who write and lock the same files.

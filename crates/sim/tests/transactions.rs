@@ -2,7 +2,7 @@
 //!
 //! C coordinates (the destination's site), P is the source's site, H a home elsewhere.
 
-use onpath_sim::scenario::{Scenario, create, make, mode, read, rename, rmdir, shard, unlink};
+use onpath_sim::scenario::{Scenario, alice, create, make, mode, read, rename, rmdir, shard, unlink};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -282,5 +282,40 @@ pub(crate) fn a_promised_inode_is_locked_across_a_restart() {
     sc.let_go(commits);
     let Reply::Attr { attr, .. } = sc.succeeds(looked) else { panic!("getattr answers with attributes") };
     assert_eq!(attr.nlink, 1);
+    sc.ends_well();
+}
+
+/// Step 7: d becomes sticky between Prepare and Prepared. H has checked what was true before; C asks again.
+#[test]
+pub(crate) fn a_directory_that_became_sticky_is_checked_again_in_the_decision() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(P, "d");
+    let (born, b, z) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"), sc.name_at(d, C, "z"));
+    let Reply::Entry { attr, .. } = sc.must(create(d, &born)) else { panic!("create answers with an entry") };
+    sc.must(Request::Link { id: attr.id, parent: d, name: b.clone() });
+    let votes = sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    let removed = sc.ask_as(alice(), unlink(d, &b));
+    sc.go_on();
+    assert!(sc.world.held(votes) > 0);
+    sc.must(Request::SetAttr { id: d, set: mode(0o1777) });
+    sc.must(create(d, &z)); // C has the parts again
+    sc.let_go(votes);
+    sc.fails(removed, Errno::EPERM);
+    sc.ends_well();
+}
+
+/// Step 5: both names lead to the same inode, which alice may not take out of a sticky directory. Nothing is to be done, and that
+/// needs no permission.
+#[test]
+pub(crate) fn two_names_of_one_inode_need_no_permission() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(P, "d");
+    let (x, y) = (sc.name_at(d, H, "x"), sc.name_at(d, C, "y"));
+    let Reply::Entry { attr, .. } = sc.must(create(d, &x)) else { panic!("create answers with an entry") };
+    sc.must(Request::Link { id: attr.id, parent: d, name: y.clone() });
+    sc.must(Request::SetAttr { id: d, set: mode(0o1777) });
+    let moved = sc.ask_as(alice(), rename((d, &x), (d, &y)));
+    sc.succeeds(moved);
+    assert_eq!(sc.names(d).len(), 2);
     sc.ends_well();
 }

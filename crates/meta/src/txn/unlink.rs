@@ -39,7 +39,7 @@ pub(crate) async fn attempt(
     let found = cx.with(|core| check(core, req, dir, parent, name, what))?;
     let (txn, plan) = cx.with(|core| {
         let txn = coordinator::begin(core, attempt, &[parent]);
-        (txn, plan(core, dir.expect("checked"), found, what))
+        (txn, questions(core, dir.expect("checked"), found, what))
     });
     match coordinator::prepare(cx, req, txn, &plan).await {
         Ok(_) => cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan)).transpose(),
@@ -68,7 +68,7 @@ fn check(
     }
 }
 
-fn plan(core: &Core, dir: Access, found: NameValue, what: What) -> Plan {
+fn questions(core: &Core, dir: Access, found: NameValue, what: What) -> Plan {
     let change = if what == What::File { InodeChange::Unlink } else { InodeChange::RemoveDir };
     let part = TxnPart::Inode { id: found.child, change, sticky: access::sticky_owner(&dir) };
     vec![(core.state.config.map.home(found.child), vec![part])]
@@ -95,6 +95,10 @@ fn decide(
     if let Err(stop) = checked {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));
+    }
+    if questions(core, dir.expect("checked"), found, what) != *plan {
+        coordinator::abort(core, cx.op(), txn, plan);
+        return None; // the directory is sticky now, say: what the home has checked does not count any more
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let log = core.state.log(parent, -1, if what == What::Directory { -1 } else { 0 });

@@ -195,7 +195,10 @@ impl Checker {
         }
         match Gated::of(by, process, lsn, &record) {
             Some(gated) => self.gated.push_back(gated),
-            None => self.happens(by, &record, (process, lsn)),
+            None => {
+                self.overtaken(&record);
+                self.happens(by, &record, (process, lsn));
+            }
         }
     }
 
@@ -223,6 +226,9 @@ impl Checker {
 
     /// What a shard does of its own accord must not be visible.
     fn own_work(&mut self, by: NodeId, record: &Record) {
+        if record.effects.iter().any(|effect| matches!(effect, Effect::DropInode { .. })) {
+            self.overtaken(record);
+        }
         for effect in &record.effects {
             if let Effect::AppliedLog { dir, from, upto, .. } = effect {
                 self.applied(*dir, *from, *upto);

@@ -33,6 +33,9 @@ pub(super) fn step(
     kind: Kind,
 ) -> Option<Result<(), Stop>> {
     let (dir, from_dir) = plan::both(core, cx.op(), what, look.source_here)?;
+    if plan::questions(core, what, look) != votes.plans[0].1 {
+        return None; // a directory is sticky now, say: what others have checked does not count any more
+    }
     if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
         && !collect::is_clear(core, replaced, part::BOTH)
     {

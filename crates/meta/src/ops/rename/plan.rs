@@ -159,9 +159,14 @@ pub(super) fn local_directory_to_replace(core: &mut Core, what: &Rename, look: &
 
 /// The attempt, and who is asked first: the source's site, the home of what is replaced, the home of what moves.
 pub(super) fn first(core: &mut Core, what: &Rename, look: &Look, attempt: u32) -> (TxnId, Plan) {
-    let me = core.state.me();
     let kept = [what.parent, what.from_parent];
     let txn = coordinator::begin(core, attempt, if look.source_here { &kept } else { &kept[..1] });
+    (txn, questions(core, what, look))
+}
+
+/// Who is asked what in the first attempt, as the parts are now.
+pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
+    let me = core.state.me();
     let map = core.state.config.map.clone();
     let mut plan: Plan = Vec::new();
     let mut ask = |shard: ShardId, part: TxnPart| {
@@ -185,7 +190,7 @@ pub(super) fn first(core: &mut Core, what: &Rename, look: &Look, attempt: u32) -
         ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky });
     }
     plan.sort_by_key(|(shard, _)| *shard);
-    (txn, plan)
+    plan
 }
 
 /// The home of what moves, where that is neither here nor the source's site: an attempt of its own, since that shard
