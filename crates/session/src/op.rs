@@ -110,7 +110,8 @@ impl Op {
             let (seq, packet) = self
                 .call(to, |core, seq| {
                     let tracking = core.state.tracking(to);
-                    self.body.packet(&header(core, MessageKind::Request, to, at, seq, &self.caller), to, tracking)
+                    let header = header(core, MessageKind::Request, to, at, seq, &self.caller);
+                    self.body.packet(&header, to, tracking, &core.state.config.map)
                 })
                 .await?;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {

@@ -188,7 +188,7 @@ impl Client {
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.stamp = self.stamp;
         (header.uid, header.gid) = (asked.caller.uid, asked.caller.gid);
-        let packet = asked.body.packet(&header, NodeId::shard(to), self.trackings[to.0 as usize]);
+        let packet = asked.body.packet(&header, NodeId::shard(to), self.trackings[to.0 as usize], &self.map);
         checker.asked(self.session, seq, asked.clone());
         let retry_ns = now_ns + RETRY_NS;
         let copy = packet.clone();

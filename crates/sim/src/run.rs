@@ -54,6 +54,7 @@ impl SimConfig {
         let pick = |salt, n| draw(self.seed, salt, n);
         self.world.form = Form::Network;
         self.world.switch_stages = [10, 10, 10, 1, 0][pick(18, 5) as usize];
+        self.world.coarse_fingerprints = [None, None, Some(0), Some(2)][pick(20, 4) as usize];
         self.world.switch_fails_every_us = [0, 0, 300_000, 2_000_000][pick(19, 4) as usize];
         self
     }

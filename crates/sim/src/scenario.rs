@@ -67,6 +67,11 @@ impl Scenario {
         Scenario::of(WorldConfig { form: Form::Network, switch_stages: 0, ..calm(shards) })
     }
 
+    /// The same with a switch to which all directories of a shard are one group.
+    pub fn network_of_groups(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, coarse_fingerprints: Some(0), ..calm(shards) })
+    }
+
     fn of(config: WorldConfig) -> Scenario {
         let (open, answers) = (BTreeMap::new(), BTreeMap::new());
         let network = config.form == Form::Network;

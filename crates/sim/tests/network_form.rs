@@ -5,6 +5,8 @@
 
 #[path = "network_form/epochs.rs"]
 pub(crate) mod epochs;
+#[path = "network_form/groups.rs"]
+pub(crate) mod groups;
 #[path = "network_form/marks.rs"]
 pub(crate) mod marks;
 

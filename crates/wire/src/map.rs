@@ -1,7 +1,9 @@
 //! The cluster map: an explicit table slot → shard, versioned by the map epoch (DESIGN §2).
 
 use crate::ids::{InodeId, ShardId, Slot};
+use crate::innet::{Fingerprint, INDEX_BITS};
 use crate::limits::{SHARDS_MAX, SLOTS};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Which shard holds which slot. Cheap to clone.
@@ -10,6 +12,8 @@ pub struct ClusterMap {
     epoch: u32,
     shards: u16,
     table: Arc<[u16]>,
+    /// Of fingerprints only so many bits of the hash count, and of the slot only whose it is.
+    coarse_bits: Option<u32>,
 }
 
 impl ClusterMap {
@@ -17,7 +21,38 @@ impl ClusterMap {
     pub fn even(shards: u16) -> ClusterMap {
         assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
         let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect();
-        ClusterMap { epoch: 1, shards, table }
+        ClusterMap { epoch: 1, shards, table, coarse_bits: None }
+    }
+
+    /// The same with coarse fingerprints: the directories of a shard fall into 2^`bits` groups. For tests of what groups do to each
+    /// other; everybody who uses the map must use the same one.
+    pub fn with_coarse_fingerprints(self, bits: u32) -> ClusterMap {
+        assert!(bits <= INDEX_BITS, "{bits} bits of a hash");
+        ClusterMap { coarse_bits: Some(bits), ..self }
+    }
+
+    /// The fingerprint of a directory: names the group in which it is tracked.
+    #[inline]
+    pub fn fingerprint(&self, dir: InodeId) -> Fingerprint {
+        let whole = Fingerprint::of(dir);
+        let Some(bits) = self.coarse_bits else { return whole };
+        let first = self.slots(self.home(dir)).start().0;
+        Fingerprint::new(whole.narrowed(bits).index(), u32::from(first) << 16 | 1).expect("a tag that is not 0")
+    }
+
+    /// The slots in which directories of a group are.
+    pub fn slots_of(&self, group: Fingerprint) -> RangeInclusive<Slot> {
+        match self.coarse_bits {
+            None => group.slot()..=group.slot(),
+            Some(_) => self.slots(self.shard(group.slot())),
+        }
+    }
+
+    /// The slots of a shard, which lie side by side.
+    fn slots(&self, shard: ShardId) -> RangeInclusive<Slot> {
+        let first = self.table.partition_point(|&other| other < shard.0);
+        let end = self.table.partition_point(|&other| other <= shard.0);
+        Slot(first as u16)..=Slot((end - 1) as u16)
     }
 
     /// Version of the table.
@@ -56,6 +91,24 @@ impl ClusterMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn coarse_fingerprints_keep_their_owner() {
+        for map in [1, 2, 3, 7].map(ClusterMap::even) {
+            let coarse = map.clone().with_coarse_fingerprints(1);
+            let mut groups = std::collections::BTreeSet::new();
+            for n in 0..2_000u32 {
+                let dir = InodeId::new(Slot((n * 37 % 65_536) as u16), crate::ids::Term(3), n);
+                assert_eq!(map.fingerprint(dir), Fingerprint::of(dir));
+                assert_eq!(map.slots_of(map.fingerprint(dir)), dir.slot()..=dir.slot());
+                let group = coarse.fingerprint(dir);
+                assert_eq!(coarse.shard(group.slot()), coarse.home(dir));
+                assert!(coarse.slots_of(group).contains(&dir.slot()));
+                groups.insert(group);
+            }
+            assert_eq!(groups.len(), 2 * usize::from(map.shards()));
+        }
+    }
 
     #[test]
     fn slots_are_balanced_within_one() {

@@ -3,8 +3,9 @@
 use crate::codec::Blob;
 use crate::header::Header;
 use crate::ids::{Cookie, InodeId, NodeId, SessionId, TrackingEpoch};
-use crate::innet::{Fingerprint, InNet};
+use crate::innet::InNet;
 use crate::inode::Kind;
+use crate::map::ClusterMap;
 use crate::name::Name;
 use crate::packet::Packet;
 use crate::{wire_enum, wire_struct};
@@ -344,11 +345,11 @@ impl Request {
 impl RequestBody {
     /// Encodes the message. One that reads a directory asks the switch on its way whether it has pending updates, in the
     /// tracking epoch of its owner; 0 is none.
-    pub fn packet(&self, header: &Header, to: NodeId, tracking: TrackingEpoch) -> Packet {
+    pub fn packet(&self, header: &Header, to: NodeId, tracking: TrackingEpoch, map: &ClusterMap) -> Packet {
         let packet = Packet::new(header, self);
         match self.request.reads_directory() {
             Some(id) if tracking != TrackingEpoch(0) => {
-                packet.through_switch(InNet::query(header.cluster, tracking, Fingerprint::of(id), to))
+                packet.through_switch(InNet::query(header.cluster, tracking, map.fingerprint(id), to))
             }
             _ => packet,
         }

@@ -14,7 +14,6 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Answer;
 use onpath_wire::ids::{InodeId, JobId, NodeId};
-use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::RECALL_TIMEOUT_US;
 use onpath_wire::peer::{Peer, part};
 use smallvec::SmallVec;
@@ -65,14 +64,19 @@ pub(crate) async fn recall(cx: &Cx, dir: InodeId, parts: u8) {
 
 /// Collects of the directory's group that were completed.
 fn collects_done(core: &Core, dir: InodeId) -> u64 {
-    core.state.dirs.groups.get(&Fingerprint::of(dir)).map_or(0, Group::done)
+    core.state.dirs.groups.get(&core.state.config.map.fingerprint(dir)).map_or(0, Group::done)
 }
 
 /// What a reader must do while others hold the append part.
 fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
-    let seen = core.state.epochs.believed(tracked, dir);
+    let seen = core.state.epochs.believed(tracked, core.state.config.map.fingerprint(dir));
     let tracker = tracker::of(core.state.epochs.owner.form);
-    let group = core.state.dirs.groups.get(&Fingerprint::of(dir)).expect("a directory with a table is in its group");
+    let group = core
+        .state
+        .dirs
+        .groups
+        .get(&core.state.config.map.fingerprint(dir))
+        .expect("a directory with a table is in its group");
     let (applied, marked) = (group.applied(), group.marked());
     let table = table(core, dir);
     let look = if table.is_through() && !marked {
@@ -117,11 +121,15 @@ pub(crate) fn is_clear(core: &mut Core, dir: InodeId, parts: u8) -> bool {
 
 /// The next step of whoever wants all entries applied, and `parts` back if `look` says so.
 fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
-    if core.state.txns.in_doubt(dir) || group::busy(core, dir) {
+    if core.state.txns.in_doubt(dir) {
         return None; // our own prepared record makes a recall wait like anybody's
     }
     if parts == part::APPEND && nobody_appends(core, dir) {
         return Some(Next::Clear);
+    }
+    table(core, dir); // whoever waits for the group's job is one of those whom its end wakes
+    if group::busy(core, dir) {
+        return None;
     }
     let me = core.state.me();
     let all = core.state.config.map.all();

@@ -7,7 +7,7 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{State, keys, packets};
 use crate::{Core, Cx};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, TrackingEpoch};
+use onpath_wire::ids::{NodeId, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{DirtySetOp, Fingerprint, InNet, InNetResult};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -67,13 +67,13 @@ impl Epochs {
     }
 
     /// What an answer of the switch is worth now: only of the epoch that the owner knows.
-    pub(crate) fn believed(&self, tracked: Tracked, dir: InodeId) -> Option<InNetResult> {
+    pub(crate) fn believed(&self, tracked: Tracked, of: Fingerprint) -> Option<InNetResult> {
         let (epoch, group, result) = tracked.0?;
         let counts = self.owner.form == Form::Network
             && (epoch == self.owner.epoch || planted::is(Planted::AnyEpochsNormal))
             && self.announced
             && self.removes < u32::MAX - 1
-            && group == Fingerprint::of(dir);
+            && group == of;
         counts.then_some(result)
     }
 }

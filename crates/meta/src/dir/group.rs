@@ -77,7 +77,7 @@ impl Group {
 /// Something was applied outside a collect: a push, a name of our own, entries of a recall that is not complete.
 pub(crate) fn applied_outside(core: &mut Core, dir: InodeId) {
     if core.state.epochs.owner.form == Form::Network
-        && let Some(group) = core.state.dirs.groups.get_mut(&Fingerprint::of(dir))
+        && let Some(group) = core.state.dirs.groups.get_mut(&core.state.config.map.fingerprint(dir))
     {
         group.applied = true;
     }
@@ -99,13 +99,14 @@ pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint
 
 /// A job of a directory is over: whoever waits for any directory of its group looks again.
 pub(crate) fn wake(core: &mut Core, dir: InodeId) {
-    let members = core.state.dirs.groups.get(&Fingerprint::of(dir)).map(|group| group.members.clone());
+    let members =
+        core.state.dirs.groups.get(&core.state.config.map.fingerprint(dir)).map(|group| group.members.clone());
     members.unwrap_or_default().into_iter().for_each(|member| owner::wake(core, member));
 }
 
 /// All parts of a directory that were asked for are back, and everything is applied.
 pub(crate) fn recalled(core: &mut Core, dir: InodeId) {
-    if let Some(group) = core.state.dirs.groups.get_mut(&Fingerprint::of(dir)) {
+    if let Some(group) = core.state.dirs.groups.get_mut(&core.state.config.map.fingerprint(dir)) {
         group.recalled();
     }
 }
@@ -119,7 +120,7 @@ pub(crate) struct Gather {
 
 /// Begins a collect of the group of `dir`, of which nobody else runs a job.
 pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
-    let group = Fingerprint::of(dir);
+    let group = core.state.config.map.fingerprint(dir);
     let job = core.state.dirs.next_job(core.state.config.term);
     let known = core.state.dirs.groups.get_mut(&group).expect("a directory with a table is in its group");
     known.job = Some(job);
@@ -137,7 +138,7 @@ pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
 
 /// Whether a job of another kind runs on any directory of the group.
 pub(crate) fn busy(core: &Core, dir: InodeId) -> bool {
-    let Some(group) = core.state.dirs.groups.get(&Fingerprint::of(dir)) else { return false };
+    let Some(group) = core.state.dirs.groups.get(&core.state.config.map.fingerprint(dir)) else { return false };
     let recalls = |dir: &InodeId| core.state.dirs.owner.get(dir).is_some_and(|table| table.job.is_some());
     group.collecting() || group.members.len() > 1 && group.members.iter().any(recalls)
 }
@@ -197,7 +198,7 @@ fn take(core: &mut Core, cx: &Cx, group: Fingerprint, job: JobId, holder: NodeId
     for entries in batches.into_iter().filter(|_| !planted::is(Planted::CollectWithoutEntries)) {
         let dir = entries.dir;
         let Some(last) = entries.batch.entries.last().map(|entry| entry.seq) else { continue };
-        if Fingerprint::of(dir) != group || !core.state.is_home(dir) {
+        if core.state.config.map.fingerprint(dir) != group || !core.state.is_home(dir) {
             core.state.counters.malformed += 1;
             continue;
         }

@@ -162,7 +162,7 @@ fn covers(core: &Core, dir: InodeId, mark: Option<&Mark>, generation: u32) -> bo
 
 /// Whether an update of `dir` would be exposed as soon as it is appended.
 fn open(core: &Core, dir: InodeId) -> bool {
-    let mark = core.state.marks.groups.get(&Fingerprint::of(dir));
+    let mark = core.state.marks.groups.get(&core.state.config.map.fingerprint(dir));
     let held = mark.is_some_and(|mark| mark.hold.is_some());
     !held && covers(core, dir, mark, mark.map_or(1, |mark| mark.generation))
 }
@@ -172,7 +172,7 @@ pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
     if open(core, dir) || planted::is(Planted::ExposedUnmarked) {
         return;
     }
-    let group = Fingerprint::of(dir);
+    let group = core.state.config.map.fingerprint(dir);
     let mark = core.state.marks.mark(group);
     mark.gates += 1;
     let generation = mark.generation;
@@ -279,7 +279,7 @@ fn mark_now(core: &mut Core, op: OpId, group: Fingerprint) {
 /// (a transaction, a rename between directories, a removed directory) waits for this before it is decided: nobody may see one
 /// half of it while the other is gated.
 pub(crate) fn settled(core: &mut Core, op: OpId, dir: InodeId) -> bool {
-    let group = Fingerprint::of(dir);
+    let group = core.state.config.map.fingerprint(dir);
     if core.state.is_home(dir) || open(core, dir) || planted::is(Planted::UnsettledTransactions) {
         return true;
     }
@@ -358,7 +358,7 @@ pub(crate) async fn at_owner(cx: &Cx, group: Fingerprint) {
 
 /// Whether updates of this directory's group wait for their exposure.
 pub(crate) fn has_gates(core: &Core, dir: InodeId) -> bool {
-    core.state.marks.groups.get(&Fingerprint::of(dir)).is_some_and(|mark| mark.gates > 0)
+    core.state.marks.groups.get(&core.state.config.map.fingerprint(dir)).is_some_and(|mark| mark.gates > 0)
 }
 
 /// Directories of the group with gated updates.
@@ -412,7 +412,7 @@ pub(crate) async fn collected(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fi
     if cx.with(|core| core.state.config.map.shard(group.slot())) != from {
         return; // not the owner's to collect
     }
-    while let Some(dir) = cx.with(|core| core.state.txns.doubtful(group)) {
+    while let Some(dir) = cx.with(|core| core.state.txns.doubtful(&core.state.config.map, group)) {
         cx.until(keys::doubt(dir), |core| (!core.state.txns.in_doubt(dir)).then_some(())).await;
     }
     cx.with(|core| {
@@ -425,7 +425,7 @@ pub(crate) async fn collected(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fi
         if !held {
             core.start(Job::WatchHold(group));
         }
-        let (batches, more) = core.state.dirs.batches_of(group);
+        let (batches, more) = core.state.dirs.batches_of(&core.state.config.map, group);
         if !batches.is_empty() {
             let all = core.state.record_seq; // an answer with entries rests on their records
             core.rest_on(cx.op(), all);
@@ -494,7 +494,7 @@ pub(crate) async fn all_marked(cx: &Cx, tracking: Tracking) {
     }
     let held: Vec<(Fingerprint, u32)> = cx.with(|core| {
         let dirs = core.state.dirs.unapplied().into_iter().chain(core.state.txns.in_doubt_dirs());
-        let groups: BTreeSet<Fingerprint> = dirs.map(Fingerprint::of).collect();
+        let groups: BTreeSet<Fingerprint> = dirs.map(|dir| core.state.config.map.fingerprint(dir)).collect();
         let held = groups.into_iter().map(|group| {
             let mark = core.state.marks.mark(group);
             mark.remarking += 1;
@@ -509,7 +509,8 @@ pub(crate) async fn all_marked(cx: &Cx, tracking: Tracking) {
         cx.until(keys::group(group), |core| {
             let over = core.state.epochs.site.epoch != tracking.epoch
                 || core.state.marks.mark(group).covered >= generation
-                || !core.state.dirs.has_entries(group) && core.state.txns.doubtful(group).is_none();
+                || !core.state.dirs.has_entries(&core.state.config.map, group)
+                    && core.state.txns.doubtful(&core.state.config.map, group).is_none();
             over.then_some(())
         })
         .await;

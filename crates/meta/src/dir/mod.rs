@@ -20,6 +20,7 @@ use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Term};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::BATCH_ENTRIES_MAX;
+use onpath_wire::map::ClusterMap;
 use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
@@ -127,12 +128,11 @@ impl Directories {
     }
 
     /// A directory of ours is gone for good: nobody is granted anything of it any more.
-    pub(crate) fn forget_owned(&mut self, dir: InodeId) {
+    pub(crate) fn forget_owned(&mut self, dir: InodeId, group: Fingerprint) {
         if self.owner.get(&dir).is_none_or(OwnerDir::is_busy) {
             return;
         }
         self.owner.remove(&dir);
-        let group = Fingerprint::of(dir);
         if self.groups.get_mut(&group).is_some_and(|known| known.leaves(dir)) {
             self.groups.remove(&group);
         }
@@ -144,21 +144,22 @@ impl Directories {
     }
 
     /// Directories of a group with unapplied entries.
-    fn logs_of(&self, group: Fingerprint) -> impl Iterator<Item = InodeId> + '_ {
-        let slot = u64::from(group.slot().0) << 48;
-        let in_slot = self.logs.range(InodeId(slot)..=InodeId(slot | ((1 << 48) - 1)));
-        in_slot.map(|(&dir, _)| dir).filter(move |&dir| Fingerprint::of(dir) == group)
+    fn logs_of<'a>(&'a self, map: &'a ClusterMap, group: Fingerprint) -> impl Iterator<Item = InodeId> + 'a {
+        let slots = map.slots_of(group);
+        let (first, last) = (u64::from(slots.start().0) << 48, u64::from(slots.end().0) << 48 | ((1 << 48) - 1));
+        let in_slots = self.logs.range(InodeId(first)..=InodeId(last));
+        in_slots.map(|(&dir, _)| dir).filter(move |&dir| map.fingerprint(dir) == group)
     }
 
     /// Whether there are unapplied entries of a group.
-    pub(crate) fn has_entries(&self, group: Fingerprint) -> bool {
-        self.logs_of(group).next().is_some()
+    pub(crate) fn has_entries(&self, map: &ClusterMap, group: Fingerprint) -> bool {
+        self.logs_of(map, group).next().is_some()
     }
 
     /// The first unapplied entries of each directory of a group, and whether more follow.
-    pub(crate) fn batches_of(&self, group: Fingerprint) -> (Vec<DirBatch>, bool) {
+    pub(crate) fn batches_of(&self, map: &ClusterMap, group: Fingerprint) -> (Vec<DirBatch>, bool) {
         let (mut batches, mut more, mut room) = (Vec::new(), false, BATCH_ENTRIES_MAX);
-        for dir in self.logs_of(group) {
+        for dir in self.logs_of(map, group) {
             let (mut batch, follow) = self.batch(dir);
             more |= follow || batch.entries.len() > room;
             batch.entries.truncate(room);

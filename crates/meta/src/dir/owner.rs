@@ -10,7 +10,6 @@ use crate::{Core, Cx};
 use hashbrown::HashMap;
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, Stamp};
-use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
@@ -146,9 +145,10 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = dir.term() == core.state.config.term;
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
+    let map = &core.state.config.map;
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
-        dirs.groups.entry(Fingerprint::of(dir)).or_default().joins(dir);
+        dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
         OwnerDir { known: if born_now || alone { part::BOTH } else { 0 }, ..OwnerDir::default() }
     })
 }
@@ -163,7 +163,7 @@ fn alive(core: &Core, dir: InodeId) -> Option<Access> {
 fn withheld(core: &Core, dir: InodeId, parts: u8) -> bool {
     let collects = || {
         core.state.dirs.collecting > 0
-            && core.state.dirs.groups.get(&Fingerprint::of(dir)).is_some_and(Group::collecting)
+            && core.state.dirs.groups.get(&core.state.config.map.fingerprint(dir)).is_some_and(Group::collecting)
     };
     core.state.txns.is_sealed(dir)
         || core.state.dirs.owner.get(&dir).is_some_and(|table| table.recalls(parts))
@@ -173,6 +173,7 @@ fn withheld(core: &Core, dir: InodeId, parts: u8) -> bool {
 /// The owner's own parts: there unless a job takes them back.
 pub(crate) fn own(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Access, Gone>> {
     if withheld(core, dir, parts) {
+        table(core, dir); // the end of a job of the group wakes those who have one
         return None;
     }
     Some(alive(core, dir).ok_or(Gone))

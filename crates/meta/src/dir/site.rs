@@ -7,7 +7,6 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
-use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::GRANTS_HELD_MAX;
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
@@ -131,7 +130,7 @@ fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
             if parts & part::APPEND != 0 {
                 (site.append, site.write_through) = (true, write_through);
             }
-            core.state.marks.new_generation(Fingerprint::of(dir));
+            core.state.marks.new_generation(core.state.config.map.fingerprint(dir));
         }
     }
     let dirs = &mut core.state.dirs;
@@ -154,7 +153,7 @@ fn forget_oldest(core: &mut Core) {
         let Some(oldest) = dirs.held_order.pop_front() else { return };
         if dirs.site.get(&oldest).is_some_and(|site| !site.asking) {
             dirs.site.remove(&oldest);
-            core.state.marks.forget(Fingerprint::of(oldest));
+            core.state.marks.forget(core.state.config.map.fingerprint(oldest));
         }
     }
 }
@@ -168,7 +167,8 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
     let doubts = !planted::is(Planted::PromiseWithoutDoubt);
     cx.until(keys::doubt(dir), |core| (!doubts || !core.state.txns.in_doubt(dir)).then_some(())).await;
     if planted::is(Planted::RecallWaitsForMark) {
-        cx.until(keys::group(Fingerprint::of(dir)), |core| (!mark::has_gates(core, dir)).then_some(())).await;
+        let group = cx.with(|core| core.state.config.map.fingerprint(dir));
+        cx.until(keys::group(group), |core| (!mark::has_gates(core, dir)).then_some(())).await;
     }
     cx.with(|core| {
         if let Some(site) = core.state.dirs.site.get_mut(&dir) {
@@ -180,7 +180,7 @@ pub(crate) async fn recalled(cx: &Cx, from: ShardId, seq: RequestSeq, dir: Inode
             }
             site.void = site.asking;
         }
-        core.state.marks.new_generation(Fingerprint::of(dir));
+        core.state.marks.new_generation(core.state.config.map.fingerprint(dir));
         core.state.counters.recalls += 1;
         let append = parts & part::APPEND != 0 && !planted::is(Planted::RecallWithoutEntries);
         let (batch, more) = if append { core.state.dirs.batch(dir) } else { (Batch::default(), false) };
@@ -209,7 +209,7 @@ pub(crate) fn trim(core: &mut Core, op: OpId, dir: InodeId, upto: LogSeq) {
         let effects: Effects = vec![Effect::TrimLog { dir, upto }];
         commit_own(core, op, effects);
         core.wake(keys::grants(dir));
-        core.wake(keys::group(Fingerprint::of(dir)));
+        core.wake(keys::group(core.state.config.map.fingerprint(dir)));
         dir::push::consider_floor(core);
     }
 }
@@ -230,7 +230,10 @@ pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
             Effect::PutInode { inode } if inode.is_dir() && !planted::is(Planted::InodeUnnoticed) => {
                 group::applied_outside(core, inode.id)
             }
-            Effect::DropInode { id } => core.state.dirs.forget_owned(*id),
+            Effect::DropInode { id } => {
+                core.state.dirs.forget_owned(*id, core.state.config.map.fingerprint(*id));
+                core.wake(keys::grants(*id)); // of the group's jobs it hears no more
+            }
             _ => {}
         }
     }

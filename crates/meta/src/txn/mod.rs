@@ -11,6 +11,7 @@ use crate::planted::{self, Planted};
 use hashbrown::HashMap;
 use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
 use onpath_wire::innet::Fingerprint;
+use onpath_wire::map::ClusterMap;
 use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,8 +129,8 @@ impl Transactions {
     }
 
     /// A directory of this group whose collects wait.
-    pub(crate) fn doubtful(&self, group: Fingerprint) -> Option<InodeId> {
-        self.doubt.keys().copied().filter(|&dir| Fingerprint::of(dir) == group).min()
+    pub(crate) fn doubtful(&self, map: &ClusterMap, group: Fingerprint) -> Option<InodeId> {
+        self.doubt.keys().copied().filter(|&dir| map.fingerprint(dir) == group).min()
     }
 
     /// Whether a prepared transaction removes this directory: nothing of it is granted.

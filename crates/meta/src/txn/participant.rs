@@ -13,7 +13,6 @@ use crate::{Core, Cx, access};
 use onpath_kernel::{Key, Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
-use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
@@ -241,7 +240,7 @@ async fn obey(cx: &Cx, txn: TxnId) {
             match part {
                 TxnPart::Source { parent, .. } => {
                     core.wake(keys::doubt(*parent));
-                    core.wake(keys::group(Fingerprint::of(*parent)));
+                    core.wake(keys::group(core.state.config.map.fingerprint(*parent)));
                     core.wake(keys::grants(*parent));
                 }
                 TxnPart::Inode { id, .. } => {

@@ -41,6 +41,8 @@ pub struct WorldConfig {
     pub form: Form,
     /// Arrays of tags in the switch; with 0 every mark finds the set full.
     pub switch_stages: usize,
+    /// Directories of a shard fall into 2^n groups; none: each is a group.
+    pub coarse_fingerprints: Option<u32>,
     /// Mean virtual microseconds between two failures of the switch, each of which reboots it, takes it away or brings it
     /// back; 0: none.
     pub switch_fails_every_us: u64,
@@ -64,6 +66,7 @@ impl Default for WorldConfig {
             clock_skew_us: 0,
             form: Form::Owner,
             switch_stages: 10,
+            coarse_fingerprints: None,
             switch_fails_every_us: 0,
             cookie_key: CookieKey([0x5a; 16]),
         }

@@ -122,7 +122,8 @@ pub struct World {
 impl World {
     /// A world in which all processes have just started on empty disks.
     pub fn new(config: WorldConfig) -> World {
-        let map = ClusterMap::even(config.shards);
+        let even = ClusterMap::even(config.shards);
+        let map = config.coarse_fingerprints.map_or(even.clone(), |bits| even.with_coarse_fingerprints(bits));
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         let processes = (0..config.processes)
             .map(|process| {
