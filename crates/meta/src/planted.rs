@@ -89,6 +89,8 @@ pub enum Planted {
     EqualRemoves,
     /// a recall waits until marks are acknowledged (D7).
     RecallWaitsForMark,
+    /// what was stamped while its site held leaves its directory's time as it is.
+    HeldStamp,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }

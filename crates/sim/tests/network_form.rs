@@ -15,6 +15,7 @@ use onpath_sim::world::{HoldId, Message};
 use onpath_wire::ids::InodeId;
 use onpath_wire::innet::{DirtySetOp, InNetResult};
 use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
 const S: u16 = 0;
@@ -360,6 +361,28 @@ pub(crate) fn a_copy_of_an_earlier_collect_does_not_lower_the_hold() {
     sc.succeeds(second);
     sc.succeeds(z_made);
     assert_eq!(sc.names_by(reader, d).len(), 5);
+    sc.let_go(pushes);
+    sc.ends_well();
+}
+
+/// x is stamped while S holds, and y later at T, but y is applied first and shown. Who then finds x finds a later time as well.
+#[test]
+pub(crate) fn what_was_held_moves_the_time_on() {
+    let (mut sc, reader, d) = world();
+    let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(d, T, "y"));
+    let pushes = sc.hold(push);
+    let to_t = sc.hold(|m| remove(m, T));
+    let looking = sc.ask_by(reader, Request::GetAttr { id: d });
+    sc.go_on_for(MOMENT_NS);
+    let x_made = sc.ask(create(d, &x));
+    sc.go_on_for(MOMENT_NS);
+    sc.must(create(d, &y));
+    sc.let_go(to_t);
+    let Reply::Attr { attr: before, .. } = sc.succeeds(looking) else { panic!("getattr answers with attributes") };
+    sc.succeeds(x_made);
+    let looking = sc.ask_by(reader, Request::GetAttr { id: d });
+    let Reply::Attr { attr: after, .. } = sc.succeeds(looking) else { panic!("getattr answers with attributes") };
+    assert!(after.size > before.size && after.mtime > before.mtime && after.ctime > before.ctime);
     sc.let_go(pushes);
     sc.ends_well();
 }

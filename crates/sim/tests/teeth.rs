@@ -47,7 +47,7 @@ const BUGS: [(Planted, fn()); 19] = [
 ];
 
 /// The same for the network form, which random seeds with a switch run.
-const NETWORK_BUGS: [(Planted, fn()); 29] = [
+const NETWORK_BUGS: [(Planted, fn()); 30] = [
     (Planted::NoCollect, network_form::a_reader_collects_once),
     (Planted::CollectWithoutEntries, network_form::a_reader_collects_once),
     (Planted::NoHold, network_form::an_answered_site_holds_until_it_is_released),
@@ -73,6 +73,7 @@ const NETWORK_BUGS: [(Planted, fn()); 29] = [
     (Planted::OneOfGroup, network_form::groups::a_collect_asks_the_holders_of_all_directories_of_the_group),
     (Planted::AbandonedForgotten, network_form::groups::after_a_collect_that_was_given_up_the_group_is_scattered),
     (Planted::NoHold, network_form::groups::a_collect_holds_the_other_directories_of_the_group),
+    (Planted::HeldStamp, network_form::what_was_held_moves_the_time_on),
     (Planted::RecallWaitsForMark, network_form::marks::a_recall_waits_for_no_mark),
     (Planted::HoldLowered, network_form::a_copy_of_an_earlier_collect_does_not_lower_the_hold),
     (Planted::ShownTooEarly, network_form::a_name_of_a_former_term_is_shown_when_its_directory_has_it),

@@ -297,7 +297,8 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     let dcount = fresh.iter().map(|e| i64::from(e.dcount)).sum();
     let dnlink = fresh.iter().map(|e| i64::from(e.dnlink)).sum();
     // A site that keeps its parts through a collect does not hear of our clock.
-    let shown = core.state.dirs.owner.get(&dir).map_or(Stamp(0), |table| table.shown);
+    let shown = core.state.dirs.owner.get(&dir).filter(|_| !planted::is(Planted::HeldStamp));
+    let shown = shown.map_or(Stamp(0), |table| table.shown);
     let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty").max(Stamp(shown.0 + 1));
     let before = fresh.len();
     let entries = compact(fresh);
