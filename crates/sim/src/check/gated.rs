@@ -51,8 +51,8 @@ impl Gated {
     }
 
     /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
-    fn shows_in(&self, request: &Request, shown: Option<InodeId>) -> bool {
-        let is_asked = |id: InodeId| inode(request) == Some(id) || shown == Some(id);
+    fn shows_in(&self, request: &Request, ids: &[InodeId]) -> bool {
+        let is_asked = |id: InodeId| inode(request) == Some(id) || ids.contains(&id);
         self.record.effects.iter().any(|effect| match effect {
             Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
                 names(request).into_iter().any(|(dir, asked)| dir == *parent && asked == name)
@@ -134,13 +134,14 @@ impl Checker {
         self.expose(|gated| gated.record.session == session && gated.record.request == seq);
     }
 
-    /// An answer does not fit: gated changes that it may show are exposed. True if there were any.
+    /// An answer does not fit: the first gated change that it may show is exposed. True if there was one.
     pub(super) fn shown_by(&mut self, request: &Request, packet: &Packet) -> bool {
-        let shown = match packet.body() {
-            Ok(Reply::Entry { attr, .. } | Reply::Attr { attr, .. }) => Some(attr.id),
-            _ => None,
-        };
-        self.expose(|gated| gated.shows_in(request, shown))
+        let known = names(request).into_iter().filter_map(|(dir, name)| Some(self.model.find(dir, name)?.child));
+        let mut ids: Vec<InodeId> = known.collect();
+        if let Ok(Reply::Entry { attr, .. } | Reply::Attr { attr, .. }) = packet.body() {
+            ids.push(attr.id);
+        }
+        self.expose_one(|gated| gated.shows_in(request, &ids))
     }
 
     /// A record was made: whatever changed the same names or inodes before has let go of their locks, so it was exposed.
@@ -153,13 +154,15 @@ impl Checker {
         self.expose(|_| true);
     }
 
-    fn expose(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
-        let mut any = false;
-        while let Some(index) = self.gated.iter().position(&shown) {
-            let gated = self.gated.remove(index).expect("just found");
-            any = true;
-            self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
-        }
-        any
+    fn expose(&mut self, shown: impl Fn(&Gated) -> bool) {
+        while self.expose_one(&shown) {}
+    }
+
+    /// Exposes the first of these changes; false if there is none.
+    fn expose_one(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
+        let Some(index) = self.gated.iter().position(shown) else { return false };
+        let gated = self.gated.remove(index).expect("just found");
+        self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
+        true
     }
 }

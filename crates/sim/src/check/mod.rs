@@ -195,10 +195,7 @@ impl Checker {
         }
         match Gated::of(by, process, lsn, &record) {
             Some(gated) => self.gated.push_back(gated),
-            None => {
-                self.overtaken(&record);
-                self.happens(by, &record, (process, lsn));
-            }
+            None => self.happens(by, &record, (process, lsn)),
         }
     }
 
@@ -226,9 +223,6 @@ impl Checker {
 
     /// What a shard does of its own accord must not be visible.
     fn own_work(&mut self, by: NodeId, record: &Record) {
-        if record.effects.iter().any(|effect| matches!(effect, Effect::DropInode { .. })) {
-            self.overtaken(record);
-        }
         for effect in &record.effects {
             if let Effect::AppliedLog { dir, from, upto, .. } = effect {
                 self.applied(*dir, *from, *upto);
@@ -255,7 +249,9 @@ impl Checker {
             return;
         }
         let session = to.as_session().expect("replies go to sessions");
-        self.replied(session, header.seq);
+        if !matches!(packet.body(), Ok(Reply::NewTerm { .. } | Reply::Queued)) {
+            self.replied(session, header.seq);
+        }
         let Some(known) = self.sessions.get_mut(&session) else { return };
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == header.seq) else { return };
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
@@ -268,7 +264,7 @@ impl Checker {
         self.checks.replies += 1;
         let asked = pending.asked.clone();
         let mut outcome = self.judge(session, header.seq, packet);
-        if outcome.is_err() && self.shown_by(&asked.body.request, packet) {
+        while outcome.is_err() && self.shown_by(&asked.body.request, packet) {
             outcome = self.judge(session, header.seq, packet);
         }
         let Some(pending) = self.pending(session, header.seq) else { return };
