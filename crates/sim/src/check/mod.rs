@@ -323,7 +323,7 @@ impl Checker {
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
         self.forget_gated(process, kept, may_lose);
         let cut = self.log.crashed(&mut self.model, process, kept);
-        self.model.loosen_times(self.gates);
+        self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;
         self.violations.extend(cut.contradictions);
         if !may_lose && let Some(first) = cut.lost.first().map(|lost| lost.position) {

@@ -229,16 +229,13 @@ impl Model {
     }
 
     /// After a crash a participant may carry out a decided change again, at a later time, so that times of change grow
-    /// although nobody changed anything. With `applied_again`, the owner of a directory may also apply what it has lost at another
-    /// time than before: no reply that told the first one has got out.
-    pub fn loosen_times(&mut self, applied_again: bool) {
+    /// although nobody changed anything. The owner of a directory may also apply what it has lost at another time than before:
+    /// no reply that told the first one has got out.
+    pub fn loosen_times(&mut self) {
         let loosen = |time: &mut Time| *time = Time::after(time.value - i64::from(time.exact));
         for node in self.nodes.values_mut() {
             loosen(&mut node.ctime);
             if node.is_dir() {
-                loosen(&mut node.mtime);
-            }
-            if node.is_dir() && applied_again {
                 (node.mtime, node.ctime) = (Time::after(i64::MIN), Time::after(i64::MIN));
             }
         }
