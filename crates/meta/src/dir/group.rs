@@ -87,10 +87,9 @@ pub(crate) fn applied_outside(core: &mut Core, dir: InodeId) {
 /// directories recalls from everybody first.
 pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint) {
     cx.with(|core| {
-        if let Some(known) = core.state.dirs.groups.get_mut(&group) {
-            if !planted::is(Planted::MarkNotTaken) {
-                (known.applied, known.marked) = (true, true);
-            }
+        let known = core.state.dirs.groups.get_mut(&group);
+        if let Some(known) = known.filter(|_| !planted::is(Planted::MarkNotTaken)) {
+            (known.applied, known.marked) = (true, true);
         }
         core.state.counters.marks_taken += 1;
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
