@@ -3,7 +3,6 @@
 use super::owner::OwnerDir;
 use crate::Core;
 use onpath_wire::ids::InodeId;
-use onpath_wire::innet::Fingerprint;
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::part;
 use onpath_wire::tracking::Form;
@@ -34,7 +33,7 @@ pub(crate) fn inspect(core: &Core, dir: InodeId) -> Vec<(&'static str, u64)> {
             Some(table) => table.inspect(core.now.mono_us, &mut all),
             None => all.push(("holders_known", u64::from(dir.term() == state.config.term))),
         }
-        if let Some(group) = state.dirs.groups.get(&Fingerprint::of(dir)) {
+        if let Some(group) = state.dirs.groups.get(&state.config.map.fingerprint(dir)) {
             all.push(("collect_runs", u64::from(group.collecting())));
             all.push(("scattered_here", u64::from(group.applied())));
             all.push(("collects_done", group.done()));
@@ -42,7 +41,7 @@ pub(crate) fn inspect(core: &Core, dir: InodeId) -> Vec<(&'static str, u64)> {
     }
     if let Some(site) = state.dirs.site.get(&dir) {
         site.inspect(&mut all);
-        state.marks.inspect(Fingerprint::of(dir), &mut all);
+        state.marks.inspect(state.config.map.fingerprint(dir), &mut all);
     }
     let pending = state.dirs.log_len(dir) as u64;
     if pending > 0 || state.dirs.site.contains_key(&dir) {
