@@ -29,9 +29,9 @@ size:
 crash:
     ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
 
-# The simulator on many seeds, from FIRST on
-soak FIRST="1" COUNT="1000":
-    cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --json
+# The simulator on many seeds, from FIRST on, each twice; the commands of failing ones are appended to target/failing-seeds
+soak FIRST="1" COUNT="1000" JOBS="2":
+    cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --twice --jobs {{ JOBS }} --failures target/failing-seeds --json
 
 # The tables of docs/benchmarks.md: the mount against the bare floor, in fresh directories of /var/tmp
 bench *ARGS:

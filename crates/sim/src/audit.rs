@@ -37,7 +37,14 @@ pub fn settle(world: &mut World, users: &mut [Box<dyn User>]) -> u64 {
     }
     let until_ns = world.now_ns() + REST_NS;
     while world.step(until_ns).is_some() {}
+    let (alive, registered) = (world.sessions_alive(), world.sessions_registered());
+    if alive != registered {
+        world.checker.violation(format!("{registered} sessions are registered, {alive} are alive"));
+    }
     world.checker.expose_all();
+    for why in world.rest().judge(&world.checker.model) {
+        world.checker.violation(why);
+    }
     let auditor = world.add_client();
     for id in world.checker.model.ids() {
         audit_inode(world, auditor, id);

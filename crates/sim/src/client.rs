@@ -4,10 +4,12 @@
 
 use crate::check::Checker;
 use crate::model::Caller;
+use crate::world::EPOCH_NS;
 use onpath_wire::codec::Reader;
 use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term, TrackingEpoch};
+use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -202,7 +204,9 @@ impl Client {
         let (Some(shard), MessageKind::Reply) = (header.source.as_shard(), header.kind) else { return Heard::Nothing };
         let mut body = Reader::new(&packet.head[onpath_wire::header::HEADER_BYTES..]);
         let Ok(reply) = <Reply as onpath_wire::Wire>::take(&mut body) else { return Heard::Nothing };
-        self.stamp = self.stamp.max(header.stamp);
+        if header.stamp.0 <= EPOCH_NS + now_ns + CLOCK_SKEW_MS_MAX * 1_000_000 {
+            self.stamp = self.stamp.max(header.stamp);
+        }
         if let Reply::NewTerm { term } = reply {
             return self.new_term(shard, term, now_ns);
         }

@@ -6,11 +6,14 @@
 pub mod audit;
 pub mod check;
 pub mod client;
+pub mod kinds;
 pub mod model;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod users;
 pub mod workload;
 pub mod world;
 
+pub use kinds::FaultKind;
 pub use run::{Outcome, SimConfig, run};

@@ -2,14 +2,14 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::users::{Appenders, Durable, Lockers, Private, User, Writers};
+use crate::users::{Appenders, Durable, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
-use crate::world::{Commit, Counters, World, WorldConfig};
+use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
 
 /// What is simulated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SimConfig {
     /// Everything random comes from it.
     pub seed: u64,
@@ -22,6 +22,8 @@ pub struct SimConfig {
     pub writers: usize,
     /// Sessions that lock one file, of which the last one dies; 0: none.
     pub lockers: usize,
+    /// Sessions that die, one after another, with what they have open, locked and under way; 0: none.
+    pub mortals: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -40,6 +42,7 @@ impl Default for SimConfig {
             mounts: 0,
             writers: 0,
             lockers: 0,
+            mortals: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -74,6 +77,15 @@ impl SimConfig {
             commit: [Commit::Interval(100), Commit::Sync][pick(8, 2) as usize],
             checkpoint_us: [5_000, 50_000][pick(15, 2) as usize],
             clock_skew_us: [0, 1_000, 100_000][pick(9, 3) as usize],
+            faults: FaultConfig {
+                partition_every: [0, 0, 1_000, 5_000][pick(30, 4) as usize],
+                slow_every: [0, 0, 2_000][pick(31, 3) as usize],
+                jump_every: [0, 1_000][pick(32, 2) as usize],
+                wrong_clock_every: [0, 0, 0, 5_000][pick(33, 4) as usize],
+                full_every: [0, 0, 3_000][pick(34, 3) as usize],
+                torn_percent: [0, 50][pick(35, 2) as usize],
+                flipped_percent: [0, 50][pick(36, 2) as usize],
+            },
             ..WorldConfig::default()
         };
         let world = WorldConfig { processes: world.processes.min(world.shards), ..world };
@@ -87,9 +99,10 @@ impl SimConfig {
             seed,
             sessions: 4 + pick(13, 3) as usize,
             window: 1 + pick(14, 3) as usize,
-            // Not where crashes come so fast that sessions hardly get to open their files again.
-            writers: if [0, 10_000].contains(&world.crash_every) { [0, 4][pick(16, 2) as usize] } else { 0 },
-            lockers: if [0, 10_000].contains(&world.crash_every) { [0, 3][pick(17, 2) as usize] } else { 0 },
+            mounts: [0, 0, 1][pick(38, 3) as usize],
+            writers: [0, 4][pick(16, 2) as usize],
+            lockers: [0, 3][pick(17, 2) as usize],
+            mortals: [0, 0, 3][pick(37, 3) as usize],
             world,
             workload,
             ..SimConfig::default()
@@ -129,10 +142,10 @@ const STUCK_NS: u64 = 120_000_000_000;
 /// Users of real sessions.
 fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     let mut users: Vec<Box<dyn User>> = vec![];
-    for user in 0..config.mounts as u64 {
+    let may_lose = config.world.power_loss && config.world.commit != Commit::Sync;
+    for user in 0..if may_lose { 0 } else { config.mounts as u64 } {
         users.push(Box::new(Private::begin(world, config.seed + user)));
     }
-    let may_lose = config.world.power_loss && config.world.commit != Commit::Sync;
     match config.writers {
         0 => {}
         writers if may_lose => {
@@ -148,6 +161,12 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     }
     if config.lockers > 0 && !may_lose {
         users.push(Box::new(Lockers::begin(world, config.seed, config.lockers)));
+    }
+    if config.mortals > 0 {
+        if may_lose {
+            world.hold_crashes();
+        }
+        users.push(Box::new(Mortals::begin(world, config.seed, config.mortals, !config.world.power_loss)));
     }
     users
 }
@@ -200,7 +219,7 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
         seed: config.seed,
         operations,
         trace: world.digest(),
-        counters: world.counters,
+        counters: world.counters(),
         switch: world.switch_counters(),
         checks: world.checker.checks,
         violations: std::mem::take(&mut world.checker.violations),

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use std::rc::Rc;
 
 /// How the operations are chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadConfig {
     /// Everything random comes from it.
     pub seed: u64,

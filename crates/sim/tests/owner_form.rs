@@ -436,3 +436,17 @@ pub(crate) fn a_chmod_reaches_those_who_only_look() {
     sc.fails(refused, Errno::EACCES);
     sc.ends_well();
 }
+
+/// a rename appends two entries at once to an empty change-log; they are pushed though nobody reads the directory.
+#[test]
+pub(crate) fn a_rename_alone_in_a_change_log_is_pushed_in_time() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(A, "d");
+    let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, S, "b"));
+    sc.must(create(d, &a));
+    assert_eq!(sc.names(d).len(), 1);
+    sc.must(rename((d, &a), (d, &b)));
+    sc.go_on_for(1_000_000_000);
+    assert!(sc.world.rest().shards.iter().all(|shard| shard.logs.is_empty()));
+    sc.ends_well();
+}

@@ -187,3 +187,23 @@ fn locks_exclude_each_other_and_end_with_their_session() {
         clean(&SimConfig { seed, operations: 3_000, lockers: 4, world, ..SimConfig::default() });
     }
 }
+
+#[test]
+fn sessions_get_on_where_processes_die_all_the_time() {
+    for (seed, power_loss) in [(1, false), (2, false), (3, true), (4, true)] {
+        let commit = if power_loss { Commit::Sync } else { Commit::Interval(100) };
+        let world = WorldConfig {
+            crash_every: 300,
+            duplicate: 0.05,
+            power_loss,
+            commit,
+            processes: 2,
+            shards: 3,
+            ..WorldConfig::default()
+        };
+        let config =
+            SimConfig { seed, operations: 2_000, mounts: 2, writers: 2, lockers: 3, world, ..SimConfig::default() };
+        let outcome = clean(&config);
+        assert!(outcome.counters.kills + outcome.counters.power_losses > 5, "{outcome:?}");
+    }
+}

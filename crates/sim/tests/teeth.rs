@@ -2,6 +2,7 @@
 //! seeds. What counts is what checkers and scenarios say; a panic of an assertion inside a role is counted apart.
 
 use onpath_meta::planted::{Planted, plant};
+use onpath_sim::shrink::shrink;
 use onpath_sim::workload::WorkloadConfig;
 use onpath_sim::world::{Commit, WorldConfig};
 use onpath_sim::{SimConfig, run};
@@ -156,6 +157,9 @@ fn random_seeds_with_a_switch_notice_removed_rules_and_nothing_else() {
     assert!(missed <= NETWORK_MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", NETWORK_BUGS.len());
 }
 
+/// Seeds after which a bug that only users notice counts as unnoticed.
+const USERS_SEEDS_MAX: u64 = 48;
+
 /// Bugs of which only users of real sessions tell, who write and lock the same files.
 const USERS_BUGS: [Planted; 4] =
     [Planted::ReservationWithoutFence, Planted::TrimsOvertake, Planted::LocksWithoutGrace, Planted::CutBeforeDurable];
@@ -181,9 +185,32 @@ fn users_of_one_file_notice_removed_rules() {
             let config = SimConfig { seed, operations: 2_000, writers, lockers, world, ..SimConfig::default() };
             !run(&config).violations.is_empty()
         };
-        let found = (1..=SEEDS_MAX).find(|seed| notices(*seed));
+        let found = (1..=USERS_SEEDS_MAX).find(|seed| notices(*seed));
         plant(None);
         println!("{bug:?}: seed {found:?}");
         assert!(found.is_some(), "{bug:?} is not noticed");
     }
+}
+
+/// Tries of a shrinking.
+const TRIES: u32 = 400;
+
+#[test]
+fn a_run_that_notices_a_removed_rule_is_shrunk() {
+    plant(Some(Planted::NoCollect));
+    let large = (1..=SEEDS_MAX).map(hostile).find(|config| !run(config).violations.is_empty());
+    let large = SimConfig { mortals: 2, lockers: 2, ..large.expect("random seeds notice this bug") };
+    let mut tries = 0;
+    let go_on = || {
+        tries += 1;
+        tries <= TRIES
+    };
+    let case = shrink(&large, false, go_on, |_| {}).expect("the large run fails");
+    assert_eq!(run(&case.config).violations.first(), Some(&case.violation), "the smaller run fails every time");
+    plant(None);
+    println!("{} operations of {} clients: {}", case.config.operations, case.config.sessions, case.violation);
+    let config = &case.config;
+    assert!(config.operations < 60 && config.sessions <= 2 && config.lockers + config.mortals == 0, "{config:?}");
+    assert!(config.fault_kinds().len() <= 1 && config.workload.names < 40, "{:?}", config.fault_kinds());
+    assert!(run(config).violations.is_empty(), "with the rule the smaller run is right");
 }

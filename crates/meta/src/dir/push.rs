@@ -10,6 +10,8 @@ use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
 
+/// Entries that one record appends to a change-log at most: a rename within a directory. So the first of a log come together.
+const RECORD_ENTRIES_MAX: usize = 2;
 /// Positions remembered above the floor before owners are told to raise it.
 const FLOOR_EVERY: usize = 4_096;
 
@@ -18,7 +20,7 @@ pub(crate) fn consider(core: &mut Core, dir: InodeId) {
     let pending = core.state.dirs.log_len(dir);
     if pending >= PUSH_ENTRIES {
         now(core, dir);
-    } else if pending == 1 {
+    } else if pending <= RECORD_ENTRIES_MAX {
         let due_us = core.now.mono_us + PUSH_IDLE_US;
         core.state.dirs.idle.push_back((due_us, dir));
         if !core.state.dirs.pusher_runs {

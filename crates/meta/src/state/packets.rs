@@ -69,9 +69,12 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
     core.send(op, NodeId::shard(to), packet);
 }
 
-/// Sends a reply to a session. One that tells a cut of a file to another host leaves when the record
-/// of that cut is durable.
+/// Sends a reply to a session. That it has joined is told when it is durable: whoever opens files and takes locks must not be
+/// forgotten by a power loss. One that tells a cut of a file to another host leaves when the record of that cut is durable.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
+    if matches!(reply, Reply::Attached { .. }) {
+        return reply_durably(core, req, reply);
+    }
     let packet = core.state.reply_packet(req.seq, reply);
     let raised = core.state.cut_in(reply);
     send_with_cut(core, op, req.from, packet, raised);

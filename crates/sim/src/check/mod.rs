@@ -8,6 +8,9 @@
 
 mod gated;
 mod log;
+mod rest;
+
+pub use rest::Rest;
 
 use crate::client::{Asked, Write};
 use crate::model::{Caller, Decided, Expected, Model, Shape};
@@ -47,11 +50,14 @@ struct Pending {
     excused: SmallVec<[u64; 1]>,
     /// The hash of its reply that has left with a mark.
     on_mark: Option<u64>,
+    /// Times of full disks that were over when it was asked.
+    fulls: u64,
 }
 
 impl Pending {
-    fn new(seq: RequestSeq, asked: Rc<Asked>, invoked: u64) -> Pending {
-        Pending { seq, asked, invoked, witness: None, valid: SmallVec::new(), excused: SmallVec::new(), on_mark: None }
+    fn new(seq: RequestSeq, asked: Rc<Asked>, invoked: u64, fulls: u64) -> Pending {
+        let (valid, excused) = (SmallVec::new(), SmallVec::new());
+        Pending { seq, asked, invoked, witness: None, valid, excused, on_mark: None, fulls }
     }
 }
 
@@ -111,6 +117,8 @@ pub struct Checker {
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// Changes that are recorded and not exposed, in the order of their records.
     gated: VecDeque<Gated>,
+    /// Times of full disks that began, and those at this moment.
+    fulls: (u64, u64),
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -128,6 +136,7 @@ impl Checker {
             taken: VecDeque::new(),
             reviving: BTreeMap::new(),
             gated: VecDeque::new(),
+            fulls: (0, 0),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -142,10 +151,30 @@ impl Checker {
 
     /// A session asks.
     pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
-        let invoked = self.log.end();
+        let (invoked, fulls) = (self.log.end(), self.fulls_over());
         let known = self.sessions.entry(session).or_default();
         known.highest = known.highest.max(seq);
-        known.pending.push(Pending::new(seq, asked, invoked));
+        known.pending.push(Pending::new(seq, asked, invoked, fulls));
+    }
+
+    /// The disks of a process are full from now on.
+    pub fn full_begins(&mut self) {
+        self.fulls = (self.fulls.0 + 1, self.fulls.1 + 1);
+    }
+
+    /// They have space again.
+    pub fn full_ends(&mut self) {
+        self.fulls.1 -= 1;
+    }
+
+    /// Times of full disks that are over.
+    pub fn fulls_over(&self) -> u64 {
+        self.fulls.0 - self.fulls.1
+    }
+
+    /// Whether disks were full since so many times of full disks were over.
+    pub fn was_full(&self, since: u64) -> bool {
+        self.fulls.0 > since
     }
 
     /// The truth about a caller of sessions.
@@ -204,7 +233,7 @@ impl Checker {
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
         let reviving = self.reviving.remove(&(record.session, record.request));
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
-            known.pending.push(Pending::new(record.request, asked, self.log.end()));
+            known.pending.push(Pending::new(record.request, asked, self.log.end(), self.fulls.0));
         }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
             let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
@@ -285,6 +314,10 @@ impl Checker {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
+        let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
+        if full && reply == (Reply::Failed { errno: Errno::ENOSPC }) {
+            return no_space(&pending.asked);
+        }
         judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
     }
 
@@ -346,7 +379,9 @@ impl Checker {
     /// Changes from `first` on were taken back: answers that clients have taken must be right without them.
     fn judge_taken(&mut self, first: u64) {
         for taken in std::mem::take(&mut self.taken) {
-            if taken.end <= first || matches!(taken.reply, Reply::NeedGroups { .. }) {
+            if taken.end <= first
+                || matches!(taken.reply, Reply::NeedGroups { .. } | Reply::Failed { errno: Errno::ENOSPC })
+            {
                 continue;
             }
             let right = |model: &mut Model| unchanged(model, &taken.asked, &taken.reply, false).is_ok();
@@ -475,6 +510,15 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Resu
         return Err(format!("is answered {reply:?} but changed nothing"));
     }
     model.compare(&decided, reply, pin)
+}
+
+/// Where disks are full whatever needs space may be refused, but not what frees it.
+fn no_space(asked: &Asked) -> Result<(), String> {
+    match asked.body.request {
+        Request::Create { .. } | Request::Link { .. } | Request::Rename { .. } | Request::SetAttr { .. } => Ok(()),
+        Request::DataRef { .. } if asked.write.is_some() => Ok(()),
+        _ => Err("is refused for want of space, of which it needs none".into()),
+    }
 }
 
 /// Only gids of which the request says nothing may be asked for.

@@ -162,6 +162,7 @@ impl Appenders {
                 if u64::from(n) == self.pieces.lengths[writer as usize - 1] =>
             {
                 self.pieces.spans.insert(writer, span);
+                self.complete = false; // a read at the end may have been before this
             }
             (Call::Read(offset), Ok(FsReply::Data(parts))) => return self.seen(offset, &parts.concat(), span),
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),

@@ -3,8 +3,9 @@
 //!
 //! Writes carry values of their own, so the question is decided exactly for them (Gibbons, Korach: "Testing shared
 //! memories", 1997): all calls about one value form a *zone*; zones that no order can tell apart are a violation.
-//! Where there are truncations too, a write that meets one may be done twice while it is under way (docs/semantics.md), and
-//! all clears write the same nothing: then only what must be true of each read, and of each two of them, is checked.
+//! Where the file is truncated, here or elsewhere, a write that meets that may be done twice while it is under way
+//! (docs/semantics.md), and all clears write the same nothing: then only what must be true of each read, and of each two of
+//! them, is checked.
 
 use std::collections::BTreeMap;
 
@@ -57,15 +58,16 @@ impl History {
         self.reads.push((value, span));
     }
 
-    /// Why no order explains the reads, if none does.
-    pub fn judge(&self) -> Result<(), String> {
+    /// Why no order explains the reads, if none does. `truncated`: whether the file ever was, at whatever place.
+    pub fn judge(&self, truncated: bool) -> Result<(), String> {
+        assert!(truncated || self.clears.is_empty(), "only truncations clear");
         for (value, span) in &self.reads {
             match value {
                 None => self.nothing(*span)?,
                 Some(value) => self.something(*value, *span)?,
             }
         }
-        if self.clears.is_empty() { self.zones() } else { self.nothing_stale() }
+        if truncated { self.nothing_stale() } else { self.zones() }
     }
 
     /// No read shows a value that was surely written over before: by a write that was answered, or one whose value
@@ -154,7 +156,7 @@ mod tests {
         writes.iter().for_each(|(value, span)| history.write(*value, *span));
         clears.iter().for_each(|span| history.clear(*span));
         reads.iter().for_each(|(value, span)| history.read((*value > 0).then_some(*value), *span));
-        history.judge()
+        history.judge(!clears.is_empty())
     }
 
     #[test]
@@ -201,5 +203,17 @@ mod tests {
     fn bytes_that_a_truncation_took_do_not_come_back() {
         assert!(history(&[(1, span(1, 2))], &[span(3, 4)], &[(1, span(5, 6))]).is_err());
         assert!(history(&[(1, span(1, 2)), (2, span(7, 8))], &[span(3, 4)], &[(0, span(9, 10))]).is_err());
+    }
+
+    #[test]
+    fn a_write_that_met_a_truncation_elsewhere_may_be_done_twice() {
+        let mut history = History::default();
+        history.write(1, span(1, 20));
+        history.write(2, span(2, 8));
+        for (value, read) in [(1, span(3, 4)), (2, span(9, 10)), (1, span(11, 12))] {
+            history.read(Some(value), read);
+        }
+        history.judge(true).unwrap();
+        assert!(history.judge(false).is_err(), "else it is done once");
     }
 }

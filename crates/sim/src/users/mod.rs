@@ -4,6 +4,7 @@ mod appenders;
 mod durable;
 mod history;
 mod lockers;
+mod mortals;
 mod pattern;
 mod private;
 mod writers;
@@ -12,6 +13,7 @@ pub use appenders::Appenders;
 pub use durable::Durable;
 pub use history::History;
 pub use lockers::Lockers;
+pub use mortals::Mortals;
 pub use private::Private;
 pub use writers::Writers;
 

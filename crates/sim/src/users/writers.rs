@@ -241,7 +241,9 @@ impl User for Writers {
     fn judge(&self) -> Vec<String> {
         let judged = self.histories.iter().enumerate();
         judged
-            .filter_map(|(cell, h)| h.judge().err().map(|why| format!("{:?} cell {cell}: {why}", self.name)))
+            .filter_map(|(cell, h)| {
+                h.judge(self.truncates).err().map(|why| format!("{:?} cell {cell}: {why}", self.name))
+            })
             .collect()
     }
 }

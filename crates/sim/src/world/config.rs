@@ -1,5 +1,6 @@
 //! What a world is made of, and how rough it is.
 
+use super::faults::FaultConfig;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::tracking::Form;
 
@@ -13,7 +14,7 @@ pub enum Commit {
 }
 
 /// Shape and weather of a world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorldConfig {
     /// Everything random comes from it.
     pub seed: u64,
@@ -46,6 +47,8 @@ pub struct WorldConfig {
     /// Mean virtual microseconds between two failures of the switch, each of which reboots it, takes it away or brings it
     /// back; 0: none.
     pub switch_fails_every_us: u64,
+    /// What else goes wrong.
+    pub faults: FaultConfig,
     /// Key of the cookie hash.
     pub cookie_key: CookieKey,
 }
@@ -68,6 +71,7 @@ impl Default for WorldConfig {
             switch_stages: 10,
             coarse_fingerprints: None,
             switch_fails_every_us: 0,
+            faults: FaultConfig::default(),
             cookie_key: CookieKey([0x5a; 16]),
         }
     }

@@ -6,6 +6,12 @@ use onpath_wire::ids::{Lsn, NodeClass};
 use onpath_wire::tracking::Form;
 use rand::Rng;
 
+/// Random deaths that come whatever is achieved between them.
+const DEATHS_FREE: u64 = 3;
+/// Answers to clients, and to system calls where there are sessions, that make up for one more. Else deaths that come faster
+/// than a restart is over would go on for ever: nobody would get anything done, and nothing would be tested.
+const ANSWERS_A_DEATH: (u64, u64) = (20, 8);
+
 impl World {
     /// Counts an output; true if the process crashes instead of it.
     pub(super) fn doomed(&mut self, process: usize) -> bool {
@@ -13,7 +19,19 @@ impl World {
             return false;
         }
         self.doom.outputs -= 1;
+        if self.doom.outputs == 0 && self.doom.process.is_none() && !self.may_die() {
+            self.plan_crash();
+            return false;
+        }
         self.doom.outputs == 0
+    }
+
+    /// Whether enough was achieved since the beginning for one more death.
+    fn may_die(&self) -> bool {
+        let deaths = (self.counters.kills + self.counters.power_losses).saturating_sub(DEATHS_FREE);
+        let (of_client, of_session) = ANSWERS_A_DEATH;
+        let clients = self.clients.is_empty() || self.answers.0 / of_client >= deaths;
+        clients && (self.sessions.is_empty() || self.answers.1 / of_session >= deaths)
     }
 
     /// Plans the next random crash.
@@ -56,7 +74,7 @@ impl World {
         self.doom = Doom { outputs, process: Some(process), power };
     }
 
-    /// Ends random crashes, loss, duplication and long delays: what is under way may come to rest.
+    /// Ends random crashes, loss, duplication, long delays and all other faults: what is under way may come to rest.
     pub fn calm(&mut self) {
         self.config.crash_every = 0;
         self.doom = Doom::default();
@@ -65,6 +83,7 @@ impl World {
         if self.config.form == Form::Network && self.switch.is_none() {
             self.boot_switch();
         }
+        self.end_faults();
     }
 
     /// A process dies now and starts again a little later.
@@ -76,6 +95,9 @@ impl World {
         let appended = process.disk.appended().0;
         let safe = if power { process.disk.durable() } else { process.disk.written() }.0;
         let kept = if self.rng.random_bool(0.5) { safe } else { self.rng.random_range(safe..=appended) };
+        let kept = self.damaged_tail(index, safe, kept, power);
+        self.counters.faults.refused += self.processes[index].refused();
+        let process = &mut self.processes[index];
         process.stop();
         process.disk.cut(Lsn(kept));
         while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
@@ -84,7 +106,9 @@ impl World {
             }
         }
         if power {
-            process.files.lose_power(&mut self.rng);
+            let spoils = (self.config.faults.torn_percent, self.config.faults.flipped_percent);
+            let spoilt = process.files.lose_power(&mut self.rng, &mut self.faults.rng, spoils);
+            self.counters.faults.spoilt_blocks += spoilt;
         }
         self.counters.kills += u64::from(!power);
         self.counters.power_losses += u64::from(power);
@@ -111,6 +135,7 @@ impl World {
         }
         self.narrate(|| format!("process {index} starts again"));
         self.note(3, &(index as u64).to_le_bytes());
+        self.tell_roles(index);
         self.arm_interval(index as u16);
         self.arm_checkpoint(index as u16);
         let (life, now) = (self.processes[index].life, self.clocks(index));

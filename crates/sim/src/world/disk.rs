@@ -14,7 +14,7 @@ pub(crate) struct Entry {
     pub(crate) seq: RecordSeq,
     pub(crate) bytes: Vec<u8>,
     /// How far the journal was durable when this was appended: what a reader of the journal knows to be durable.
-    durable: Lsn,
+    pub(crate) durable: Lsn,
 }
 
 /// Images of all ranges of one role.
@@ -54,6 +54,8 @@ pub(crate) struct Disk {
     checkpoints: Vec<Checkpoint>,
     pub(crate) draft: Option<Draft>,
     next_server: u16,
+    /// The end of the journal when a checkpoint was begun, and how many were begun since then.
+    begun: (Lsn, u16),
 }
 
 impl Disk {
@@ -107,10 +109,17 @@ impl Disk {
         }
     }
 
-    /// The checkpoint to go on with; none while a finished one waits for its records.
+    /// The checkpoint to go on with; none while a finished one waits for its records, and none if every role has one of all
+    /// that there is.
     pub(crate) fn draft(&mut self) -> Option<&mut Draft> {
         let servers = self.checkpoints.len() as u16;
         if self.draft.is_none() {
+            let end = self.appended();
+            let begun = if self.begun.0 == end { self.begun.1 } else { 0 };
+            if begun == servers {
+                return None;
+            }
+            self.begun = (end, begun + 1);
             self.draft = Some(Draft { server: self.next_server % servers, images: vec![], needs: None });
             self.next_server = (self.next_server + 1) % servers;
         }
@@ -130,10 +139,16 @@ impl Disk {
         while self.appended() > upto {
             self.journal.pop_back();
         }
-        (self.draft, self.recovering) = (None, false);
+        (self.draft, self.begun, self.recovering) = (None, (Lsn(0), 0), false);
         self.known_durable = self.journal.back().map_or(Lsn(self.before), |entry| entry.durable);
         // Recovery flushes what it took before it serves.
         (self.written, self.durable) = (upto, upto);
+    }
+
+    /// Records after `after`, with their positions.
+    pub(crate) fn tail(&self, after: Lsn) -> impl Iterator<Item = (Lsn, &Entry)> {
+        let skip = (after.0 - self.before) as usize;
+        self.journal.iter().skip(skip).zip(after.0 + 1..).map(|(entry, lsn)| (Lsn(lsn), entry))
     }
 
     /// Images and records of one role, with their positions, for its recovery.

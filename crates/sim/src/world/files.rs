@@ -8,6 +8,8 @@ use onpath_wire::limits::BLOCK_BYTES;
 use rand::Rng;
 
 type Place = (u32, u64);
+/// What a disk writes whole, bytes.
+const SECTOR_BYTES: usize = 512;
 
 /// Blocks by file and number.
 #[derive(Debug, Default)]
@@ -17,12 +19,15 @@ pub(crate) struct Files {
     replaced: Vec<(Place, Option<Bytes>)>,
     flushing: usize,
     pub(crate) count: u32,
+    /// There is no room for new blocks.
+    pub(crate) full: bool,
 }
 
 impl Files {
     /// Does what a data node asks for.
     pub(crate) fn execute(&mut self, op: DiskOp) -> DiskResult {
         match op {
+            DiskOp::Write { .. } if self.full => DiskResult::Failed(Errno::ENOSPC),
             DiskOp::Write { file, offset, bytes } => {
                 self.count = self.count.max(file + 1);
                 let mut block = offset / BLOCK_BYTES;
@@ -86,10 +91,14 @@ impl Files {
         self.flushing = 0;
     }
 
-    /// A power loss: each unflushed block may be the old one again.
-    pub(crate) fn lose_power(&mut self, rng: &mut impl Rng) {
+    /// A power loss: each unflushed block may be the old one again. Of 100 that are not, so many are torn or have wrong bits;
+    /// returns how many.
+    pub(crate) fn lose_power(&mut self, rng: &mut impl Rng, spoils: &mut impl Rng, (torn, flipped): (u32, u32)) -> u64 {
+        let mut spoilt = 0;
         while let Some((place, before)) = self.replaced.pop() {
-            if rng.random_bool(0.5) {
+            if !rng.random_bool(0.5) {
+                spoilt += u64::from(self.spoil(place, before.as_ref(), spoils, (torn, flipped)));
+            } else {
                 match before {
                     Some(bytes) => self.blocks.insert(place, bytes),
                     None => self.blocks.remove(&place),
@@ -97,5 +106,27 @@ impl Files {
             }
         }
         self.flushing = 0;
+        spoilt
+    }
+
+    /// Leaves a mixture of the old and the new block, or wrong bits.
+    fn spoil(&mut self, place: Place, before: Option<&Bytes>, rng: &mut impl Rng, (torn, flipped): (u32, u32)) -> bool {
+        let (tears, flips) = (rng.random_ratio(torn, 100), rng.random_ratio(flipped, 100));
+        let Some(block) = self.blocks.get_mut(&place).filter(|_| tears || flips) else { return false };
+        let mut bytes = BytesMut::from(&block[..]);
+        for sector in bytes.chunks_mut(SECTOR_BYTES).enumerate().filter(|_| tears && rng.random_bool(0.5)) {
+            let (index, sector) = sector;
+            match before {
+                Some(before) => sector.copy_from_slice(&before[index * SECTOR_BYTES..][..SECTOR_BYTES]),
+                None => sector.fill(0),
+            }
+        }
+        if flips {
+            let at = rng.random_range(0..bytes.len());
+            bytes[at] ^= 1 << rng.random_range(0..8);
+        }
+        let spoilt = *bytes != block[..];
+        *block = bytes.freeze();
+        spoilt
     }
 }

@@ -6,6 +6,7 @@
 mod config;
 mod crash;
 mod disk;
+mod faults;
 mod files;
 mod hold;
 mod narrate;
@@ -17,11 +18,13 @@ mod sessions;
 mod switch;
 
 pub use config::{Commit, WorldConfig};
+pub use faults::{FaultConfig, FaultCounters};
 pub use hold::{HoldId, Message};
 pub use sessions::Finished;
 
 use crate::check::Checker;
 use crate::client::{Client, Completed};
+use faults::Faults;
 use hold::Hold;
 use onpath_data::DataConfig;
 use onpath_kernel::{Need, Now};
@@ -29,6 +32,7 @@ use onpath_meta::ShardConfig;
 use onpath_switch::Switch;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
+use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
@@ -42,7 +46,7 @@ use std::collections::{BTreeMap, VecDeque};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Virtual time begins here on the wall clocks, ns since 1970.
-const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
+pub(crate) const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 /// Blocks of a data file.
 const DATA_FILE_BLOCKS: u32 = 1_024;
 /// Time to make a new file system durable, ns.
@@ -73,6 +77,8 @@ pub struct Counters {
     pub disk_ops: u64,
     /// How often the switch was switched on.
     pub switch_boots: u64,
+    /// What else went wrong.
+    pub faults: FaultCounters,
 }
 
 /// When a crash will hit.
@@ -98,8 +104,11 @@ pub struct World {
     free: Vec<u32>,
     holds: Vec<Hold>,
     doom: Doom,
+    /// Requests of clients, and system calls, that were answered.
+    answers: (u64, u64),
     /// Random crashes may come.
     rough: bool,
+    faults: Faults,
     sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
     /// The switch, while it is on.
     switch: Option<Switch>,
@@ -112,8 +121,7 @@ pub struct World {
     pub clients: Vec<Client>,
     /// The checker, with the model.
     pub checker: Checker,
-    /// What happened so far.
-    pub counters: Counters,
+    pub(crate) counters: Counters,
     digest: u64,
     /// Hears every record, message and crash in words.
     pub narrator: Option<Box<dyn FnMut(String)>>,
@@ -148,7 +156,9 @@ impl World {
             free: vec![],
             holds: vec![],
             doom: Doom::default(),
+            answers: (0, 0),
             rough: true,
+            faults: Faults::new(config.seed),
             sends: vec![],
             switch: None,
             switch_past: BTreeMap::new(),
@@ -170,6 +180,7 @@ impl World {
         let formatted = world.step(FORMAT_NS);
         assert!(formatted.is_none(), "nobody has asked anything yet");
         world.plan_crash();
+        world.arm_faults();
         world
     }
 
@@ -213,6 +224,13 @@ impl World {
     /// Virtual nanoseconds since the beginning.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters;
+        counters.faults.refused += self.processes.iter().map(Process::refused).sum::<u64>();
+        counters
     }
 
     /// Key of the cookie hash.
@@ -259,6 +277,8 @@ impl World {
             Event::Restart { process } => self.restart(process as usize),
             Event::Client(client) => self.client_timer(client as usize),
             Event::Session(session) => self.session_timer(session as usize),
+            Event::FaultEnds(end) => self.fault_ends(end),
+            Event::Again { session, unique } => self.ask_again(session as usize, unique),
             Event::Disk { process, op, life } if self.lives(process, life) => self.disk_done(process as usize, op),
             _ => {} // arranged for a former life
         }
@@ -274,8 +294,8 @@ impl World {
     }
 
     fn clocks(&self, process: usize) -> Now {
-        let wall_ns = (EPOCH_NS + self.now_ns).saturating_add_signed(self.processes[process].skew_ns);
-        Now { mono_us: self.now_ns / 1000, wall_ns }
+        let process = &self.processes[process];
+        faults::shown(self.now_ns, process.skew_ns + process.wrong_ns)
     }
 
     /// A server takes what its process's other servers have for it, in order.
@@ -400,7 +420,9 @@ impl World {
         if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
             process.flushing = Some(process.disk.written());
             process.files.begin_flush();
-            let (at_ns, life) = (self.now_ns + self.rng.random_range(30_000..300_000), process.life);
+            let (life, node) = (process.life, process.configs[0].node());
+            let takes_ns = self.rng.random_range(30_000..300_000);
+            let at_ns = self.now_ns + self.takes_ns(&[node], takes_ns);
             self.queue.push(at_ns, Event::Flushed { process: index as u16, life });
         }
     }
@@ -434,7 +456,9 @@ impl World {
         self.counters.disk_ops += 1;
         let target = &mut self.processes[process];
         target.disk_ops.push_back((number, server, ticket, op));
-        let (at_ns, life) = (self.now_ns + self.rng.random_range(2_000..200_000), target.life);
+        let (life, node) = (target.life, target.configs[0].node());
+        let takes_ns = self.rng.random_range(2_000..200_000);
+        let at_ns = self.now_ns + self.takes_ns(&[node], takes_ns);
         self.queue.push(at_ns, Event::Disk { process: process as u16, op: number as u32, life });
     }
 
@@ -475,10 +499,12 @@ impl World {
     }
 
     fn arm_interval(&mut self, process: u16) {
-        if let Commit::Interval(ms) = self.config.commit {
-            let life = self.processes[process as usize].life;
-            self.queue.push(self.now_ns + ms * 1_000_000, Event::Interval { process, life });
-        }
+        let ms = match self.config.commit {
+            Commit::Interval(ms) => ms,
+            Commit::Sync => COMMIT_INTERVAL_MS, // for what may take its time
+        };
+        let life = self.processes[process as usize].life;
+        self.queue.push(self.now_ns + ms * 1_000_000, Event::Interval { process, life });
     }
 
     fn arm_checkpoint(&mut self, process: u16) {

@@ -20,6 +20,10 @@ impl World {
             return;
         }
         self.counters.messages += 1;
+        self.faults_begin();
+        if self.is_cut(flight.from, flight.to) {
+            return;
+        }
         if self.config.loss > 0.0 && self.rng.random_bool(self.config.loss) {
             self.counters.lost += 1;
             return;
@@ -37,6 +41,7 @@ impl World {
         if self.config.reorder > 0.0 && self.rng.random_bool(self.config.reorder) {
             delay_ns += self.rng.random_range(0..5_000_000);
         }
+        let delay_ns = self.takes_ns(&[flight.from, flight.to], delay_ns);
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -86,7 +91,10 @@ impl World {
         let heard = self.clients[client].receive(packet, self.now_ns, &mut self.checker);
         match heard {
             Heard::Nothing => {}
-            Heard::Completed(done) => self.completed.push_back(done.with_client(client)),
+            Heard::Completed(done) => {
+                self.answers.0 += 1;
+                self.completed.push_back(done.with_client(client));
+            }
             Heard::Send(messages) => {
                 for (to, packet) in messages {
                     self.send_of_client(client, to, packet);

@@ -6,6 +6,7 @@ use super::role::{Role, RoleConfig};
 use onpath_data::{DiskOp, Ticket};
 use onpath_kernel::Now;
 use onpath_kernel::gate::OutputGate;
+use onpath_meta::Shard;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
@@ -45,7 +46,12 @@ pub(crate) struct Process {
     pub(crate) gate: OutputGate<(Flight, Lsn)>,
     /// How far the flush in progress reaches.
     pub(crate) flushing: Option<Lsn>,
+    /// What its clock is off.
     pub(crate) skew_ns: i64,
+    /// What it is off beyond all bounds.
+    pub(crate) wrong_ns: i64,
+    /// Its journal has no room.
+    pub(crate) full: bool,
     /// What its roles are started with; terms are filled in.
     pub(crate) configs: Vec<RoleConfig>,
 }
@@ -62,6 +68,8 @@ impl Process {
             gate: OutputGate::new(Lsn(0)),
             flushing: None,
             skew_ns,
+            wrong_ns: 0,
+            full: false,
             configs,
         }
     }
@@ -115,6 +123,17 @@ impl Process {
             Role::Shard(shard) => shard.start(now),
             Role::Data(data) => drop(data.start(now, &mut |file, offset, into| files.read(file, offset, into))),
         }
+    }
+
+    /// Messages that its shards have refused in this life, since their stamps were too far ahead.
+    pub(crate) fn refused(&self) -> u64 {
+        let shards = self.servers.iter().filter_map(|server| match &server.role {
+            Role::Shard(shard) => Some(shard),
+            Role::Data(_) => None,
+        });
+        let refused =
+            |shard: &Shard| shard.status().iter().find(|(name, _)| *name == "messages_skewed").map(|(_, n)| *n);
+        shards.filter_map(|shard| refused(shard)).sum()
     }
 
     /// Everything volatile is gone.

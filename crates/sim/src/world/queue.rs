@@ -1,5 +1,6 @@
 //! Virtual time: what happens next, ordered by (time, order of arrangement).
 
+use super::faults::FaultEnd;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -28,6 +29,10 @@ pub(crate) enum Event {
     Client(u16),
     /// A session's deadline.
     Session(u16),
+    /// A fault ends.
+    FaultEnds(FaultEnd),
+    /// A system call that found no space is made again.
+    Again { session: u16, unique: u64 },
 }
 
 /// Events to come.

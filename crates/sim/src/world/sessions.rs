@@ -1,9 +1,12 @@
 //! Real sessions in the world: the role of `onpath-session`, asked in the language of system calls.
 
+use super::World;
+use super::faults::{Asked, shown};
 use super::queue::Event;
-use super::{EPOCH_NS, World};
+use super::role::Role;
+use crate::check::Rest;
 use crate::model::Caller;
-use onpath_kernel::{Input, Now, Output, Role};
+use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
 use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::ids::{NodeId, SessionId};
@@ -14,13 +17,19 @@ pub(crate) const FIRST_SESSION: u32 = 1_000;
 
 /// A session and its callers.
 pub(crate) struct SessionNode {
-    node: NodeId,
+    pub(super) node: NodeId,
     session: Session,
     tick_ns: Option<u64>,
     /// Who has which thread id: index + 1.
     callers: Vec<Caller>,
     next_unique: u64,
     dead: bool,
+    /// What its clock is off.
+    pub(super) skew_ns: i64,
+    /// What it is off beyond all bounds.
+    pub(super) wrong_ns: i64,
+    /// Calls under way, where disks may be full.
+    pub(super) asked: Vec<Asked>,
 }
 
 /// A finished system call.
@@ -48,6 +57,9 @@ impl World {
             callers: callers.to_vec(),
             next_unique: 0,
             dead: false,
+            skew_ns: 0,
+            wrong_ns: 0,
+            asked: vec![],
         });
         self.session_input(number, Input::Tick);
         number
@@ -58,18 +70,60 @@ impl World {
         let target = &mut self.sessions[session];
         target.next_unique += 1;
         let unique = target.next_unique;
-        let who = &target.callers[caller];
+        if self.config.faults.full_every > 0 {
+            let fulls = self.checker.fulls_over();
+            target.asked.push(Asked { unique, caller, op: op.clone(), fulls });
+        }
+        self.ask(session, unique, caller, op);
+        unique
+    }
+
+    fn ask(&mut self, session: usize, unique: u64, caller: usize, op: FsOp) {
+        let who = &self.sessions[session].callers[caller];
         let known_group = None;
         let caller = onpath_session::fs::Caller { uid: who.uid, gid: who.gid, pid: caller as u32 + 1, known_group };
         self.narrate(|| format!("session {} calls #{unique} {op:?}", FIRST_SESSION as usize + session));
         self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
-        unique
+    }
+
+    /// A system call that found no space is made again.
+    pub(super) fn ask_again(&mut self, session: usize, unique: u64) {
+        let asked = self.sessions[session].asked.iter().find(|asked| asked.unique == unique);
+        let Some(Asked { caller, op, .. }) = asked.cloned() else { return }; // the session has died
+        self.ask(session, unique, caller, op);
     }
 
     /// A session dies with its callers, without a word; what it asked is never answered.
     pub fn kill_session(&mut self, session: usize) {
         self.sessions[session].dead = true;
+        self.sessions[session].asked.clear();
+        self.counters.faults.deaths += 1;
+        self.narrate(|| format!("session {} dies", FIRST_SESSION as usize + session));
         self.finished.retain(|finished| finished.session != session);
+    }
+
+    /// Sessions that are alive.
+    pub fn sessions_alive(&self) -> usize {
+        self.sessions.iter().filter(|session| !session.dead).count()
+    }
+
+    /// Everything that shards and data nodes have now.
+    pub fn rest(&self) -> Rest {
+        let mut rest = Rest::default();
+        for server in self.processes.iter().flat_map(|process| &process.servers) {
+            match &server.role {
+                Role::Shard(shard) => {
+                    let running = shard.status().iter().find(|(name, _)| *name == "requests_running").map(|(_, n)| *n);
+                    rest.running += running.unwrap_or(0);
+                    rest.shards.push(shard.survey());
+                }
+                Role::Data(data) => {
+                    rest.files.extend(data.files());
+                    rest.merges += data.pending_merges().len();
+                }
+            }
+        }
+        rest
     }
 
     /// Sessions that the registry holds to be alive.
@@ -77,7 +131,7 @@ impl World {
         let coordinator = NodeId::shard(self.map.coordinator());
         let mut servers = self.processes.iter().flat_map(|process| &process.servers);
         match servers.find(|server| server.node == coordinator).map(|server| &server.role) {
-            Some(super::role::Role::Shard(shard)) => shard.survey().sessions.len(),
+            Some(Role::Shard(shard)) => shard.survey().sessions.len(),
             _ => 0,
         }
     }
@@ -104,7 +158,7 @@ impl World {
         if self.sessions[number].dead {
             return;
         }
-        let now = Now { mono_us: self.now_ns / 1000, wall_ns: EPOCH_NS + self.now_ns };
+        let now = shown(self.now_ns, self.sessions[number].skew_ns + self.sessions[number].wrong_ns);
         self.sessions[number].session.handle(now, input);
         let mut asks = vec![];
         while let Some(output) = self.sessions[number].session.poll_output() {
@@ -119,7 +173,10 @@ impl World {
                     self.narrate(|| {
                         format!("session {} answers #{unique} {result:?}", FIRST_SESSION as usize + number)
                     });
-                    self.finished.push_back(Finished { session: number, unique, result });
+                    if !self.found_no_space(number, unique, &result) {
+                        self.answers.1 += 1;
+                        self.finished.push_back(Finished { session: number, unique, result });
+                    }
                 }
                 Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
                 Output::Own(SessionOut::Lost(reason)) => {

@@ -1,0 +1,89 @@
+//! Runs of many seeds, on several threads.
+
+use super::command::command;
+use super::{SimArgs, config};
+use crate::cli::say;
+use onpath_sim::{Outcome, SimConfig};
+use serde::Serialize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+/// A seed that was run.
+pub(super) struct Done {
+    pub(super) config: SimConfig,
+    pub(super) result: Result<Outcome, String>,
+    pub(super) seconds: f64,
+}
+
+impl Done {
+    /// Why it went wrong, if it did, and how to see that.
+    pub(super) fn failure(&self, plain: bool) -> Option<String> {
+        let why = match &self.result {
+            Ok(outcome) if outcome.violations.is_empty() => return None,
+            Ok(outcome) => format!("found {} violations", outcome.violations.len()),
+            Err(panic) => format!("broke an assertion: {panic}"),
+        };
+        Some(format!("seed {} {why}; replay it with: {} --narrate", self.config.seed, command(&self.config, plain)))
+    }
+
+    /// Says what was found.
+    pub(super) fn report(&self, json_only: bool) {
+        let Ok(outcome) = &self.result else { return };
+        if !json_only {
+            outcome.violations.iter().take(10).for_each(|violation| say(&format!("violation: {violation}")));
+            say(&format!("{:?}\n{:?}", outcome.counters, outcome.checks));
+        }
+        let line = Line {
+            seed: outcome.seed,
+            operations: outcome.operations,
+            violations: outcome.violations.len(),
+            trace: format!("{:016x}", outcome.trace),
+            ops_per_s: (outcome.operations as f64 / self.seconds) as u64,
+        };
+        say(&serde_json::to_string(&line).expect("numbers and text are JSON"));
+    }
+}
+
+/// The last line of a seed.
+#[derive(Serialize)]
+struct Line {
+    seed: u64,
+    operations: u64,
+    violations: usize,
+    trace: String,
+    ops_per_s: u64,
+}
+
+/// Runs a seed, twice if asked to: then the second run must be the first one again.
+fn one(args: &SimArgs, config: SimConfig) -> Done {
+    let begun = Instant::now();
+    let narrate =
+        || -> Option<Box<dyn FnMut(String)>> { args.narrate.then(|| Box::new(|line: String| say(&line)) as _) };
+    let run = || onpath_sim::run::run_narrated(&config, narrate());
+    let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| text(&*panic));
+    let seconds = begun.elapsed().as_secs_f64();
+    let result = result.and_then(|first| match args.twice && onpath_sim::run(&config) != first {
+        true => Err("the second run of the seed differs from the first".into()),
+        false => Ok(first),
+    });
+    Done { config, result, seconds }
+}
+
+fn text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without words").into()
+}
+
+/// Runs seeds one after another until there are no more or `stop` is set.
+pub(super) fn work(args: &SimArgs, next: &AtomicU64, stop: &AtomicBool, done: &Sender<anyhow::Result<Done>>) {
+    while !stop.load(Ordering::Relaxed) {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let seed = args.seed.checked_add(index).filter(|_| index < args.seeds);
+        let Some(seed) = seed else { return };
+        if done.send(config(args, seed).map(|config| one(args, config))).is_err() {
+            return;
+        }
+    }
+}

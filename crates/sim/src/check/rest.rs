@@ -1,0 +1,226 @@
+//! What must be true of all shards and data nodes together when nobody asks anything any more: nothing is left that leads
+//! nowhere – names, inodes, entries of listings, bytes – and nothing is still on its way.
+
+use crate::model::Model;
+use onpath_data::FileSummary;
+use onpath_meta::{Survey, SurveyedName};
+use onpath_wire::ids::{DataId, InodeId};
+use onpath_wire::inode::{Inode, Kind};
+use std::collections::BTreeMap;
+
+/// Everything that shards and data nodes have.
+#[derive(Clone, Debug, Default)]
+pub struct Rest {
+    /// What each shard has.
+    pub shards: Vec<Survey>,
+    /// Requests that run at shards.
+    pub running: u64,
+    /// Generations of files at data nodes.
+    pub files: Vec<FileSummary>,
+    /// Writes of which data nodes have still to tell the homes.
+    pub merges: usize,
+}
+
+impl Rest {
+    /// What is wrong, by the model's idea of what there is.
+    pub fn judge(&self, model: &Model) -> Vec<String> {
+        let mut wrong = vec![];
+        self.nothing_is_under_way(&mut wrong);
+        self.names(model, &mut wrong);
+        self.inodes(model, &mut wrong);
+        self.listings(model, &mut wrong);
+        self.bytes(&mut wrong);
+        wrong
+    }
+
+    fn nothing_is_under_way(&self, wrong: &mut Vec<String>) {
+        for Survey { shard, logs, prepared, decided, data_pending, .. } in &self.shards {
+            let unapplied: usize = logs.values().map(Vec::len).sum();
+            let left = (unapplied, prepared.len(), decided.len(), data_pending.len());
+            if left != (0, 0, 0, 0) {
+                wrong.push(format!("{shard:?} has left (entries, promises, decisions, trims): {left:?}"));
+            }
+        }
+        if (self.running, self.merges) != (0, 0) {
+            wrong.push(format!("{} requests run, {} writes are not merged", self.running, self.merges));
+        }
+    }
+
+    fn names(&self, model: &Model, wrong: &mut Vec<String>) {
+        let names = || self.shards.iter().flat_map(|survey| &survey.names);
+        for SurveyedName { parent, name, child, kind } in names() {
+            let leads = model.find(*parent, name);
+            if leads.is_none_or(|leads| leads.child != *child || leads.kind != *kind) {
+                wrong.push(format!("{name:?} in {parent:?} leads to {child:?} instead of {leads:?}"));
+            }
+        }
+        let (names, expected) = (names().count(), model.names_live());
+        if names != expected {
+            wrong.push(format!("there are {names} names instead of {expected}"));
+        }
+    }
+
+    fn inodes(&self, model: &Model, wrong: &mut Vec<String>) {
+        for survey in &self.shards {
+            for Inode { id, nlink, .. } in &survey.inodes {
+                let expected = model.node(*id).map_or(0, |node| node.nlink);
+                let orphan = survey.orphans.contains(id);
+                // Directories count their links with their entries, which is checked where they are asked for.
+                if (expected == 0) != orphan || (*nlink == 0) != orphan {
+                    wrong.push(format!("{id:?} has {nlink} links instead of {expected}; an orphan: {orphan}"));
+                }
+            }
+        }
+    }
+
+    fn listings(&self, model: &Model, wrong: &mut Vec<String>) {
+        let directories = |survey: &Survey| {
+            let directories = survey.inodes.iter().filter(|inode| inode.kind == Kind::Directory);
+            directories.map(|inode| (inode.id, inode.entries)).collect::<BTreeMap<InodeId, u64>>()
+        };
+        for survey in &self.shards {
+            let directories = directories(survey);
+            for (id, entries) in &survey.listings {
+                if !directories.contains_key(id) {
+                    wrong.push(format!("{id:?} is no directory and has {} entries", entries.len()));
+                }
+            }
+            for (id, counted) in directories {
+                let listed = survey.listings.get(&id).map_or(0, Vec::len) as u64;
+                let expected = model.list(id, 0).count() as u64;
+                if (counted, listed) != (expected, expected) {
+                    wrong.push(format!("{id:?} counts {counted} entries and lists {listed} instead of {expected}"));
+                }
+            }
+        }
+    }
+
+    fn bytes(&self, wrong: &mut Vec<String>) {
+        let inodes = self.shards.iter().flat_map(|survey| &survey.inodes);
+        let mut blocks: BTreeMap<DataId, u64> = inodes
+            .filter(|inode| inode.kind == Kind::File)
+            .map(|inode| (DataId { inode: inode.id, generation: inode.generation }, inode.blocks))
+            .collect();
+        for file in &self.files {
+            match blocks.remove(&file.data) {
+                Some(counted) if counted == file.blocks => {}
+                Some(counted) => {
+                    wrong.push(format!("{:?} counts {counted} blocks, {} are there", file.data, file.blocks));
+                }
+                None if file.blocks > 0 => {
+                    wrong.push(format!("{:?} is no file's, and has {} blocks", file.data, file.blocks));
+                }
+                None => {}
+            }
+        }
+        for (data, counted) in blocks.into_iter().filter(|(_, counted)| *counted > 0) {
+            wrong.push(format!("{data:?} counts {counted} blocks, none are there"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Caller;
+    use onpath_wire::codec::Blob;
+    use onpath_wire::hash::CookieKey;
+    use onpath_wire::ids::{Cookie, Generation, LogSeq, ShardId, Slot, Stamp, Term, TxnSeq};
+    use onpath_wire::name::Name;
+    use onpath_wire::peer::{LogEntry, TxnId};
+    use onpath_wire::reply::DirEntry;
+    use onpath_wire::request::{NewNode, Request};
+
+    const KEY: CookieKey = CookieKey([3; 16]);
+
+    fn id() -> InodeId {
+        InodeId::new(Slot(1), Term(1), 1)
+    }
+
+    fn name(name: &str) -> Name {
+        Name::new(name.as_bytes()).expect("short")
+    }
+
+    /// The file "a" of two blocks in the root, at one shard.
+    fn rest() -> (Rest, Model) {
+        let mut model = Model::new(KEY);
+        let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+        let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
+        let plan = model.decide(&Caller::default(), &create).expect("allowed");
+        model.apply(&plan.change, Some(id())).expect("a fresh id");
+        let root = Inode { nlink: 2, entries: 1, ..Inode::new(InodeId::ROOT, Kind::Directory) };
+        let file = Inode { nlink: 1, blocks: 2, ..Inode::new(id(), Kind::File) };
+        let named = SurveyedName { parent: InodeId::ROOT, name: name("a"), child: id(), kind: Kind::File };
+        let entry = DirEntry { child: id(), kind: Kind::File, cookie: KEY.cookie(b"a"), name: name("a") };
+        let survey = Survey {
+            inodes: vec![root, file],
+            names: vec![named],
+            listings: [(InodeId::ROOT, vec![entry])].into(),
+            ..Survey::default()
+        };
+        let data = DataId { inode: id(), generation: Generation(0) };
+        let bytes = FileSummary { data, cut: 0, blocks: 2, end: 8_192, superseded: false };
+        (Rest { shards: vec![survey], running: 0, files: vec![bytes], merges: 0 }, model)
+    }
+
+    /// What is said when `spoil` has been done to a right state.
+    fn spoilt(spoil: impl FnOnce(&mut Rest)) -> String {
+        let (mut rest, model) = rest();
+        spoil(&mut rest);
+        rest.judge(&model).join("; ")
+    }
+
+    #[test]
+    fn a_right_state_passes() {
+        assert_eq!(spoilt(|_| {}), "");
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_found() {
+        let stray = SurveyedName { parent: InodeId::ROOT, name: name("b"), child: id(), kind: Kind::File };
+        assert!(spoilt(|rest| rest.shards[0].names.push(stray)).contains("\"b\""));
+        assert!(spoilt(|rest| rest.shards[0].names.clear()).contains("0 names instead of 1"));
+        let lost = Inode { nlink: 1, ..Inode::new(InodeId::new(Slot(1), Term(1), 9), Kind::File) };
+        assert!(spoilt(|rest| rest.shards[0].inodes.push(lost)).contains("1 links instead of 0"));
+        assert!(spoilt(|rest| rest.shards[0].orphans.push(id())).contains("an orphan: true"));
+    }
+
+    #[test]
+    fn listings_that_do_not_fit_are_found() {
+        assert!(spoilt(|rest| rest.shards[0].inodes[0].entries = 2).contains("counts 2 entries and lists 1"));
+        assert!(spoilt(|rest| rest.shards[0].listings.clear()).contains("lists 0 instead of 1"));
+        let entry = DirEntry { child: id(), kind: Kind::File, cookie: Cookie(9), name: name("x") };
+        assert!(spoilt(|rest| drop(rest.shards[0].listings.insert(id(), vec![entry]))).contains("is no directory"));
+    }
+
+    #[test]
+    fn bytes_that_are_nobodys_and_blocks_that_are_not_there_are_found() {
+        assert!(spoilt(|rest| rest.files[0].blocks = 3).contains("counts 2 blocks, 3 are there"));
+        assert!(spoilt(|rest| rest.files.clear()).contains("none are there"));
+        assert!(spoilt(|rest| rest.files[0].data.generation = Generation(7)).contains("is no file's"));
+    }
+
+    #[test]
+    fn what_is_still_under_way_is_found() {
+        assert!(spoilt(|rest| rest.running = 1).contains("1 requests run"));
+        assert!(spoilt(|rest| rest.merges = 1).contains("1 writes are not merged"));
+        let log = |rest: &mut Rest| drop(rest.shards[0].logs.insert(InodeId::ROOT, vec![entry()]));
+        assert!(spoilt(log).contains("(1, 0, 0, 0)"));
+        let decided =
+            |rest: &mut Rest| rest.shards[0].decided.push((TxnId { coordinator: ShardId(0), seq: TxnSeq(1) }, vec![]));
+        assert!(spoilt(decided).contains("(0, 0, 1, 0)"));
+    }
+
+    fn entry() -> LogEntry {
+        LogEntry {
+            seq: LogSeq(1),
+            stamp: Stamp(1),
+            put: true,
+            name: name("a"),
+            child: id(),
+            kind: Kind::File,
+            dcount: 1,
+            dnlink: 0,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Disks that are full for a while: no room for the journal of a process, for its data files, or for both (DESIGN §4).
+//!
+//! Whoever is told ENOSPC knows that nothing was done, and asks again later; so do system calls of sessions, on their
+//! users' behalf.
+
+use super::FaultEnd;
+use crate::world::World;
+use crate::world::queue::Event;
+use crate::world::role::Role;
+use onpath_session::fs::{FsOp, FsReply, FsResult};
+use onpath_wire::errno::Errno;
+use rand::Rng;
+
+/// Longest time for which disks are full, ns.
+const FULL_NS_MAX: u64 = 200_000_000;
+/// Pause before a system call that found no space is made again, ns.
+const AGAIN_NS: u64 = 5_000_000;
+
+/// A system call under way, to be made again when there was no space.
+#[derive(Clone, Debug)]
+pub(in crate::world) struct Asked {
+    pub(in crate::world) unique: u64,
+    pub(in crate::world) caller: usize,
+    pub(in crate::world) op: FsOp,
+    /// Times of full disks that were over when it was made.
+    pub(in crate::world) fulls: u64,
+}
+
+impl World {
+    pub(super) fn disks_full(&mut self) {
+        let index = self.faults.rng.random_range(0..self.processes.len());
+        let (journal, files) = [(true, false), (false, true), (true, true)][self.faults.rng.random_range(0..3)];
+        let lasts_ns = self.while_ns(FULL_NS_MAX);
+        let process = &mut self.processes[index];
+        if process.full || process.files.full {
+            return;
+        }
+        (process.full, process.files.full) = (journal, files);
+        self.counters.faults.full += 1;
+        self.checker.full_begins();
+        self.tell_roles(index);
+        self.narrate(|| format!("the disks of process {index} are full for {lasts_ns} ns: {journal} {files}"));
+        self.note(10, &lasts_ns.to_le_bytes());
+        self.queue.push(self.now_ns + lasts_ns, Event::FaultEnds(FaultEnd::Freed(index as u16)));
+    }
+
+    pub(super) fn disks_freed(&mut self, index: u16) {
+        let process = &mut self.processes[index as usize];
+        if process.full || process.files.full {
+            (process.full, process.files.full) = (false, false);
+            self.checker.full_ends();
+            self.tell_roles(index as usize);
+        }
+    }
+
+    /// Lets the roles of a process know whether its journal has room.
+    pub(in crate::world) fn tell_roles(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        for server in &mut process.servers {
+            match &mut server.role {
+                Role::Shard(shard) => shard.set_full(process.full),
+                Role::Data(data) => data.disk_full(process.full),
+            }
+        }
+    }
+
+    /// Whether a system call found no space because disks are full now and then: then it is made again, a little later.
+    pub(in crate::world) fn found_no_space(&mut self, session: usize, unique: u64, result: &FsResult) -> bool {
+        let asked = &mut self.sessions[session].asked;
+        let Some(index) = asked.iter().position(|asked| asked.unique == unique) else { return false };
+        let short = match (&asked[index].op, result) {
+            (_, Err(errno)) => *errno == Errno::ENOSPC,
+            // A write over a chunk's end found space for its first part alone.
+            (FsOp::Write { data, append: false, .. }, Ok(FsReply::Written(n))) => (*n as usize) < data.len(),
+            _ => false,
+        };
+        if !short || !self.checker.was_full(asked[index].fulls) {
+            asked.swap_remove(index);
+            return false;
+        }
+        self.counters.faults.no_space += 1;
+        self.queue.push(self.now_ns + AGAIN_NS, Event::Again { session: session as u16, unique });
+        true
+    }
+}

@@ -1,0 +1,457 @@
+//! Every checker can fail: histories told by hand, right ones and wrong ones, with what must be said of the latter.
+//!
+//! A history is what the world tells the checker: who asks, what a shard journals and puts out, what a client takes, what a
+//! crash leaves. Everything happens at shard 0; the root belongs to everybody.
+
+use onpath_sim::check::Checker;
+use onpath_sim::client::Asked;
+use onpath_sim::model::Caller;
+use onpath_sim::scenario::{alice, create, mode, read, unlink};
+use onpath_wire::Wire;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::record::{Answer, Effect, Log, Record};
+use onpath_wire::reply::{DataRef, DirEntry, Reply};
+use onpath_wire::request::{Request, SetAttr, set};
+use std::rc::Rc;
+
+const KEY: CookieKey = CookieKey([7; 16]);
+const NO_LOG: Log = Log { seq: LogSeq(0), dcount: 1, dnlink: 0 };
+
+fn name(name: &str) -> Name {
+    Name::new(name.as_bytes()).expect("short")
+}
+
+fn file(number: u32) -> InodeId {
+    InodeId::new(Slot(3), Term(1), number)
+}
+
+/// What was asked, and under which number.
+#[derive(Clone)]
+struct Question {
+    seq: RequestSeq,
+    asked: Rc<Asked>,
+}
+
+/// A history of one session.
+struct History {
+    checker: Checker,
+    asked: u64,
+    lsn: u64,
+}
+
+const SESSION: SessionId = SessionId(1);
+
+impl History {
+    fn new() -> History {
+        let mut history = History { checker: Checker::new(KEY, 1), asked: 0, lsn: 0 };
+        let open = history.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
+        history.records(&open, vec![]);
+        history
+    }
+
+    fn ask(&mut self, request: Request) -> Question {
+        self.ask_as(Caller::default(), request)
+    }
+
+    fn ask_as(&mut self, caller: Caller, request: Request) -> Question {
+        self.asked += 1;
+        let (seq, asked) = (RequestSeq(self.asked), Asked::new(caller, request));
+        self.checker.asked(SESSION, seq, asked.clone());
+        Question { seq, asked }
+    }
+
+    /// The shard journals what answers a question.
+    fn records(&mut self, question: &Question, effects: Vec<Effect>) {
+        self.lsn += 1;
+        let record = Record {
+            stamp: Stamp(self.lsn),
+            session: SESSION,
+            request: question.seq,
+            oldest: question.seq,
+            uid: question.asked.caller.uid,
+            answer: Answer::Done,
+            effects,
+        };
+        self.checker.appended(0, self.lsn, shard(), &record.to_bytes());
+    }
+
+    fn packet(question: &Question, reply: &Reply) -> Packet {
+        Packet::new(&Header::new(MessageKind::Reply, shard(), question.seq), reply)
+    }
+
+    /// The shard puts an answer out.
+    fn emits(&mut self, question: &Question, reply: &Reply) {
+        self.checker.emitted(shard(), NodeId::session(SESSION), &History::packet(question, reply));
+    }
+
+    /// The client takes an answer.
+    fn takes(&mut self, question: &Question, reply: &Reply) {
+        self.checker.accepted(SESSION, question.seq, &History::packet(question, reply), reply);
+    }
+
+    fn answers(&mut self, question: &Question, reply: &Reply) {
+        self.emits(question, reply);
+        self.takes(question, reply);
+    }
+
+    /// A file is made, from question to answer.
+    fn makes(&mut self, what: &str, number: u32) -> InodeId {
+        let question = self.ask(create(InodeId::ROOT, &name(what)));
+        self.records(&question, born(what, number));
+        self.answers(&question, &entry(file(number), 10, true));
+        file(number)
+    }
+
+    /// A name is removed, from question to answer.
+    fn removes(&mut self, what: &str) {
+        let question = self.ask(unlink(InodeId::ROOT, &name(what)));
+        self.records(&question, vec![]);
+        self.answers(&question, &Reply::Done);
+    }
+
+    fn is_right(&self) {
+        assert!(self.checker.violations.is_empty(), "{:#?}", self.checker.violations);
+    }
+
+    /// Something is wrong, and said so.
+    fn is_wrong(&self, why: &str) {
+        let first = self.checker.violations.first().expect("the checker notices");
+        assert!(first.contains(why), "{first}");
+    }
+}
+
+fn shard() -> NodeId {
+    NodeId::shard(ShardId(0))
+}
+
+fn born(what: &str, number: u32) -> Vec<Effect> {
+    let (parent, name, child) = (InodeId::ROOT, name(what), file(number));
+    vec![Effect::PutName { parent, name, child, kind: Kind::File, log: NO_LOG }]
+}
+
+fn attr(id: InodeId, ctime: i64, nlink: u32) -> AttrWire {
+    AttrWire {
+        id,
+        kind: Kind::File,
+        spare: 0,
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+        nlink,
+        size: 0,
+        mtime: 10,
+        ctime,
+        atime: 10,
+        blocks_or_rdev: 0,
+    }
+}
+
+fn entry(id: InodeId, ctime: i64, created: bool) -> Reply {
+    Reply::Entry { attr: attr(id, ctime, 1), data: DataRef::default(), created }
+}
+
+fn attributes(id: InodeId, ctime: i64, nlink: u32) -> Reply {
+    Reply::Attr { attr: attr(id, ctime, nlink), data: DataRef::default(), shared: false }
+}
+
+/// A whole listing of the root.
+fn listing(names: &[(&str, u32)]) -> Reply {
+    let entry = |&(what, number): &(&str, u32)| DirEntry {
+        child: file(number),
+        kind: Kind::File,
+        cookie: KEY.cookie(what.as_bytes()),
+        name: name(what),
+    };
+    let mut entries: Vec<_> = names.iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.cookie);
+    Reply::Dir { parent: InodeId::ROOT, entries, end: true }
+}
+
+fn look(what: &str) -> Request {
+    Request::Lookup { parent: InodeId::ROOT, name: name(what) }
+}
+
+fn failed(errno: Errno) -> Reply {
+    Reply::Failed { errno }
+}
+
+#[test]
+fn a_right_history_passes() {
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    h.makes("b", 2);
+    let (list, gone) = (h.ask(read(InodeId::ROOT)), h.ask(look("c")));
+    h.answers(&list, &listing(&[("a", 1), ("b", 2)]));
+    h.answers(&gone, &failed(Errno::ENOENT));
+    h.removes("b");
+    let (list, attrs) = (h.ask(read(InodeId::ROOT)), h.ask(Request::GetAttr { id: a }));
+    h.answers(&list, &listing(&[("a", 1)]));
+    h.answers(&attrs, &attributes(a, 10, 1));
+    h.is_right();
+}
+
+#[test]
+fn an_answer_may_be_that_of_any_moment_since_the_question() {
+    let mut h = History::new();
+    let early = h.ask(look("a"));
+    h.makes("a", 1);
+    h.answers(&early, &failed(Errno::ENOENT));
+    h.is_right();
+}
+
+#[test]
+fn a_read_after_an_update_returned_that_does_not_show_it() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    let late = h.ask(look("a"));
+    h.emits(&late, &failed(Errno::ENOENT));
+    h.is_wrong("failed with");
+}
+
+#[test]
+fn an_answer_that_shows_what_nobody_did() {
+    let mut h = History::new();
+    let early = h.ask(look("a"));
+    h.emits(&early, &entry(file(1), 10, false));
+    h.is_wrong("instead of");
+}
+
+#[test]
+fn an_answer_that_was_never_put_out_as_it_is() {
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    let attrs = h.ask(Request::GetAttr { id: a });
+    h.emits(&attrs, &attributes(a, 10, 1));
+    h.takes(&attrs, &attributes(a, 10, 2));
+    h.is_wrong("which was never right");
+}
+
+#[test]
+fn a_listing_that_misses_a_name() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    h.makes("b", 2);
+    let list = h.ask(read(InodeId::ROOT));
+    h.emits(&list, &listing(&[("b", 2)]));
+    h.is_wrong("misses \"a\"");
+}
+
+#[test]
+fn a_listing_that_ends_too_early() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    let list = h.ask(read(InodeId::ROOT));
+    h.emits(&list, &listing(&[]));
+    h.is_wrong("misses \"a\"");
+}
+
+#[test]
+fn a_listing_that_shows_a_name_twice_or_one_that_is_gone() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    let list = h.ask(read(InodeId::ROOT));
+    h.emits(&list, &listing(&[("a", 1), ("a", 1)]));
+    h.is_wrong("which is not there");
+    let mut h = History::new();
+    h.makes("a", 1);
+    h.removes("a");
+    let list = h.ask(read(InodeId::ROOT));
+    h.emits(&list, &listing(&[("a", 1)]));
+    h.is_wrong("which is not there");
+}
+
+/// C1: x returned, then y was made at another site: who sees y sees x.
+#[test]
+fn a_listing_that_shows_the_later_of_two_names_alone() {
+    let mut h = History::new();
+    let list = h.ask(read(InodeId::ROOT));
+    h.makes("x", 1);
+    h.makes("y", 2);
+    for right in [listing(&[]), listing(&[("x", 1)]), listing(&[("x", 1), ("y", 2)])] {
+        h.emits(&list, &right);
+    }
+    h.is_right();
+    h.emits(&list, &listing(&[("y", 2)]));
+    h.is_wrong("misses \"x\"");
+}
+
+#[test]
+fn a_listing_out_of_order_or_with_a_foreign_cookie() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    let list = h.ask(read(InodeId::ROOT));
+    let Reply::Dir { parent, mut entries, end } = listing(&[("a", 1)]) else { unreachable!() };
+    entries[0].cookie = Cookie(entries[0].cookie.0 + (1 << 20));
+    h.emits(&list, &Reply::Dir { parent, entries, end });
+    h.is_wrong("instead of");
+}
+
+#[test]
+fn wrong_links_and_times_that_go_back() {
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    let attrs = h.ask(Request::GetAttr { id: a });
+    h.emits(&attrs, &attributes(a, 10, 2));
+    h.is_wrong("nlink");
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    let chmod = h.ask(Request::SetAttr { id: a, set: mode(0o644) });
+    h.records(&chmod, vec![]);
+    h.emits(&chmod, &attributes(a, 10, 1));
+    h.is_wrong("ctime is 10");
+}
+
+#[test]
+fn a_time_that_somebody_set_and_somebody_else_does_not_see() {
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    let to = SetAttr { valid: set::MTIME, mtime: 77, ..SetAttr::default() };
+    let touch = h.ask(Request::SetAttr { id: a, set: to });
+    h.records(&touch, vec![]);
+    let attrs = h.ask(Request::GetAttr { id: a });
+    h.emits(&attrs, &attributes(a, 20, 1));
+    h.is_wrong("mtime is 10");
+}
+
+#[test]
+fn a_request_that_is_executed_twice() {
+    let mut h = History::new();
+    let question = h.ask(create(InodeId::ROOT, &name("a")));
+    h.records(&question, born("a", 1));
+    h.records(&question, born("a", 2));
+    h.is_wrong("is executed twice");
+}
+
+#[test]
+fn a_copy_of_a_request_that_is_executed_after_its_answer() {
+    let mut h = History::new();
+    let question = h.ask(create(InodeId::ROOT, &name("a")));
+    h.emits(&question, &failed(Errno::EEXIST));
+    h.is_wrong("but changed nothing"); // nothing is in the way
+    let mut h = History::new();
+    let gone = h.ask(unlink(InodeId::ROOT, &name("a")));
+    h.answers(&gone, &failed(Errno::ENOENT));
+    h.makes("a", 1);
+    h.records(&gone, vec![]);
+    h.is_wrong("which nobody waits for");
+}
+
+#[test]
+fn a_change_that_should_have_been_refused() {
+    let mut h = History::new();
+    h.makes("a", 1);
+    let again = h.ask(unlink(InodeId::ROOT, &name("b")));
+    h.records(&again, vec![]);
+    h.is_wrong("succeeds instead of");
+}
+
+#[test]
+fn permissions_that_outlive_the_chmod_that_took_them() {
+    let closed = |h: &mut History| {
+        let chmod = h.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o700) });
+        h.records(&chmod, vec![]);
+    };
+    let mut h = History::new();
+    h.makes("a", 1);
+    closed(&mut h);
+    let look = h.ask_as(alice(), look("a"));
+    h.emits(&look, &entry(file(1), 10, false));
+    h.is_wrong("instead of");
+    let mut h = History::new();
+    let make = h.ask_as(alice(), create(InodeId::ROOT, &name("b")));
+    closed(&mut h);
+    h.records(&make, born("b", 2));
+    h.is_wrong("succeeds instead of");
+}
+
+#[test]
+fn an_acknowledged_change_that_a_crash_loses() {
+    for may_lose in [false, true] {
+        let mut h = History::new();
+        h.checker.durable(0, 1);
+        h.makes("a", 1);
+        h.checker.crashed(0, 1, may_lose);
+        if may_lose {
+            h.is_right();
+            let look = h.ask(look("a"));
+            h.emits(&look, &entry(file(1), 10, false));
+            h.is_wrong("instead of");
+        } else {
+            h.is_wrong("a crash loses");
+        }
+    }
+}
+
+/// the answer rests on a record that was not safe.
+#[test]
+fn an_answer_that_shows_what_a_crash_takes_back() {
+    let mut h = History::new();
+    h.checker.durable(0, 1);
+    let make = h.ask(create(InodeId::ROOT, &name("a")));
+    h.records(&make, born("a", 1));
+    let look = h.ask(look("a"));
+    h.answers(&look, &entry(file(1), 10, false));
+    h.is_right();
+    h.checker.crashed(0, 1, false);
+    h.is_wrong("a crash takes back what");
+}
+
+#[test]
+fn a_change_that_stands_although_what_it_rests_on_is_lost() {
+    let mut h = History { checker: Checker::new(KEY, 2), asked: 0, lsn: 0 };
+    let make = h.ask(create(InodeId::ROOT, &name("a")));
+    h.records(&make, born("a", 1));
+    let remove = h.ask(unlink(InodeId::ROOT, &name("a")));
+    let record = Record {
+        stamp: Stamp(9),
+        session: SESSION,
+        request: remove.seq,
+        oldest: remove.seq,
+        uid: 0,
+        answer: Answer::Done,
+        effects: vec![],
+    };
+    h.checker.appended(1, 1, NodeId::shard(ShardId(1)), &record.to_bytes());
+    h.checker.crashed(0, 0, true);
+    h.is_wrong("rests on what is lost");
+}
+
+#[test]
+fn an_inode_that_is_dropped_while_it_has_a_name() {
+    let mut h = History::new();
+    let a = h.makes("a", 1);
+    let own = Record {
+        stamp: Stamp(9),
+        session: SessionId(0),
+        request: RequestSeq(0),
+        oldest: RequestSeq(0),
+        uid: 0,
+        answer: Answer::Nothing,
+        effects: vec![Effect::DropInode { id: a }],
+    };
+    h.checker.appended(0, 9, shard(), &own.to_bytes());
+    h.is_wrong("which has a name");
+}
+
+#[test]
+fn no_space_where_there_is_some_or_for_what_needs_none() {
+    let mut h = History::new();
+    let make = h.ask(create(InodeId::ROOT, &name("a")));
+    h.emits(&make, &failed(Errno::ENOSPC));
+    h.is_wrong("but changed nothing");
+    let mut h = History::new();
+    h.makes("a", 1);
+    h.checker.full_begins();
+    let (make, remove) = (h.ask(create(InodeId::ROOT, &name("b"))), h.ask(unlink(InodeId::ROOT, &name("a"))));
+    h.emits(&make, &failed(Errno::ENOSPC));
+    h.is_right();
+    h.emits(&remove, &failed(Errno::ENOSPC));
+    h.is_wrong("for want of space, of which it needs none");
+}
