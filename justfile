@@ -29,6 +29,10 @@ size:
 crash:
     ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
 
+# The reference model of the simulator against the kernel's own file system, a million operations
+model:
+    ONPATH_MODEL_OPERATIONS=1000000 cargo test --locked --release -p onpath-sim --test model_matches_kernel
+
 # The simulator on many seeds, from FIRST on, each twice; the commands of failing ones are appended to target/failing-seeds
 soak FIRST="1" COUNT="1000" JOBS="2":
     cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --twice --jobs {{ JOBS }} --failures target/failing-seeds --json

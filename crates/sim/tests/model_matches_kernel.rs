@@ -20,6 +20,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
+/// Operations without `ONPATH_MODEL_OPERATIONS`.
 const OPERATIONS: usize = 100_000;
 const NAMES: u32 = 6;
 const INODES_MAX: usize = 120;
@@ -413,6 +414,9 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
         let _ = writeln!(std::io::stderr(), "skipped: model_matches_kernel: acting as other users needs root");
         return;
     }
+    let wanted =
+        std::env::var("ONPATH_MODEL_OPERATIONS").map(|n| n.parse().expect("ONPATH_MODEL_OPERATIONS is a number"));
+    let operations: usize = wanted.unwrap_or(OPERATIONS);
     for seed in 1..=4 {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(dir.path(), Some(0), Some(0)).unwrap();
@@ -429,7 +433,7 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
         let plan = test.model.decide(&Caller::default(), &request).unwrap();
         test.model.apply(&plan.change, None).unwrap();
         test.local.run(&request).unwrap();
-        (0..OPERATIONS / 4).for_each(|step| test.step(step));
+        (0..operations / 4).for_each(|step| test.step(step));
         test.compare_all(0);
     }
 }
