@@ -19,7 +19,7 @@ mod transactions;
 const SEEDS_MAX: u64 = 16;
 
 /// The same in the network form.
-const NETWORK_SEEDS_MAX: u64 = 28;
+const NETWORK_SEEDS_MAX: u64 = 48;
 
 /// Bugs that only a directed scenario notices (a window too small for so few seeds).
 const MISSED_MAX: usize = 8;

@@ -250,8 +250,9 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
 
 /// A reader sees the times of a directory now.
 pub(crate) fn shown(core: &mut Core, dir: InodeId) {
-    if core.state.epochs.owner.form == Form::Network
-        && let Some(table) = core.state.dirs.owner.get_mut(&dir)
+    let network = core.state.epochs.owner.form == Form::Network;
+    if let Some(table) = core.state.dirs.owner.get_mut(&dir)
+        && (network || table.through) // sites keep their parts
         && let Some(inode) = core.state.inodes.get(dir)
     {
         table.shown = inode.mtime_stamp;
