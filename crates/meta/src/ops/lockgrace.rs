@@ -10,7 +10,7 @@ use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Answer;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::limits::LOCK_GRACE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -58,8 +58,9 @@ impl Grace {
 pub(crate) async fn run(cx: &Cx) {
     let (coordinator, me, end_us, needed) = cx.with(|core| {
         let state = &mut core.state;
-        // Freshly made: nobody can hold anything.
-        let needed = state.inodes.len() > 1 && !planted::is(Planted::LocksWithoutGrace);
+        // Without files nobody can hold anything.
+        let root = u64::from(state.is_home(InodeId::ROOT));
+        let needed = state.inodes.len() > root && !planted::is(Planted::LocksWithoutGrace);
         if needed {
             state.lock_grace = Grace::Asking(BTreeSet::new());
             state.filelocks.withhold(state.config.term);
