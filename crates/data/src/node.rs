@@ -168,6 +168,7 @@ fn on_write(core: &mut Node, job: WriteJob) {
     let (data, cut, session, request) = (job.data, job.cut, job.session, job.from.seq);
     let seen = match core.state.running.contains(&(session, request)) {
         true => Seen::Answered, // it will be
+        false if core.state.is_over(session, request) => Seen::Answered,
         false => core.state.index.seen(session, request, data, cut),
     };
     core.state.counters.duplicates += u64::from(seen != Seen::Never);

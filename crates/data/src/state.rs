@@ -109,6 +109,8 @@ pub(crate) struct State {
     /// Writes that failed: a duplicate must not succeed later. The process that would have forgotten them is another
     /// term, whose sessions have connected anew.
     failures: BTreeMap<(SessionId, RequestSeq), Errno>,
+    /// Sessions of forgotten ones: they have their answers to everything before this.
+    answered: BTreeMap<SessionId, RequestSeq>,
     /// The disk is full: only what frees space is recorded.
     pub(crate) full: bool,
     /// Writes whose homes have answered, not recorded yet.
@@ -181,6 +183,7 @@ impl State {
             running: HashSet::new(),
             cut_waiters: 0,
             failures: BTreeMap::new(),
+            answered: BTreeMap::new(),
             full: false,
             settled: Vec::new(),
             settle_at_us: None,
@@ -217,8 +220,17 @@ impl State {
         let all = (session, RequestSeq(0))..(session, from.oldest);
         while let Some((&answered, _)) = self.failures.range(all.clone()).next() {
             self.failures.remove(&answered);
+            self.answered.insert(session, from.oldest);
+            if self.answered.len() > FAILURES_MAX {
+                self.answered.pop_first();
+            }
         }
         self.failures.get(&(session, from.seq)).copied()
+    }
+
+    /// Whether this is a late copy of a write that failed, and whose session knows.
+    pub(crate) fn is_over(&self, session: SessionId, request: RequestSeq) -> bool {
+        self.answered.get(&session).is_some_and(|oldest| request < *oldest)
     }
 
     /// A write failed.
