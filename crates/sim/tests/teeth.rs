@@ -25,7 +25,7 @@ const NETWORK_SEEDS_MAX: u64 = 48;
 const MISSED_MAX: usize = 8;
 
 /// The same in the network form.
-const NETWORK_MISSED_MAX: usize = 7;
+const NETWORK_MISSED_MAX: usize = 10;
 
 /// Each rule, and the scenario that needs it.
 const BUGS: [(Planted, fn()); 19] = [
@@ -101,8 +101,8 @@ fn hostile_network(seed: u64) -> SimConfig {
     config.operations = 1_500;
     config.workload = WorkloadConfig { names: 16, directories: 3, readdir_percent: 40, ..config.workload };
     config.world = WorldConfig { duplicate: 0.25, reorder: 0.4, loss: 0.02, power_loss: false, ..config.world };
-    config.world.crash_every = if seed.is_multiple_of(3) { 400 } else { 0 };
-    config.world.switch_fails_every_us = if seed % 3 == 1 { 250_000 } else { 0 };
+    config.world.crash_every = if seed.is_multiple_of(3) { 150 } else { 0 };
+    config.world.switch_fails_every_us = if seed % 3 == 1 { 100_000 } else { 0 };
     config.world.switch_stages = if seed.is_multiple_of(8) { 0 } else { 10 };
     config
 }
