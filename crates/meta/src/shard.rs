@@ -369,7 +369,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         Peer::RenameUnlock { txn } => coord::renames::unlock(cx, from, seq, txn),
         Peer::MarkAtOwner { group } => dir::group::marked(cx, from, seq, group),
         Peer::Release { group, job } => dir::mark::released(cx, from, group, job),
-        Peer::HoldAsk { group, job } => cx.with(|core| dir::group::hold_asked(core, from, group, job)),
+        Peer::HoldAsk { group, job } => cx.with(|core| dir::group::release_unless_running(core, from, group, job)),
         Peer::Track { side, tracking } => dir::epoch::track(cx, from, seq, side, tracking).await,
         Peer::RenameOver { txn } => txn::coordinator::over(cx, from, seq, txn).await,
         _ => cx.with(|core| core.state.counters.malformed += 1),

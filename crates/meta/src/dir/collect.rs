@@ -43,7 +43,7 @@ pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
             Next::Clear => return cx.with(|core| owner::shown(core, dir)),
             Next::Ask { job, holders, everybody } => round(cx, dir, part::APPEND, job, &holders, everybody).await,
             Next::Gather(gather) => {
-                if !group::gather(cx, dir, &gather).await {
+                if !group::gather(cx, gather).await {
                     tracked = Tracked::default(); // without the switch then
                 }
             }

@@ -4,7 +4,7 @@ use super::mark;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
-use crate::state::{State, keys, packets};
+use crate::state::{State, packets};
 use crate::{Core, Cx};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId, TrackingEpoch};
@@ -150,9 +150,4 @@ fn learn(core: &mut Core, cx: &Cx, side: TrackingSide, tracking: Tracking) {
         TrackingSide::Site => mark::epoch_learned(core),
         _ => {}
     }
-}
-
-/// Wakes whoever waits for the exposure of updates of a group.
-pub(crate) fn wake(core: &mut Core, group: Fingerprint) {
-    core.wake(keys::group(group));
 }

@@ -112,6 +112,8 @@ pub(crate) fn recalled(core: &mut Core, dir: InodeId) {
 
 /// A collect that is to be made.
 pub(crate) struct Gather {
+    /// The directory that its reader asks about.
+    dir: InodeId,
     group: Fingerprint,
     job: JobId,
     holders: SmallVec<[NodeId; 4]>,
@@ -132,7 +134,7 @@ pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
     let holders: BTreeSet<ShardId> =
         members.iter().flat_map(|&dir| table(core, dir).holders_of(part::APPEND)).collect();
     core.state.counters.collects += 1;
-    Gather { group, job, holders: holders.into_iter().map(NodeId::shard).collect() }
+    Gather { dir, group, job, holders: holders.into_iter().map(NodeId::shard).collect() }
 }
 
 /// Whether a job of another kind runs on any directory of the group.
@@ -143,13 +145,12 @@ pub(crate) fn busy(core: &Core, dir: InodeId) -> bool {
 }
 
 /// Collects. True if every holder has answered the last round.
-pub(crate) async fn gather(cx: &Cx, dir: InodeId, gather: &Gather) -> bool {
-    let Gather { group, job, holders } = gather;
-    let (group, job) = (*group, *job);
+pub(crate) async fn gather(cx: &Cx, gather: Gather) -> bool {
+    let Gather { dir, group, job, holders } = gather;
     let deadline_us = cx.with(|core| core.now.mono_us) + COLLECT_TIMEOUT_US;
     let applied_before = cx.with(|core| core.state.counters.entries_applied);
     let answers = cx
-        .call_all(holders, deadline_us, |core, to, seq| {
+        .call_all(&holders, deadline_us, |core, to, seq| {
             let innet = core.state.remove(group, to);
             core.state.peer_packet(seq, &Peer::Collect { group, job }).through_switch(innet)
         })
@@ -161,7 +162,7 @@ pub(crate) async fn gather(cx: &Cx, dir: InodeId, gather: &Gather) -> bool {
             answered &= came;
             complete &= all;
         }
-        for &holder in holders {
+        for holder in holders {
             let shard = holder.as_shard().expect("holders are shards");
             packets::tell(core, cx.op(), shard, &Peer::Release { group, job });
         }
@@ -234,12 +235,8 @@ pub(crate) fn counts(core: &mut Core, seq: RequestSeq, from: NodeId, packet: &Pa
     }
 }
 
-/// A holder asks whether a collect is over.
-pub(crate) fn hold_asked(core: &mut Core, from: ShardId, group: Fingerprint, job: JobId) {
-    release_unless_running(core, from, group, job);
-}
-
-fn release_unless_running(core: &mut Core, to: ShardId, group: Fingerprint, job: JobId) {
+/// A holder asks whether a collect is over, or shows that it does not know.
+pub(crate) fn release_unless_running(core: &mut Core, to: ShardId, group: Fingerprint, job: JobId) {
     if core.state.dirs.groups.get(&group).and_then(|known| known.job) != Some(job) {
         let packet = core.state.peer_packet(RequestSeq(0), &Peer::Release { group, job });
         core.send_after(NodeId::shard(to), packet, RecordSeq(0), Need::ByDestination);

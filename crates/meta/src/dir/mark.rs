@@ -4,7 +4,6 @@
 //! acknowledged and nobody holds the group, or until the owner has applied it. The first mark rides on the update's reply through
 //! the switch; further ones are sent until one is acknowledged. In the owner form nothing is gated unless a collect holds the group.
 
-use super::epoch::wake;
 use super::{site, tracker};
 use crate::ops::{Req, Step};
 use crate::planted::{self, Planted};
@@ -219,10 +218,10 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
                 true
             }
             _ => {
-                for gate in
-                    gates.iter().filter(|gate| !site::writes_through(core, gate.dir)).copied().collect::<Vec<_>>()
-                {
-                    mark_now(core, op, gate.group);
+                for gate in &gates {
+                    if !site::writes_through(core, gate.dir) {
+                        mark_now(core, op, gate.group);
+                    }
                 }
                 false
             }
@@ -395,7 +394,7 @@ pub(crate) fn answered(core: &mut Core, innet: &InNet) {
 
 /// Lets those look again who wait for the exposure of updates of this group.
 fn exposed(core: &mut Core, group: Fingerprint) {
-    wake(core, group);
+    core.wake(keys::group(group));
     let settling = core.state.marks.groups.get_mut(&group).map(|mark| std::mem::take(&mut mark.settling));
     for dir in settling.unwrap_or_default() {
         if open(core, dir) {
