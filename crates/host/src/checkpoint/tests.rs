@@ -187,15 +187,19 @@ fn a_checkpoint_replaces_the_journal_before_it() {
 fn checkpoints_are_taken_while_others_write_and_survive_a_kill_at_any_time() {
     let tmp = tempfile::tempdir().unwrap();
     let mut n = 0;
-    for round in 0..6 {
+    // A round may end before its first checkpoint does, so each is longer than the one before.
+    let loaded = (0..40).any(|round| {
         let process = start(tmp.path(), 40_000);
         assert_eq!(sums(&process), expected(n), "round {round}");
-        add(&process, n..n + 4000);
-        n += 4000;
+        let loaded = process.loaded.images == 6 && process.loaded.from > Lsn(1);
+        let more = 4000 + 1000 * round;
+        add(&process, n..n + more);
+        n += more;
         process.node.stop();
-    }
+        loaded && round >= 6
+    });
+    assert!(loaded, "no start has found a checkpoint");
     let process = start(tmp.path(), 40_000);
-    assert!(process.loaded.images == 6 && process.loaded.from > Lsn(1), "{:?}", process.loaded);
     assert_eq!(sums(&process), expected(n));
     process.node.stop();
 }
