@@ -49,8 +49,8 @@ pub(crate) struct Directories {
     floors: BTreeMap<ShardId, LogSeq>,
     log_seq: u64,
     job: u64,
-    /// Change-logs to be pushed when idle: due time and directory.
-    pub(crate) idle: VecDeque<(u64, InodeId)>,
+    /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
+    pub(crate) idle: VecDeque<(u64, InodeId, LogSeq)>,
     pub(crate) pushing: std::collections::BTreeSet<InodeId>,
     /// Directories in the order in which grants of them were installed.
     pub(crate) held_order: VecDeque<InodeId>,
@@ -85,8 +85,7 @@ impl Directories {
 
     /// Whether entries of a former term wait for the owner: then no name of the directory is shown here.
     pub(crate) fn hidden(&self, dir: InodeId) -> bool {
-        self.recovered > LogSeq(0)
-            && self.logs.get(&dir).and_then(|log| log.front()).is_some_and(|e| e.seq <= self.recovered)
+        self.recovered > LogSeq(0) && self.holds_entry(dir, self.recovered)
     }
 
     /// Appends an entry.
@@ -138,9 +137,14 @@ impl Directories {
         }
     }
 
-    /// Whether the owner has not yet applied this entry, as far as we know.
+    /// Position of the first entry that the owner has not applied.
+    pub(crate) fn first_entry(&self, dir: InodeId) -> Option<LogSeq> {
+        self.logs.get(&dir).and_then(VecDeque::front).map(|first| first.seq)
+    }
+
+    /// Whether the owner has not yet applied this entry, as far as we know, or one before it.
     pub(crate) fn holds_entry(&self, dir: InodeId, seq: LogSeq) -> bool {
-        self.logs.get(&dir).and_then(VecDeque::front).is_some_and(|first| first.seq <= seq)
+        self.first_entry(dir).is_some_and(|first| first <= seq)
     }
 
     /// Directories of a group with unapplied entries.

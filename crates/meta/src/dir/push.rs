@@ -5,7 +5,7 @@ use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::{Core, Cx};
-use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::ids::{InodeId, LogSeq, NodeId};
 use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
@@ -14,19 +14,16 @@ use onpath_wire::record::Effect;
 const RECORD_ENTRIES_MAX: usize = 2;
 /// Positions remembered above the floor before owners are told to raise it.
 const FLOOR_EVERY: usize = 4_096;
+/// Idle change-logs that fall due within this time are pushed together, microseconds: few wake-ups however many there are.
+const IDLE_TOGETHER_US: u64 = 5_000;
 
-/// An entry was appended to the change-log of `dir`.
-pub(crate) fn consider(core: &mut Core, dir: InodeId) {
+/// An entry was appended to the change-log of `dir`, at `seq`.
+pub(crate) fn consider(core: &mut Core, dir: InodeId, seq: LogSeq) {
     let pending = core.state.dirs.log_len(dir);
     if pending >= PUSH_ENTRIES {
         now(core, dir);
     } else if pending <= RECORD_ENTRIES_MAX {
-        let due_us = core.now.mono_us + PUSH_IDLE_US;
-        core.state.dirs.idle.push_back((due_us, dir));
-        if !core.state.dirs.pusher_runs {
-            core.state.dirs.pusher_runs = true;
-            core.start(Job::Pusher);
-        }
+        when_idle(core, dir, seq);
     }
 }
 
@@ -37,13 +34,32 @@ pub(crate) fn now(core: &mut Core, dir: InodeId) {
     }
 }
 
+/// What is left of the change-log of `dir` after it was trimmed, or after a push that came too late for it, has its own time.
+pub(crate) fn rest(core: &mut Core, dir: InodeId) {
+    if let Some(first) = core.state.dirs.first_entry(dir) {
+        when_idle(core, dir, first);
+    }
+}
+
+/// Pushes the change-log of `dir` after a while if it then still holds the entry at `seq`.
+fn when_idle(core: &mut Core, dir: InodeId, seq: LogSeq) {
+    let due_us = core.now.mono_us + PUSH_IDLE_US;
+    core.state.dirs.idle.push_back((due_us, dir, seq));
+    if !core.state.dirs.pusher_runs {
+        core.state.dirs.pusher_runs = true;
+        core.start(Job::Pusher);
+    }
+}
+
 /// Pushes change-logs that were begun a while ago, until there are none.
 pub(crate) async fn idle(cx: &Cx) {
-    while let Some((due_us, _)) = cx.with(|core| core.state.dirs.idle.front().copied()) {
-        cx.sleep_until(due_us).await;
+    while let Some((due_us, ..)) = cx.with(|core| core.state.dirs.idle.front().copied()) {
+        cx.sleep_until(due_us + IDLE_TOGETHER_US).await;
         cx.with(|core| {
-            while let Some((_, dir)) = core.state.dirs.idle.pop_front_if(|(due, _)| *due <= core.now.mono_us) {
-                now(core, dir);
+            while let Some((_, dir, seq)) = core.state.dirs.idle.pop_front_if(|(due, ..)| *due <= core.now.mono_us) {
+                if core.state.dirs.holds_entry(dir, seq) {
+                    now(core, dir);
+                }
             }
         });
     }
@@ -88,13 +104,7 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
     }
     cx.with(|core| {
         core.state.dirs.pushing.remove(&dir);
-        if core.state.dirs.log_len(dir) > 0 {
-            core.state.dirs.idle.push_back((core.now.mono_us + PUSH_IDLE_US, dir));
-            if !core.state.dirs.pusher_runs {
-                core.state.dirs.pusher_runs = true;
-                core.start(Job::Pusher);
-            }
-        }
+        rest(core, dir);
     });
 }
 

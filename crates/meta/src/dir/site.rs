@@ -204,12 +204,12 @@ pub(crate) fn applied(cx: &Cx, from: ShardId, dir: InodeId, upto: LogSeq) {
 
 /// Trims a change-log and shows what waited for that.
 pub(crate) fn trim(core: &mut Core, op: OpId, dir: InodeId, upto: LogSeq) {
-    let (batch, _) = core.state.dirs.batch(dir);
-    if batch.entries.first().is_some_and(|first| first.seq <= upto) {
+    if core.state.dirs.holds_entry(dir, upto) {
         let effects: Effects = vec![Effect::TrimLog { dir, upto }];
         commit_own(core, op, effects);
         core.wake(keys::grants(dir));
         core.wake(keys::group(core.state.config.map.fingerprint(dir)));
+        dir::push::rest(core, dir);
         dir::push::consider_floor(core);
     }
 }
@@ -223,7 +223,7 @@ pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
                     group::applied_outside(core, *parent);
                 } else {
                     mark::appended(core, op, *parent, log.seq);
-                    dir::push::consider(core, *parent);
+                    dir::push::consider(core, *parent, log.seq);
                 }
             }
             // A directory was moved, say: whoever sees that must see what returned before.
