@@ -128,6 +128,7 @@ impl Shard {
             let stamp = core.state.clock.stamp(wall);
             core.state.fences.doubt(stamp);
             core.state.dirs.begin_term();
+            core.state.replies.begin_term();
             let promised = core.state.txns.prepared_ids();
             if !promised.is_empty() {
                 core.state.txns.asker_runs = true;

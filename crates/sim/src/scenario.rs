@@ -7,6 +7,7 @@ use crate::audit;
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::world::{HoldId, Message, World, WorldConfig};
+use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
@@ -200,6 +201,14 @@ impl Scenario {
     pub fn names_by(&mut self, asker: Asker, id: InodeId) -> Vec<Name> {
         let asked = self.ask_by(asker, read(id));
         listed(self.succeeds(asked))
+    }
+
+    /// What root sees of an inode.
+    pub fn attributes(&mut self, id: InodeId) -> AttrWire {
+        match self.must(Request::GetAttr { id }) {
+            Reply::Attr { attr, .. } => attr,
+            other => panic!("getattr answered {other:?}"),
+        }
     }
 
     /// Keeps messages back; see [`World::hold`].

@@ -206,6 +206,24 @@ fn an_answer_may_be_that_of_any_moment_since_the_question() {
     h.is_right();
 }
 
+/// Two changes since the question, of which the model does not know the times: the answer may be that of the moment between them.
+#[test]
+fn an_answer_since_whose_question_something_changed_tells_only_what_was() {
+    for (later, wrong) in [(30, false), (20, false), (19, true)] {
+        let mut h = History::new();
+        let a = h.makes("a", 1);
+        let early = h.ask(Request::GetAttr { id: a });
+        for _ in 0..2 {
+            let chmod = h.ask(Request::SetAttr { id: a, set: mode(0o644) });
+            h.records(&chmod, vec![]);
+        }
+        h.answers(&early, &attributes(a, 20, 1));
+        let now = h.ask(Request::GetAttr { id: a });
+        h.emits(&now, &attributes(a, later, 1));
+        if wrong { h.is_wrong("ctime is 19") } else { h.is_right() }
+    }
+}
+
 #[test]
 fn a_read_after_an_update_returned_that_does_not_show_it() {
     let mut h = History::new();

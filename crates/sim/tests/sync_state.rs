@@ -72,6 +72,27 @@ pub(crate) fn a_rename_out_of_it_is_seen_at_once() {
     sc.ends_well();
 }
 
+/// The directory itself is renamed while an update waits for its owner: that moves its ctime on, and the update moves both times on.
+#[test]
+pub(crate) fn what_its_owner_has_later_is_younger_than_all_that_was_seen() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    let name = sc.name_at(InodeId::ROOT, A, "d");
+    let to = sc.name_at(InodeId::ROOT, A, "to");
+    let x = sc.name_at(d, S, "x");
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let x_made = sc.ask(create(d, &x));
+    sc.go_on();
+    sc.must(rename((InodeId::ROOT, &name), (InodeId::ROOT, &to)));
+    let before = sc.attributes(d);
+    sc.waits(x_made);
+    sc.let_go(push);
+    sc.succeeds(x_made);
+    let after = sc.attributes(d);
+    assert!(after.mtime > before.mtime && after.ctime > before.ctime, "{before:?} {after:?}");
+    sc.ends_well();
+}
+
 /// Updates without reads: the directory goes back, and updates wait for nobody.
 #[test]
 pub(crate) fn without_reads_it_ends() {

@@ -38,7 +38,7 @@ pub(crate) struct OwnerDir {
     pushes: u16,
     /// When entries were last collected, monotonic microseconds.
     collected_us: u64,
-    /// The stamp of the mtime that a reader has seen: what is applied later is younger.
+    /// The later one of the times that a reader has seen: what is applied later is younger.
     shown: Stamp,
 }
 
@@ -255,7 +255,8 @@ pub(crate) fn shown(core: &mut Core, dir: InodeId) {
         && (network || table.through) // sites keep their parts
         && let Some(inode) = core.state.inodes.get(dir)
     {
-        table.shown = inode.mtime_stamp;
+        // A rename of the directory moves its ctime alone.
+        table.shown = inode.mtime_stamp.max(Stamp(inode.ctime.max(0) as u64));
     }
 }
 

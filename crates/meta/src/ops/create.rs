@@ -4,7 +4,7 @@
 //! directory; O_CREAT without O_EXCL finds an existing file (which the session then opens at its home).
 //! Locks: the name, exclusive. Journals: inode, name, change-log entry. Rules.
 
-use super::{Req, Step, Stop, begin, named, need_space};
+use super::{Req, Step, Stop, named, need_space, opens};
 use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
@@ -51,7 +51,7 @@ fn step(
     name: &Name,
     node: &NewNode,
 ) -> Result<Outcome, Stop> {
-    begin(core, req)?;
+    opens::begin_open(core, req, node.open)?;
     let dir = dir?;
     access::search(req, &dir)?;
     let hash = name_hash(parent, name.as_bytes());

@@ -114,10 +114,14 @@ impl Locks {
         self.held = kept;
     }
 
+    /// Where this very request waits already.
+    fn copy_of(&self, session: SessionId, ask: Ask) -> Option<usize> {
+        let (Ask::Now(seq) | Ask::Wait(seq)) = ask else { return None };
+        self.waiting.iter().position(|w| (w.session, w.seq) == (session, seq))
+    }
+
     fn queue(&mut self, waiting: Waiting) -> Outcome {
-        if !self.waiting.contains(&waiting) {
-            self.waiting.push_back(waiting);
-        }
+        self.waiting.push_back(waiting);
         Outcome::Queued
     }
 
@@ -147,10 +151,18 @@ impl FileLocks {
     ) -> Outcome {
         let withheld = self.withholds(id);
         let locks = self.inodes.entry(id).or_default();
+        let conflict = locks.conflict(session, &lock).is_some();
+        if let Some(index) = locks.copy_of(session, ask) {
+            // A copy of what waits: answered as before, unless it has waited only to learn what is known by now.
+            if !conflict || matches!(ask, Ask::Wait(_)) {
+                return Outcome::Queued;
+            }
+            locks.waiting.remove(index);
+            return Outcome::Conflict;
+        }
         if lock.kind != LockKind::Unlock && locks.held.len() + locks.waiting.len() >= LOCKS_PER_INODE_MAX {
             return Outcome::TooMany;
         }
-        let conflict = locks.conflict(session, &lock).is_some();
         let blocked = lock.kind != LockKind::Unlock && (conflict || withheld && ask != Ask::Again);
         let outcome = match ask {
             _ if !blocked => {
@@ -205,12 +217,12 @@ impl FileLocks {
         self.inodes.get(&id)?.conflict(session, lock)
     }
 
-    /// Gives up waiting; false if it does not wait (any more).
-    pub(crate) fn cancel(&mut self, id: InodeId, session: SessionId, lock: &FileLock) -> bool {
-        let Some(locks) = self.inodes.get_mut(&id) else { return false };
-        let before = locks.waiting.len();
-        locks.waiting.retain(|w| !(w.session == session && w.lock == *lock));
-        let cancelled = locks.waiting.len() < before;
+    /// Gives up waiting; the requests that waited.
+    pub(crate) fn cancel(&mut self, id: InodeId, session: SessionId, lock: &FileLock) -> Vec<RequestSeq> {
+        let Some(locks) = self.inodes.get_mut(&id) else { return vec![] };
+        let mine = |w: &Waiting| w.session == session && w.lock == *lock;
+        let cancelled = locks.waiting.iter().filter(|w| mine(w)).map(|w| w.seq).collect();
+        locks.waiting.retain(|w| !mine(w));
         self.tidy(id);
         cancelled
     }
@@ -357,6 +369,39 @@ mod tests {
         assert!(granted.is_empty());
         assert_eq!(refused.iter().map(|w| w.session).collect::<Vec<_>>(), [SessionId(2)]);
         assert_eq!(locks.len(), 2, "held by one, waited for by another");
+    }
+
+    /// Its session goes on with the answer to the copy: what waits still would get the lock for nobody.
+    #[test]
+    fn a_copy_that_is_refused_leaves_nothing_that_waits() {
+        let mut locks = FileLocks::default();
+        let (mut granted, mut refused) = (vec![], vec![]);
+        locks.withhold(Term(9));
+        let old = InodeId::new(Slot(1), Term(8), 1);
+        let all = |owner| lock(owner, LockKind::Write, 0, 99);
+        let mut ask = |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, &mut granted);
+        assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Queued);
+        assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
+        assert_eq!(ask(1, Ask::Again), Outcome::Granted);
+        assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
+        assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Conflict);
+        assert_eq!(locks.len(), 2);
+        let whose = |s: SessionId, _: &FileLock| s == SessionId(1);
+        locks.drop_all(Some(old), whose, &mut vec![]);
+        locks.give(&mut granted, &mut refused);
+        assert_eq!((granted.len(), granted[0].session, refused.len()), (1, SessionId(3), 0));
+    }
+
+    #[test]
+    fn a_copy_of_what_waits_is_never_one_too_many() {
+        let mut locks = FileLocks::default();
+        let all = |owner| lock(owner, LockKind::Write, 0, 99);
+        assert_eq!(set(&mut locks, 1, all(1)).0, Outcome::Granted);
+        assert_eq!(set(&mut locks, 2, all(2)).0, Outcome::Queued);
+        let waiting = &mut locks.inodes.get_mut(&ID).expect("locked").waiting;
+        waiting.resize(LOCKS_PER_INODE_MAX, Waiting { session: SessionId(3), seq: RequestSeq(1), ..waiting[0] });
+        assert_eq!(set(&mut locks, 4, all(4)).0, Outcome::TooMany);
+        assert_eq!(set(&mut locks, 2, all(2)).0, Outcome::Queued);
     }
 
     #[test]

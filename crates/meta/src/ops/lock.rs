@@ -48,9 +48,13 @@ pub(crate) async fn test(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Ste
 pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
     cx.with(|core| {
         begin(core, req)?;
-        let waited = core.state.filelocks.cancel(id, req.session, &lock);
+        let cancelled = core.state.filelocks.cancel(id, req.session, &lock);
+        for &seq in &cancelled {
+            // A late copy of the request must not wait once more.
+            core.state.replies.remember(req.session, seq, RequestSeq(0), Reply::Failed { errno: Errno::EINTR }, false);
+        }
         let holds = core.state.filelocks.holds(id, req.session, &lock);
-        Ok(if holds && !waited { Reply::Granted } else { Reply::Done })
+        Ok(if holds && cancelled.is_empty() { Reply::Granted } else { Reply::Done })
     })
 }
 

@@ -4,7 +4,7 @@
 //! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
-use super::{Req, Step, begin, named, setattr};
+use super::{Req, Step, named, opens, setattr};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
@@ -20,7 +20,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 }
 
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
-    begin(core, req)?;
+    opens::begin_open(core, req, flags)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     if flags & open::AGAIN == 0 {
         match attr.kind {

@@ -17,6 +17,7 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
+use onpath_wire::request::open;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -147,6 +148,21 @@ impl Opens {
     }
 }
 
+/// As [`begin`], for a request that opens too. What a former term has executed is answered again, but with that term went what it
+/// had registered. Only once: a late copy may come after the file was closed.
+pub(crate) fn begin_open(core: &mut Core, req: &Req, flags: u32) -> Result<(), Stop> {
+    let begun = begin(core, req);
+    if let Err(Stop::Again(reply)) = &begun
+        && flags & open::REGISTER != 0
+        && let Reply::Entry { attr, created: true, .. } | Reply::Attr { attr, .. } = &**reply
+        && core.state.replies.asked_again(req.session, req.seq)
+        && core.state.inodes.contains(attr.id)
+    {
+        core.state.opens.register(attr.id, req.session)?;
+    }
+    begun
+}
+
 /// The session has closed its last handle.
 pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
     cx.with(|core| {
@@ -197,7 +213,8 @@ pub(crate) async fn reclaim(cx: &Cx, id: InodeId) {
 /// Waits one session lease after a restart; then orphans that nobody has registered are reclaimed.
 pub(crate) async fn grace(cx: &Cx) {
     let (orphans_possible, now_us) = cx.with(|core| {
-        let possible = core.state.inodes.len() > 1;
+        let root = u64::from(core.state.is_home(InodeId::ROOT));
+        let possible = core.state.inodes.len() > root;
         core.state.opens.grace = possible;
         (possible, core.now.mono_us)
     });

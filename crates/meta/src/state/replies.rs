@@ -27,6 +27,8 @@ struct Cached {
     request: RequestSeq,
     reply: Reply,
     durable: bool,
+    /// Remembered from a former term, and not asked for again since.
+    former: bool,
 }
 
 const _: () = assert!(2 * size_of::<Cached>() as u64 <= memory::REPLY);
@@ -69,6 +71,18 @@ impl Replies {
         remembered.place(request).map_or(Seen::New, |at| Seen::Answered(&remembered.replies[at].reply))
     }
 
+    /// A term begins: all that is known so far is of a former one.
+    pub(crate) fn begin_term(&mut self) {
+        self.sessions.values_mut().flat_map(|r| &mut r.replies).for_each(|cached| cached.former = true);
+    }
+
+    /// Whether a request that a former term has executed is asked for again for the first time.
+    pub(crate) fn asked_again(&mut self, session: SessionId, request: RequestSeq) -> bool {
+        let Some(remembered) = self.sessions.get_mut(&session) else { return false };
+        let Ok(at) = remembered.place(request) else { return false };
+        std::mem::take(&mut remembered.replies[at].former)
+    }
+
     /// Remembers a result; what the client no longer waits for is forgotten.
     pub(crate) fn remember(
         &mut self,
@@ -86,7 +100,7 @@ impl Replies {
             }
         }
         if request >= remembered.oldest {
-            remembered.insert(Cached { request, reply, durable });
+            remembered.insert(Cached { request, reply, durable, former: false });
         }
     }
 

@@ -87,7 +87,8 @@ fn names(request: &Request) -> Vec<(InodeId, &onpath_wire::name::Name)> {
     }
 }
 
-fn inode(request: &Request) -> Option<InodeId> {
+/// The inode that a request is about.
+pub(super) fn inode(request: &Request) -> Option<InodeId> {
     match request {
         Request::GetAttr { id }
         | Request::SetAttr { id, .. }

@@ -91,6 +91,11 @@ impl Log {
         }
     }
 
+    /// Whether a change from `since` on touched an inode.
+    pub(super) fn touches(&self, id: InodeId, since: u64) -> bool {
+        self.entries.iter().rev().take_while(|entry| entry.position >= since).any(|entry| entry.delta.touches(id))
+    }
+
     /// Whether `right` holds at some moment from `since` to now; the model is as before afterwards.
     pub(super) fn search_back(
         &mut self,

@@ -13,7 +13,7 @@ mod rest;
 pub use rest::Rest;
 
 use crate::client::{Asked, Write};
-use crate::model::{Caller, Decided, Expected, Model, Shape};
+use crate::model::{Caller, Decided, Expected, Model, Seen, Shape};
 use gated::Gated;
 use log::Log;
 use onpath_wire::codec::Wire;
@@ -384,7 +384,7 @@ impl Checker {
             {
                 continue;
             }
-            let right = |model: &mut Model| unchanged(model, &taken.asked, &taken.reply, false).is_ok();
+            let right = |model: &mut Model| unchanged(model, &taken.asked, &taken.reply, Seen::Elsewhere).is_ok();
             let model = &mut self.model;
             if !right(model) && !self.log.search_back(model, taken.invoked, right) {
                 let what = format!("a crash takes back what {:?} was answered: {:?}", taken.asked, taken.reply);
@@ -479,18 +479,21 @@ fn judge(
         return if refused { Ok(()) } else { Err(format!("a write that nobody recorded is answered {reply:?}")) };
     }
     let request = &asked.body.request;
-    let now = unchanged(model, asked, reply, true);
+    // An answer that is right now may be older: then it does not tell the times of now.
+    let changed = gated::inode(request).is_some_and(|id| log.touches(id, pending.invoked));
+    let now = unchanged(model, asked, reply, if changed { Seen::NowOrBefore } else { Seen::Now });
     let Err(why) = now else { return Ok(()) };
     if matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach) {
         return Ok(());
     }
     checks.late += 1;
-    let found = log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, false).is_ok());
+    let found =
+        log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, Seen::Elsewhere).is_ok());
     if found { Ok(()) } else { Err(why) }
 }
 
 /// Whether a reply without a record is right in the model's present state.
-fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Result<(), String> {
+fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Result<(), String> {
     if model.may_be_gone(&asked.body.request, reply) {
         return Ok(());
     }
@@ -509,7 +512,7 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, pin: bool) -> Resu
     {
         return Err(format!("is answered {reply:?} but changed nothing"));
     }
-    model.compare(&decided, reply, pin)
+    model.compare(&decided, reply, seen)
 }
 
 /// Where disks are full whatever needs space may be refused, but not what frees it.

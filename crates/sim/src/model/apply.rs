@@ -13,6 +13,13 @@ pub struct Delta {
     names: SmallVec<[(NameKey, Option<Leads>); 2]>,
 }
 
+impl Delta {
+    /// Whether an inode was changed.
+    pub fn touches(&self, id: InodeId) -> bool {
+        self.nodes.iter().any(|(touched, _)| *touched == id)
+    }
+}
+
 impl Model {
     /// Applies a decided change. `id` is the one that the system chose for a created inode; it must be new.
     pub fn apply(&mut self, change: &Change, id: Option<InodeId>) -> Result<Delta, String> {

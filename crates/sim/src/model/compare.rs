@@ -5,6 +5,7 @@ use super::{Model, Node};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Kind;
 use onpath_wire::reply::{DirEntry, Reply};
 use onpath_wire::request::Request;
 
@@ -13,6 +14,17 @@ const ENTRY_BYTES: usize = 32;
 
 /// Why an answer is wrong.
 pub type Mismatch = String;
+
+/// Of which moment the times in an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Of the present one.
+    Now,
+    /// Of it, or of one since the question, and the inode has changed in between.
+    NowOrBefore,
+    /// Of one that is over, or of who knows when.
+    Elsewhere,
+}
 
 /// The answer to a request whose change was applied, as of that moment.
 #[derive(Clone, Debug)]
@@ -64,8 +76,8 @@ impl Model {
         }
     }
 
-    /// Compares an answer without a change with the present state. With `pin`, times seen first are kept.
-    pub fn compare(&mut self, decided: &Decided, reply: &Reply, pin: bool) -> Result<(), Mismatch> {
+    /// Compares an answer without a change with the present state. What it tells of the times is kept as `seen` says.
+    pub fn compare(&mut self, decided: &Decided, reply: &Reply, seen: Seen) -> Result<(), Mismatch> {
         let shape = match (decided, reply) {
             (Err(errno), Reply::Failed { errno: said }) if same_errno(*errno, *said) => return Ok(()),
             (Err(errno), _) => return Err(format!("answered {reply:?} instead of {errno}")),
@@ -78,9 +90,9 @@ impl Model {
             (Shape::Any, _) | (Shape::Done, Reply::Done) => Ok(()),
             // Found by the name's site, which may have asked the inode's home a while ago: not the last word on times.
             (Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {
-                self.compare_attr(id, attr, exact, false)
+                self.compare_attr(id, attr, exact, Seen::Elsewhere)
             }
-            (Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, pin),
+            (Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, seen),
             (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[&id].target {
                 Some(expected) if **expected == target.0 => Ok(()),
                 _ => Err("another target".into()),
@@ -122,10 +134,17 @@ impl Model {
         }
     }
 
-    fn compare_attr(&mut self, id: InodeId, attr: &AttrWire, exact: bool, pin: bool) -> Result<(), Mismatch> {
+    fn compare_attr(&mut self, id: InodeId, attr: &AttrWire, exact: bool, seen: Seen) -> Result<(), Mismatch> {
         compare_node(id, &self.nodes[&id], attr, exact)?;
-        if pin {
-            self.pin(id, attr, None, exact);
+        match seen {
+            Seen::Now => self.pin(id, attr, None, exact),
+            Seen::NowOrBefore => {
+                let ctime = &mut self.nodes.get_mut(&id).expect("just compared").ctime;
+                if !ctime.exact && (exact || attr.kind != Kind::Directory) {
+                    ctime.value = ctime.value.max(attr.ctime - 1); // it only grows
+                }
+            }
+            Seen::Elsewhere => {}
         }
         Ok(())
     }
@@ -276,7 +295,7 @@ mod tests {
         model.compare_expected(&created, &late).unwrap();
         let look = model.decide(&Caller::default(), &Request::GetAttr { id });
         let now = |ctime| Reply::Attr { attr: attr(id, ctime), data: Default::default(), shared: false };
-        model.compare(&look, &now(9), true).unwrap();
-        assert!(model.compare(&look, &now(10), true).is_err(), "seen once, it stays");
+        model.compare(&look, &now(9), Seen::Now).unwrap();
+        assert!(model.compare(&look, &now(10), Seen::Now).is_err(), "seen once, it stays");
     }
 }

@@ -14,7 +14,7 @@ mod reasons;
 mod rename;
 
 pub use apply::Delta;
-pub use compare::{Expected, Mismatch};
+pub use compare::{Expected, Mismatch, Seen};
 pub use decide::{Change, Decided, Plan, Shape};
 
 use hashbrown::HashMap;
