@@ -4,7 +4,7 @@
 use crate::checkpoint::{self, CheckpointError, Loaded, OnError};
 use crate::journal::Replay;
 use onpath_data::{DataConfig, DataNode};
-use onpath_meta::{Shard, ShardConfig};
+use onpath_meta::{Shard, ShardConfig, SyncPolicy};
 use onpath_store::{Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
@@ -37,6 +37,7 @@ impl State {
                 cluster,
                 track_unsynced: track,
                 form,
+                sync: SyncPolicy::Auto,
             })
         };
         let data = DataNode::new(DataConfig {

@@ -15,6 +15,7 @@ mod state;
 mod survey;
 mod txn;
 
+pub use dir::owner::SyncPolicy;
 pub use shard::{Shard, ShardConfig};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};

@@ -2,6 +2,7 @@
 
 use crate::Core;
 use crate::dir::epoch::Tracked;
+use crate::dir::owner::SyncPolicy;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
 use crate::state::recover::{Reflected, Replayed};
@@ -41,6 +42,8 @@ pub struct ShardConfig {
     pub track_unsynced: bool,
     /// How directories shall be tracked; the coordinator sees to it while the switch is there.
     pub form: Form,
+    /// Which directories go into *sync*.
+    pub sync: SyncPolicy,
 }
 
 /// What starts an operation.

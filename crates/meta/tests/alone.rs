@@ -1,7 +1,7 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
 use onpath_kernel::{Input, Need, Now, Output, Role};
-use onpath_meta::{Shard, ShardConfig};
+use onpath_meta::{Shard, ShardConfig, SyncPolicy};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
 use onpath_wire::data::Merge;
@@ -44,6 +44,7 @@ impl Alone {
             cluster: 1,
             track_unsynced: false,
             form: Form::Owner,
+            sync: SyncPolicy::Auto,
         };
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };

@@ -7,6 +7,7 @@ use crate::audit;
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::world::{HoldId, Message, World, WorldConfig};
+use onpath_meta::SyncPolicy;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
@@ -71,6 +72,11 @@ impl Scenario {
     /// The same with a switch to which all directories of a shard are one group.
     pub fn network_of_groups(shards: u16) -> Scenario {
         Scenario::of(WorldConfig { form: Form::Network, coarse_fingerprints: Some(0), ..calm(shards) })
+    }
+
+    /// The same where it is decided beforehand which directories go into *sync*.
+    pub fn with_sync(shards: u16, sync: SyncPolicy) -> Scenario {
+        Scenario::of(WorldConfig { sync, ..calm(shards) })
     }
 
     fn of(config: WorldConfig) -> Scenario {

@@ -1,6 +1,7 @@
 //! The *sync* state of a directory: while reads and updates of it alternate, updates are written through to its owner, and reads find
 //! everything there. S and T are sites, A is the owner of D.
 
+use onpath_meta::SyncPolicy;
 use onpath_sim::scenario::{Scenario, create, read, rename, shard};
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
@@ -107,5 +108,44 @@ pub(crate) fn without_reads_it_ends() {
     sc.must(create(d, &x));
     assert!(sc.names(d).contains(&x));
     sc.let_go(push);
+    sc.ends_well();
+}
+
+/// By configuration: from the first update on, and without an end.
+#[test]
+pub(crate) fn always_means_always() {
+    let mut sc = Scenario::with_sync(3, SyncPolicy::Always);
+    let (d, _) = sc.directory_of(A, "d");
+    for round in 0..40 {
+        let name = sc.name_at(d, S, &format!("f{round}-"));
+        sc.must(create(d, &name));
+    }
+    let recalls = sc.hold(|m| matches!(m.peer(), Some(Peer::Recall { .. })));
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let x = sc.name_at(d, S, "x");
+    let x_made = sc.ask(create(d, &x));
+    sc.go_on();
+    sc.waits(x_made);
+    assert_eq!(sc.names(d).len(), 40);
+    sc.let_go(push);
+    sc.succeeds(x_made);
+    assert_eq!(sc.world.held(recalls), 0);
+    sc.let_go(recalls);
+    sc.ends_well();
+}
+
+#[test]
+pub(crate) fn never_means_never() {
+    let mut sc = Scenario::with_sync(3, SyncPolicy::Never);
+    let (d, _) = in_sync(&mut sc);
+    let name = sc.name_at(d, S, "x");
+    sc.must(create(d, &name));
+    let recalls = sc.hold(|m| matches!(m.peer(), Some(Peer::Recall { .. })));
+    let reader = sc.ask(read(d));
+    sc.go_on();
+    sc.waits(reader);
+    assert_eq!(sc.world.held(recalls), 1);
+    sc.let_go(recalls);
+    sc.succeeds(reader);
     sc.ends_well();
 }

@@ -1,7 +1,7 @@
 //! Shards without a host: packets are carried by hand, records are kept or dropped, time passes as told.
 
 use onpath_kernel::{Input, Now, Output, Role};
-use onpath_meta::{Shard, ShardConfig};
+use onpath_meta::{Shard, ShardConfig, SyncPolicy};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
@@ -63,6 +63,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         cluster: 1,
         track_unsynced: false,
         form: Form::Owner,
+        sync: SyncPolicy::Auto,
     }
 }
 

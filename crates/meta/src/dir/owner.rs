@@ -40,6 +40,20 @@ pub(crate) struct OwnerDir {
     collected_us: u64,
     /// The later one of the times that a reader has seen: what is applied later is younger.
     shown: Stamp,
+    /// Who decides on *sync*.
+    policy: SyncPolicy,
+}
+
+/// Which directories go into *sync* (DESIGN §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SyncPolicy {
+    /// Those of which reads and updates alternate, as long as they do.
+    #[default]
+    Auto,
+    /// None.
+    Never,
+    /// All, always.
+    Always,
 }
 
 /// Alternations of reads and updates after which a directory goes into *sync*.
@@ -98,7 +112,7 @@ impl OwnerDir {
 
     /// Whether reads and updates alternate so much that the next read should take all append parts back.
     pub(crate) fn wants_sync(&self) -> bool {
-        self.alternations >= SYNC_AFTER && !self.through
+        self.policy == SyncPolicy::Auto && self.alternations >= SYNC_AFTER && !self.through
     }
 
     /// A reader has found so many updates. If nobody holds the append part now, the directory may change to *sync*: true then.
@@ -123,7 +137,7 @@ impl OwnerDir {
     /// An update was pushed. True if there are so many between two reads that the directory leaves *sync*.
     fn pushed(&mut self) -> bool {
         self.pushes = self.pushes.saturating_add(1);
-        let leaves = self.through && self.pushes > SYNC_PUSHES;
+        let leaves = self.through && self.policy == SyncPolicy::Auto && self.pushes > SYNC_PUSHES;
         if leaves {
             (self.through, self.alternations) = (false, 0);
         }
@@ -145,11 +159,12 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = dir.term() == core.state.config.term;
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
-    let map = &core.state.config.map;
+    let (map, policy) = (&core.state.config.map, core.state.config.sync);
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
         dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
-        OwnerDir { known: if born_now || alone { part::BOTH } else { 0 }, ..OwnerDir::default() }
+        let known = if born_now || alone { part::BOTH } else { 0 };
+        OwnerDir { known, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
     })
 }
 

@@ -80,6 +80,7 @@ mod tests {
             cluster: 0,
             track_unsynced: false,
             form: onpath_wire::tracking::Form::Owner,
+            sync: crate::SyncPolicy::Auto,
         };
         let shard = crate::Shard::new(config);
         let (place, core) = (shard.kernel.place_bytes() as u64, size_of::<Core>());

@@ -1,6 +1,7 @@
 //! What a world is made of, and how rough it is.
 
 use super::faults::FaultConfig;
+use onpath_meta::SyncPolicy;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::tracking::Form;
 
@@ -40,6 +41,8 @@ pub struct WorldConfig {
     pub clock_skew_us: u64,
     /// How directories are tracked; in the network form there is a switch.
     pub form: Form,
+    /// Which directories go into *sync*.
+    pub sync: SyncPolicy,
     /// Arrays of tags in the switch; with 0 every mark finds the set full.
     pub switch_stages: usize,
     /// Directories of a shard fall into 2^n groups; none: each is a group.
@@ -68,6 +71,7 @@ impl Default for WorldConfig {
             checkpoint_us: 200_000,
             clock_skew_us: 0,
             form: Form::Owner,
+            sync: SyncPolicy::Auto,
             switch_stages: 10,
             coarse_fingerprints: None,
             switch_fails_every_us: 0,

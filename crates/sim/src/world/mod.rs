@@ -541,5 +541,6 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
         form: config.form,
+        sync: config.sync,
     })
 }
