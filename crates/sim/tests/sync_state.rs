@@ -3,9 +3,11 @@
 
 use onpath_meta::SyncPolicy;
 use onpath_sim::scenario::{Scenario, create, read, rename, shard};
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
+use onpath_wire::request::Request;
 
 const S: u16 = 0;
 const T: u16 = 1;
@@ -51,6 +53,35 @@ pub(crate) fn an_update_returns_when_its_owner_has_it() {
     sc.let_go(push);
     sc.succeeds(x_made);
     assert!(sc.names(d).contains(&x));
+    sc.ends_well();
+}
+
+/// A copy of an old recall takes the part from S, which may hold less than A believes. What S has appended before is still nothing to A,
+/// who asks nobody.
+#[test]
+pub(crate) fn a_late_recall_exposes_nothing() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    let recall = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Recall { .. })));
+    let name = sc.name_at(InodeId::ROOT, A, "d");
+    let removed = sc.ask(Request::Rmdir { parent: InodeId::ROOT, name });
+    sc.go_on();
+    sc.world.deliver_copy(recall);
+    sc.world.stop_holding(recall);
+    sc.fails(removed, Errno::ENOTEMPTY);
+    let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(d, S, "y"));
+    sc.must(create(d, &x));
+    assert_eq!(sc.names(d).len(), 9);
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let y_made = sc.ask(create(d, &y));
+    sc.go_on();
+    sc.world.deliver_first(recall);
+    sc.go_on_for(50_000_000);
+    sc.waits(y_made);
+    assert!(!sc.names(d).contains(&y));
+    sc.let_go(push);
+    sc.succeeds(y_made);
+    assert!(sc.names(d).contains(&y));
     sc.ends_well();
 }
 

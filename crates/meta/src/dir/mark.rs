@@ -73,6 +73,8 @@ struct Gate {
     generation: u32,
     dir: InodeId,
     seq: LogSeq,
+    /// The directory was in *sync*: as far as its owner knows, it still is, though its part may be taken back here since.
+    sync: bool,
 }
 
 impl Marks {
@@ -148,22 +150,18 @@ impl Marks {
     }
 }
 
-/// Whether acknowledged marks cover a generation of `dir`. In *sync* readers ask neither the switch nor us, so only the owner's own
-/// word covers anything.
-fn covers(core: &Core, dir: InodeId, mark: Option<&Mark>, generation: u32) -> bool {
+/// Whether acknowledged marks cover a generation. In *sync* readers ask neither the switch nor us, so only the owner's own word
+/// covers anything.
+fn covers(core: &Core, sync: bool, mark: Option<&Mark>, generation: u32) -> bool {
     let (covered, at_owner) = mark.map_or((0, 0), |mark| (mark.covered, mark.at_owner));
-    if site::writes_through(core, dir) {
-        at_owner >= generation
-    } else {
-        tracker::of(core.state.epochs.site.form).covers(covered, generation)
-    }
+    if sync { at_owner >= generation } else { tracker::of(core.state.epochs.site.form).covers(covered, generation) }
 }
 
 /// Whether an update of `dir` would be exposed as soon as it is appended.
 fn open(core: &Core, dir: InodeId) -> bool {
     let mark = core.state.marks.groups.get(&core.state.config.map.fingerprint(dir));
     let held = mark.is_some_and(|mark| mark.hold.is_some());
-    !held && covers(core, dir, mark, mark.map_or(1, |mark| mark.generation))
+    !held && covers(core, site::writes_through(core, dir), mark, mark.map_or(1, |mark| mark.generation))
 }
 
 /// An update was appended, in the same step: decides whether it is gated.
@@ -175,9 +173,10 @@ pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
     let mark = core.state.marks.mark(group);
     mark.gates += 1;
     let generation = mark.generation;
-    core.state.marks.gates.entry(op).or_default().push(Gate { group, generation, dir, seq });
+    let sync = site::writes_through(core, dir);
+    core.state.marks.gates.entry(op).or_default().push(Gate { group, generation, dir, seq, sync });
     core.state.counters.updates_gated += 1;
-    if site::writes_through(core, dir) {
+    if sync {
         super::push::now(core, dir);
     }
     keep_marking(core, group);
@@ -197,7 +196,7 @@ fn passed(core: &Core, gate: &Gate) -> bool {
     }
     let mark = core.state.marks.groups.get(&gate.group).expect("a group with gates is kept");
     let held = mark.hold.is_some() && !planted::is(Planted::NoHold);
-    !held && covers(core, gate.dir, Some(mark), gate.generation)
+    !held && covers(core, gate.sync || site::writes_through(core, gate.dir), Some(mark), gate.generation)
 }
 
 /// Whether this operation has updates that may not be seen yet.
@@ -212,16 +211,14 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
     let carried = cx.with(|core| {
         let gates = core.state.marks.gates.get(&op).cloned().unwrap_or_default();
         match (&gates[..], answer) {
-            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !site::writes_through(core, gate.dir) => {
+            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !gate.sync => {
                 let packet = core.state.reply_packet(req.seq, reply);
                 send_mark(core, op, gate.group, req.from, packet);
                 true
             }
             _ => {
-                for gate in &gates {
-                    if !site::writes_through(core, gate.dir) {
-                        mark_now(core, op, gate.group);
-                    }
+                for gate in gates.iter().filter(|gate| !gate.sync) {
+                    mark_now(core, op, gate.group);
                 }
                 false
             }
