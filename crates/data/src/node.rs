@@ -143,6 +143,11 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
                 core.state.counters.rejected += 1;
                 return;
             };
+            // What a lost process had executed may be forgotten: a late copy must not be executed beside what came after it.
+            let term = core.state.config.term;
+            if header.term != term {
+                return state::refuse(core, from, &DataReply::NewTerm { term });
+            }
             on_write(core, WriteJob { from, session, data, cut, offset, kill_suidgid, append, bytes: packet.bulk });
         }
         DataRequest::Read { data, cut, offset, bytes } => {

@@ -8,7 +8,7 @@ use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
-use onpath_wire::inode::Kind;
+use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
@@ -109,6 +109,10 @@ impl Alone {
         self.ask(seq, Request::Create { parent: InodeId::ROOT, name, node });
         let Some((_, Reply::Entry { attr, data, .. })) = self.replies.pop() else { panic!("{:?}", self.replies) };
         DataId { inode: attr.id, generation: data.generation }
+    }
+
+    fn inode(&self, id: InodeId) -> Inode {
+        self.shard.survey().inodes.into_iter().find(|inode| inode.id == id).expect("the inode is at home here")
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -263,6 +267,42 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &counted);
         assert_eq!(3 * blocks(&mut alone, 10 + call), before, "one of three blocks is left");
     }
+}
+
+/// A data node that has undone writes in a power loss does them again when they are repeated; the home knows them already.
+#[test]
+fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
+    let mut alone = Alone::new();
+    let data = alone.create(1);
+    let mut call = 0;
+    let mut hear = |alone: &mut Alone, request, end, blocks| {
+        call += 1;
+        let written = Merge::Written {
+            data,
+            cut: 0,
+            end,
+            blocks,
+            version: call,
+            session: SessionId(1),
+            request: RequestSeq(request),
+            oldest: RequestSeq(request),
+            kill_suidgid: false,
+            append: false,
+        };
+        alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &written);
+        alone.inode(data.inode)
+    };
+    let written = hear(&mut alone, 2, 3 * 4096, 3);
+    assert_eq!((written.size, written.blocks), (3 * 4096, 3));
+    let again = hear(&mut alone, 2, 3 * 4096, 2);
+    assert_eq!((again.size, again.blocks, again.mtime), (written.size, 2, written.mtime));
+    let later = hear(&mut alone, 5, 4096, 3);
+    assert_eq!((later.size, later.blocks), (written.size, 3));
+    let over = hear(&mut alone, 2, 3 * 4096, 4);
+    assert_eq!((over.size, over.blocks, over.mtime), (written.size, 4, later.mtime), "nobody waits for it");
+    let given_up = hear(&mut alone, 3, 5 * 4096, 5);
+    assert_eq!((given_up.size, given_up.blocks), (5 * 4096, 5), "its session gave it up before it was done");
+    assert!(given_up.mtime > later.mtime);
 }
 
 /// The write that a dead session's reservation allowed may still come: every file of before is fenced once, and no other.

@@ -13,6 +13,7 @@ use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
 use onpath_kernel::{Core, Input};
 use onpath_wire::codec::Wire;
+use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
@@ -195,9 +196,19 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     }
 }
 
+/// A data node executes writes of its term only, and does everything else under any.
 fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
-    if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
+    let known = core.state.data_term;
+    if header.term < known {
+        return;
+    }
+    let refused = matches!(packet.body::<DataReply>(), Ok(DataReply::NewTerm { .. }));
+    if !refused && core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
         deliver(core, header.seq, packet);
+    }
+    if header.term > known {
+        core.state.data_term = header.term;
+        core.resend_all(header.source);
     }
 }
 

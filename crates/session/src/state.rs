@@ -117,6 +117,8 @@ pub(crate) struct State {
     pub(crate) lease_ms: u64,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
+    /// That of the data node.
+    pub(crate) data_term: Term,
     /// The tracking epoch that each shard named last; 0 if the switch need not be asked.
     pub(crate) trackings: Vec<TrackingEpoch>,
     /// A slot of every shard, for requests that name no object.
@@ -161,6 +163,7 @@ impl State {
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
             terms: vec![Term(0); shards],
+            data_term: Term(0),
             trackings: vec![TrackingEpoch(0); shards],
             a_slot_of,
             last_stamp: 0,
@@ -209,10 +212,13 @@ impl State {
         NodeId::shard(self.config.map.shard(slot))
     }
 
-    /// The receiver's term as last heard; 0 for a data node, which has none.
+    /// The receiver's term as last heard; 0 before the first answer.
     #[inline]
     pub(crate) fn term(&self, to: NodeId) -> Term {
-        to.as_shard().and_then(|shard| self.terms.get(shard.0 as usize).copied()).unwrap_or(Term(0))
+        match to.as_shard() {
+            Some(shard) => self.terms.get(shard.0 as usize).copied().unwrap_or_default(),
+            None => self.data_term,
+        }
     }
 
     /// The tracking epoch in which readers of this shard's directories ask the switch.

@@ -1,14 +1,15 @@
 //! Messages of data nodes (DESIGN §5). File bytes travel as the packet's bulk.
 
 use crate::errno::Errno;
-use crate::ids::{DataId, RequestSeq, SessionId};
+use crate::ids::{DataId, RequestSeq, SessionId, Term};
 use crate::wire_enum;
 
 wire_enum! {
     /// What a data node is asked. `Write` and `Read` come from sessions, the others from homes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum DataRequest {
-        /// Writes the packet's bulk. The home answers the session (`Written`, `Stale`), a data node only `Stale` or an error.
+        /// Writes the packet's bulk. The home answers the session (`Written`, `Stale`), a data node only `Stale`, `NewTerm` or
+        /// an error.
         1 => Write {
             /// Whose bytes.
             data: DataId,
@@ -84,6 +85,11 @@ wire_enum! {
             total: u64,
             /// 4 KiB blocks free.
             free: u64,
+        },
+        /// The write names another term of the node: it is not executed, and may be sent again under this one.
+        7 => NewTerm {
+            /// The node's present term.
+            term: Term,
         },
     }
 }

@@ -287,6 +287,22 @@ fn a_session_window_survives_a_restart() {
 }
 
 #[test]
+fn a_copy_of_a_write_from_before_a_restart_is_not_executed() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.write(file, 0, 0, b"lost");
+    w.power_loss();
+    w.term -= 1; // a copy that was on its way all the time
+    let copy = w.write(file, 0, 0, b"lost");
+    w.term += 1;
+    assert_eq!(w.reply(copy).unwrap().reply, DataReply::NewTerm { term: Term(w.term) });
+    assert_eq!(w.read(file, 0, 0, 4).unwrap(), [0; 4]);
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    w.request_as(1, copy, copy, &body, b"lost");
+    assert_eq!(w.read(file, 0, 0, 4).unwrap(), b"lost", "sent again by somebody who waits for it");
+}
+
+#[test]
 fn a_write_is_undone_whole_and_so_is_what_was_written_after_it() {
     let mut w = World::default();
     let (file, other) = (data(3, 1), data(4, 1));

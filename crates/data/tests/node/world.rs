@@ -259,6 +259,7 @@ impl World {
     ) {
         let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(session)), seq);
         header.oldest_behind = (seq.0 - oldest.0) as u32;
+        header.term = Term(self.term);
         self.input(Input::Packet(Packet::with_bulk(&header, body, Bytes::copy_from_slice(bulk))));
     }
 

@@ -4,7 +4,7 @@
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20). So is a newer
 //! generation, which can only be one that this home has forgotten in a power loss; the data node hears that it is void.
 //! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
-//! After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
+//! What is repeated after its answer changes no more than the count of blocks. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, datapending, named};
 use crate::state::commit::{commit, commit_own};
@@ -15,7 +15,7 @@ use onpath_kernel::Mode;
 use onpath_wire::data::Merge;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, NodeId, RequestSeq};
-use onpath_wire::inode::Kind;
+use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
@@ -56,6 +56,33 @@ fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
     }
 }
 
+/// A write of which its session wants to hear nothing (any more): it was told here before, or given up by the session. Its
+/// bytes are there, so what is not known of them yet is learned.
+fn unasked(core: &mut Core, cx: &Cx, merge: &Merge) {
+    let &Merge::Written { data, cut, end, blocks, version, kill_suidgid, .. } = merge else { return };
+    match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
+        None => drop_late(core, cx, data),
+        Some(inode) if (inode.generation, inode.cut) == (data.generation, cut) && end > inode.size => {
+            let (blocks, version) = newest(&inode, blocks, version);
+            core.state.clock.stamp(core.now.wall_ns);
+            commit_own(
+                core,
+                cx.op(),
+                vec![Effect::Merged { id: data.inode, size: end, blocks, version, kill_suidgid }],
+            );
+        }
+        Some(_) => counted(core, cx, data, blocks, version),
+    }
+}
+
+/// The newer count of blocks.
+fn newest(inode: &Inode, blocks: u64, version: u64) -> (u64, u64) {
+    match version > inode.blocks_version {
+        true => (blocks, version),
+        false => (inode.blocks, inode.blocks_version),
+    }
+}
+
 /// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, .. } = merge else {
@@ -64,9 +91,14 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     let from = NodeId::session(session);
     let req = Req { from, session, seq: request, oldest, ..Req::default() };
     match core.state.replies.seen(session, request) {
-        Seen::Over => return false,
+        Seen::Over => {
+            unasked(core, cx, merge);
+            return false;
+        }
         Seen::Answered(reply) => {
             let reply = reply.clone();
+            // A power loss may have undone it at the data node since then, which has now done it again.
+            counted(core, cx, data, blocks, version);
             packets::reply(core, cx.op(), &req, &reply);
             return false;
         }
@@ -83,8 +115,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         Some(inode) => {
             let stamp = core.state.clock.stamp(core.now.wall_ns);
             let size = inode.size.max(end);
-            let blocks = if version > inode.blocks_version { blocks } else { inode.blocks };
-            let version = version.max(inode.blocks_version);
+            let (blocks, version) = newest(&inode, blocks, version);
             let effect = Effect::Merged { id: data.inode, size, blocks, version, kill_suidgid };
             commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }

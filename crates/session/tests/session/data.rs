@@ -48,6 +48,27 @@ fn a_write_goes_to_the_data_node_and_is_answered_by_the_home() {
 }
 
 #[test]
+fn writes_are_sent_again_under_a_new_term_of_the_data_node() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 1));
+    let unique = rig.fs(write(handle, 100, b"hello"));
+    let first = rig.sent();
+    rig.data_reply_in(Term(7), &first, DataReply::NewTerm { term: Term(7) }, Bytes::new());
+    let second = rig.sent();
+    assert_eq!((second.header.seq, second.header.term), (first.header.seq, Term(7)));
+    assert_eq!(&second.packet.bulk[..], b"hello");
+    // It restarts once more; what it said before counts no longer.
+    rig.data_reply_in(Term(8), &second, DataReply::NewTerm { term: Term(8) }, Bytes::new());
+    assert_eq!(rig.sent().header.term, Term(8));
+    rig.data_reply_in(Term(7), &second, DataReply::Failed { errno: Errno::ENOSPC }, Bytes::new());
+    rig.data_reply_in(Term(8), &second, DataReply::NewTerm { term: Term(8) }, Bytes::new());
+    rig.silent();
+    rig.reply_from(NodeId::shard(ShardId(2)), second.header.seq, Reply::Written { size: 105 });
+    assert_eq!(written(&mut rig, unique), 5);
+}
+
+#[test]
 fn a_stale_write_is_written_again_under_what_the_home_says() {
     let mut rig = Rig::new();
     let id = inode_at(2, 1);

@@ -230,7 +230,12 @@ impl Rig {
     }
 
     pub(crate) fn data_reply(&mut self, to: &Sent, reply: DataReply, bulk: Bytes) {
-        let header = Header::new(MessageKind::DataReply, to.to, to.header.seq);
+        self.data_reply_in(to.header.term, to, reply, bulk);
+    }
+
+    pub(crate) fn data_reply_in(&mut self, term: Term, to: &Sent, reply: DataReply, bulk: Bytes) {
+        let mut header = Header::new(MessageKind::DataReply, to.to, to.header.seq);
+        header.term = term;
         self.input(Input::Packet(Packet::with_bulk(&header, &reply, bulk)));
     }
 

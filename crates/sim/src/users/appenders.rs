@@ -71,6 +71,11 @@ impl Pieces {
         }
     }
 
+    /// Whether every append had returned when this was asked: an earlier read at the end may have missed some.
+    fn all_before(&self, read: Span) -> bool {
+        self.spans.values().all(|append| append.before(read))
+    }
+
     /// What is wrong after everything was read to the end.
     fn judge(&self) -> Result<(), String> {
         let mut expected = 0;
@@ -190,7 +195,7 @@ impl Appenders {
         }
         if to_end {
             self.pieces.to_end.push(ToEnd { span, end: offset + bytes.len() as u64 });
-            self.complete = self.closing && bytes.is_empty();
+            self.complete = self.closing && bytes.is_empty() && self.pieces.all_before(span);
         }
         Ok(())
     }
@@ -294,6 +299,15 @@ mod tests {
         assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (20, 2)]).is_err(), "with a gap");
         assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (10, 2), (20, 1)]).is_err(), "one twice");
         assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (0, 2), (10, 2)]).is_err(), "one in the place of another");
+    }
+
+    #[test]
+    fn a_read_that_was_asked_before_an_append_returned_is_not_the_last_one() {
+        let mut pieces = Pieces::default();
+        pieces.spans.insert(1, Span { asked: 1, answered: 3 });
+        assert!(
+            !pieces.all_before(Span { asked: 2, answered: 4 }) && pieces.all_before(Span { asked: 4, answered: 5 })
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl World {
         let unique = target.next_unique;
         if self.config.faults.full_every > 0 {
             let fulls = self.checker.fulls_over();
-            target.asked.push(Asked { unique, caller, op: op.clone(), fulls });
+            target.asked.push(Asked { unique, caller, op: op.clone(), fulls, written: 0 });
         }
         self.ask(session, unique, caller, op);
         unique
@@ -173,7 +173,7 @@ impl World {
                     self.narrate(|| {
                         format!("session {} answers #{unique} {result:?}", FIRST_SESSION as usize + number)
                     });
-                    if !self.found_no_space(number, unique, &result) {
+                    if let Some(result) = self.with_space(number, unique, result) {
                         self.answers.1 += 1;
                         self.finished.push_back(Finished { session: number, unique, result });
                     }

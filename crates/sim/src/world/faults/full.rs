@@ -24,6 +24,8 @@ pub(in crate::world) struct Asked {
     pub(in crate::world) op: FsOp,
     /// Times of full disks that were over when it was made.
     pub(in crate::world) fulls: u64,
+    /// Bytes of a write that are there; `op` is about the rest.
+    pub(in crate::world) written: u32,
 }
 
 impl World {
@@ -64,22 +66,29 @@ impl World {
         }
     }
 
-    /// Whether a system call found no space because disks are full now and then: then it is made again, a little later.
-    pub(in crate::world) fn found_no_space(&mut self, session: usize, unique: u64, result: &FsResult) -> bool {
+    /// What a system call's user is answered; nothing if it found no space because disks are full now and then: then it
+    /// is made again, a little later.
+    pub(in crate::world) fn with_space(&mut self, session: usize, unique: u64, result: FsResult) -> Option<FsResult> {
         let asked = &mut self.sessions[session].asked;
-        let Some(index) = asked.iter().position(|asked| asked.unique == unique) else { return false };
-        let short = match (&asked[index].op, result) {
-            (_, Err(errno)) => *errno == Errno::ENOSPC,
-            // A write over a chunk's end found space for its first part alone.
-            (FsOp::Write { data, append: false, .. }, Ok(FsReply::Written(n))) => (*n as usize) < data.len(),
-            _ => false,
+        let Some(index) = asked.iter().position(|asked| asked.unique == unique) else { return Some(result) };
+        let call = &mut asked[index];
+        let (short, result) = match (&mut call.op, result) {
+            // Over a chunk's end a write found space for its first part alone. Only the rest is written again: what others
+            // wrote over the first part meanwhile stays.
+            (FsOp::Write { data, offset, append: false, .. }, Ok(FsReply::Written(n))) => {
+                call.written += n;
+                *data = data.slice(n as usize..);
+                *offset += u64::from(n);
+                (!data.is_empty(), Ok(FsReply::Written(call.written)))
+            }
+            (_, result) => (matches!(result, Err(Errno::ENOSPC)), result),
         };
-        if !short || !self.checker.was_full(asked[index].fulls) {
+        if !short || !self.checker.was_full(call.fulls) {
             asked.swap_remove(index);
-            return false;
+            return Some(result);
         }
         self.counters.faults.no_space += 1;
         self.queue.push(self.now_ns + AGAIN_NS, Event::Again { session: session as u16, unique });
-        true
+        None
     }
 }
