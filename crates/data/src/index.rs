@@ -7,7 +7,7 @@
 use crate::content::{Content, KEEP_ALL};
 use crate::window::{Seen, Windows};
 use onpath_store::StoreError;
-use onpath_wire::block::{DataRecord, DoneWrite, Extent, Mapping, PendingMerge};
+use onpath_wire::block::{DataRecord, DoneWrite, Extent, Mapping, PendingMerge, UndoneWrite};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -306,9 +306,10 @@ impl Index {
     }
 
     /// These writes never happened, as requests too: an acknowledgement would promise bytes that are not there.
-    fn undone(&mut self, inode: InodeId, writes: &[RecordSeq]) {
+    fn undone(&mut self, inode: InodeId, writes: &[UndoneWrite]) {
         let range = self.range_mut(inode);
-        for merge in writes.iter().filter_map(|write| range.merges.remove(write)) {
+        for UndoneWrite { record, merge } in writes {
+            range.merges.remove(record);
             range.windows.forget(merge.session, merge.request);
         }
     }

@@ -4,7 +4,7 @@ use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
 use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
-use crate::recover::Suspects;
+use crate::recover::{Suspects, Undone};
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
 use crate::window::Seen;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
@@ -13,14 +13,14 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
 use onpath_wire::{Errno, Packet};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// A data node. Made, then loaded and replayed, then started, then driven as a [`Role`].
 pub struct DataNode {
     pub(crate) kernel: Kernel<State>,
     pub(crate) suspects: Option<Suspects>,
     /// Files of which blocks were put back since the last checkpoint: their homes count others.
-    pub(crate) recount: BTreeSet<DataId>,
+    pub(crate) recount: BTreeMap<DataId, Undone>,
 }
 
 impl DataNode {
@@ -28,7 +28,7 @@ impl DataNode {
     pub fn new(config: DataConfig) -> DataNode {
         let first_call = RequestSeq(config.term.first_seq());
         let kernel = Kernel::new(State::new(config), first_call, false, ops::run);
-        DataNode { kernel, suspects: None, recount: BTreeSet::new() }
+        DataNode { kernel, suspects: None, recount: BTreeMap::new() }
     }
 
     /// What happened since the start.

@@ -3,7 +3,8 @@
 //! A power loss may keep a record of the journal's tail whose blocks never reached the disk. Of the records replayed after
 //! [`DataNode::begin_tail`] every block is read once at start; one whose CRC does not fit is put back to what the
 //! file had there before: the old bytes, or a hole. With it goes the whole write, and every later one of the file, which may
-//! rest on it: none of them was durable. So a power loss leaves a write whole or not at all, and never an error.
+//! rest on it: none of them was durable. So a power loss leaves a write whole or not at all, and never an error. Homes that had
+//! heard of an append that is undone hear of that, first of all, and the file ends where it did before.
 
 use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL};
 use crate::index::{File, Index, RANGES, Range, range_of};
@@ -11,14 +12,16 @@ use crate::node::DataNode;
 use crate::ops::Job;
 use crate::space::{Space, Used};
 use crate::state;
+use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Image, Pair, Recoverable, StoreError};
 use onpath_wire::block::{
-    ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, SingleBlock, WindowImage,
+    ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, SingleBlock, UndoneWrite, WindowImage,
 };
 use onpath_wire::checksum::crc32c;
+use onpath_wire::data::UndoneAppend;
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
-use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Wire, WireError};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,10 +44,14 @@ pub struct Started {
 /// What a block may be: by which record, and where; the trusted mapping from before the tail comes first.
 type Chain = Vec<(RecordSeq, Option<Mapping>)>;
 
+/// Undone appends of a file, by the records of the writes.
+pub(crate) type Undone = BTreeMap<RecordSeq, UndoneAppend>;
+
 /// Candidates for each block written in the tail.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     chains: BTreeMap<(DataId, u32), Chain>,
+    writes: BTreeMap<RecordSeq, PendingMerge>,
     /// Blocks by the records that wrote them, for those that turn out to be durable.
     order: VecDeque<(RecordSeq, (DataId, u32))>,
 }
@@ -55,6 +62,7 @@ impl Suspects {
         match record {
             DataRecord::Written { merge, extents, .. } => {
                 let file = index.file(merge.data);
+                self.writes.insert(seq, *merge);
                 for Extent { start, phys, crcs } in extents {
                     for (i, &crc) in (0u32..).zip(crcs) {
                         let (block, to) = (start + i, Mapping { phys: phys + i, crc, keep: KEEP_ALL });
@@ -141,6 +149,9 @@ impl Suspects {
 
     /// Records up to `upto` were durable after all.
     fn durable(&mut self, upto: RecordSeq) {
+        while self.writes.first_entry().is_some_and(|first| *first.key() <= upto) {
+            self.writes.pop_first();
+        }
         while let Some((seq, key)) = self.order.pop_front_if(|(seq, _)| *seq <= upto) {
             let Some(chain) = self.chains.get_mut(&key) else { continue };
             if chain[1].0 == seq {
@@ -180,9 +191,9 @@ impl DataNode {
             merges.map(|(&seq, &merge)| (seq, merge)).collect::<Vec<_>>()
         });
         let n = merges.len() as u64;
-        let recount = std::mem::take(&mut self.recount);
+        let recount = self.take_recount();
         self.kernel.handle(now, Input::Tick, |core, _| {
-            recount.into_iter().for_each(|data| core.start(Job::Recount(data)));
+            recount.into_iter().for_each(|(data, undone)| core.start(Job::Recount(data, undone)));
             for (seq, merge) in merges {
                 core.state.running.insert((merge.session, merge.request));
                 core.start(Job::Merge { seq, merge });
@@ -216,20 +227,52 @@ impl DataNode {
                     }
                     if let Some((at, to)) = fallback(kept, &used, &mut arrived) {
                         to.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
-                        let writes = chain[at + 1..].iter().map(|(seq, _)| *seq).collect();
-                        lost.push((data, block, to, writes));
+                        let writes = chain[at + 1..].iter();
+                        let undone =
+                            |&(record, _): &(RecordSeq, _)| UndoneWrite { record, merge: suspects.writes[&record] };
+                        lost.push((data, block, to, writes.map(undone).collect()));
                     }
                 }
             }
         });
         let n = lost.len() as u64;
-        self.recount.extend(lost.iter().map(|(data, ..)| *data));
+        let recount = &mut self.recount;
         self.kernel.handle(now, Input::Tick, |core, _| {
             for (data, block, to, writes) in lost {
-                state::record(core, &DataRecord::Restored { data, block, to, writes });
+                let restored = DataRecord::Restored { data, block, to, writes };
+                let seq = state::record(core, &restored);
+                note_undone(recount, seq, &restored);
             }
         });
         n
+    }
+
+    /// The files of which homes hear first of all, and their undone appends that were not done again.
+    fn take_recount(&mut self) -> Vec<(DataId, Vec<UndoneAppend>)> {
+        let recount = std::mem::take(&mut self.recount);
+        self.kernel.with(|core| {
+            let index = &core.state.index;
+            let again = |data: DataId, undone: &UndoneAppend| {
+                let cut = index.file(data).map_or(0, |file| file.cut);
+                index.seen(undone.session, undone.request, data, cut) == Seen::Done
+            };
+            let of = |(data, undone): (DataId, Undone)| {
+                let last = undone.into_values().rev().filter(|undone| !again(data, undone)).take(UNDONE_MAX);
+                (data, last.collect())
+            };
+            recount.into_iter().map(of).collect()
+        })
+    }
+}
+
+/// Remembers what a record has put back, for the home.
+fn note_undone(recount: &mut BTreeMap<DataId, Undone>, seq: RecordSeq, record: &DataRecord) {
+    let DataRecord::Restored { data, writes, .. } = record else { return };
+    let of = recount.entry(*data).or_default();
+    for &UndoneWrite { record, merge: PendingMerge { end, session, request, append, .. } } in writes {
+        if let Some(from) = append {
+            of.entry(record).or_insert(UndoneAppend { at: seq.0, from, end, session, request });
+        }
     }
 }
 
@@ -413,9 +456,7 @@ impl Recoverable for DataNode {
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         let record = DataRecord::from_bytes(record)
             .map_err(|source| StoreError::Undecodable { what: "record of a data node", source })?;
-        if let DataRecord::Restored { data, .. } = &record {
-            self.recount.insert(*data);
-        }
+        note_undone(&mut self.recount, seq, &record);
         let suspects = self.suspects.as_mut();
         self.kernel.with(|core| {
             let index = &mut core.state.index;

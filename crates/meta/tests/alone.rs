@@ -4,7 +4,7 @@ use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardConfig, SyncPolicy};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
-use onpath_wire::data::Merge;
+use onpath_wire::data::{Merge, UndoneAppend};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
@@ -263,7 +263,7 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
     let before = blocks(&mut alone, 3);
     for (call, blocks_now, version) in [(2, 1, 20), (3, 2, 15)] {
-        let counted = Merge::Counted { data, blocks: blocks_now, version };
+        let counted = Merge::Counted { data, blocks: blocks_now, version, undone: vec![] };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &counted);
         assert_eq!(3 * blocks(&mut alone, 10 + call), before, "one of three blocks is left");
     }
@@ -303,6 +303,45 @@ fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
     let given_up = hear(&mut alone, 3, 5 * 4096, 5);
     assert_eq!((given_up.size, given_up.blocks), (5 * 4096, 5), "its session gave it up before it was done");
     assert!(given_up.mtime > later.mtime);
+}
+
+/// A size that moved over bytes which a power loss took moves back, once; what is repeated then is done like anything new.
+#[test]
+fn an_append_that_a_power_loss_took_is_taken_back() {
+    let mut alone = Alone::new();
+    let data = alone.create(1);
+    let mut call = 0;
+    let mut size_after = |alone: &mut Alone, merge: Merge| {
+        call += 1;
+        alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &merge);
+        alone.inode(data.inode).size
+    };
+    let append = |request, end, version| Merge::Written {
+        data,
+        cut: 0,
+        end,
+        blocks: 1,
+        version,
+        session: SessionId(1),
+        request: RequestSeq(request),
+        oldest: RequestSeq(2),
+        kill_suidgid: false,
+        append: true,
+    };
+    let undone =
+        |request, from, end| UndoneAppend { at: 20, from, end, session: SessionId(1), request: RequestSeq(request) };
+    let counted = |version| {
+        let undone = vec![undone(5, 400, 500), undone(4, 300, 400), undone(3, 100, 300)];
+        Merge::Counted { data, blocks: 1, version, undone }
+    };
+    size_after(&mut alone, append(2, 100, 10));
+    size_after(&mut alone, append(3, 300, 11));
+    assert_eq!(size_after(&mut alone, append(4, 400, 12)), 400);
+    assert_eq!(size_after(&mut alone, counted(21)), 100, "of the last one it had not heard");
+    assert_eq!(size_after(&mut alone, append(3, 300, 22)), 300, "it is repeated");
+    assert!(matches!(alone.replies.last(), Some((RequestSeq(3), Reply::Written { size: 300 }))));
+    assert_eq!(size_after(&mut alone, append(6, 400, 23)), 400);
+    assert_eq!(size_after(&mut alone, counted(24)), 400, "told again: what ends there now is new");
 }
 
 /// The write that a dead session's reservation allowed may still come: every file of before is fenced once, and no other.

@@ -99,8 +99,19 @@ wire_struct! {
         pub oldest: RequestSeq,
         /// Clear setuid and setgid.
         pub kill_suidgid: bool,
-        /// At the end of the file, which the writer has reserved.
-        pub append: bool,
+        /// First byte, if that was the end of the file, which the writer has reserved.
+        pub append: Option<u64>,
+    }
+}
+
+wire_struct! {
+    /// A write that a power loss has undone.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct UndoneWrite {
+        /// Its record.
+        pub record: RecordSeq,
+        /// The write.
+        pub merge: PendingMerge,
     }
 }
 
@@ -144,8 +155,8 @@ wire_enum! {
             block: u32,
             /// Where it is now; none for a hole.
             to: Option<Mapping>,
-            /// The records of the writes that are undone: no home hears of them, and whoever asks again writes again.
-            writes: Vec<RecordSeq>,
+            /// The writes that are undone: no home hears of them, and whoever asks again writes again.
+            writes: Vec<UndoneWrite>,
         },
         /// This generation, which its home has forgotten in a power loss, is gone; the one before it counts again.
         6 => Voided {
@@ -232,7 +243,7 @@ mod tests {
             request: RequestSeq(9),
             oldest: RequestSeq(8),
             kill_suidgid: false,
-            append: false,
+            append: None,
         };
         let extent = Extent { start: 0, phys: 5, crcs: SmallVec::from_slice(&[7]) };
         let record = DataRecord::Written { merge, stamp: Stamp(3), extents: vec![extent] };

@@ -2,7 +2,7 @@
 
 use crate::errno::Errno;
 use crate::ids::{DataId, RequestSeq, SessionId, Term};
-use crate::wire_enum;
+use crate::{wire_enum, wire_struct};
 
 wire_enum! {
     /// What a data node is asked. `Write` and `Read` come from sessions, the others from homes.
@@ -121,7 +121,8 @@ wire_enum! {
             /// It was written at the end that its session has reserved: the reservation is over.
             append: bool,
         },
-        /// A power loss has taken blocks, and what was there before is back: so many there are now.
+        /// A power loss has taken blocks, and what was there before is back: so many there are now. The home must hear this
+        /// before it hears of anything written since.
         2 => Counted {
             /// Whose bytes.
             data: DataId,
@@ -129,7 +130,26 @@ wire_enum! {
             blocks: u64,
             /// Version of `blocks`.
             version: u64,
+            /// Appends that are undone, the last one first; at most [`crate::limits::UNDONE_MAX`].
+            undone: Vec<UndoneAppend>,
         },
+    }
+}
+
+wire_struct! {
+    /// An append that a power loss has undone: if the home had heard of it, the file ends where it did before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct UndoneAppend {
+        /// The version of the file's blocks by which it was undone.
+        pub at: u64,
+        /// Its first byte.
+        pub from: u64,
+        /// Its end.
+        pub end: u64,
+        /// The writer.
+        pub session: SessionId,
+        /// Its request.
+        pub request: RequestSeq,
     }
 }
 

@@ -59,6 +59,8 @@ pub const TXN_BACKOFF_US: u64 = 200;
 pub const TXN_BACKOFF_US_MAX: u64 = 20_000;
 /// Files whose bytes one message drops.
 pub const DROPS_MAX: usize = 4_096;
+/// Undone appends of a file, the last ones, of which a home hears after a power loss; those before them leave zeros.
+pub const UNDONE_MAX: usize = 4_096;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.
 pub const DROPS_COLLECT_US: u64 = 10_000;
 /// Lease of a session, milliseconds (DESIGN §6).

@@ -10,7 +10,7 @@ use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
 use onpath_kernel::Need;
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
-use onpath_wire::data::Merge;
+use onpath_wire::data::{Merge, UndoneAppend};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, NodeId, RecordSeq, RequestSeq};
 use onpath_wire::peer::Peer;
@@ -24,7 +24,7 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
     });
     // The size must not move over bytes of an append that a power loss takes: it would leave a gap, and they would go
     // elsewhere when their session writes them again.
-    let need = if merge.append { Need::AsForClient } else { Need::ByDestination };
+    let need = if merge.append.is_some() { Need::AsForClient } else { Need::ByDestination };
     let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge)).await;
     cx.with(|core| {
         if answer.body::<Peer>() == Ok(Peer::Void) {
@@ -44,8 +44,8 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
     });
 }
 
-/// Tells the home how many blocks a file has, some of which a power loss has taken.
-pub(crate) async fn recount(cx: &NodeCx, data: DataId) {
+/// Tells the home how many blocks a file has, some of which a power loss has taken, and which appends are undone.
+pub(crate) async fn recount(cx: &NodeCx, data: DataId, undone: Vec<UndoneAppend>) {
     let home = cx.with(|core| {
         let last = core.state.tail.last(data.inode);
         core.rest_on(cx.op(), last);
@@ -57,7 +57,7 @@ pub(crate) async fn recount(cx: &NodeCx, data: DataId) {
         let mut header = state.header(MessageKind::Data, call, wall_ns);
         header.slot = data.inode.slot();
         let (blocks, version) = (state.index.blocks_of(data), state.index.last.0);
-        Packet::new(&header, &Merge::Counted { data, blocks, version })
+        Packet::new(&header, &Merge::Counted { data, blocks, version, undone })
     };
     cx.call(home, make).await;
 }
@@ -76,7 +76,7 @@ fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
         request: merge.request,
         oldest: merge.oldest,
         kill_suidgid: merge.kill_suidgid,
-        append: merge.append,
+        append: merge.append.is_some(),
     };
     Packet::new(&header, &body)
 }

@@ -9,6 +9,7 @@ pub(crate) mod write;
 
 use crate::state::{Caller, NodeCx};
 use onpath_wire::block::PendingMerge;
+use onpath_wire::data::UndoneAppend;
 use onpath_wire::ids::{DataId, RecordSeq};
 
 /// What starts an operation; what never waits is a plain function.
@@ -20,8 +21,8 @@ pub(crate) enum Job {
         seq: RecordSeq,
         merge: PendingMerge,
     },
-    /// Tell the home how many blocks are left after a power loss.
-    Recount(DataId),
+    /// Tell the home what is left after a power loss.
+    Recount(DataId, Vec<UndoneAppend>),
     Space {
         from: Caller,
     },
@@ -33,7 +34,7 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
         Job::Write(job) => write::write(&cx, job).await,
         Job::Read(job) => read::read(&cx, job).await,
         Job::Merge { seq, merge } => merge::tell(&cx, seq, merge).await,
-        Job::Recount(data) => merge::recount(&cx, data).await,
+        Job::Recount(data, undone) => merge::recount(&cx, data, undone).await,
         Job::Space { from } => space::space(&cx, from).await,
     }
 }

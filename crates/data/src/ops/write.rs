@@ -83,7 +83,7 @@ impl WriteJob {
             request: self.from.seq,
             oldest: self.from.oldest,
             kill_suidgid: self.kill_suidgid,
-            append: self.append,
+            append: self.append.then_some(self.offset),
         }
     }
 

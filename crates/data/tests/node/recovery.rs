@@ -287,6 +287,54 @@ fn a_session_window_survives_a_restart() {
 }
 
 #[test]
+fn a_write_that_its_home_has_heard_of_and_that_is_undone_is_done_again_when_it_is_repeated() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.write(file, 0, 0, &[1; BLOCK]);
+    w.flush();
+    let before = w.disk.now.clone();
+    let lost = w.write(file, 0, 0, &[2; BLOCK]);
+    w.pass(200_000);
+    let (records, durable) = (w.journal.len(), w.durable);
+    assert_eq!(w.restart(before, records, durable).restored_blocks, 1);
+    assert_eq!(w.read(file, 0, 0, BLOCK as u32).unwrap(), [1; BLOCK]);
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    w.request_as(1, lost, lost, &body, &[2; BLOCK]);
+    assert_eq!(w.read(file, 0, 0, BLOCK as u32).unwrap(), [2; BLOCK]);
+}
+
+#[test]
+fn the_home_hears_of_undone_appends_before_anything_else() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    let append = |offset| DataRequest::Write { data: file, cut: 0, offset, kill_suidgid: false, append: true };
+    w.request(&append(0), &[1; 5000]);
+    w.flush();
+    let blocks = w.disk.now.clone();
+    let (first, second) = (w.request(&append(5000), &[2; 4000]), w.request(&append(9000), &[3; 9000]));
+    w.hold_home = true;
+    w.write(file, 0, 100, &[4; 100]);
+    w.write(data(4, 1), 0, 0, b"another file");
+    let told = |w: &mut World| match &std::mem::take(&mut w.heard)[..] {
+        [Merge::Counted { data, undone, .. }, ..] if *data == file => {
+            undone.iter().map(|undone| (undone.request, undone.from, undone.end)).collect::<Vec<_>>()
+        }
+        heard => panic!("{heard:?}"),
+    };
+    let (records, durable) = (w.journal.len(), w.durable);
+    w.heard.clear();
+    w.restart(blocks, records, durable);
+    assert_eq!(told(&mut w), [(second, 9000, 18_000), (first, 5000, 9000)]);
+    // At every start, until one of them is done again.
+    w.kill();
+    assert_eq!(told(&mut w).len(), 2);
+    w.request_as(1, first, first, &append(5000), &[2; 4000]);
+    w.heard.clear();
+    w.kill();
+    assert_eq!(told(&mut w), [(second, 9000, 18_000)]);
+}
+
+#[test]
 fn a_copy_of_a_write_from_before_a_restart_is_not_executed() {
     let mut w = World::default();
     let file = data(3, 1);

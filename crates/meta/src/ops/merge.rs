@@ -12,7 +12,7 @@ use crate::state::replies::Seen;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
-use onpath_wire::data::Merge;
+use onpath_wire::data::{Merge, UndoneAppend};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, NodeId, RequestSeq};
 use onpath_wire::inode::{Inode, Kind};
@@ -31,7 +31,10 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
                     core.wake(keys::inode(data.inode).0);
                 }
             }
-            Merge::Counted { data, blocks, version } => counted(core, cx, data, blocks, version),
+            Merge::Counted { data, blocks, version, ref undone } => {
+                undo(core, cx, data, undone);
+                counted(core, cx, data, blocks, version);
+            }
         }
         let known = core.state.inodes.get(merge.data().inode).map(|inode| inode.generation);
         let void = known.is_some_and(|known| known < merge.data().generation);
@@ -48,6 +51,23 @@ fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     }
 }
 
+/// A power loss has taken appends of which this home may have heard: then the file ends where it did before, and one that is
+/// repeated is new.
+fn undo(core: &mut Core, cx: &Cx, data: DataId, undone: &[UndoneAppend]) {
+    let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
+    let Some(mut inode) = inode else { return };
+    let before = inode.size;
+    // What was heard of the file since then was written behind the restored end.
+    for append in undone.iter().filter(|append| append.at > inode.blocks_version) {
+        if core.state.replies.undo(append.session, append.request) && append.end == inode.size {
+            inode.size = append.from;
+        }
+    }
+    if inode.size < before {
+        commit_own(core, cx.op(), vec![Effect::PutInode { inode }]);
+    }
+}
+
 /// A power loss has taken blocks that this home counts.
 fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
     let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
@@ -56,8 +76,8 @@ fn counted(core: &mut Core, cx: &Cx, data: DataId, blocks: u64, version: u64) {
     }
 }
 
-/// A write of which its session wants to hear nothing (any more): it was told here before, or given up by the session. Its
-/// bytes are there, so what is not known of them yet is learned.
+/// A write that was told here before, or that its session has given up. Its bytes are there, so what is not known of them yet
+/// is learned.
 fn unasked(core: &mut Core, cx: &Cx, merge: &Merge) {
     let &Merge::Written { data, cut, end, blocks, version, kill_suidgid, .. } = merge else { return };
     match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
@@ -98,7 +118,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         Seen::Answered(reply) => {
             let reply = reply.clone();
             // A power loss may have undone it at the data node since then, which has now done it again.
-            counted(core, cx, data, blocks, version);
+            unasked(core, cx, merge);
             packets::reply(core, cx.op(), &req, &reply);
             return false;
         }

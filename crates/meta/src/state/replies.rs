@@ -104,6 +104,13 @@ impl Replies {
         }
     }
 
+    /// What this request did is undone: it is executed again if it is repeated. False if nothing was known of it.
+    pub(crate) fn undo(&mut self, session: SessionId, request: RequestSeq) -> bool {
+        let Some(remembered) = self.sessions.get_mut(&session) else { return false };
+        let known = remembered.place(request);
+        known.is_ok_and(|at| remembered.replies.remove(at).is_some()) || request < remembered.oldest
+    }
+
     /// A session is dead: nobody waits for anything.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.sessions.remove(&session);

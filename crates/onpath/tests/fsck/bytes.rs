@@ -28,7 +28,7 @@ fn writes(copy: &Copy, file: FileSummary, phys: u32) -> RecordSeq {
         request: RequestSeq(1),
         oldest: RequestSeq(1),
         kill_suidgid: false,
-        append: false,
+        append: None,
     };
     let extents = vec![Extent { start: 0, phys, crcs: [0].into_iter().collect() }];
     let record = DataRecord::Written { merge, stamp: Stamp(1), extents };
