@@ -9,7 +9,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::Request;
+use onpath_wire::request::{Request, SetAttr, set};
 
 const P: u16 = 0;
 const C: u16 = 1;
@@ -318,4 +318,101 @@ pub(crate) fn two_names_of_one_inode_need_no_permission() {
     sc.succeeds(moved);
     assert_eq!(sc.names(d).len(), 2);
     sc.ends_well();
+}
+
+/// Step 5 where the inode lives at neither name's site: H does not know that both names lead to it.
+#[test]
+fn two_names_of_an_inode_that_lives_elsewhere_need_no_permission() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(P, "d");
+    let (born, x, y) = (sc.name_at(d, H, "born"), sc.name_at(d, P, "x"), sc.name_at(d, C, "y"));
+    let Reply::Entry { attr, .. } = sc.must(create(d, &born)) else { panic!("create answers with an entry") };
+    for name in [&x, &y] {
+        sc.must(Request::Link { id: attr.id, parent: d, name: name.clone() });
+    }
+    sc.must(Request::SetAttr { id: d, set: mode(0o1777) });
+    let moved = sc.ask_as(alice(), rename((d, &x), (d, &y)));
+    sc.succeeds(moved);
+    assert_eq!(sc.names(d).len(), 3);
+    sc.ends_well();
+}
+
+/// A directory `d` of P's with a name at C of what lives at H, which belongs to alice; and what she does with that name.
+fn of_alices(sc: &mut Scenario, kind: Kind) -> (InodeId, Name, InodeId) {
+    let (d, _) = sc.directory_of(P, "d");
+    let (born, b) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"));
+    let made = sc.ask_as(alice(), make(d, &born, kind, 0o755));
+    let Reply::Entry { attr, .. } = sc.succeeds(made) else { panic!("create answers with an entry") };
+    sc.must(rename((d, &born), (d, &b)));
+    (d, b, attr.id)
+}
+
+/// A Prepare is on its way with a sticky directory; the directory is sticky no more, and then the inode is not alice's any more. At no
+/// moment was she to be refused.
+fn is_refused_at_no_moment(sc: &mut Scenario, d: InodeId, id: InodeId, request: Request) {
+    sc.must(Request::SetAttr { id: d, set: mode(0o1777) });
+    let prepares = sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Prepare { .. })));
+    let asked = sc.ask_as(alice(), request);
+    while sc.world.held(prepares) == 0 {
+        sc.go_on();
+    }
+    sc.must(Request::SetAttr { id: d, set: mode(0o777) });
+    sc.must(Request::SetAttr { id, set: SetAttr { valid: set::UID, uid: 7, ..SetAttr::default() } });
+    sc.let_go(prepares);
+    sc.succeeds(asked);
+}
+
+#[test]
+fn a_removal_is_refused_by_the_stickiness_of_one_moment() {
+    let mut sc = Scenario::new(3);
+    let (d, b, id) = of_alices(&mut sc, Kind::File);
+    is_refused_at_no_moment(&mut sc, d, id, unlink(d, &b));
+    sc.ends_well();
+    let mut sc = Scenario::new(3);
+    let (d, b, id) = of_alices(&mut sc, Kind::Directory);
+    is_refused_at_no_moment(&mut sc, d, id, Request::Rmdir { parent: d, name: b });
+    sc.ends_well();
+}
+
+#[test]
+fn a_rename_is_refused_by_the_stickiness_of_one_moment() {
+    for kind in [Kind::File, Kind::Directory] {
+        let mut sc = Scenario::new(3);
+        let (e, _) = sc.directory_of(P, "e");
+        let (d, b, id) = of_alices(&mut sc, kind);
+        let a = sc.name_at(e, P, "a");
+        let made = sc.ask_as(alice(), make(e, &a, kind, 0o755));
+        sc.succeeds(made);
+        is_refused_at_no_moment(&mut sc, d, id, rename((e, &a), (d, &b)));
+        assert_eq!(sc.names(d), [b]);
+        sc.ends_well();
+    }
+}
+
+/// The other way: H has promised, then the directory becomes sticky, and C has its parts again when it decides.
+#[test]
+fn what_a_rename_replaces_is_protected_at_the_moment_of_the_decision() {
+    for kind in [Kind::File, Kind::Directory] {
+        let mut sc = Scenario::new(3);
+        let (e, _) = sc.directory_of(P, "e");
+        let (d, _) = sc.directory_of(P, "d");
+        let (born, b, z) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"), sc.name_at(d, C, "z"));
+        sc.must(make(d, &born, kind, 0o755));
+        sc.must(rename((d, &born), (d, &b)));
+        let a = sc.name_at(e, P, "a");
+        let made = sc.ask_as(alice(), make(e, &a, kind, 0o755));
+        sc.succeeds(made);
+        let votes =
+            sc.hold(|m| m.from() == shard(H) && m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+        let moved = sc.ask_as(alice(), rename((e, &a), (d, &b)));
+        while sc.world.held(votes) == 0 {
+            sc.go_on();
+        }
+        sc.must(Request::SetAttr { id: d, set: mode(0o1777) });
+        sc.must(create(d, &z)); // C has the parts again
+        sc.let_go(votes);
+        sc.fails(moved, Errno::EPERM);
+        assert_eq!(sc.names(e), [a]);
+        sc.ends_well();
+    }
 }

@@ -133,7 +133,8 @@ wire_enum! {
             id: InodeId,
             /// How.
             change: InodeChange,
-            /// The uid of the sticky directory that the caller may be refused by, if it is sticky.
+            /// The uid of the sticky directory that the caller may be refused by, if it is sticky and the coordinator does not
+            /// check it itself when it decides.
             sticky: Option<u32>,
         },
     }

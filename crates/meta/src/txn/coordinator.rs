@@ -78,6 +78,13 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
     }
 }
 
+/// Whether a participant's refusal rests on the directory as it was when it was asked. That may be over: the parts of a first attempt
+/// can be taken back. Later attempts keep them.
+pub(crate) fn is_outdated(stop: &Stop, attempt: u32, plan: &Plan) -> bool {
+    let told = |part: &TxnPart| matches!(part, TxnPart::Inode { sticky: Some(_), .. });
+    attempt == 0 && matches!(stop, Stop::Errno(Errno::EPERM)) && plan.iter().flat_map(|(_, parts)| parts).any(told)
+}
+
 /// Tells everybody asked to forget the attempt.
 pub(crate) fn abort(core: &mut Core, op: OpId, txn: TxnId, plan: &Plan) {
     core.state.txns.end(txn);

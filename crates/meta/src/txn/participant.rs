@@ -129,17 +129,10 @@ fn keys_of(core: &Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
 
 fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>) -> Result<Vec<PartState>, Refused> {
     let mut states = Vec::with_capacity(parts.len());
-    let leads = |core: &Core, part: &TxnPart| match part {
-        TxnPart::Source { parent, name, unless, .. } => {
-            core.state.name(*parent, name).is_some_and(|found| found.child == *unless)
-        }
-        TxnPart::Inode { .. } => false,
-    };
-    let nothing_to_do = parts.iter().any(|part| leads(core, part)); // both names lead to the same inode
     for part in &parts {
         states.push(match part {
             TxnPart::Source { parent, name, to, unless } => source(core, cx.op(), req, *parent, name, *to, *unless)?,
-            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, sticky.filter(|_| !nothing_to_do))?,
+            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
         });
     }
     let effects: Effects = [Effect::Prepared { txn, parts, states: states.clone() }].into_iter().collect();

@@ -11,11 +11,12 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_store::NameValue;
+use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, InodeChange, TxnId, TxnPart};
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 
@@ -42,7 +43,11 @@ pub(crate) async fn attempt(
         (txn, questions(core, dir.expect("checked"), found, what))
     });
     match coordinator::prepare(cx, req, txn, &plan).await {
-        Ok(_) => cx.with(|core| decide(core, cx, req, parent, name, what, found, txn, &plan)).transpose(),
+        Ok(states) => {
+            let PartState::Inode { attr, .. } = states[0][0] else { unreachable!("an inode was prepared") };
+            cx.with(|core| decide(core, cx, req, parent, name, what, found, &attr, txn, &plan)).transpose()
+        }
+        Err(Refusal::Stop(stop)) if coordinator::is_outdated(&stop, attempt, &plan) => Ok(None),
         Err(Refusal::Stop(stop)) => Err(stop),
         Err(Refusal::Busy) => Ok(None),
     }
@@ -69,8 +74,11 @@ fn check(
 }
 
 fn questions(core: &Core, dir: Access, found: NameValue, what: What) -> Plan {
-    let change = if what == What::File { InodeChange::Unlink } else { InodeChange::RemoveDir };
-    let part = TxnPart::Inode { id: found.child, change, sticky: access::sticky_owner(&dir) };
+    let (change, sticky) = match what {
+        What::File => (InodeChange::Unlink, None), // checked in the decision
+        What::Directory => (InodeChange::RemoveDir, access::sticky_owner(&dir)), // a stranger must not seal it
+    };
+    let part = TxnPart::Inode { id: found.child, change, sticky };
     vec![(core.state.config.map.home(found.child), vec![part])]
 }
 
@@ -84,6 +92,7 @@ fn decide(
     name: &Name,
     what: What,
     found: NameValue,
+    attr: &AttrWire,
     txn: TxnId,
     plan: &Plan,
 ) -> Option<Step> {
@@ -92,6 +101,7 @@ fn decide(
         return None; // recalled meanwhile (F2)
     };
     let checked = check(core, req, dir, parent, name, what);
+    let checked = checked.and_then(|_| access::sticky(req, &dir.expect("checked"), attr.uid));
     if let Err(stop) = checked {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));

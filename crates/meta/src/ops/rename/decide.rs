@@ -64,6 +64,12 @@ fn decided(
     plan::check(core, req, what, look, Some(NameValue { child, kind }), dir, from_dir)?;
     let is_dir = kind == Kind::Directory;
     let replaced = look.destination;
+    // Inodes that live elsewhere are locked there; their directories are what they are now.
+    for (dir, moved) in [(from_dir, look.source.map(|s| s.child)), (dir, replaced.map(|r| r.child))] {
+        if let (Ok(dir), Some(uid)) = (dir, moved.and_then(|id| votes.owner(id))) {
+            access::sticky(req, &dir, uid)?;
+        }
+    }
     let local_child = core.state.inodes.get(child);
     if let (Some(inode), false) = (&local_child, look.source_here) {
         // Its home is here but its name was elsewhere: the checks that its site could not make.

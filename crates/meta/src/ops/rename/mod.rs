@@ -125,6 +125,9 @@ async fn vote(
     match coordinator::prepare(cx, req, txn, &votes.plans[0].1).await {
         Ok(states) => votes.hear(states),
         Err(Refusal::Busy) => return Ok(Err(Again::Later)),
+        Err(Refusal::Stop(stop)) if coordinator::is_outdated(&stop, attempt, &votes.plans[0].1) => {
+            return Ok(Err(Again::Later));
+        }
         Err(Refusal::Stop(stop)) => return Err(stop),
     }
     let Some((child, kind)) = votes.source(look) else { unreachable!("the source is here or was prepared") };

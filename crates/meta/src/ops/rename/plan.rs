@@ -17,6 +17,7 @@ use onpath_wire::ids::{InodeId, ShardId};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
 use onpath_wire::request::rename;
+use smallvec::SmallVec;
 
 /// What this shard sees of the names; true as long as they are locked.
 pub(super) struct Look {
@@ -180,14 +181,15 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
     let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
     ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent, unless });
     if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
-        let sticky = sticky_of(core, what.parent);
-        let change = if replaced.kind == Kind::Directory { InodeChange::RemoveDir } else { InodeChange::Replace };
+        let (change, sticky) = match replaced.kind {
+            Kind::Directory => (InodeChange::RemoveDir, sticky_of(core, what.parent)), // a stranger must not seal it
+            _ => (InodeChange::Replace, None),                                         // checked in the decision
+        };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
     }
     if let Some(source) = look.source {
-        let sticky = sticky_of(core, what.from_parent);
         let change = move_to(what);
-        ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky });
+        ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky: None });
     }
     plan.sort_by_key(|(shard, _)| *shard);
     plan
@@ -232,18 +234,22 @@ pub(super) struct Votes {
     pub(super) plans: Vec<(TxnId, Plan)>,
     source: Option<(InodeId, Kind)>,
     source_sticky: Option<u32>,
+    owners: SmallVec<[(InodeId, u32); 2]>,
 }
 
 impl Votes {
     pub(super) fn new(txn: TxnId, plan: Plan) -> Votes {
-        Votes { plans: vec![(txn, plan)], source: None, source_sticky: None }
+        Votes { plans: vec![(txn, plan)], source: None, source_sticky: None, owners: SmallVec::new() }
     }
 
     pub(super) fn hear(&mut self, states: Vec<Vec<PartState>>) {
         for state in states.into_iter().flatten() {
-            if let PartState::Source { child, kind, sticky } = state {
-                self.source = Some((child, kind));
-                self.source_sticky = sticky;
+            match state {
+                PartState::Source { child, kind, sticky } => {
+                    self.source = Some((child, kind));
+                    self.source_sticky = sticky;
+                }
+                PartState::Inode { attr, .. } => self.owners.push((attr.id, attr.uid)),
             }
         }
     }
@@ -251,6 +257,11 @@ impl Votes {
     /// What moves.
     pub(super) fn source(&self, look: &Look) -> Option<(InodeId, Kind)> {
         look.source.map(|s| (s.child, s.kind)).or(self.source)
+    }
+
+    /// The owner of an inode that its home has promised to change.
+    pub(super) fn owner(&self, id: InodeId) -> Option<u32> {
+        self.owners.iter().find(|(promised, _)| *promised == id).map(|&(_, uid)| uid)
     }
 
     /// Owner of the source directory if it is sticky.
