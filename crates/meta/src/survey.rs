@@ -118,6 +118,9 @@ impl State {
     }
 
     fn survey_slot(&self, slot: Slot, survey: &mut Survey) {
+        if self.inodes.is_vacant(slot) && self.names.is_vacant(slot) && self.listings.is_vacant(slot) {
+            return;
+        }
         let inodes = self.inodes.slot(slot).into_iter();
         survey.inodes.extend(inodes.map(|id| self.inodes.get(id).expect("listed")));
         let names = self.names.slot(slot).into_iter();

@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod check;
 pub mod client;
+pub mod explore;
 pub mod kinds;
 pub mod model;
 pub mod run;

@@ -79,7 +79,7 @@ impl Scenario {
         Scenario::of(WorldConfig { sync, ..calm(shards) })
     }
 
-    fn of(config: WorldConfig) -> Scenario {
+    pub(crate) fn of(config: WorldConfig) -> Scenario {
         let (open, answers) = (BTreeMap::new(), BTreeMap::new());
         let network = config.form == Form::Network;
         let mut scenario = Scenario { world: World::new(config), open, answers };
@@ -95,6 +95,13 @@ impl Scenario {
         let asker = Asker(self.world.add_client());
         self.knows(asker, shard);
         asker
+    }
+
+    /// A client that has asked every shard before; its number in the world.
+    pub(crate) fn client(&mut self) -> usize {
+        let asker = Asker(self.world.add_client());
+        (0..self.world.map().shards()).for_each(|shard| self.knows(asker, shard));
+        asker.0
     }
 
     /// The client learns how `shard` tracks its directories now.
@@ -255,7 +262,7 @@ pub fn listed(reply: Reply) -> Vec<Name> {
     }
 }
 
-fn calm(shards: u16) -> WorldConfig {
+pub(crate) fn calm(shards: u16) -> WorldConfig {
     WorldConfig { shards, processes: shards, checkpoint_us: 0, ..WorldConfig::default() }
 }
 

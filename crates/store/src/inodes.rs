@@ -205,6 +205,11 @@ impl Inodes {
         self.blocks
     }
 
+    /// Whether it is known without a look that a slot has none.
+    pub fn is_vacant(&self, slot: Slot) -> bool {
+        self.tables.is_vacant(slot)
+    }
+
     /// The inodes of a slot, sorted.
     pub fn slot(&self, slot: Slot) -> Vec<InodeId> {
         let ids = self.tables.handles(slot).map(|h| Record(self.arena.at(h)).id(slot));

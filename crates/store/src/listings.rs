@@ -224,6 +224,11 @@ impl Listings {
         true
     }
 
+    /// Whether it is known without a look that a slot has none.
+    pub fn is_vacant(&self, slot: Slot) -> bool {
+        self.tables.is_vacant(slot)
+    }
+
     /// The directories of a slot that have entries, sorted.
     pub fn dirs_of_slot(&self, slot: Slot) -> Vec<InodeId> {
         let dirs = self.tables.handles(slot).map(|h| Head::read(self.heads.at(h)).dir);

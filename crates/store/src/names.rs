@@ -116,6 +116,11 @@ impl Names {
         self.len == 0
     }
 
+    /// Whether it is known without a look that a slot has none.
+    pub fn is_vacant(&self, slot: Slot) -> bool {
+        self.tables.is_vacant(slot)
+    }
+
     /// The names of a slot, sorted by parent and name.
     pub fn slot(&self, slot: Slot) -> Vec<(InodeId, Name, NameValue)> {
         let hash = |h: &Handle| name_hash(parent_of(self.arena.at(*h)), name_of(self.arena.at(*h)));

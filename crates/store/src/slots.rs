@@ -63,6 +63,11 @@ fn table_of(slot: Slot) -> (usize, usize) {
 }
 
 impl SlotTables {
+    /// Whether there is nothing in the table of a slot.
+    pub(crate) fn is_vacant(&self, slot: Slot) -> bool {
+        self.get(slot).is_none_or(HashTable::is_empty)
+    }
+
     #[inline]
     fn get(&self, slot: Slot) -> Option<&HashTable<Bucket>> {
         let (page, table) = table_of(slot);

@@ -119,6 +119,8 @@ pub struct Checker {
     gated: VecDeque<Gated>,
     /// Times of full disks that began, and those at this moment.
     fulls: (u64, u64),
+    /// A hash of what happened in which order, and of a sum of hashes of what was asked and answered meanwhile.
+    digest: (u64, u64),
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -137,6 +139,7 @@ impl Checker {
             reviving: BTreeMap::new(),
             gated: VecDeque::new(),
             fulls: (0, 0),
+            digest: (0, 0),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -149,8 +152,24 @@ impl Checker {
         }
     }
 
+    /// A hash of all that bears on what this will say: which changes happened in which order, and between which of them
+    /// everything else did.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.0 ^ self.digest.1
+    }
+
+    fn happened(&mut self, what: [u64; 3]) {
+        self.digest.0 = xxh3_64(format!("{what:?}{}", self.digest.0).as_bytes());
+    }
+
+    fn meanwhile(&mut self, what: [u64; 3]) {
+        let at = self.log.end();
+        self.digest.1 = self.digest.1.wrapping_add(xxh3_64(format!("{what:?}{at}").as_bytes()));
+    }
+
     /// A session asks.
     pub fn asked(&mut self, session: SessionId, seq: RequestSeq, asked: Rc<Asked>) {
+        self.meanwhile([1, session.0.into(), seq.0]);
         let (invoked, fulls) = (self.log.end(), self.fulls_over());
         let known = self.sessions.entry(session).or_default();
         known.highest = known.highest.max(seq);
@@ -223,13 +242,17 @@ impl Checker {
             return self.own_work(by, &record);
         }
         match Gated::of(by, process, lsn, &record) {
-            Some(gated) => self.gated.push_back(gated),
+            Some(gated) => {
+                self.happened([2, record.session.0.into(), record.request.0]);
+                self.gated.push_back(gated);
+            }
             None => self.happens(by, &record, (process, lsn)),
         }
     }
 
     /// A recorded change is exposed.
     fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
+        self.happened([3, record.session.0.into(), record.request.0]);
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
         let reviving = self.reviving.remove(&(record.session, record.request));
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
@@ -292,6 +315,7 @@ impl Checker {
         }
         self.checks.replies += 1;
         let asked = pending.asked.clone();
+        self.meanwhile([session.0.into(), header.seq.0, hash]);
         let mut outcome = self.judge(session, header.seq, packet);
         while outcome.is_err() && self.shown_by(&asked.body.request, packet) {
             outcome = self.judge(session, header.seq, packet);
@@ -327,6 +351,7 @@ impl Checker {
         let index = pending.iter().position(|p| p.seq == seq).expect("a client accepts what it asked");
         let pending = pending.swap_remove(index);
         self.checks.accepted += 1;
+        self.meanwhile([4, session.0.into(), seq.0]);
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
         let valid = pending.valid.iter().find(|(valid, change)| *valid == hash && *change == pending.witness.is_some());
         if valid.is_none() && !pending.excused.contains(&hash) {
@@ -354,6 +379,7 @@ impl Checker {
     /// A crash has left this prefix of a process's journal. What it took back happens no more; nothing
     /// acknowledged may be among it unless `may_lose`.
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
+        self.happened([4, process as u64, kept]);
         self.forget_gated(process, kept, may_lose);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();

@@ -13,8 +13,12 @@ const DEATHS_FREE: u64 = 3;
 const ANSWERS_A_DEATH: (u64, u64) = (20, 8);
 
 impl World {
-    /// Counts an output; true if the process crashes instead of it.
-    pub(super) fn doomed(&mut self, process: usize) -> bool {
+    /// Counts an output, `leaving` or only thought of; true if the process crashes instead of it.
+    pub(super) fn doomed(&mut self, process: usize, leaving: bool) -> bool {
+        if let Some(steered) = &mut self.steered {
+            steered.leaving.push(leaving);
+            return steered.death.is_some_and(|death| death.output + 1 == steered.leaving.len());
+        }
         if self.doom.outputs == 0 || self.doom.process.is_some_and(|doomed| doomed != process) {
             return false;
         }
@@ -94,14 +98,16 @@ impl World {
         }
         let appended = process.disk.appended().0;
         let safe = if power { process.disk.durable() } else { process.disk.written() }.0;
-        let kept = if self.rng.random_bool(0.5) { safe } else { self.rng.random_range(safe..=appended) };
+        let steered = self.steered.is_some();
+        let keeps_safe = steered || self.rng.random_bool(0.5);
+        let kept = if keeps_safe { safe } else { self.rng.random_range(safe..=appended) };
         let kept = self.damaged_tail(index, safe, kept, power);
         self.counters.faults.refused += self.processes[index].refused();
         let process = &mut self.processes[index];
         process.stop();
         process.disk.cut(Lsn(kept));
         while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
-            if self.rng.random_bool(0.5) {
+            if !steered && self.rng.random_bool(0.5) {
                 let _ = process.files.execute(op);
             }
         }
@@ -116,7 +122,8 @@ impl World {
         self.note(2, &kept.to_le_bytes());
         let may_lose = power && self.config.commit != super::Commit::Sync;
         self.checker.crashed(index, kept, may_lose);
-        let at_ns = self.now_ns + self.rng.random_range(100_000..30_000_000);
+        let down_ns = if steered { 0 } else { self.rng.random_range(100_000..30_000_000) };
+        let at_ns = self.now_ns + down_ns;
         self.queue.push(at_ns, Event::Restart { process: index as u16 });
     }
 
@@ -158,6 +165,11 @@ impl World {
     /// Whether a process is up.
     pub fn is_up(&self, process: usize) -> bool {
         self.processes[process].up
+    }
+
+    /// Number of processes.
+    pub(crate) fn processes(&self) -> usize {
+        self.processes.len()
     }
 
     /// The process of a shard.

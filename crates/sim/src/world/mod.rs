@@ -15,12 +15,14 @@ mod process;
 mod queue;
 mod role;
 mod sessions;
+mod steer;
 mod switch;
 
 pub use config::{Commit, WorldConfig};
 pub use faults::{FaultConfig, FaultCounters};
 pub use hold::{HoldId, Message};
 pub use sessions::Finished;
+pub(crate) use steer::{Death, Place, Thing};
 
 use crate::check::Checker;
 use crate::client::{Client, Completed};
@@ -43,6 +45,7 @@ use rand_chacha::ChaCha8Rng;
 use role::{Action, RoleConfig, Stimulus};
 use sessions::SessionNode;
 use std::collections::{BTreeMap, VecDeque};
+use steer::Steered;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Virtual time begins here on the wall clocks, ns since 1970.
@@ -103,6 +106,7 @@ pub struct World {
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
     holds: Vec<Hold>,
+    steered: Option<Box<Steered>>,
     doom: Doom,
     /// Requests of clients, and system calls, that were answered.
     answers: (u64, u64),
@@ -155,6 +159,7 @@ impl World {
             flights: vec![],
             free: vec![],
             holds: vec![],
+            steered: None,
             doom: Doom::default(),
             answers: (0, 0),
             rough: true,
@@ -321,7 +326,7 @@ impl World {
         let node = self.processes[process].servers[server].node;
         let mut crashed = false;
         while let Some(output) = self.processes[process].servers[server].role.poll() {
-            crashed = self.doomed(process);
+            crashed = self.doomed(process, false);
             if crashed {
                 break;
             }
@@ -351,14 +356,16 @@ impl World {
             self.processes[process].disk.write();
         }
         for (to, packet, after, need) in sends.drain(..) {
-            crashed = crashed || self.doomed(process);
+            crashed = crashed || self.doomed(process, true);
             if !crashed {
                 self.release(process, server, to, packet, after, need);
             }
         }
         self.sends = sends;
         if crashed {
-            self.crash(process, self.doom.power);
+            let power =
+                self.steered.as_ref().and_then(|steered| steered.death).map_or(self.doom.power, |death| death.power);
+            self.crash(process, power);
             self.plan_crash();
         } else {
             self.arm_tick(process, server);
@@ -405,7 +412,8 @@ impl World {
         if !server.drain_arranged {
             server.drain_arranged = true;
             let life = process.life;
-            let at_ns = self.now_ns + self.rng.random_range(0..4_000);
+            let steered = self.steered.is_some();
+            let at_ns = self.now_ns + if steered { 0 } else { self.rng.random_range(0..4_000) };
             self.queue.push(at_ns, Event::Drain { process: index as u16, server: target as u16, life });
         }
     }
@@ -421,9 +429,13 @@ impl World {
             process.flushing = Some(process.disk.written());
             process.files.begin_flush();
             let (life, node) = (process.life, process.configs[0].node());
+            let event = Event::Flushed { process: index as u16, life };
+            if self.steer_disk(index, event) {
+                return;
+            }
             let takes_ns = self.rng.random_range(30_000..300_000);
             let at_ns = self.now_ns + self.takes_ns(&[node], takes_ns);
-            self.queue.push(at_ns, Event::Flushed { process: index as u16, life });
+            self.queue.push(at_ns, event);
         }
     }
 
@@ -457,9 +469,13 @@ impl World {
         let target = &mut self.processes[process];
         target.disk_ops.push_back((number, server, ticket, op));
         let (life, node) = (target.life, target.configs[0].node());
+        let event = Event::Disk { process: process as u16, op: number as u32, life };
+        if self.steer_disk(process, event) {
+            return;
+        }
         let takes_ns = self.rng.random_range(2_000..200_000);
         let at_ns = self.now_ns + self.takes_ns(&[node], takes_ns);
-        self.queue.push(at_ns, Event::Disk { process: process as u16, op: number as u32, life });
+        self.queue.push(at_ns, event);
     }
 
     fn disk_done(&mut self, process: usize, number: u32) {

@@ -20,6 +20,7 @@ impl World {
             return;
         }
         self.counters.messages += 1;
+        let Some(flight) = self.steer_message(flight) else { return };
         self.faults_begin();
         if self.is_cut(flight.from, flight.to) {
             return;

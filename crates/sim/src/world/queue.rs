@@ -3,6 +3,7 @@
 use super::faults::FaultEnd;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Something that will happen. `life` voids what was arranged for a process before it crashed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,18 +41,31 @@ pub(crate) enum Event {
 pub(crate) struct Queue {
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
     arranged: u64,
+    /// Events of one time happen in an order of their own.
+    unordered: bool,
 }
 
 impl Queue {
     /// Arranges an event for `at_ns`.
     pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
-        self.arranged += 1;
+        self.arranged = if self.unordered { u64::MAX } else { self.arranged + 1 };
         self.heap.push(Reverse((at_ns, self.arranged, event)));
     }
 
     /// The next event and its time.
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+    }
+
+    /// From now on the order of arrangement does not count.
+    pub(crate) fn forget_order(&mut self) {
+        self.unordered = true;
+    }
+
+    /// A hash of what is arranged.
+    pub(crate) fn digest(&self) -> u64 {
+        let hash = |(at, _, event): &(u64, u64, Event)| xxh3_64(format!("{at}{event:?}").as_bytes());
+        self.heap.iter().fold(0, |sum, Reverse(entry)| sum.wrapping_add(hash(entry)))
     }
 
     /// When the next event is due.

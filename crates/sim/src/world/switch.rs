@@ -27,6 +27,11 @@ impl World {
         self.switch = Some(Switch::new(SwitchConfig { cluster: CLUSTER, boot, stages }));
     }
 
+    /// Whether the switch is on.
+    pub(crate) fn has_switch(&self) -> bool {
+        self.switch.is_some()
+    }
+
     /// Switches the switch off.
     pub fn stop_switch(&mut self) {
         self.narrate(|| "the switch is gone".into());

@@ -1,0 +1,366 @@
+//! The library of situations: few shards, one or two directories, at most four operations at the same time.
+//!
+//! S, T and A are shards; S has the coordinator module, A owns the directories unless it is said otherwise.
+
+use crate::client::Asked;
+use crate::model::Caller;
+use crate::scenario::{Scenario, alice, calm, create, make, mode, read, rename, unlink};
+use crate::world::{Commit, WorldConfig};
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{self, Request};
+use onpath_wire::tracking::Form;
+use std::rc::Rc;
+
+const S: u16 = 0;
+const T: u16 = 1;
+const A: u16 = 2;
+
+/// A small situation to be explored.
+pub struct Situation {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The world, as a calm one of so many shards in this form, but for this.
+    world: (u16, Form, fn(&mut WorldConfig)),
+    /// Sets it up; what each client then asks, one thing after the other.
+    pub(super) programs: fn(&mut Scenario) -> Vec<Program>,
+}
+
+/// What a client asks, one thing after the other.
+pub(super) type Program = Vec<Rc<Asked>>;
+
+impl Situation {
+    /// The world in which it is.
+    pub(super) fn world(&self) -> WorldConfig {
+        let (shards, form, shape) = self.world;
+        let mut config = WorldConfig { form, ..calm(shards) };
+        shape(&mut config);
+        config
+    }
+}
+
+/// The situation of this name.
+pub fn situation(name: &str) -> Option<&'static Situation> {
+    SITUATIONS.iter().find(|situation| situation.name == name)
+}
+
+const NETWORK: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Network, |_| {});
+const OWNER: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Owner, |_| {});
+
+/// root asks.
+fn by_root<const N: usize>(requests: [Request; N]) -> Program {
+    requests.into_iter().map(|request| Asked::new(Caller::default(), request)).collect()
+}
+
+/// A user without privileges asks.
+fn by_alice<const N: usize>(requests: [Request; N]) -> Program {
+    requests.into_iter().map(|request| Asked::new(alice(), request)).collect()
+}
+
+fn stat(id: InodeId) -> Request {
+    Request::GetAttr { id }
+}
+
+fn lookup(parent: InodeId, name: &Name) -> Request {
+    Request::Lookup { parent, name: name.clone() }
+}
+
+fn mkdir(parent: InodeId, name: &Name) -> Request {
+    make(parent, name, Kind::Directory, 0o777)
+}
+
+fn rmdir(parent: InodeId, name: &Name) -> Request {
+    Request::Rmdir { parent, name: name.clone() }
+}
+
+fn link(id: InodeId, parent: InodeId, name: &Name) -> Request {
+    Request::Link { id, parent, name: name.clone() }
+}
+
+fn rename_noreplace(from: (InodeId, &Name), to: (InodeId, &Name)) -> Request {
+    match rename(from, to) {
+        Request::Rename { from_parent, from, parent, name, .. } => {
+            Request::Rename { from_parent, from, parent, name, flags: request::rename::NOREPLACE }
+        }
+        other => other,
+    }
+}
+
+/// The inode of a name that is made.
+fn made(sc: &mut Scenario, request: Request) -> InodeId {
+    match sc.must(request) {
+        Reply::Entry { attr, .. } => attr.id,
+        other => panic!("answered {other:?}"),
+    }
+}
+
+/// A directory of A's, with names in it at S, T and A that are free.
+fn directory(sc: &mut Scenario) -> (InodeId, [Name; 3]) {
+    let (d, _) = sc.directory_of(A, "d");
+    (d, [S, T, A].map(|shard| sc.name_at(d, shard, "n")))
+}
+
+/// Two directories of A's, the file `b` at S in the first, and a free name `a` at T in the second.
+fn two_directories(sc: &mut Scenario) -> ((InodeId, Name), (InodeId, Name)) {
+    let ((from, _), (to, _)) = (sc.directory_of(A, "from"), sc.directory_of(A, "to"));
+    let (b, a) = (sc.name_at(from, S, "b"), sc.name_at(to, T, "a"));
+    sc.must(create(from, &b));
+    ((from, b), (to, a))
+}
+
+/// A directory of A's in *sync*, which holds a few names.
+fn in_sync(sc: &mut Scenario) -> InodeId {
+    let (d, _) = sc.directory_of(A, "d");
+    for round in 0..8 {
+        let name = sc.name_at(d, S, &format!("f{round}-"));
+        sc.must(create(d, &name));
+        sc.names(d);
+    }
+    d
+}
+
+/// All situations.
+pub const SITUATIONS: &[Situation] = &[
+    Situation {
+        name: "readdir",
+        about: "a name comes, another one goes, and the directory is read; two shards",
+        world: (2, Form::Network, |_| {}),
+        programs: |sc| {
+            let (d, _) = sc.directory_of(T, "d");
+            let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
+            sc.must(create(d, &a));
+            vec![by_root([create(d, &b), unlink(d, &a)]), by_root([read(d)])]
+        },
+    },
+    Situation {
+        name: "two-sites",
+        about: "names come at S and then at T; the directory is read twice",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, y, _]) = directory(sc);
+            vec![by_root([create(d, &x), create(d, &y)]), by_root([read(d), read(d)])]
+        },
+    },
+    Situation {
+        name: "three-sites",
+        about: "names come at three sites beside A while the directory is read; four shards",
+        world: (4, Form::Network, |_| {}),
+        programs: |sc| {
+            let (d, _) = sc.directory_of(3, "d");
+            let [x, y, z] = [0, 1, 2].map(|shard| sc.name_at(d, shard, "n"));
+            sc.must(create(d, &y));
+            vec![by_root([create(d, &x), create(d, &z)]), by_root([unlink(d, &y)]), by_root([read(d)])]
+        },
+    },
+    Situation {
+        name: "rename",
+        about: "a file moves from one directory to another, and both are read",
+        world: NETWORK,
+        programs: |sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            vec![by_root([rename((from, &b), (to, &a))]), by_root([read(from), read(to)])]
+        },
+    },
+    Situation {
+        name: "rename-owner",
+        about: "the same in the owner form",
+        world: OWNER,
+        programs: |sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            vec![by_root([rename((from, &b), (to, &a))]), by_root([read(to), read(from)])]
+        },
+    },
+    Situation {
+        name: "rename-durable",
+        about: "the same in the network form, where replies wait for the disk",
+        world: (3, Form::Network, |config| config.commit = Commit::Sync),
+        programs: |sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            vec![by_root([rename((from, &b), (to, &a)), stat(from)]), by_root([lookup(from, &b)])]
+        },
+    },
+    Situation {
+        name: "noreplace",
+        about: "a file moves to a name that may not be there, which somebody else makes and removes",
+        world: NETWORK,
+        programs: |sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            let moves = rename_noreplace((from, &b), (to, &a));
+            vec![by_root([moves]), by_root([create(to, &a), unlink(to, &a)])]
+        },
+    },
+    Situation {
+        name: "rename-chain",
+        about: "a to b, b to c and c to a at the same time, in one directory",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [a, b, c]) = directory(sc);
+            sc.must(create(d, &a));
+            sc.must(create(d, &b));
+            let moves = [(&a, &b), (&b, &c), (&c, &a)];
+            moves.map(|(from, to)| by_root([rename((d, from), (d, to))])).to_vec()
+        },
+    },
+    Situation {
+        name: "three-names",
+        about: "of the names of an inode one goes, one comes and one moves, while it is looked at",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [a, b, c]) = directory(sc);
+            let id = made(sc, create(d, &a));
+            sc.must(link(id, d, &b));
+            vec![by_root([unlink(d, &a)]), by_root([link(id, d, &c)]), by_root([unlink(d, &b), stat(id)])]
+        },
+    },
+    Situation {
+        name: "directory-rename",
+        about: "a directory moves into another one, while names are made in it and both are read",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, d_name) = sc.directory_of(A, "d");
+            let (e, _) = sc.directory_of(T, "e");
+            let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, S, "y"));
+            vec![
+                by_root([rename((InodeId::ROOT, &d_name), (e, &y))]),
+                by_root([create(d, &x), stat(d)]),
+                by_root([read(e)]),
+            ]
+        },
+    },
+    Situation {
+        name: "circle",
+        about: "two directories move into each other",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, d_name) = sc.directory_of(A, "d");
+            let (e, e_name) = sc.directory_of(T, "e");
+            let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, S, "y"));
+            let into = |name: &Name, dir, to: &Name| by_root([rename((InodeId::ROOT, name), (dir, to))]);
+            vec![into(&d_name, e, &y), into(&e_name, d, &x), by_root([read(d)])]
+        },
+    },
+    Situation {
+        name: "replaced-directory",
+        about: "a directory replaces an empty one, in which somebody makes a name",
+        world: NETWORK,
+        programs: |sc| {
+            let ((_, d_name), (e, e_name)) = (sc.directory_of(T, "d"), sc.directory_of(A, "e"));
+            let x = sc.name_at(e, S, "x");
+            let replaces = rename((InodeId::ROOT, &d_name), (InodeId::ROOT, &e_name));
+            vec![by_root([replaces]), by_root([create(e, &x), unlink(e, &x)]), by_root([stat(e)])]
+        },
+    },
+    Situation {
+        name: "group",
+        about: "two directories of one group, each with a name that comes, both read",
+        world: (3, Form::Network, |config| config.coarse_fingerprints = Some(0)),
+        programs: |sc| {
+            let ((d, _), (e, _)) = (sc.directory_of(A, "d"), sc.directory_of(A, "e"));
+            let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, T, "y"));
+            vec![by_root([create(d, &x), create(e, &y)]), by_root([read(e), read(d)])]
+        },
+    },
+    Situation {
+        name: "group-rename",
+        about: "a file moves between two directories of one group, both read",
+        world: (3, Form::Network, |config| config.coarse_fingerprints = Some(0)),
+        programs: |sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            vec![by_root([rename((from, &b), (to, &a))]), by_root([read(to), read(from)])]
+        },
+    },
+    Situation {
+        name: "overflow",
+        about: "the switch has no room: names come while the directory is read and its mode changes",
+        world: (3, Form::Network, |config| config.switch_stages = 0),
+        programs: |sc| {
+            let (d, [x, y, _]) = directory(sc);
+            let closes = Request::SetAttr { id: d, set: mode(0o755) };
+            vec![by_alice([create(d, &x), create(d, &y)]), by_root([closes]), by_root([read(d)])]
+        },
+    },
+    Situation {
+        name: "chmod",
+        about: "a directory is closed while names come, and is read then",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, y, _]) = directory(sc);
+            let closes = Request::SetAttr { id: d, set: mode(0o755) };
+            vec![by_alice([create(d, &x), create(d, &y)]), by_root([closes, read(d)])]
+        },
+    },
+    Situation {
+        name: "sync",
+        about: "a directory in sync gets a name, loses another one and is read; the switch may reboot, which is a change of form",
+        world: NETWORK,
+        programs: |sc| {
+            let d = in_sync(sc);
+            let (x, f) = (sc.name_at(d, T, "x"), sc.name_at(d, S, "f0-"));
+            vec![by_root([create(d, &x), read(d)]), by_root([unlink(d, &f)])]
+        },
+    },
+    Situation {
+        name: "sync-rename",
+        about: "a file leaves a directory in sync for another one, both read",
+        world: NETWORK,
+        programs: |sc| {
+            let d = in_sync(sc);
+            let (e, _) = sc.directory_of(T, "e");
+            let (f, a) = (sc.name_at(d, S, "f0-"), sc.name_at(e, A, "a"));
+            vec![by_root([rename((d, &f), (e, &a))]), by_root([read(e), read(d)])]
+        },
+    },
+    Situation {
+        name: "create-create",
+        about: "two make the same name, a third looks it up and reads the directory",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, ..]) = directory(sc);
+            vec![by_root([create(d, &x)]), by_root([mkdir(d, &x)]), by_root([lookup(d, &x), read(d)])]
+        },
+    },
+    Situation {
+        name: "create-unlink",
+        about: "a name is removed and made again, by different people, and the directory is read",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, ..]) = directory(sc);
+            sc.must(create(d, &x));
+            vec![by_root([unlink(d, &x)]), by_root([create(d, &x)]), by_root([read(d), lookup(d, &x)])]
+        },
+    },
+    Situation {
+        name: "mkdir-rmdir",
+        about: "a directory is removed and its name made again, while somebody makes a name in it",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, d_name) = sc.directory_of(A, "d");
+            let x = sc.name_at(d, S, "x");
+            let (goes, comes) = (rmdir(InodeId::ROOT, &d_name), mkdir(InodeId::ROOT, &d_name));
+            vec![by_root([goes, comes]), by_root([create(d, &x)]), by_root([stat(InodeId::ROOT)])]
+        },
+    },
+    Situation {
+        name: "compaction",
+        about: "one name is made, removed and made again at one site before anybody reads",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, y, _]) = directory(sc);
+            sc.must(create(d, &y));
+            vec![by_root([create(d, &x), unlink(d, &x), mkdir(d, &x)]), by_root([read(d)])]
+        },
+    },
+    Situation {
+        name: "epoch",
+        about: "names come and the directory is read; meant for reboots of the switch and deaths of the coordinator",
+        world: NETWORK,
+        programs: |sc| {
+            let (d, [x, y, _]) = directory(sc);
+            vec![by_root([create(d, &x), read(d)]), by_root([create(d, &y)])]
+        },
+    },
+];

@@ -1,0 +1,85 @@
+//! Systematic exploration of small situations: every schedule with one thing out of order, lost, doubled or broken is run and
+//! compared with the model. Larger bounds are run by hand with `onpath explore`; docs/exploration.md has their numbers.
+
+use onpath_sim::explore::{Bounds, Explored, SITUATIONS, explore, replay, situation};
+
+/// More schedules than any situation has within these bounds.
+const SCHEDULES_MAX: u64 = 3_000;
+
+/// All schedules of all situations within these bounds are right; how much was seen.
+fn all_are_right(bounds: Bounds) -> Explored {
+    let mut sum = Explored::default();
+    for situation in SITUATIONS {
+        let explored = explore(situation, bounds, SCHEDULES_MAX);
+        if let Some((schedule, why)) = &explored.wrong {
+            let _ = replay(situation, schedule, Some(Box::new(|line| println!("{line}"))));
+            panic!("{}: {why}; onpath explore {} --schedule {schedule}", situation.name, situation.name);
+        }
+        assert!(explored.complete, "{} has more schedules", situation.name);
+        sum.schedules += explored.schedules;
+        sum.states += explored.states;
+        sum.endings += explored.endings;
+        sum.steps += explored.steps;
+    }
+    println!("{bounds:?}: {sum:?}");
+    sum
+}
+
+#[test]
+fn with_one_thing_late() {
+    let seen = all_are_right(Bounds { late: 1, waits: 1, ..Bounds::default() });
+    assert!(seen.schedules > 4_000 && seen.states > 30_000, "{seen:?}");
+}
+
+#[test]
+fn with_one_message_lost() {
+    let seen = all_are_right(Bounds { lost: 1, ..Bounds::default() });
+    assert!(seen.schedules > 500 && seen.states > 10_000, "{seen:?}");
+}
+
+#[test]
+fn with_one_message_doubled() {
+    let seen = all_are_right(Bounds { doubled: 1, ..Bounds::default() });
+    assert!(seen.schedules > 2_000 && seen.states > 30_000, "{seen:?}");
+}
+
+#[test]
+fn with_one_kill() {
+    let seen = all_are_right(Bounds { kills: 1, ..Bounds::default() });
+    assert!(seen.schedules > 800 && seen.states > 20_000, "{seen:?}");
+}
+
+#[test]
+fn with_one_power_loss() {
+    let seen = all_are_right(Bounds { powers: 1, ..Bounds::default() });
+    assert!(seen.schedules > 800 && seen.states > 20_000, "{seen:?}");
+}
+
+/// A change of form on the way, and a death of the coordinator in it.
+#[test]
+fn with_a_reboot_of_the_switch() {
+    let seen = all_are_right(Bounds { reboots: 1, ..Bounds::default() });
+    assert!(seen.schedules > 100 && seen.states > 4_000, "{seen:?}");
+    for name in ["epoch", "sync"] {
+        let bounds = Bounds { reboots: 1, kills: 1, ..Bounds::default() };
+        let seen = explore(situation(name).expect("in the library"), bounds, SCHEDULES_MAX);
+        assert!(seen.complete && seen.wrong.is_none(), "{name}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_same_schedule_is_the_same_course() {
+    let rename = situation("rename").expect("in the library");
+    let schedule = "4:late,9:kill0".parse().expect("a schedule");
+    let told = || {
+        let lines = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+        let hears = lines.clone();
+        let wrong = replay(rename, &schedule, Some(Box::new(move |line| hears.borrow_mut().push(line))));
+        (wrong, lines.take())
+    };
+    let (first, second) = (told(), told());
+    assert!(first.1.iter().any(|line| line.ends_with("step 9: kill0")), "{:?}", first.1);
+    assert_eq!(first, second);
+    let never = "4:release3".parse().expect("a schedule");
+    assert!(replay(rename, &never, None).is_err());
+}
