@@ -91,9 +91,7 @@ impl Shard {
 impl State {
     fn survey(&self) -> Survey {
         let mut survey = Survey { shard: self.me(), ..Survey::default() };
-        for slot in (0..=u16::MAX).map(Slot) {
-            self.survey_slot(slot, &mut survey);
-        }
+        self.survey_slots(&mut survey);
         let (me, dirs, txns) = (self.me(), &self.dirs, &self.txns);
         survey.logs = dirs.logs().collect();
         survey.trimmed = dirs.trimmed().collect();
@@ -117,20 +115,18 @@ impl State {
         survey
     }
 
-    fn survey_slot(&self, slot: Slot, survey: &mut Survey) {
-        if self.inodes.is_vacant(slot) && self.names.is_vacant(slot) && self.listings.is_vacant(slot) {
-            return;
-        }
-        let inodes = self.inodes.slot(slot).into_iter();
+    fn survey_slots(&self, survey: &mut Survey) {
+        let all = Slot(0)..=Slot(u16::MAX);
+        let inodes = self.inodes.in_slots(all.clone()).into_iter();
         survey.inodes.extend(inodes.map(|id| self.inodes.get(id).expect("listed")));
-        let names = self.names.slot(slot).into_iter();
+        let names = self.names.in_slots(all.clone()).into_iter();
         survey.names.extend(names.map(|(parent, name, found)| SurveyedName {
             parent,
             name,
             child: found.child,
             kind: found.kind,
         }));
-        let dirs = self.listings.dirs_of_slot(slot).into_iter();
+        let dirs = self.listings.dirs_in_slots(all).into_iter();
         survey.listings.extend(dirs.map(|dir| (dir, self.listings.all(dir).collect())));
     }
 }

@@ -1,6 +1,7 @@
 //! A byte arena for packed records: blocks of whole 8-byte units, named by 32-bit handles.
 //!
-//! Memory grows by chunks that never move, so there is no pause to copy them. Freed blocks are kept in one
+//! Memory grows by chunks that never move, so there is no pause to copy them; the first one is small, as most shards of a small
+//! file system need no more. Freed blocks are kept in one
 //! list a size and given out again before new memory is taken; they are neither split nor joined, so what a change
 //! of many records to another size leaves behind serves only later records of the old size.
 
@@ -10,7 +11,8 @@ pub(crate) const UNIT_BYTES: usize = 8;
 pub(crate) const BLOCK_UNITS_MAX: usize = 544;
 const CHUNK_UNITS_LOG2: u32 = 17;
 const CHUNK_UNITS: u32 = 1 << CHUNK_UNITS_LOG2;
-const CHUNK_BYTES: usize = CHUNK_UNITS as usize * UNIT_BYTES;
+/// Units of the first chunk.
+const FIRST_UNITS: u32 = 1 << 13;
 
 /// Names a block of an arena: its first unit. 0 is none. At most 32 GiB can be named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct Arena {
     chunks: Vec<Box<[u8]>>,
     /// First unit never given out.
     next: u32,
+    /// Units of the last chunk never given out.
+    left: u32,
     /// First freed block of each size in units; a freed block begins with the handle of the next one.
     free: Vec<Handle>,
     free_units: u64,
@@ -57,8 +61,7 @@ pub(crate) struct Arena {
 
 impl Default for Arena {
     fn default() -> Self {
-        // Unit 0 is never given out, so that handle 0 is none.
-        Arena { chunks: Vec::new(), next: 1, free: vec![Handle::NONE; BLOCK_UNITS_MAX + 1], free_units: 0 }
+        Arena { chunks: Vec::new(), next: 0, left: 0, free: vec![Handle::NONE; BLOCK_UNITS_MAX + 1], free_units: 0 }
     }
 }
 
@@ -77,25 +80,27 @@ impl Arena {
     }
 
     fn fresh(&mut self, units: u32) -> Handle {
-        let used = self.next % CHUNK_UNITS;
-        if used == 0 || used + units > CHUNK_UNITS {
-            self.free_rest_of_chunk();
-        }
-        if self.chunks.len() << CHUNK_UNITS_LOG2 <= self.next as usize {
-            self.chunks.push(vec![0; CHUNK_BYTES].into_boxed_slice());
+        if self.left < units {
+            self.begin_chunk();
         }
         let handle = Handle(self.next);
-        self.next = self.next.checked_add(units).expect("an arena holds at most 32 GiB");
+        self.next = self.next.wrapping_add(units); // past the last unit of the last chunk nothing is left
+        self.left -= units;
         handle
     }
 
-    fn free_rest_of_chunk(&mut self) {
-        let rest = (CHUNK_UNITS - self.next % CHUNK_UNITS) % CHUNK_UNITS;
-        if rest > 0 {
-            let handle = Handle(self.next);
-            self.next = self.next.checked_add(rest).expect("an arena holds at most 32 GiB");
-            self.free(handle, rest as usize);
+    /// The rest of the last chunk becomes a free block, and there is a new chunk.
+    fn begin_chunk(&mut self) {
+        if self.left > 0 {
+            self.free(Handle(self.next), self.left as usize);
         }
+        let (first, units) = match self.chunks.len() {
+            0 => (1, FIRST_UNITS), // unit 0 is never given out, so that handle 0 is none
+            n => (n << CHUNK_UNITS_LOG2, CHUNK_UNITS),
+        };
+        self.next = u32::try_from(first).expect("an arena holds at most 32 GiB");
+        self.left = units - self.next % CHUNK_UNITS;
+        self.chunks.push(vec![0; units as usize * UNIT_BYTES].into_boxed_slice());
     }
 
     /// Takes a block back; `units` as it was given out.
@@ -140,9 +145,10 @@ impl Arena {
 
     /// Bytes ever given out, and how many of them are free.
     pub(crate) fn memory(&self) -> Memory {
+        let units: usize = self.chunks.iter().map(|chunk| chunk.len() / UNIT_BYTES).sum();
         let lists = self.free.len() * size_of::<Handle>() + self.chunks.len() * size_of::<Box<[u8]>>();
         Memory {
-            records: u64::from(self.next) * UNIT_BYTES as u64,
+            records: ((units - self.left as usize) * UNIT_BYTES) as u64,
             free: self.free_units * UNIT_BYTES as u64,
             tables: lists as u64,
         }

@@ -2,7 +2,7 @@
 
 use crate::arena::{Arena, Handle, Memory};
 use crate::packed::{Packed, Record, touch_record};
-use crate::slots::SlotTables;
+use crate::slots::{GROUP_SLOTS, SlotTables};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::hash::inode_hash;
@@ -10,6 +10,7 @@ use onpath_wire::ids::{InodeId, Slot, Stamp};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::peer::Access;
 use onpath_wire::reply::DataRef;
+use std::ops::RangeInclusive;
 
 const S_ISUID: u16 = 0o4000;
 const S_ISGID: u16 = 0o2000;
@@ -205,15 +206,13 @@ impl Inodes {
         self.blocks
     }
 
-    /// Whether it is known without a look that a slot has none.
-    pub fn is_vacant(&self, slot: Slot) -> bool {
-        self.tables.is_vacant(slot)
-    }
-
-    /// The inodes of a slot, sorted.
-    pub fn slot(&self, slot: Slot) -> Vec<InodeId> {
-        let ids = self.tables.handles(slot).map(|h| Record(self.arena.at(h)).id(slot));
-        let mut ids: Vec<InodeId> = ids.filter(|id| id.slot() == slot).collect();
+    /// The inodes of some slots, sorted.
+    pub fn in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<InodeId> {
+        let firsts =
+            (slots.start().0 / GROUP_SLOTS..=slots.end().0 / GROUP_SLOTS).map(|table| Slot(table * GROUP_SLOTS));
+        let ids = firsts
+            .flat_map(|first| self.tables.handles(first..=first).map(move |h| Record(self.arena.at(h)).id(first)));
+        let mut ids: Vec<InodeId> = ids.filter(|id| slots.contains(&id.slot())).collect();
         ids.sort_unstable();
         ids
     }
@@ -379,9 +378,9 @@ mod tests {
                 prop_assert_eq!(inodes.len(), model.len() as u64);
                 prop_assert_eq!(inodes.blocks(), model.values().map(|i| i.blocks).sum::<u64>());
             }
-            for slot in [Slot(0), Slot(1), Slot(2)] {
-                let ids: Vec<InodeId> = model.keys().copied().filter(|id| id.slot() == slot).collect();
-                prop_assert_eq!(inodes.slot(slot), ids);
+            for slots in [Slot(0)..=Slot(0), Slot(1)..=Slot(1), Slot(2)..=Slot(2), Slot(0)..=Slot(u16::MAX)] {
+                let ids: Vec<InodeId> = model.keys().copied().filter(|id| slots.contains(&id.slot())).collect();
+                prop_assert_eq!(inodes.in_slots(slots), ids);
             }
             model.keys().for_each(|&id| check(&inodes, &model, id));
         }

@@ -14,6 +14,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
+use std::ops::RangeInclusive;
 
 /// What an entry counts for in a page beyond its name, bytes.
 const PAGE_ENTRY_BYTES: usize = 32;
@@ -224,15 +225,10 @@ impl Listings {
         true
     }
 
-    /// Whether it is known without a look that a slot has none.
-    pub fn is_vacant(&self, slot: Slot) -> bool {
-        self.tables.is_vacant(slot)
-    }
-
-    /// The directories of a slot that have entries, sorted.
-    pub fn dirs_of_slot(&self, slot: Slot) -> Vec<InodeId> {
-        let dirs = self.tables.handles(slot).map(|h| Head::read(self.heads.at(h)).dir);
-        let mut dirs: Vec<InodeId> = dirs.filter(|dir| dir.slot() == slot).collect();
+    /// The directories of some slots that have entries, sorted.
+    pub fn dirs_in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<InodeId> {
+        let dirs = self.tables.handles(slots.clone()).map(|h| Head::read(self.heads.at(h)).dir);
+        let mut dirs: Vec<InodeId> = dirs.filter(|dir| slots.contains(&dir.slot())).collect();
         dirs.sort_unstable();
         dirs
     }
@@ -348,10 +344,10 @@ mod tests {
     fn dropped_directories_leave_nothing() {
         let mut listings = listings(false);
         (0..5000u32).for_each(|i| assert!(listings.put(DIR, format!("{i}").as_bytes(), InodeId(1), Kind::File)));
-        assert_eq!(listings.dirs_of_slot(DIR.slot()), [DIR]);
+        assert_eq!(listings.dirs_in_slots(DIR.slot()..=DIR.slot()), [DIR]);
         listings.drop_dir(DIR);
         assert_eq!((listings.len(DIR), listings.is_empty(DIR), listings.get(DIR, b"1")), (0, true, None));
-        assert!(listings.dirs_of_slot(DIR.slot()).is_empty());
+        assert!(listings.dirs_in_slots(DIR.slot()..=DIR.slot()).is_empty());
         let memory = listings.memory();
         assert!(memory.records - memory.free < 64, "{memory:?}");
     }

@@ -9,6 +9,7 @@ use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
+use std::ops::RangeInclusive;
 
 /// What a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,18 +117,16 @@ impl Names {
         self.len == 0
     }
 
-    /// Whether it is known without a look that a slot has none.
-    pub fn is_vacant(&self, slot: Slot) -> bool {
-        self.tables.is_vacant(slot)
-    }
-
-    /// The names of a slot, sorted by parent and name.
-    pub fn slot(&self, slot: Slot) -> Vec<(InodeId, Name, NameValue)> {
-        let hash = |h: &Handle| name_hash(parent_of(self.arena.at(*h)), name_of(self.arena.at(*h)));
-        let mut handles: Vec<Handle> = self.tables.handles(slot).filter(|h| site_of_hash(hash(h)) == slot).collect();
-        let key = |h: &Handle| (parent_of(self.arena.at(*h)), name_of(self.arena.at(*h)));
-        handles.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        handles.iter().map(|&h| self.arena.at(h)).map(owned).collect()
+    /// The names of some slots, sorted by slot, parent and name.
+    pub fn in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<(InodeId, Name, NameValue)> {
+        let key = |h: Handle| {
+            let (parent, name) = (parent_of(self.arena.at(h)), name_of(self.arena.at(h)));
+            (site_of_hash(name_hash(parent, name)), parent, name)
+        };
+        let handles = self.tables.handles(slots.clone()).map(|h| (key(h), h));
+        let mut found: Vec<_> = handles.filter(|((slot, ..), _)| slots.contains(slot)).collect();
+        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        found.into_iter().map(|(_, h)| owned(self.arena.at(h))).collect()
     }
 
     /// Bytes in use.
@@ -197,7 +196,9 @@ mod tests {
                 }
                 prop_assert_eq!(names.len(), model.len() as u64);
             }
-            let mut all: Vec<_> = (0..=u16::MAX).flat_map(|slot| names.slot(Slot(slot))).collect();
+            let mut all = names.in_slots(Slot(0)..=Slot(u16::MAX));
+            let halves = [names.in_slots(Slot(0)..=Slot(29_999)), names.in_slots(Slot(30_000)..=Slot(u16::MAX))];
+            prop_assert_eq!(&all, &halves.concat());
             all.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
             let all = all.into_iter().map(|(parent, name, value)| ((parent, name.as_bytes().to_vec()), value));
             prop_assert_eq!(all.collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());

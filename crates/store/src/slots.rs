@@ -10,6 +10,7 @@ use crate::arena::Handle;
 use hashbrown::HashTable;
 use onpath_wire::ids::Slot;
 use onpath_wire::limits::SLOTS;
+use std::ops::RangeInclusive;
 
 /// Slots of one table.
 pub(crate) const GROUP_SLOTS: u16 = 16;
@@ -63,11 +64,6 @@ fn table_of(slot: Slot) -> (usize, usize) {
 }
 
 impl SlotTables {
-    /// Whether there is nothing in the table of a slot.
-    pub(crate) fn is_vacant(&self, slot: Slot) -> bool {
-        self.get(slot).is_none_or(HashTable::is_empty)
-    }
-
     #[inline]
     fn get(&self, slot: Slot) -> Option<&HashTable<Bucket>> {
         let (page, table) = table_of(slot);
@@ -113,9 +109,11 @@ impl SlotTables {
         Some(entry.remove().0.handle())
     }
 
-    /// Every handle of the table of a slot, in no order: those of its neighbours are among them.
-    pub(crate) fn handles(&self, slot: Slot) -> impl Iterator<Item = Handle> {
-        self.get(slot).into_iter().flatten().map(|bucket| bucket.handle())
+    /// Every handle of the tables of these slots, in no order: those of their neighbours are among them.
+    pub(crate) fn handles(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = Handle> {
+        let tables = slots.start().0 / GROUP_SLOTS..=slots.end().0 / GROUP_SLOTS;
+        let tables = tables.filter_map(|table| self.get(Slot(table * GROUP_SLOTS)));
+        tables.flatten().map(|bucket| bucket.handle())
     }
 
     /// Bytes of all tables.

@@ -17,7 +17,7 @@ pub(crate) mod tracker;
 
 use group::Group;
 use hashbrown::HashMap;
-use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Term};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Slot, Term};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::BATCH_ENTRIES_MAX;
 use onpath_wire::map::ClusterMap;
@@ -25,6 +25,7 @@ use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 
 /// Both sides of the directory protocol at this shard.
 #[derive(Default)]
@@ -149,9 +150,7 @@ impl Directories {
 
     /// Directories of a group with unapplied entries.
     fn logs_of<'a>(&'a self, map: &'a ClusterMap, group: Fingerprint) -> impl Iterator<Item = InodeId> + 'a {
-        let slots = map.slots_of(group);
-        let (first, last) = (u64::from(slots.start().0) << 48, u64::from(slots.end().0) << 48 | ((1 << 48) - 1));
-        let in_slots = self.logs.range(InodeId(first)..=InodeId(last));
+        let in_slots = self.logs.range(ids_in(map.slots_of(group)));
         in_slots.map(|(&dir, _)| dir).filter(move |&dir| map.fingerprint(dir) == group)
     }
 
@@ -228,14 +227,18 @@ impl Directories {
 
     /// Watermarks of the directories of a range, for an image.
     pub(crate) fn watermarks_in(&self, range: u32) -> impl Iterator<Item = ((InodeId, ShardId), LogSeq)> + '_ {
-        let here = move |&(&(dir, _), _): &(&(InodeId, ShardId), &LogSeq)| {
-            crate::state::recover::range_of(dir.slot()) == range
-        };
-        self.watermarks.iter().filter(here).map(|(&id, &at)| (id, at))
+        let (first, last) = ids_in(crate::state::recover::slots_of(range)).into_inner();
+        let here = self.watermarks.range((first, ShardId(0))..=(last, ShardId(u16::MAX)));
+        here.map(|(&id, &at)| (id, at))
     }
 
     /// Unapplied entries in all change-logs.
     pub(crate) fn pending(&self) -> usize {
         self.logs.values().map(VecDeque::len).sum()
     }
+}
+
+/// The ids of all inodes of some slots.
+fn ids_in(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
+    InodeId(u64::from(slots.start().0) << 48)..=InodeId(u64::from(slots.end().0) << 48 | ((1 << 48) - 1))
 }

@@ -5,13 +5,14 @@ use crate::state::recover::{GLOBAL_RANGE, slots_of};
 use onpath_store::{NameValue, Pair};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
-use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, TrackingEpoch};
+use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
 use onpath_wire::reply::Reply;
 use onpath_wire::tracking::{Tracking, TrackingSide};
 use smallvec::SmallVec;
+use std::ops::RangeInclusive;
 
 /// What is wrong with an object that is an entry at a position of another name's, or at a taken one.
 pub const WRONG_COOKIE: WireError = WireError::Bad("cookie of an entry");
@@ -55,7 +56,7 @@ impl State {
         if range == GLOBAL_RANGE {
             self.global_pairs(&mut pairs);
         } else {
-            slots_of(range).for_each(|slot| self.slot_pairs(slot, &mut pairs));
+            self.slot_pairs(slots_of(range), &mut pairs);
             self.dirs.watermarks_in(range).for_each(|((dir, from), upto)| {
                 let key = key(class::WATERMARK, &[&dir.0.to_be_bytes(), &from.0.to_be_bytes()]);
                 pairs.push((key, upto.to_bytes()));
@@ -71,12 +72,12 @@ impl State {
         pairs
     }
 
-    fn slot_pairs(&self, slot: onpath_wire::ids::Slot, pairs: &mut Vec<Pair>) {
-        for id in self.inodes.slot(slot) {
+    fn slot_pairs(&self, slots: RangeInclusive<Slot>, pairs: &mut Vec<Pair>) {
+        for id in self.inodes.in_slots(slots.clone()) {
             let inode = self.inodes.get(id).expect("listed");
             pairs.push((key(class::INODE, &[&id.0.to_be_bytes()]), inode.to_bytes()));
         }
-        for (parent, name, found) in self.names.slot(slot) {
+        for (parent, name, found) in self.names.in_slots(slots.clone()) {
             let key = key(class::NAME, &[&parent.0.to_be_bytes(), name.as_bytes()]);
             pairs.push((
                 key,
@@ -86,7 +87,7 @@ impl State {
                 }),
             ));
         }
-        for dir in self.listings.dirs_of_slot(slot) {
+        for dir in self.listings.dirs_in_slots(slots) {
             for entry in self.listings.all(dir) {
                 let key = key(class::ENTRY, &[&dir.0.to_be_bytes(), &entry.cookie.0.to_be_bytes()]);
                 pairs.push((

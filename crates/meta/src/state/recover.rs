@@ -9,6 +9,7 @@ use onpath_store::{Image, Recoverable, StoreError};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{RecordSeq, Slot};
 use onpath_wire::record::{Effect, Record};
+use std::ops::RangeInclusive;
 
 /// Ranges of slots.
 const SLOT_RANGES: u32 = 64;
@@ -24,9 +25,9 @@ pub(crate) fn range_of(slot: Slot) -> u32 {
 }
 
 /// The slots of a range.
-pub(crate) fn slots_of(range: u32) -> impl Iterator<Item = Slot> {
+pub(crate) fn slots_of(range: u32) -> RangeInclusive<Slot> {
     let width = 65_536 / SLOT_RANGES;
-    (range * width..(range + 1) * width).map(|slot| Slot(slot as u16))
+    Slot((range * width) as u16)..=Slot((range * width + width - 1) as u16)
 }
 
 /// What each range already reflects.

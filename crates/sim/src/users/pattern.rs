@@ -54,14 +54,23 @@ impl Marks {
 
     /// Who wrote all of this piece; none if nobody ever wrote there.
     pub(crate) fn read(&self, piece: &[u8]) -> Result<Option<u32>, String> {
-        if piece.iter().all(|byte| *byte == 0) {
+        if is_all(piece, [0; PIECE_MIN]) {
             return Ok(None);
         }
         let writer = self.whose(piece).ok_or_else(|| format!("foreign bytes {:?}", &piece[..PIECE_MIN]))?;
         let mark = self.mark(writer).to_le_bytes();
-        match piece.iter().zip(mark.iter().cycle()).position(|(seen, expected)| seen != expected) {
-            None => Ok(Some(writer)),
-            Some(at) => Err(format!("bytes of write {writer} up to {at} of {}, then others", piece.len())),
+        if is_all(piece, mark) {
+            return Ok(Some(writer));
         }
+        let at = piece.iter().zip(mark.iter().cycle()).position(|(seen, expected)| seen != expected);
+        let at = at.expect("a piece that is not all the mark differs somewhere");
+        Err(format!("bytes of write {writer} up to {at} of {}, then others", piece.len()))
     }
+}
+
+/// Whether a piece is nothing but repetitions of these bytes, the last one perhaps cut.
+fn is_all(piece: &[u8], mark: [u8; PIECE_MIN]) -> bool {
+    let (whole, rest) = piece.as_chunks();
+    // Without a way out, so that many words are compared at a time.
+    whole.iter().fold(true, |same, word| same & (*word == mark)) && rest == &mark[..rest.len()]
 }
