@@ -29,9 +29,9 @@ size:
 crash:
     ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
 
-# The reference model of the simulator against the kernel's own file system, a million operations
+# The reference model of the simulator against the kernel's own file system, ten times as many operations as the tests
 model:
-    ONPATH_MODEL_OPERATIONS=1000000 cargo test --locked --release -p onpath-sim --test model_matches_kernel
+    ONPATH_MODEL_OPERATIONS=10000000 cargo test --locked --release -p onpath-sim --test model_matches_kernel
 
 # The simulator on many seeds, from FIRST on, each twice; the commands of failing ones are appended to target/failing-seeds
 soak FIRST="1" COUNT="1000" JOBS="2":

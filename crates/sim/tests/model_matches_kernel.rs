@@ -21,7 +21,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 /// Operations without `ONPATH_MODEL_OPERATIONS`.
-const OPERATIONS: usize = 100_000;
+const OPERATIONS: usize = 1_000_000;
+/// Trees that are changed at the same time, each from its own seed.
+const TREES: usize = 4;
 const NAMES: u32 = 6;
 const INODES_MAX: usize = 120;
 
@@ -183,7 +185,12 @@ struct Test {
     rng: ChaCha8Rng,
     model: Model,
     local: Local,
+    /// Inodes that were created, perhaps gone by now.
+    known: Vec<InodeId>,
+    /// Inodes created so far.
     count: u32,
+    /// Operations that both have answered.
+    answered: usize,
 }
 
 fn callers() -> [Caller; 5] {
@@ -199,9 +206,18 @@ fn callers() -> [Caller; 5] {
 
 impl Test {
     fn pick(&mut self, dirs_only: bool) -> InodeId {
-        let mut ids = self.model.ids();
-        ids.retain(|id| self.local.fds.contains_key(id) && (!dirs_only || self.model.node(*id).unwrap().is_dir()));
-        ids[self.rng.random_range(0..ids.len())]
+        loop {
+            let index = self.rng.random_range(0..self.known.len());
+            let id = self.known[index];
+            match self.model.node(id).filter(|node| node.nlink > 0) {
+                None => {
+                    self.known.swap_remove(index);
+                    self.local.fds.remove(&id);
+                }
+                Some(node) if !dirs_only || node.is_dir() => return id,
+                Some(_) => {}
+            }
+        }
     }
 
     fn name(&mut self) -> Name {
@@ -268,7 +284,8 @@ impl Test {
         to
     }
 
-    fn step(&mut self, step: usize) {
+    fn step(&mut self) {
+        let step = self.answered;
         let mut request = self.request();
         let caller = callers()[self.rng.random_range(0..5)].clone();
         say_that_suid_goes(&caller, &mut request);
@@ -281,6 +298,7 @@ impl Test {
         {
             decided = self.model.decide(&caller, &Request::Open { id: *id, flags: node.open });
         }
+        self.answered += 1;
         become_user(&caller);
         let local = self.local.run(&request);
         become_user(&Caller::default());
@@ -336,8 +354,7 @@ impl Test {
         let path = format!("/proc/self/fd/{}/{}", self.local.fd(parent), String::from_utf8_lossy(name.as_bytes()));
         let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path).unwrap();
         self.local.fds.insert(id, file);
-        let model = &self.model;
-        self.local.fds.retain(|id, _| model.node(*id).is_some_and(|node| node.nlink > 0));
+        self.known.push(id);
     }
 
     fn compare(&self, id: InodeId, step: usize, request: &Request) {
@@ -417,25 +434,37 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
     let wanted =
         std::env::var("ONPATH_MODEL_OPERATIONS").map(|n| n.parse().expect("ONPATH_MODEL_OPERATIONS is a number"));
     let operations: usize = wanted.unwrap_or(OPERATIONS);
-    for seed in 1..=4 {
-        let dir = tempfile::tempdir().unwrap();
-        std::os::unix::fs::chown(dir.path(), Some(0), Some(0)).unwrap();
-        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
-        let mut test = Test {
-            rng: ChaCha8Rng::seed_from_u64(seed),
-            model: Model::new(CookieKey([3; 16])),
-            local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },
-            count: 0,
-        };
-        let open_up = SetAttr { valid: set::MODE, mode: 0o777, ..SetAttr::default() };
-        let request = Request::SetAttr { id: InodeId::ROOT, set: open_up };
-        let plan = test.model.decide(&Caller::default(), &request).unwrap();
-        test.model.apply(&plan.change, None).unwrap();
-        test.local.run(&request).unwrap();
-        (0..operations / 4).for_each(|step| test.step(step));
-        test.compare_all(0);
+    std::thread::scope(|threads| {
+        (1..=TREES as u64).for_each(|seed| drop(threads.spawn(move || compare_tree(seed, operations.div_ceil(TREES)))));
+    });
+    println!("{operations} operations were answered alike");
+}
+
+/// Random operations from a seed on a fresh directory, by this thread.
+fn compare_tree(seed: u64, operations: usize) {
+    // SAFETY: no memory is concerned: this thread gets a umask of its own.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "a umask of its own for a thread");
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(0), Some(0)).unwrap();
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
+    let mut test = Test {
+        rng: ChaCha8Rng::seed_from_u64(seed),
+        model: Model::new(CookieKey([3; 16])),
+        local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },
+        known: vec![InodeId::ROOT],
+        count: 0,
+        answered: 0,
+    };
+    let open_up = SetAttr { valid: set::MODE, mode: 0o777, ..SetAttr::default() };
+    let request = Request::SetAttr { id: InodeId::ROOT, set: open_up };
+    let plan = test.model.decide(&Caller::default(), &request).unwrap();
+    test.model.apply(&plan.change, None).unwrap();
+    test.local.run(&request).unwrap();
+    while test.answered < operations {
+        test.step();
     }
+    test.compare_all(operations);
 }
 
 #[test]

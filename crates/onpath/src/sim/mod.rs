@@ -4,15 +4,17 @@ mod command;
 mod seeds;
 mod shrinking;
 
-use crate::cli::TrackingForm;
+use crate::cli::{TrackingForm, say};
 use clap::Args;
 use command::base;
 use onpath_sim::world::Commit;
 use onpath_sim::{FaultKind, SimConfig};
+use seeds::Sum;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 /// Arguments of `onpath sim`.
 #[derive(Args, Debug)]
@@ -60,6 +62,9 @@ pub(crate) struct SimArgs {
     /// Only the last line of each seed, as JSON.
     #[arg(long)]
     json: bool,
+    /// Nothing of seeds without a violation but a line for all of them at the end.
+    #[arg(long, conflicts_with = "json")]
+    summary: bool,
 }
 
 /// What else can be given instead of the seed's own.
@@ -166,8 +171,8 @@ fn kinds(names: &[String]) -> anyhow::Result<Vec<FaultKind>> {
 }
 
 pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
-    let (next, stop, mut failed) = (AtomicU64::new(0), AtomicBool::new(false), 0u64);
-    let mut first = None;
+    let (next, stop, mut sum) = (AtomicU64::new(0), AtomicBool::new(false), Sum::default());
+    let (begun, mut first) = (Instant::now(), None);
     std::thread::scope(|threads| {
         let (sender, done) = channel();
         for _ in 0..args.jobs {
@@ -177,9 +182,15 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
         drop(sender);
         for done in done {
             let done = done.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-            done.report(args.json);
-            let Some(failure) = done.failure(args.plain) else { continue };
-            failed += 1;
+            let failure = done.failure(args.plain);
+            sum.add(&done);
+            if !args.summary || failure.is_some() {
+                done.report(args.json);
+            }
+            let Some(failure) = failure else { continue };
+            if args.summary {
+                say(&failure);
+            }
             match &args.failures {
                 Some(file) => keep(file, &failure)?,
                 None => stop.store(true, Ordering::Relaxed),
@@ -188,12 +199,15 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
         }
         anyhow::Ok(())
     })?;
+    if args.summary {
+        say(&sum.line(args.twice, begun.elapsed()));
+    }
     let Some((config, failure)) = first else { return Ok(()) };
     if args.shrink {
         shrinking::shrink_and_tell(&config, args.plain)?;
     }
     match &args.failures {
-        Some(file) => anyhow::bail!("{failed} seeds went wrong; {} tells them", file.display()),
+        Some(file) => anyhow::bail!("{} seeds went wrong; {} tells them", sum.failed, file.display()),
         None => anyhow::bail!(failure),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A seed that was run.
 pub(super) struct Done {
@@ -43,6 +43,43 @@ impl Done {
             ops_per_s: (outcome.operations as f64 / self.seconds) as u64,
         };
         say(&serde_json::to_string(&line).expect("numbers and text are JSON"));
+    }
+}
+
+/// All seeds of a command together.
+#[derive(Default)]
+pub(super) struct Sum {
+    seeds: u64,
+    operations: u64,
+    /// Seeds that went wrong.
+    pub(super) failed: u64,
+    violations: u64,
+    panics: u64,
+}
+
+impl Sum {
+    /// Counts a seed.
+    pub(super) fn add(&mut self, done: &Done) {
+        self.seeds += 1;
+        let (operations, violations) = match &done.result {
+            Ok(outcome) => (outcome.operations, outcome.violations.len() as u64),
+            Err(_) => (0, 0),
+        };
+        self.operations += operations;
+        self.violations += violations;
+        self.panics += u64::from(done.result.is_err());
+        self.failed += u64::from(violations > 0 || done.result.is_err());
+    }
+
+    /// What there is to say at the end.
+    pub(super) fn line(&self, twice: bool, took: Duration) -> String {
+        let Sum { seeds, operations, failed, violations, panics } = self;
+        let runs = if twice { ", each run twice," } else { "" };
+        format!(
+            "{seeds} seeds{runs} with {operations} operations in {} s: {violations} violations and {panics} broken assertions \
+             in {failed} seeds",
+            took.as_secs()
+        )
     }
 }
 
