@@ -60,6 +60,8 @@ pub(crate) enum Job {
     AskGrant(InodeId),
     /// Answer those who waited for grants while a job ran.
     GiveGrants(InodeId),
+    /// Keep what hidden entries of a change-log are about locked.
+    Conceal(InodeId),
     /// Push a change-log.
     Push(InodeId),
     /// Push what has been idle for long.
@@ -143,6 +145,7 @@ impl Shard {
                 core.start(Job::Finish(txn));
             }
             for dir in core.state.dirs.unapplied() {
+                core.start(Job::Conceal(dir));
                 core.start(Job::Push(dir));
             }
             let pending: Vec<_> = core.state.data_pending.keys().copied().collect();
@@ -325,6 +328,7 @@ impl Job {
             Job::Peer { from, seq, peer } => Box::pin(peer_job(&cx, from, seq, *peer)).await,
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
             Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
+            Job::Conceal(dir) => dir::site::conceal(&cx, dir).await,
             Job::Push(dir) => dir::push::push(&cx, dir).await,
             Job::Pusher => dir::push::idle(&cx).await,
             Job::RaiseFloor => dir::push::raise_floor(&cx).await,

@@ -2,11 +2,12 @@
 //! everything there. S and T are sites, A is the owner of D.
 
 use onpath_meta::SyncPolicy;
-use onpath_sim::scenario::{Scenario, create, read, rename, shard};
+use onpath_sim::scenario::{Scenario, create, read, rename, shard, unlink};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
+use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
 const S: u16 = 0;
@@ -82,6 +83,31 @@ pub(crate) fn a_late_recall_exposes_nothing() {
     sc.let_go(push);
     sc.succeeds(y_made);
     assert!(sc.names(d).contains(&y));
+    sc.ends_well();
+}
+
+/// S restarts with an update that A does not have: neither the name nor the inode shows it before A has it.
+#[test]
+pub(crate) fn after_a_restart_an_inode_shows_nothing_that_its_directory_does_not() {
+    let mut sc = Scenario::new(3);
+    let (d, f) = in_sync(&mut sc);
+    let Reply::Entry { attr, .. } = sc.must(Request::Lookup { parent: d, name: f.clone() }) else { panic!("an entry") };
+    let g = sc.name_at(d, S, "g");
+    sc.must(Request::Link { id: attr.id, parent: d, name: g.clone() });
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let f_gone = sc.ask(unlink(d, &f));
+    sc.go_on();
+    sc.waits(f_gone);
+    sc.restart(S);
+    let (links, other) = (sc.ask(Request::GetAttr { id: attr.id }), sc.ask(unlink(d, &g)));
+    sc.go_on_for(50_000_000);
+    sc.waits(links);
+    sc.waits(other);
+    assert!(sc.names(d).contains(&f));
+    sc.let_go(push);
+    sc.succeeds(f_gone);
+    sc.succeeds(links);
+    sc.succeeds(other);
     sc.ends_well();
 }
 

@@ -89,6 +89,11 @@ impl Directories {
         self.recovered > LogSeq(0) && self.holds_entry(dir, self.recovered)
     }
 
+    /// What the unapplied entries of a directory are about.
+    pub(crate) fn children(&self, dir: InodeId) -> impl Iterator<Item = InodeId> + '_ {
+        self.logs.get(&dir).into_iter().flatten().map(|entry| entry.child)
+    }
+
     /// Appends an entry.
     pub(crate) fn append(&mut self, dir: InodeId, entry: LogEntry) {
         self.log_seq = self.log_seq.max(entry.seq.0);

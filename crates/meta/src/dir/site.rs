@@ -5,11 +5,12 @@ use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
-use onpath_kernel::OpId;
+use onpath_kernel::{Mode, OpId};
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::GRANTS_HELD_MAX;
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
 use onpath_wire::record::{Effect, Record};
+use std::collections::BTreeSet;
 
 /// What this shard holds of a directory.
 #[derive(Default, Debug)]
@@ -76,7 +77,18 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
     None
 }
 
-/// The same with both parts, for a change that shows in two places: only while what is appended is exposed at once.
+/// After a restart: nobody sees the inodes of this shard that hidden entries are about. As before, they are locked until the owner has
+/// applied those.
+pub(crate) async fn conceal(cx: &Cx, dir: InodeId) {
+    let inodes: BTreeSet<InodeId> =
+        cx.with(|core| core.state.dirs.children(dir).filter(|&child| core.state.is_home(child)).collect());
+    if !planted::is(Planted::ShownTooEarly) {
+        cx.lock_all(inodes.into_iter().map(|id| (keys::inode(id), Mode::Exclusive))).await;
+        cx.until(keys::grants(dir), |core| (!core.state.dirs.hidden(dir)).then_some(())).await;
+    }
+}
+
+/// [`have`] with both parts, for a change that shows in two places: only while what is appended is exposed at once.
 pub(crate) fn have_settled(core: &mut Core, op: OpId, dir: InodeId) -> Option<Result<Access, Gone>> {
     let access = have(core, dir, part::BOTH)?;
     (access.is_err() || mark::settled(core, op, dir)).then_some(access)
