@@ -133,6 +133,8 @@ impl ServerBuilder {
         );
         shards.iter_mut().for_each(|shard| shard.start(now));
         let mut builder = NodeBuilder::new();
+        // The data node runs first: what it has found of lost blocks is recorded, and told to the homes, before a shard says or
+        // records anything.
         let data = builder.add(NodeId::data(0), data, Disk(blocks.clone()));
         let shards = (0u16..)
             .zip(shards)

@@ -179,7 +179,7 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
         request: RequestSeq(1),
         oldest: RequestSeq(1),
         kill_suidgid: false,
-        append: false,
+        append: None,
     };
     let drops = |alone: &Alone| {
         let effects = alone.records.iter().flat_map(|record| &record.effects);
@@ -227,7 +227,7 @@ fn a_forgotten_generation_is_void() {
             request: RequestSeq(seq),
             oldest: RequestSeq(1),
             kill_suidgid: false,
-            append: false,
+            append: None,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(seq), &merge);
         assert_eq!(alone.last.take(), Some(answer));
@@ -258,7 +258,7 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         request: RequestSeq(2),
         oldest: RequestSeq(2),
         kill_suidgid: false,
-        append: false,
+        append: None,
     };
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
     let before = blocks(&mut alone, 3);
@@ -287,7 +287,7 @@ fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
             request: RequestSeq(request),
             oldest: RequestSeq(request),
             kill_suidgid: false,
-            append: false,
+            append: None,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &written);
         alone.inode(data.inode)
@@ -316,7 +316,7 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &merge);
         alone.inode(data.inode).size
     };
-    let append = |request, end, version| Merge::Written {
+    let append = |request, from, end, version| Merge::Written {
         data,
         cut: 0,
         end,
@@ -326,7 +326,7 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
         request: RequestSeq(request),
         oldest: RequestSeq(2),
         kill_suidgid: false,
-        append: true,
+        append: Some(from),
     };
     let undone =
         |request, from, end| UndoneAppend { at: 20, from, end, session: SessionId(1), request: RequestSeq(request) };
@@ -334,14 +334,20 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
         let undone = vec![undone(5, 400, 500), undone(4, 300, 400), undone(3, 100, 300)];
         Merge::Counted { data, blocks: 1, version, undone }
     };
-    size_after(&mut alone, append(2, 100, 10));
-    size_after(&mut alone, append(3, 300, 11));
-    assert_eq!(size_after(&mut alone, append(4, 400, 12)), 400);
+    size_after(&mut alone, append(2, 0, 100, 10));
+    size_after(&mut alone, append(3, 100, 300, 11));
+    assert_eq!(size_after(&mut alone, append(4, 300, 400, 12)), 400);
     assert_eq!(size_after(&mut alone, counted(21)), 100, "of the last one it had not heard");
-    assert_eq!(size_after(&mut alone, append(3, 300, 22)), 300, "it is repeated");
+    assert_eq!(size_after(&mut alone, append(3, 100, 300, 22)), 300, "it is repeated");
     assert!(matches!(alone.replies.last(), Some((RequestSeq(3), Reply::Written { size: 300 }))));
-    assert_eq!(size_after(&mut alone, append(6, 400, 23)), 400);
+    assert_eq!(size_after(&mut alone, append(6, 300, 400, 23)), 400);
     assert_eq!(size_after(&mut alone, counted(24)), 400, "told again: what ends there now is new");
+    assert_eq!(
+        size_after(&mut alone, append(7, 500, 600, 25)),
+        400,
+        "reserved where the file ended before the power loss"
+    );
+    assert!(matches!(alone.replies.last(), Some((RequestSeq(7), Reply::Stale { data })) if data.cut == 1));
 }
 
 /// The write that a dead session's reservation allowed may still come: every file of before is fenced once, and no other.

@@ -6,6 +6,7 @@ use onpath_sim::scenario::Scenario;
 use onpath_wire::data::DataRequest;
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
+use onpath_wire::reply::Reply;
 
 const OPEN: OpenMode = OpenMode {
     read: true,
@@ -51,6 +52,64 @@ fn opened(sc: &mut Scenario) -> [(usize, Handle); 2] {
     let open = FsOp::Open { id: attr.id, mode: OPEN };
     let Some(FsReply::Opened(other)) = answer(sc, sessions[1], open) else { panic!("not opened") };
     [(sessions[0], opened.handle), (sessions[1], other.handle)]
+}
+
+/// The answer to a call, however long that takes.
+fn wait(sc: &mut Scenario, unique: u64) -> FsReply {
+    (0..10_000).find_map(|_| finish(sc, unique)).expect("an answer within a while")
+}
+
+/// All bytes of a file, as the lengths and marks of the runs in it.
+fn runs(sc: &mut Scenario, session: usize, handle: Handle) -> Vec<(usize, u8)> {
+    let unique = sc.world.system_call(session, 0, FsOp::Read { handle, offset: 0, bytes: 1 << 20 });
+    let FsReply::Data(parts) = wait(sc, unique) else { panic!("not read") };
+    parts.concat().chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect()
+}
+
+#[test]
+fn under_interval_a_power_loss_leaves_the_first_appends_whole_and_of_the_others_nothing() {
+    let mut taken_back = 0;
+    for seed in 1..=60 {
+        let mut sc = Scenario::seeded(1, seed);
+        let [(a, to_a), (b, to_b)] = opened(&mut sc);
+        let length = |mark: u8| 1_000 + usize::from(mark) * 1_700;
+        let appended = |handle, mark| write(handle, 0, vec![mark; length(mark)], true);
+        for mark in 1..=3 {
+            assert!(answer(&mut sc, a, appended(to_a, mark)).is_some());
+        }
+        let synced = sc.world.system_call(a, 0, FsOp::Fsync { handle: to_a });
+        wait(&mut sc, synced);
+        for mark in 4..=8 {
+            assert!(answer(&mut sc, a, appended(to_a, mark)).is_some());
+        }
+        // Its answer is lost with the power.
+        let held = sc.hold(|m| matches!(m.reply(), Some(Reply::Written { .. })));
+        assert!(answer(&mut sc, a, appended(to_a, 9)).is_none());
+        let waits = sc.world.system_call(a, 0, FsOp::Read { handle: to_a, offset: 0, bytes: 1 });
+        wait(&mut sc, waits);
+        sc.world.crash(0, true);
+        sc.world.stop_holding(held);
+        let last = sc.world.system_call(b, 0, appended(to_b, 10));
+        let mut open = 2;
+        for _ in 0..10_000 {
+            sc.go_on();
+            open -= std::iter::from_fn(|| sc.world.finished()).inspect(|f| assert!(f.result.is_ok())).count();
+            if open == 0 {
+                break;
+            }
+        }
+        assert_eq!(open, 0, "seed {seed}: {last}");
+        let runs = runs(&mut sc, b, to_b);
+        assert!(runs.iter().all(|&(len, mark)| mark > 0 && len == length(mark)), "seed {seed}: {runs:?}");
+        let marks: Vec<u8> = runs.iter().map(|(_, mark)| *mark).collect();
+        let kept = marks.iter().take_while(|mark| **mark < 9).count();
+        assert!(kept >= 3 && marks[..kept].iter().zip(1..).all(|(mark, n)| *mark == n), "seed {seed}: {marks:?}");
+        let mut rest = marks[kept..].to_vec();
+        rest.sort_unstable();
+        assert_eq!(rest, [9, 10], "seed {seed}: {marks:?}");
+        taken_back += 8 - kept;
+    }
+    assert!(taken_back > 20, "{taken_back}");
 }
 
 #[test]

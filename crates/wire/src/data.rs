@@ -118,8 +118,8 @@ wire_enum! {
             oldest: RequestSeq,
             /// Clear setuid and setgid.
             kill_suidgid: bool,
-            /// It was written at the end that its session has reserved: the reservation is over.
-            append: bool,
+            /// First byte, if that was the end of the file, which its session has reserved: the reservation is over.
+            append: Option<u64>,
         },
         /// A power loss has taken blocks, and what was there before is back: so many there are now. The home must hear this
         /// before it hears of anything written since.

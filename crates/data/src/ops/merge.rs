@@ -76,7 +76,7 @@ fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
         request: merge.request,
         oldest: merge.oldest,
         kill_suidgid: merge.kill_suidgid,
-        append: merge.append.is_some(),
+        append: merge.append,
     };
     Packet::new(&header, &body)
 }

@@ -39,7 +39,7 @@ fn the_home_hears_of_a_write_and_the_session_nothing() {
         request: seq,
         oldest: seq,
         kill_suidgid: false,
-        append: false,
+        append: None,
     };
     assert_eq!(w.heard, [merge]);
     assert!(w.reply(seq).is_none());

@@ -311,9 +311,10 @@ fn the_home_hears_of_undone_appends_before_anything_else() {
     w.request(&append(0), &[1; 5000]);
     w.flush();
     let blocks = w.disk.now.clone();
-    let (first, second) = (w.request(&append(5000), &[2; 4000]), w.request(&append(9000), &[3; 9000]));
+    let (first, second) = (RequestSeq(10), RequestSeq(11)); // whose session waits for both
+    w.request_as(1, first, first, &append(5000), &[2; 4000]);
+    w.request_as(1, second, first, &append(9000), &[3; 9000]);
     w.hold_home = true;
-    w.write(file, 0, 100, &[4; 100]);
     w.write(data(4, 1), 0, 0, b"another file");
     let told = |w: &mut World| match &std::mem::take(&mut w.heard)[..] {
         [Merge::Counted { data, undone, .. }, ..] if *data == file => {

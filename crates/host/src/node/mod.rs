@@ -201,7 +201,8 @@ impl NodeBuilder {
         threads.push(timer::start(&node));
         threads.extend(background::start(&node));
         drop(threads);
-        // A role may have something to say before its first input.
+        // A role may have something to say before its first input. They say it in the order in which they were added: until
+        // a role has run it has no deadline that the timer could see, and nothing that a flush could make durable.
         let mut work = Work::default();
         (0..node.cells.len()).for_each(|index| {
             node.cells[index].tick();

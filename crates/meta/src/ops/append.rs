@@ -47,7 +47,7 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
 }
 
 /// Writes under what sessions know of the file so far will not count, unless they have come to the home.
-fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
+pub(super) fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
     inode.cut += 1;
     let data = DataId { inode: inode.id, generation: inode.generation };
     let (cut, size) = (inode.cut, inode.size);

@@ -6,7 +6,7 @@
 //! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
 //! What is repeated after its answer changes no more than the count of blocks. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
-use super::{Req, datapending, named};
+use super::{Req, append, datapending, named};
 use crate::state::commit::{commit, commit_own};
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
@@ -27,7 +27,7 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
             Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
                 // A repeated merge must not end the reservation of a later append.
-                if first && append && core.state.opens.appended(data.inode, session, request) {
+                if first && append.is_some() && core.state.opens.appended(data.inode, session, request) {
                     core.wake(keys::inode(data.inode).0);
                 }
             }
@@ -51,19 +51,21 @@ fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     }
 }
 
-/// A power loss has taken appends of which this home may have heard: then the file ends where it did before, and one that is
-/// repeated is new.
+/// A power loss has taken appends. If the file ends with one of which this home had heard, it ends where it did before; the
+/// append is new if it is repeated.
 fn undo(core: &mut Core, cx: &Cx, data: DataId, undone: &[UndoneAppend]) {
     let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
     let Some(mut inode) = inode else { return };
     let before = inode.size;
     // What was heard of the file since then was written behind the restored end.
     for append in undone.iter().filter(|append| append.at > inode.blocks_version) {
-        if core.state.replies.undo(append.session, append.request) && append.end == inode.size {
+        if append.end == inode.size && core.state.replies.undo(append.session, append.request) {
             inode.size = append.from;
         }
     }
     if inode.size < before {
+        let stamp = core.state.clock.stamp(core.now.wall_ns);
+        (inode.mtime, inode.ctime, inode.mtime_stamp) = (stamp.0 as i64, stamp.0 as i64, stamp);
         commit_own(core, cx.op(), vec![Effect::PutInode { inode }]);
     }
 }
@@ -105,7 +107,8 @@ fn newest(inode: &Inode, blocks: u64, version: u64) -> (u64, u64) {
 
 /// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
-    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, .. } = merge else {
+    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, append } = merge
+    else {
         return false;
     };
     let from = NodeId::session(session);
@@ -130,6 +133,11 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             Reply::Failed { errno: Errno::ESTALE }
         }
         Some(inode) if inode.generation != data.generation || inode.cut != cut => {
+            Reply::Stale { data: core.state.inodes.data_ref(data.inode).expect("the inode is here") }
+        }
+        // A power loss has taken what was in between: it would leave a gap.
+        Some(inode) if append.is_some_and(|from| from > inode.size) => {
+            append::raise_cut(core, cx.op(), inode);
             Reply::Stale { data: core.state.inodes.data_ref(data.inode).expect("the inode is here") }
         }
         Some(inode) => {

@@ -22,10 +22,11 @@ use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::inode::Kind;
 use onpath_wire::packet::Packet;
 use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Groups, Request, RequestBody, SetAttr, set};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -115,6 +116,8 @@ pub struct Checker {
     /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
     /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
+    /// Power was lost where commits are not awaited.
+    lost_power: bool,
     /// Changes that are recorded and not exposed, in the order of their records.
     gated: VecDeque<Gated>,
     /// Times of full disks that began, and those at this moment.
@@ -137,6 +140,7 @@ impl Checker {
             users: BTreeMap::new(),
             taken: VecDeque::new(),
             reviving: BTreeMap::new(),
+            lost_power: false,
             gated: VecDeque::new(),
             fulls: (0, 0),
             digest: (0, 0),
@@ -239,7 +243,7 @@ impl Checker {
         };
         self.locked_by(&record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
-            return self.own_work(by, &record);
+            return self.own_work(by, &record, (process, lsn));
         }
         match Gated::of(by, process, lsn, &record) {
             Some(gated) => {
@@ -273,9 +277,14 @@ impl Checker {
         }
     }
 
-    /// What a shard does of its own accord must not be visible.
-    fn own_work(&mut self, by: NodeId, record: &Record) {
+    /// What a shard does of its own accord must not be visible, but that a power loss took an append.
+    fn own_work(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
         for effect in &record.effects {
+            if let Effect::PutInode { inode } = effect
+                && self.model.node(inode.id).is_some_and(|node| node.kind == Kind::File && inode.size < node.size)
+            {
+                self.shortened(by, inode.id, inode.size, at);
+            }
             if let Effect::AppliedLog { dir, from, upto, .. } = effect {
                 self.applied(*dir, *from, *upto);
             }
@@ -284,6 +293,28 @@ impl Checker {
             {
                 self.violation(format!("{by:?} drops {id:?}, which has a name"));
             }
+        }
+    }
+
+    /// The file ends where it did before an append; that may be repeated.
+    fn shortened(&mut self, by: NodeId, id: InodeId, size: u64, at: (usize, u64)) {
+        if !self.lost_power {
+            return self.violation(format!("{by:?} shortens {id:?} to {size} bytes"));
+        }
+        for pending in self.sessions.values_mut().flat_map(|known| &mut known.pending) {
+            let undone = pending.asked.write.as_ref().is_some_and(|write| write.end > size);
+            if undone && pending.asked.body.request == (Request::DataRef { id }) {
+                pending.witness = None;
+                pending.valid.retain(|(_, change)| !*change);
+            }
+        }
+        let set = SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
+        let body = RequestBody { groups: Groups::default(), request: Request::SetAttr { id, set } };
+        let asked = Rc::new(Asked { caller: Caller::default(), body, write: None });
+        let change = decide(&self.model, &asked).map_err(|e| e.to_string());
+        match change.and_then(|plan| self.model.apply(&plan.change, None)) {
+            Ok(delta) => _ = self.log.push((SessionId(0), RequestSeq(0)), asked, at, None, delta),
+            Err(why) => self.violation(format!("{by:?} shortens {id:?}: {why}")),
         }
     }
 
@@ -380,6 +411,7 @@ impl Checker {
     /// acknowledged may be among it unless `may_lose`.
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
         self.happened([4, process as u64, kept]);
+        self.lost_power |= may_lose;
         self.forget_gated(process, kept, may_lose);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();
