@@ -387,6 +387,32 @@ pub(crate) fn what_was_held_moves_the_time_on() {
     sc.ends_well();
 }
 
+/// The same with an owner that restarts in between: it has forgotten what it had shown.
+#[test]
+fn what_was_held_moves_the_time_on_across_a_restart_of_the_owner() {
+    let (mut sc, reader, d) = world();
+    let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(d, T, "y"));
+    let pushes = sc.hold(push);
+    let to_t = sc.hold(|m| remove(m, T));
+    let looking = sc.ask_by(reader, Request::GetAttr { id: d });
+    sc.go_on_for(MOMENT_NS);
+    let x_made = sc.ask(create(d, &x));
+    sc.go_on_for(MOMENT_NS);
+    sc.must(create(d, &y));
+    let releases = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Release { .. })));
+    sc.let_go(to_t);
+    let Reply::Attr { attr: before, .. } = sc.succeeds(looking) else { panic!("getattr answers with attributes") };
+    sc.waits(x_made);
+    sc.world.lose(releases);
+    sc.restart(A);
+    sc.let_go(releases);
+    sc.let_go(pushes);
+    sc.succeeds(x_made);
+    let after = sc.attributes(d);
+    assert!(after.size > before.size && after.mtime > before.mtime && after.ctime > before.ctime);
+    sc.ends_well();
+}
+
 /// the release is lost. S asks after a while, and what it holds returns.
 #[test]
 pub(crate) fn a_lost_release_is_asked_for() {

@@ -9,6 +9,7 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::HashMap;
 use onpath_kernel::OpId;
+use onpath_store::Inodes;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::GRANT_WAITERS_MAX;
@@ -159,13 +160,20 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = dir.term() == core.state.config.term;
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
-    let (map, policy) = (&core.state.config.map, core.state.config.sync);
+    let (map, inodes, policy) = (&core.state.config.map, &core.state.inodes, core.state.config.sync);
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
         dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
         let known = if born_now || alone { part::BOTH } else { 0 };
-        OwnerDir { known, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
+        let shown = if born_now { Stamp(0) } else { latest(inodes, dir) };
+        OwnerDir { known, shown, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
     })
+}
+
+/// The later one of a directory's times. mtime counts as when it was set, and a rename of the directory moves ctime alone.
+fn latest(inodes: &Inodes, dir: InodeId) -> Stamp {
+    let inode = inodes.get(dir);
+    inode.map_or(Stamp(0), |inode| inode.mtime_stamp.max(Stamp(inode.ctime.max(0) as u64)))
 }
 
 /// The access part of a live directory of this shard.
@@ -267,11 +275,9 @@ pub(crate) fn pushed(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, batc
 pub(crate) fn shown(core: &mut Core, dir: InodeId) {
     let network = core.state.epochs.owner.form == Form::Network;
     if let Some(table) = core.state.dirs.owner.get_mut(&dir)
-        && (network || table.through) // sites keep their parts
-        && let Some(inode) = core.state.inodes.get(dir)
+        && (network || table.through)
     {
-        // A rename of the directory moves its ctime alone.
-        table.shown = inode.mtime_stamp.max(Stamp(inode.ctime.max(0) as u64));
+        table.shown = latest(&core.state.inodes, dir); // sites keep their parts
     }
 }
 
@@ -314,8 +320,12 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     let dcount = fresh.iter().map(|e| i64::from(e.dcount)).sum();
     let dnlink = fresh.iter().map(|e| i64::from(e.dnlink)).sum();
     // A site that keeps its parts through a collect does not hear of our clock.
-    let shown = core.state.dirs.owner.get(&dir).filter(|_| !planted::is(Planted::HeldStamp));
-    let shown = shown.map_or(Stamp(0), |table| table.shown);
+    let shown = match core.state.dirs.owner.get(&dir) {
+        _ if planted::is(Planted::HeldStamp) => Stamp(0),
+        Some(table) => table.shown,
+        None if dir.term() == core.state.config.term => Stamp(0),
+        None => latest(&core.state.inodes, dir), // a former term may have shown all that there is
+    };
     let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty").max(Stamp(shown.0 + 1));
     let before = fresh.len();
     let entries = compact(fresh);
