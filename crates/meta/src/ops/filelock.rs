@@ -114,10 +114,10 @@ impl Locks {
         self.held = kept;
     }
 
-    /// Where this very request waits already.
-    fn copy_of(&self, session: SessionId, ask: Ask) -> Option<usize> {
-        let (Ask::Now(seq) | Ask::Wait(seq)) = ask else { return None };
-        self.waiting.iter().position(|w| (w.session, w.seq) == (session, seq))
+    /// Whether this very request waits: it is a copy.
+    fn waits(&self, session: SessionId, ask: Ask) -> bool {
+        let (Ask::Now(seq) | Ask::Wait(seq)) = ask else { return false };
+        self.waiting.iter().any(|w| (w.session, w.seq) == (session, seq))
     }
 
     fn queue(&mut self, waiting: Waiting) -> Outcome {
@@ -152,13 +152,12 @@ impl FileLocks {
         let withheld = self.withholds(id);
         let locks = self.inodes.entry(id).or_default();
         let conflict = locks.conflict(session, &lock).is_some();
-        if let Some(index) = locks.copy_of(session, ask) {
-            // A copy of what waits: answered as before, unless it has waited only to learn what is known by now.
-            if !conflict || matches!(ask, Ask::Wait(_)) {
-                return Outcome::Queued;
-            }
-            locks.waiting.remove(index);
-            return Outcome::Conflict;
+        if conflict && matches!(ask, Ask::Now(_)) {
+            // Refused, whatever number it had when it began to wait to learn this: nothing of it may be granted later.
+            locks.waiting.retain(|w| w.wait || (w.session, w.lock) != (session, lock));
+        }
+        if locks.waits(session, ask) {
+            return Outcome::Queued;
         }
         if lock.kind != LockKind::Unlock && locks.held.len() + locks.waiting.len() >= LOCKS_PER_INODE_MAX {
             return Outcome::TooMany;
@@ -348,8 +347,8 @@ mod tests {
         let seqs = |waits: &[Waiting]| waits.iter().map(|w| w.seq.0).collect::<Vec<_>>();
         assert_eq!(
             (seqs(&granted), seqs(&refused)),
-            (vec![7, 8], vec![9]),
-            "in order; of one owner one holds the other's"
+            (vec![7], vec![9]),
+            "8 asked for what 10 was refused: it will ask again"
         );
         assert!(!locks.withholds(old));
     }
@@ -380,11 +379,13 @@ mod tests {
         let old = InodeId::new(Slot(1), Term(8), 1);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
         let mut ask = |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, &mut granted);
-        assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Queued);
+        for seq in [1, 4] {
+            assert_eq!(ask(2, Ask::Now(RequestSeq(seq))), Outcome::Queued, "under a new number as well");
+        }
         assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
         assert_eq!(ask(1, Ask::Again), Outcome::Granted);
         assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
-        assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Conflict);
+        assert_eq!(ask(2, Ask::Now(RequestSeq(4))), Outcome::Conflict);
         assert_eq!(locks.len(), 2);
         let whose = |s: SessionId, _: &FileLock| s == SessionId(1);
         locks.drop_all(Some(old), whose, &mut vec![]);
