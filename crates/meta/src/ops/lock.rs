@@ -49,8 +49,8 @@ pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
     cx.with(|core| {
         begin(core, req)?;
         let cancelled = core.state.filelocks.cancel(id, req.session, &lock);
-        for &seq in &cancelled {
-            // A late copy of the request must not wait once more.
+        if let [seq] = cancelled[..] {
+            // A late copy of the request must not wait once more. Of several, those whose caller still waits ask again.
             core.state.replies.remember(req.session, seq, RequestSeq(0), Reply::Failed { errno: Errno::EINTR }, false);
         }
         let holds = core.state.filelocks.holds(id, req.session, &lock);
