@@ -108,6 +108,21 @@ pub(crate) fn after_a_restart_an_inode_shows_nothing_that_its_directory_does_not
     sc.succeeds(f_gone);
     sc.succeeds(links);
     sc.succeeds(other);
+/// A push that the owner took is not taken for one that it refused, however many updates came meanwhile.
+#[test]
+pub(crate) fn updates_that_come_during_a_push_follow_at_once() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = in_sync(&mut sc);
+    let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(d, S, "y"));
+    let push = sc.hold(|m| matches!(m.peer(), Some(Peer::Push { .. })));
+    let made = [x, y].map(|name| {
+        let made = sc.ask(create(d, &name));
+        sc.go_on();
+        made
+    });
+    sc.let_go(push);
+    sc.go_on(); // much shorter than the pause after a refusal
+    assert!(made.iter().all(|made| matches!(sc.answer(*made), Some(Reply::Entry { created: true, .. }))));
     sc.ends_well();
 }
 

@@ -74,8 +74,8 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
         NodeId::shard(core.state.config.map.home(dir))
     });
     loop {
-        let before = cx.with(|core| core.state.dirs.log_len(dir));
-        if before == 0 {
+        let first = cx.with(|core| core.state.dirs.log_first(dir));
+        if first.is_none() {
             break;
         }
         let answer = cx
@@ -88,16 +88,18 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
                 core.state.peer_packet(seq, &Peer::Push { dir, batch })
             })
             .await;
-        let (left, hidden, now_us) = cx.with(|core| {
+        let (left, refused, hidden, now_us) = cx.with(|core| {
             if let Ok(Peer::Applied { dir: of, upto }) = answer.body::<Peer>()
                 && of == dir
             {
                 trim(core, cx.op(), dir, upto);
             }
-            (core.state.dirs.log_len(dir), core.state.dirs.hidden(dir), core.now.mono_us)
+            let dirs = &core.state.dirs;
+            // However much was appended meanwhile: an owner that took it took the first.
+            (dirs.log_len(dir), dirs.log_first(dir) == first, dirs.hidden(dir), core.now.mono_us)
         });
-        if left >= before {
-            cx.sleep_until(now_us + CALL_RETRY_US).await; // refused: the owner lacks what came before
+        if refused {
+            cx.sleep_until(now_us + CALL_RETRY_US).await; // the owner lacks what came before
         } else if left < PUSH_ENTRIES && !hidden && !cx.with(|core| super::site::writes_through(core, dir)) {
             break;
         }
