@@ -38,6 +38,7 @@ impl State {
                 track_unsynced: track,
                 form,
                 sync: SyncPolicy::Auto,
+                sticky_marks: true,
             })
         };
         let data = DataNode::new(DataConfig {

@@ -44,6 +44,8 @@ pub struct ShardConfig {
     pub form: Form,
     /// Which directories go into *sync*.
     pub sync: SyncPolicy,
+    /// An acknowledged mark covers later updates too; else every update is marked, as SwitchFS does.
+    pub sticky_marks: bool,
 }
 
 /// What starts an operation.

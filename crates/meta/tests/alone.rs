@@ -45,6 +45,7 @@ impl Alone {
             track_unsynced: false,
             form: Form::Owner,
             sync: SyncPolicy::Auto,
+            sticky_marks: true,
         };
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };

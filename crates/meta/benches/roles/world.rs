@@ -64,6 +64,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         track_unsynced: false,
         form: Form::Owner,
         sync: SyncPolicy::Auto,
+        sticky_marks: true,
     }
 }
 

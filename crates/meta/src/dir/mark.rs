@@ -166,10 +166,13 @@ fn open(core: &Core, dir: InodeId) -> bool {
 
 /// An update was appended, in the same step: decides whether it is gated.
 pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
+    let group = core.state.config.map.fingerprint(dir);
+    if !core.state.config.sticky_marks {
+        core.state.marks.new_generation(group);
+    }
     if open(core, dir) || planted::is(Planted::ExposedUnmarked) {
         return;
     }
-    let group = core.state.config.map.fingerprint(dir);
     let mark = core.state.marks.mark(group);
     mark.gates += 1;
     let generation = mark.generation;

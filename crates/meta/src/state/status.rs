@@ -81,6 +81,7 @@ mod tests {
             track_unsynced: false,
             form: onpath_wire::tracking::Form::Owner,
             sync: crate::SyncPolicy::Auto,
+            sticky_marks: true,
         };
         let shard = crate::Shard::new(config);
         let (place, core) = (shard.kernel.place_bytes() as u64, size_of::<Core>());

@@ -558,5 +558,6 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
         form: config.form,
         sync: config.sync,
+        sticky_marks: true,
     })
 }
