@@ -2,10 +2,12 @@
 //!
 //! Layer L3. [`model`] is the reference model, the only definition of correctness; [`world`] the processes,
 //! disks and network; [`check`] compares every answer with the model; [`run`](run::run) is a whole simulation.
+//! [`cost`] is another world for the same roles, in which nothing fails and everything takes its time.
 
 pub mod audit;
 pub mod check;
 pub mod client;
+pub mod cost;
 pub mod explore;
 pub mod kinds;
 pub mod model;

@@ -108,6 +108,9 @@ pub(crate) fn after_a_restart_an_inode_shows_nothing_that_its_directory_does_not
     sc.succeeds(f_gone);
     sc.succeeds(links);
     sc.succeeds(other);
+    sc.ends_well();
+}
+
 /// A push that the owner took is not taken for one that it refused, however many updates came meanwhile.
 #[test]
 pub(crate) fn updates_that_come_during_a_push_follow_at_once() {

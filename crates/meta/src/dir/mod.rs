@@ -123,11 +123,6 @@ impl Directories {
         self.logs.get(&dir).map_or(0, VecDeque::len)
     }
 
-    /// Position of the first unapplied entry.
-    pub(crate) fn log_first(&self, dir: InodeId) -> Option<LogSeq> {
-        self.logs.get(&dir).and_then(VecDeque::front).map(|entry| entry.seq)
-    }
-
     /// The first unapplied entries, and whether more follow.
     pub(crate) fn batch(&self, dir: InodeId) -> (Batch, bool) {
         let before = self.trimmed.get(&dir).copied().unwrap_or_default();

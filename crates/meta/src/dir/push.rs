@@ -74,7 +74,7 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
         NodeId::shard(core.state.config.map.home(dir))
     });
     loop {
-        let first = cx.with(|core| core.state.dirs.log_first(dir));
+        let first = cx.with(|core| core.state.dirs.first_entry(dir));
         if first.is_none() {
             break;
         }
@@ -96,7 +96,7 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
             }
             let dirs = &core.state.dirs;
             // However much was appended meanwhile: an owner that took it took the first.
-            (dirs.log_len(dir), dirs.log_first(dir) == first, dirs.hidden(dir), core.now.mono_us)
+            (dirs.log_len(dir), dirs.first_entry(dir) == first, dirs.hidden(dir), core.now.mono_us)
         });
         if refused {
             cx.sleep_until(now_us + CALL_RETRY_US).await; // the owner lacks what came before

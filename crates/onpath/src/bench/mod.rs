@@ -1,5 +1,6 @@
-//! `onpath bench`: what file systems cost, measured from outside, and the floor to compare them with.
+//! `onpath bench`: what file systems cost, measured from outside, and the floor to compare them with; the cost model of clusters.
 
+mod cost;
 mod floor;
 mod posix;
 
@@ -18,6 +19,12 @@ enum BenchCommand {
     Posix(posix::PosixArgs),
     /// Mounts a bare passthrough to DIR at MNT until Ctrl-C: the least that any mount costs.
     Floor(floor::FloorArgs),
+    /// Measures the constants of the cost model on this machine, with the real code.
+    Calibrate(cost::CalibrateArgs),
+    /// Models clusters of any size: prints a table for each case.
+    Model(cost::ModelArgs),
+    /// Compares what the cost model predicts for one process with the real one.
+    Validate(cost::ValidateArgs),
     /// One process of `bench posix`.
     #[command(hide = true)]
     Worker(posix::WorkerArgs),
@@ -27,6 +34,9 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Posix(args) => posix::run(args),
         BenchCommand::Floor(args) => floor::run(args),
+        BenchCommand::Calibrate(args) => cost::calibrate(args),
+        BenchCommand::Model(args) => cost::model(args),
+        BenchCommand::Validate(args) => cost::validate(args),
         BenchCommand::Worker(args) => posix::work(&args),
     }
 }

@@ -1,0 +1,122 @@
+//! What is modelled: how many servers, how far apart, tracked how, under which load.
+
+use super::calibration::Calibration;
+use onpath_meta::SyncPolicy;
+use onpath_wire::tracking::Form;
+
+/// Who tracks directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tracking {
+    /// Their owners; no directory goes into *sync*.
+    Owner,
+    /// A switch through which all messages go anyway; no directory goes into *sync*.
+    Network,
+    /// A server with so many cores that does what the switch does: a further way for what asks or marks.
+    Server {
+        /// Its cores.
+        cores: u16,
+    },
+    /// Nobody: all directories are in *sync*, in the owner form.
+    Sync,
+}
+
+impl Tracking {
+    pub(crate) fn form(self) -> Form {
+        match self {
+            Tracking::Owner | Tracking::Sync => Form::Owner,
+            Tracking::Network | Tracking::Server { .. } => Form::Network,
+        }
+    }
+
+    pub(crate) fn policy(self) -> SyncPolicy {
+        if self == Tracking::Sync { SyncPolicy::Always } else { SyncPolicy::Never }
+    }
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tracking::Owner => "owner",
+            Tracking::Network => "network",
+            Tracking::Server { .. } => "server",
+            Tracking::Sync => "sync",
+        }
+    }
+}
+
+/// When requests are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// So many clients, each with so many requests under way.
+    Closed {
+        /// Clients.
+        clients: u32,
+        /// Requests of each.
+        window: u32,
+    },
+    /// So many requests a second of all clients together, at random (Poisson), whatever is under way.
+    Open {
+        /// Clients.
+        clients: u32,
+        /// Requests a second.
+        rate: f64,
+    },
+}
+
+impl Load {
+    /// Clients.
+    pub fn clients(self) -> u32 {
+        match self {
+            Load::Closed { clients, .. } | Load::Open { clients, .. } => clients,
+        }
+    }
+}
+
+/// A modelled system.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    /// Everything random comes from it.
+    pub seed: u64,
+    /// Metadata servers.
+    pub servers: u16,
+    /// Cores of each, and shards unless `shards` says otherwise.
+    pub cores: u16,
+    /// Shards of each server; none: one a core.
+    pub shards: Option<u16>,
+    /// Who tracks directories.
+    pub tracking: Tracking,
+    /// Marks are sticky; else every update is marked.
+    pub sticky_marks: bool,
+    /// Clients run on the cores of the (only) server, as in one process; else they cost nothing.
+    pub clients_inside: bool,
+    /// From any node to any other, ns; nothing within a server.
+    pub link_ns: u64,
+    /// A flush of a journal, ns. Replies to clients do not wait for it (`--commit interval`), messages between servers do.
+    pub flush_ns: u64,
+    /// What things cost.
+    pub costs: Calibration,
+    /// Load.
+    pub load: Load,
+}
+
+impl ModelConfig {
+    /// One server of one core and what the others are made from.
+    pub fn new(costs: Calibration) -> ModelConfig {
+        ModelConfig {
+            seed: 1,
+            servers: 1,
+            cores: 1,
+            shards: None,
+            tracking: Tracking::Owner,
+            sticky_marks: true,
+            clients_inside: false,
+            link_ns: 0,
+            flush_ns: costs.flush_ns as u64,
+            costs,
+            load: Load::Closed { clients: 1, window: 1 },
+        }
+    }
+
+    pub(crate) fn shards_each(&self) -> u16 {
+        self.shards.unwrap_or(self.cores)
+    }
+}

@@ -1,0 +1,28 @@
+//! The cost model: the simulator's roles on virtual time in which nothing fails and everything takes its time (docs/cost-model.md).
+//!
+//! Servers have cores with a run queue; each input of a role, each record and each message costs virtual CPU
+//! ([`Calibration`]), links and flushes take their time. Clients are a closed loop or a stream of random arrivals. The
+//! roles are the real ones, so what is sent to whom, what waits for what and what is applied in one go is not modelled
+//! but happens.
+
+pub mod calibrate;
+mod calibration;
+mod clients;
+mod config;
+mod fit;
+pub mod label;
+mod meter;
+mod model;
+mod result;
+mod server;
+mod shards;
+mod steps;
+mod work;
+
+pub use calibration::{Calibration, Line};
+pub use clients::{Answered, Clients, Cluster};
+pub use config::{Load, ModelConfig, Tracking};
+pub use meter::{Clock, Meter};
+pub use model::{Model, Until};
+pub use result::{Latencies, Measured};
+pub use work::{Ask, Creates, File, Kind, MakeDirs, Mix, Place, Touches, Work};

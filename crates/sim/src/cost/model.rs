@@ -1,0 +1,307 @@
+//! The event loop of the cost model.
+
+use super::clients::{Answered, CLUSTER, Clients, Cluster, term};
+use super::config::{Load, ModelConfig, Tracking};
+use super::meter::Meter;
+use super::result::{Latencies, Measured};
+use super::server::{Flight, Server, Task};
+use super::shards::Place;
+use super::work::{Ask, Kind, Work};
+use crate::world::EPOCH_NS;
+use onpath_kernel::{Now, Output};
+use onpath_switch::{Switch, SwitchConfig};
+use onpath_wire::ids::SessionId;
+use onpath_wire::limits::COMMIT_INTERVAL_MS;
+use onpath_wire::map::ClusterMap;
+use onpath_wire::packet::Packet;
+use onpath_wire::reply::Reply;
+use onpath_wire::tracking::Form;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// Time after which the first tracking epoch is complete, in every model, ns.
+const SETTLED_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Event {
+    /// A message arrives where it goes.
+    Arrive(u32),
+    /// A message arrives at the switch.
+    ArriveAtSwitch(u32),
+    /// A core is done with a task; what came of it is in this place.
+    Done { server: u16, task: Task, done: u32 },
+    /// A shard's deadline.
+    Tick(u16),
+    /// A flush ends.
+    Flushed(u16),
+    /// The commit interval of a server ends.
+    Interval(u16),
+    /// A client of an open load asks.
+    Ask(u32),
+}
+
+/// How long a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// Virtual time before anything is measured, ns.
+    pub warm_ns: u64,
+    /// Measured virtual time at most, ns.
+    pub measured_ns: u64,
+    /// Measured operations at most.
+    pub operations: u64,
+}
+
+impl Until {
+    /// Until everything that the work has to ask is answered.
+    pub const DONE: Until = Until { warm_ns: 0, measured_ns: u64::MAX / 4, operations: u64::MAX };
+}
+
+/// A modelled system.
+pub struct Model {
+    pub(super) config: ModelConfig,
+    pub(super) now_ns: u64,
+    pub(super) queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    pub(super) arranged: u64,
+    pub(super) flights: Slab<Flight>,
+    pub(super) done: Slab<Vec<Output<()>>>,
+    /// The metadata servers, then the tracking server if there is one.
+    pub(super) servers: Vec<Server>,
+    pub(super) shards: Vec<Place>,
+    pub(super) switch: Option<Switch>,
+    /// Packets that wait for a switch that is a server.
+    pub(super) switch_inbox: VecDeque<Packet>,
+    /// Servers that may have a task for a free core.
+    pub(super) woken: Vec<u16>,
+    pub(super) clients: Clients,
+    /// Replies that wait for their client's turn on a core of the server.
+    pub(super) client_inbox: Vec<VecDeque<Packet>>,
+    pub(super) rng: ChaCha8Rng,
+    /// Measures what inputs really cost.
+    pub meter: Option<Meter>,
+    pub(super) answered: Vec<Answered>,
+    pub(super) measuring: bool,
+    pub(super) inputs: BTreeMap<&'static str, u64>,
+    pub(super) messages: u64,
+    pub(super) unknown: u64,
+}
+
+impl Model {
+    /// A system that has been up for a second: the root is there, and the switch tracks if there is one.
+    pub fn new(config: ModelConfig) -> Model {
+        assert!(!config.clients_inside || config.servers == 1, "clients are inside one process");
+        let map = ClusterMap::even(config.servers * config.shards_each());
+        let shards = map.all().map(|shard| Place::new(&config, &map, shard)).collect();
+        let mut servers: Vec<Server> = (0..config.servers).map(|_| Server::new(config.cores)).collect();
+        if let Tracking::Server { cores } = config.tracking {
+            servers.push(Server::new(cores));
+        }
+        let network = config.tracking.form() == Form::Network;
+        let cluster = Cluster { number: CLUSTER, map: map.clone(), first_term: term(0), first_session: SessionId(1) };
+        let clients = Clients::new(cluster, config.load);
+        let mut model = Model {
+            now_ns: 0,
+            queue: BinaryHeap::new(),
+            arranged: 0,
+            flights: Slab::default(),
+            done: Slab::default(),
+            servers,
+            shards,
+            switch: network.then(|| Switch::new(SwitchConfig::whole(CLUSTER, 1))),
+            switch_inbox: VecDeque::new(),
+            woken: vec![],
+            client_inbox: (0..clients.number()).map(|_| VecDeque::new()).collect(),
+            clients,
+            rng: ChaCha8Rng::seed_from_u64(config.seed),
+            meter: None,
+            answered: vec![],
+            measuring: false,
+            inputs: BTreeMap::new(),
+            messages: 0,
+            unknown: 0,
+            config,
+        };
+        for shard in 0..model.shards.len() as u16 {
+            let now = model.now();
+            let place = &mut model.shards[shard as usize];
+            place.role.start(now);
+            let outputs = place.poll();
+            model.shard_done(shard, outputs);
+        }
+        (0..model.config.servers).for_each(|server| model.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server)));
+        model.go_on(&mut Nothing, SETTLED_NS, u64::MAX);
+        model
+    }
+
+    /// Runs work under the load of the configuration, until `until`; what is under way then is answered before it returns.
+    pub fn run(&mut self, work: &mut dyn Work, until: Until) -> Measured {
+        let load = self.config.load;
+        self.run_under(load, work, until)
+    }
+
+    /// The same under another load of as many clients.
+    pub fn run_under(&mut self, load: Load, work: &mut dyn Work, until: Until) -> Measured {
+        (self.clients.load, self.clients.over, self.clients.begun) = (load, false, false);
+        self.answered.clear();
+        for client in 0..self.clients.number() {
+            match self.pause_ns() {
+                Some(pause_ns) => self.at(pause_ns, Event::Ask(client)),
+                None if self.config.clients_inside => self.ready(0, Task::Client(client)),
+                None => self.ask(client, work),
+            }
+        }
+        self.begin_tasks(work);
+        if until.warm_ns > 0 {
+            self.go_on(work, self.now_ns + until.warm_ns, u64::MAX);
+        }
+        let (begin_ns, busy) = (self.now_ns, self.busy_ns());
+        (self.inputs, self.messages, self.unknown) = (BTreeMap::new(), 0, 0);
+        self.measuring = true;
+        self.go_on(work, begin_ns + until.measured_ns, until.operations);
+        self.measuring = false;
+        let took_ns = self.now_ns - begin_ns;
+        let mut kinds: BTreeMap<Kind, Vec<u64>> = BTreeMap::new();
+        self.answered.drain(..).for_each(|one| kinds.entry(one.kind).or_default().push(one.latency_ns));
+        let of = |(server, (after, before)): (&Server, (u64, &u64))| {
+            (after - before) as f64 / (u64::from(server.cores()) * took_ns.max(1)) as f64
+        };
+        let (inputs, messages, unknown) = (std::mem::take(&mut self.inputs), self.messages, self.unknown);
+        let after = self.busy_ns();
+        let utilisation = self.servers.iter().zip(after.into_iter().zip(&busy)).map(of).collect();
+        self.clients.over = true;
+        while self.clients.under_way() > 0 {
+            self.go_on(work, self.now_ns + COMMIT_INTERVAL_MS * 1_000_000, u64::MAX);
+        }
+        Measured {
+            took_ns,
+            kinds: kinds.into_iter().map(|(kind, all)| (kind, Latencies::new(all))).collect(),
+            utilisation,
+            inputs,
+            messages,
+            unknown,
+        }
+    }
+
+    /// Lets time pass: change-logs are pushed and applied.
+    pub fn rest(&mut self, ns: u64) {
+        self.go_on(&mut Nothing, self.now_ns + ns, u64::MAX);
+    }
+
+    /// Lets things happen until then, or until so many operations were measured, or until nobody asks any more.
+    fn go_on(&mut self, work: &mut dyn Work, until_ns: u64, operations: u64) {
+        while (self.answered.len() as u64) < operations {
+            if self.clients.finished() {
+                return;
+            }
+            match self.queue.peek() {
+                Some(Reverse((at_ns, ..))) if *at_ns <= until_ns => {}
+                _ => {
+                    self.now_ns = until_ns;
+                    return;
+                }
+            }
+            let Reverse((at_ns, _, event)) = self.queue.pop().expect("just seen");
+            self.now_ns = at_ns;
+            self.happen(event, work);
+        }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now { mono_us: self.now_ns / 1_000, wall_ns: EPOCH_NS + self.now_ns }
+    }
+
+    pub(super) fn at(&mut self, in_ns: u64, event: Event) {
+        self.arranged += 1;
+        self.queue.push(Reverse((self.now_ns + in_ns, self.arranged, event)));
+    }
+
+    fn busy_ns(&mut self) -> Vec<u64> {
+        let now_ns = self.now_ns;
+        self.servers.iter_mut().map(|server| server.busy_ns(now_ns)).collect()
+    }
+
+    fn pause_ns(&mut self) -> Option<u64> {
+        let clients = f64::from(self.clients.number());
+        self.clients.pause_ns(&mut self.rng).map(|pause_ns| (pause_ns as f64 * clients) as u64)
+    }
+
+    fn happen(&mut self, event: Event, work: &mut dyn Work) {
+        match event {
+            Event::Arrive(flight) => {
+                let flight = self.flights.take(flight);
+                self.arrive(flight, work);
+            }
+            Event::ArriveAtSwitch(flight) => {
+                let Flight { packet, .. } = self.flights.take(flight);
+                self.arrive_at_switch(packet);
+            }
+            Event::Done { server, task, done } => {
+                let outputs = self.done.take(done);
+                self.servers[server as usize].end(self.now_ns);
+                self.woken.push(server);
+                match task {
+                    Task::Shard(shard) => self.shard_done(shard, outputs),
+                    Task::Switch => self.switch_done(outputs),
+                    Task::Client(client) => self.client_done(client, outputs),
+                }
+            }
+            Event::Tick(shard) => self.tick(shard),
+            Event::Flushed(server) => self.flushed(server),
+            Event::Interval(server) => {
+                self.flush(server);
+                self.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server));
+            }
+            Event::Ask(client) => {
+                self.ask(client, work);
+                if let (false, Some(pause_ns)) = (self.clients.over, self.pause_ns()) {
+                    self.at(pause_ns, Event::Ask(client));
+                }
+            }
+        }
+        self.begin_tasks(work);
+    }
+}
+
+/// Places that are used again.
+pub(super) struct Slab<T> {
+    all: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab { all: vec![], free: vec![] }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(super) fn put(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.all[place as usize] = Some(value);
+                place
+            }
+            None => {
+                self.all.push(Some(value));
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    fn take(&mut self, place: u32) -> T {
+        self.free.push(place);
+        self.all[place as usize].take().expect("what is put is taken once")
+    }
+}
+
+/// Nobody asks.
+struct Nothing;
+
+impl Work for Nothing {
+    fn next(&mut self, _client: u32, _under_way: u32) -> Option<Ask> {
+        None
+    }
+
+    fn answered(&mut self, _client: u32, _ask: &Ask, _reply: &Reply) {}
+}

@@ -1,0 +1,327 @@
+//! What happens at a step of the cost model: tasks begin and end, messages travel, records become durable.
+
+use super::config::Tracking;
+use super::label::{self, CLIENT, DURABLE, Features, SWITCH, TICK};
+use super::model::{Event, Model};
+use super::server::{Flight, Task};
+use super::shards::Waiting;
+use super::work::Work;
+use onpath_kernel::{Input, Need, Output, Role};
+use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
+use onpath_wire::packet::Packet;
+
+impl Model {
+    /// A task is ready to run.
+    pub(super) fn ready(&mut self, server: u16, task: Task) {
+        self.servers[server as usize].add(task);
+        self.woken.push(server);
+    }
+
+    /// Free cores of woken servers take what is ready.
+    pub(super) fn begin_tasks(&mut self, work: &mut dyn Work) {
+        while let Some(server) = self.woken.pop() {
+            while let Some(task) = self.servers[server as usize].begin(self.now_ns) {
+                let (outputs, cost_ns) = match task {
+                    Task::Shard(shard) => self.run_shard(shard),
+                    Task::Switch => self.run_switch(),
+                    Task::Client(client) => self.run_client(client, work),
+                };
+                let done = self.done.put(outputs);
+                self.at(cost_ns, Event::Done { server, task, done });
+            }
+        }
+    }
+
+    fn cost_ns(&mut self, label: &'static str, features: Features) -> u64 {
+        *self.inputs.entry(label).or_default() += 1;
+        let known = self.config.costs.input_ns(label, features);
+        self.unknown += u64::from(known.is_none());
+        known.unwrap_or(0) + self.config.costs.dispatch_ns as u64
+    }
+
+    /// Runs something that is measured if anything is. What it grows with is known only afterwards.
+    fn metered<T>(&mut self, run: impl FnOnce(&mut Model) -> T) -> (T, u64) {
+        let begin_ns = self.meter.as_mut().map_or(0, |meter| meter.now_ns());
+        let result = run(self);
+        let end_ns = self.meter.as_mut().map_or(0, |meter| meter.now_ns());
+        (result, end_ns - begin_ns)
+    }
+
+    fn sample(&mut self, took_ns: u64, label: &'static str, features: Features) {
+        if let Some(meter) = &mut self.meter {
+            meter.took(took_ns, label, features);
+        }
+    }
+
+    fn server_of(&self, shard: u16) -> u16 {
+        shard / self.config.shards_each()
+    }
+
+    fn run_shard(&mut self, shard: u16) -> (Vec<Output<()>>, u64) {
+        let now = self.now();
+        let place = &mut self.shards[shard as usize];
+        let Waiting { input, remote } = place.inbox.pop_front().expect("a shard in the run queue has an input");
+        let (label, mut features) = (of_input(&input, place.node), Features::default());
+        features.entries = label.1;
+        let (outputs, took_ns) = self.metered(|model| {
+            let place = &mut model.shards[shard as usize];
+            place.role.handle(now, input);
+            place.poll()
+        });
+        outputs.iter().for_each(|output| features.count(output));
+        self.sample(took_ns, label.0, features);
+        let costs = &self.config.costs;
+        let mut around_ns = costs.journal_ns * f64::from(features.records);
+        around_ns += if remote { costs.receive_ns } else { 0.0 };
+        let sends = outputs.iter().filter(|output| self.leaves(shard, output)).count();
+        around_ns += costs.send_ns * sends as f64;
+        let cost_ns = self.cost_ns(label.0, features) + around_ns as u64;
+        (outputs, cost_ns)
+    }
+
+    /// Whether an output goes over the network.
+    fn leaves(&self, shard: u16, output: &Output<()>) -> bool {
+        let Output::Send { to, packet, .. } = output else { return false };
+        match to.as_shard() {
+            Some(other) if !packet.wants_switch() => self.server_of(other.0) != self.server_of(shard),
+            _ => !self.config.clients_inside,
+        }
+    }
+
+    /// A shard's input is handled: records are journaled, then messages leave in order.
+    pub(super) fn shard_done(&mut self, shard: u16, outputs: Vec<Output<()>>) {
+        let server = self.server_of(shard);
+        for output in outputs {
+            match output {
+                Output::Append { seq, .. } => {
+                    let journal = &mut self.servers[server as usize].appended;
+                    journal.0 += 1;
+                    self.shards[shard as usize].appended(seq, *journal);
+                }
+                Output::Send { to, packet, after, need } => self.release(shard, to, packet, after, need),
+                Output::Own(()) => {}
+            }
+        }
+        let place = &mut self.shards[shard as usize];
+        place.queued = false;
+        if !place.inbox.is_empty() {
+            place.queued = true;
+            self.ready(server, Task::Shard(shard));
+        }
+        self.arm_tick(shard);
+    }
+
+    /// The output gate, where replies to clients do not wait.
+    fn release(&mut self, shard: u16, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
+        let server = self.server_of(shard);
+        let place = &self.shards[shard as usize];
+        let (from, rests_on) = (place.node, place.rests_on(after));
+        let own = to.as_shard().is_some_and(|other| self.server_of(other.0) == server);
+        let waits = match to.class() {
+            _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
+            Some(NodeClass::Session) => false,
+            _ => !own,
+        };
+        let flight = Flight { from, to, packet };
+        if !waits {
+            return self.route(flight);
+        }
+        match self.servers[server as usize].gate.pass(rests_on, flight) {
+            Some(flight) => self.route(flight),
+            None if need == Need::DurableInTime => {}
+            None => self.flush(server),
+        }
+    }
+
+    /// Brings a released message on its way.
+    fn route(&mut self, flight: Flight) {
+        let link_ns = self.config.link_ns;
+        let to_switch = flight.packet.wants_switch() || flight.to == NodeId::SWITCH;
+        let inside = match (flight.from.as_shard(), flight.to.as_shard()) {
+            (Some(from), Some(to)) => self.server_of(from.0) == self.server_of(to.0),
+            _ => self.config.clients_inside,
+        };
+        if to_switch {
+            // The switch is half-way; a server that does its work is as far away as any other.
+            let in_ns = if self.config.tracking == Tracking::Network { link_ns / 2 } else { link_ns };
+            self.messages += 1;
+            let place = self.flights.put(flight);
+            self.at(in_ns, Event::ArriveAtSwitch(place));
+        } else if inside && let Some(shard) = flight.to.as_shard() {
+            self.give(shard.0, Input::Packet(flight.packet), false);
+        } else {
+            self.messages += u64::from(!inside);
+            let in_ns = if flight.from == NodeId::SWITCH && self.config.tracking == Tracking::Network {
+                link_ns - link_ns / 2
+            } else {
+                link_ns
+            };
+            let place = self.flights.put(flight);
+            self.at(in_ns, Event::Arrive(place));
+        }
+    }
+
+    pub(super) fn arrive(&mut self, flight: Flight, work: &mut dyn Work) {
+        if let Some(shard) = flight.to.as_shard() {
+            return self.give(shard.0, Input::Packet(flight.packet), !self.config.clients_inside);
+        }
+        if flight.to.class() != Some(NodeClass::Session) {
+            return; // nobody is there: the data node of files that were removed
+        }
+        let client = self.clients.at(flight.to);
+        if self.config.clients_inside {
+            self.client_inbox[client as usize].push_back(flight.packet);
+            self.ready(0, Task::Client(client));
+        } else {
+            self.hear(client, &flight.packet, work);
+            if !self.clients.is_open() {
+                self.ask(client, work);
+            }
+        }
+    }
+
+    fn hear(&mut self, client: u32, packet: &Packet, work: &mut dyn Work) {
+        let answered = self.clients.hear(client, packet, work, self.now_ns);
+        self.answered.extend(answered.filter(|_| self.measuring));
+    }
+
+    /// A client that costs nothing asks as long as it may.
+    pub(super) fn ask(&mut self, client: u32, work: &mut dyn Work) {
+        let from = self.clients.address(client);
+        while let Some((to, packet)) = self.clients.ask(client, work, self.now_ns) {
+            self.route(Flight { from, to, packet });
+            if self.clients.is_open() {
+                return;
+            }
+        }
+    }
+
+    fn run_client(&mut self, client: u32, work: &mut dyn Work) -> (Vec<Output<()>>, u64) {
+        let (outputs, took_ns) = self.metered(|model| {
+            if let Some(packet) = model.client_inbox[client as usize].pop_front() {
+                model.hear(client, &packet, work);
+            }
+            let mut outputs = vec![];
+            while let Some((to, packet)) = model.clients.ask(client, work, model.now_ns) {
+                outputs.push(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
+            }
+            outputs
+        });
+        let asked = Features { entries: 0, records: 0, replies: outputs.len() as u32 };
+        self.sample(took_ns, CLIENT, asked);
+        let cost_ns = self.cost_ns(CLIENT, asked);
+        (outputs, cost_ns)
+    }
+
+    pub(super) fn client_done(&mut self, client: u32, outputs: Vec<Output<()>>) {
+        let from = self.clients.address(client);
+        for output in outputs {
+            if let Output::Send { to, packet, .. } = output {
+                self.route(Flight { from, to, packet });
+            }
+        }
+    }
+
+    pub(super) fn arrive_at_switch(&mut self, packet: Packet) {
+        self.switch_inbox.push_back(packet);
+        if matches!(self.config.tracking, Tracking::Server { .. }) {
+            self.ready(self.config.servers, Task::Switch);
+        } else if self.config.clients_inside {
+            self.ready(0, Task::Switch); // the program runs in the process
+        } else {
+            let (outputs, _) = self.run_switch();
+            self.switch_done(outputs);
+        }
+    }
+
+    fn run_switch(&mut self) -> (Vec<Output<()>>, u64) {
+        let packet = self.switch_inbox.pop_front().expect("a packet for each task");
+        let now = self.now();
+        let (outputs, took_ns) = self.metered(|model| {
+            let Some(switch) = &mut model.switch else { return vec![] };
+            switch.handle(now, Input::Packet(packet));
+            std::iter::from_fn(|| switch.poll_output()).collect::<Vec<_>>()
+        });
+        let copies = Features { entries: 0, records: 0, replies: outputs.len() as u32 };
+        self.sample(took_ns, SWITCH, copies);
+        let costs = &self.config.costs;
+        let around_ns = if self.config.clients_inside {
+            0
+        } else {
+            (costs.receive_ns + costs.send_ns * outputs.len() as f64) as u64
+        };
+        let cost_ns = self.cost_ns(SWITCH, copies) + around_ns;
+        (outputs, cost_ns)
+    }
+
+    pub(super) fn switch_done(&mut self, outputs: Vec<Output<()>>) {
+        for output in outputs {
+            if let Output::Send { to, packet, .. } = output {
+                self.route(Flight { from: NodeId::SWITCH, to, packet });
+            }
+        }
+    }
+
+    /// An input for a shard, which waits for its turn.
+    fn give(&mut self, shard: u16, input: Input<()>, remote: bool) {
+        let place = &mut self.shards[shard as usize];
+        place.inbox.push_back(Waiting { input, remote });
+        if !place.queued {
+            place.queued = true;
+            self.ready(self.server_of(shard), Task::Shard(shard));
+        }
+    }
+
+    pub(super) fn tick(&mut self, shard: u16) {
+        let place = &mut self.shards[shard as usize];
+        if place.tick_ns != Some(self.now_ns) {
+            return; // a tick arranged later, but for an earlier time, has come before
+        }
+        place.tick_ns = None;
+        if place.role.next_deadline().is_some_and(|at_us| at_us * 1_000 <= self.now_ns) {
+            self.give(shard, Input::Tick, false);
+        } else {
+            self.arm_tick(shard);
+        }
+    }
+
+    fn arm_tick(&mut self, shard: u16) {
+        let place = &mut self.shards[shard as usize];
+        let Some(deadline_us) = place.role.next_deadline() else { return };
+        let at_ns = (deadline_us * 1_000).max(self.now_ns);
+        if place.tick_ns.is_none_or(|tick_ns| at_ns < tick_ns) {
+            place.tick_ns = Some(at_ns);
+            self.at(at_ns - self.now_ns, Event::Tick(shard));
+        }
+    }
+
+    pub(super) fn flush(&mut self, server: u16) {
+        if self.servers[server as usize].begin_flush() {
+            self.at(self.config.flush_ns, Event::Flushed(server));
+        }
+    }
+
+    pub(super) fn flushed(&mut self, server: u16) {
+        let (upto, released): (Lsn, Vec<Flight>) = self.servers[server as usize].flushed();
+        released.into_iter().for_each(|flight| self.route(flight));
+        let each = self.config.shards_each();
+        for shard in server * each..(server + 1) * each {
+            if let Some(seq) = self.shards[shard as usize].durable(upto) {
+                self.give(shard, Input::Durable(seq), false);
+            }
+        }
+        if !self.servers[server as usize].gate.is_empty() {
+            self.flush(server);
+        }
+    }
+}
+
+/// The label of an input and the change-log entries in it.
+fn of_input(input: &Input<()>, node: NodeId) -> (&'static str, u32) {
+    match input {
+        Input::Packet(packet) => label::of_packet(packet, node),
+        Input::Tick => (TICK, 0),
+        Input::Durable(_) => (DURABLE, 0),
+        Input::Own(()) => ("request", 0),
+    }
+}
