@@ -81,6 +81,11 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// Groups that have not ended.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
     /// A ticket on its own.
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.count += 1;

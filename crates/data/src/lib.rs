@@ -11,6 +11,7 @@ mod cache;
 mod check;
 mod content;
 mod disk;
+mod gauges;
 mod index;
 mod node;
 mod ops;

@@ -228,6 +228,11 @@ impl Space {
         self.punch_at_us
     }
 
+    /// Punches that the host has.
+    pub(crate) fn punching(&self) -> usize {
+        self.punching.len()
+    }
+
     /// Somebody needs room on the disk: what is free, and what becomes free, is punched without delay.
     pub(crate) fn hurry(&mut self, now_us: u64) {
         self.punch_at_us = Some(now_us);

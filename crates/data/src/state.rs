@@ -24,7 +24,7 @@ pub(crate) const SETTLE_BATCH: usize = 256;
 pub(crate) const SETTLE_AFTER_US: u64 = 100_000;
 
 /// Failed writes remembered, of all sessions.
-const FAILURES_MAX: usize = 16_384;
+pub(crate) const FAILURES_MAX: usize = 16_384;
 
 /// Who a data node is.
 #[derive(Clone, Debug)]
@@ -234,6 +234,11 @@ impl State {
     }
 
     /// A write failed.
+    /// Failed writes that are remembered.
+    pub(crate) fn failures(&self) -> usize {
+        self.failures.len()
+    }
+
     pub(crate) fn note_failed(&mut self, session: SessionId, request: RequestSeq, errno: Errno) {
         self.failures.insert((session, request), errno);
         if self.failures.len() > FAILURES_MAX {

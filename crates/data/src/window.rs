@@ -29,6 +29,12 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
+    /// Sessions, and the writes of the one that has the most.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        let most = self.sessions.values().map(|window| window.done.len()).max();
+        (self.sessions.len(), most.unwrap_or(0))
+    }
+
     /// What is known of this write.
     pub(crate) fn seen(&self, session: SessionId, request: RequestSeq, data: DataId, cut: u32) -> Seen {
         let Some(window) = self.sessions.get(&session) else { return Seen::Never };

@@ -7,6 +7,7 @@
 mod calls;
 mod cx;
 pub mod gate;
+mod gauge;
 mod locks;
 mod role;
 mod run;
@@ -14,6 +15,7 @@ mod timers;
 
 pub use calls::{Answer, Answers};
 pub use cx::{Core, Cx, OpId, Protocol};
+pub use gauge::Gauge;
 pub use locks::{Key, Keys, Mode};
 pub use role::{Input, Need, Now, Output, Role};
 pub use run::Kernel;

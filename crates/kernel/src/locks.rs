@@ -112,7 +112,6 @@ impl LockTable {
     }
 
     /// Number of keys with a queue.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.queues.len()
     }

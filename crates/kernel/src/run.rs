@@ -2,9 +2,11 @@
 
 use crate::calls::Answer;
 use crate::cx::{Core, Cx, OpId, OpState, Protocol, Unsynced};
+use crate::gauge::Gauge;
 use crate::locks::LockTable;
 use crate::role::{Input, Now, Output};
 use onpath_wire::ids::RequestSeq;
+use onpath_wire::limits::{OPERATIONS_MAX, SHARDS_MAX};
 use onpath_wire::packet::Packet;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,6 +14,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+
+/// Keys that an operation locks at a time.
+const KEYS_MAX: usize = 16;
+/// Peers that an operation asks at a time: all shards and the switch, or a data node.
+const PEERS_MAX: usize = SHARDS_MAX as usize + 1;
 
 /// A place that runs one operation after another in the same box.
 trait Place<P: Protocol>: Send {
@@ -122,6 +129,21 @@ impl<P: Protocol> Kernel<P> {
     /// Memory that the place of an operation takes, without what the operation puts on the heap, bytes.
     pub fn place_bytes(&self) -> usize {
         self.place_bytes
+    }
+
+    /// How full the kernel's own queues are, between inputs. `renews`: the role calls somebody now and then though nobody asks
+    /// anything.
+    pub fn gauges(&self, renews: bool) -> [Gauge; 5] {
+        let core = lock(&self.core);
+        let running = self.places.len() - self.free.len();
+        [
+            // Requests, and what a role does of its own accord.
+            Gauge::table("operations", running, 2 * OPERATIONS_MAX),
+            Gauge::queue("runnable operations", core.ready.len() + core.jobs.len(), 0),
+            Gauge::queue("keys locked", core.locks.len(), running * KEYS_MAX),
+            Gauge { transient: !renews, ..Gauge::queue("calls", core.calls.len(), running * PEERS_MAX) },
+            Gauge::table("keys waited for", core.parked.len(), running),
+        ]
     }
 
     /// Takes an input: `on_input` turns it into changes, answers and jobs; then everything runnable runs.

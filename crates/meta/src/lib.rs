@@ -8,6 +8,7 @@
 pub mod access;
 mod coord;
 mod dir;
+mod gauges;
 mod ops;
 pub mod planted;
 mod shard;

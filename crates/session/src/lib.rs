@@ -9,6 +9,7 @@
 //! - `opens`, `locks`, `running`: pure tables.
 
 pub mod fs;
+mod gauges;
 mod input;
 pub mod limits;
 mod locks;

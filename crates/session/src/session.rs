@@ -86,7 +86,7 @@ pub enum LostReason {
 
 /// A client session.
 pub struct Session {
-    kernel: Kernel<State>,
+    pub(crate) kernel: Kernel<State>,
     started: bool,
 }
 

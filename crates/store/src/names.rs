@@ -125,7 +125,7 @@ impl Names {
         };
         let handles = self.tables.handles(slots.clone()).map(|h| (key(h), h));
         let mut found: Vec<_> = handles.filter(|((slot, ..), _)| slots.contains(slot)).collect();
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        found.sort_unstable_by_key(|(key, _)| *key);
         found.into_iter().map(|(_, h)| owned(self.arena.at(h))).collect()
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod renames;
 pub(crate) mod sessions;
 pub(crate) mod tracking;
 
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{SessionId, ShardId};
 use onpath_wire::peer::TxnId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,12 @@ impl Coordinator {
         if self.buried.len() > BURIED_MAX {
             self.buried_upto = self.buried_upto.max(self.buried.pop_first().expect("more than none"));
         }
+    }
+
+    /// Its tables.
+    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+        all.push(Gauge::table("sessions buried", self.buried.len(), BURIED_MAX));
+        all.push(Gauge::queue("renames of directories", usize::from(self.rename_holder.is_some()), 1));
     }
 
     /// The registry, for an image.

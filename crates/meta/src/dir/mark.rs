@@ -11,10 +11,10 @@ use crate::shard::Job;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::HashMap;
-use onpath_kernel::OpId;
+use onpath_kernel::{Gauge, OpId};
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
-use onpath_wire::limits::memory;
+use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::tracking::{Form, Tracking};
@@ -137,6 +137,19 @@ impl Marks {
         all.push(("mark_acknowledged", u64::from(mark.covered)));
         all.push(("held", u64::from(mark.hold.is_some())));
         all.push(("updates_gated_now", u64::from(mark.gates)));
+    }
+
+    /// Its queues.
+    pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
+        let count = |is: fn(&Mark) -> bool| self.groups.values().filter(|mark| is(mark)).count();
+        all.extend([
+            Gauge::queue("updates gated", self.gates.len(), operations),
+            Gauge::queue("groups held", count(|mark| mark.hold.is_some()), operations),
+            Gauge::queue("groups marked", count(|mark| mark.marking || mark.asking || mark.gates > 0), operations),
+            Gauge::queue("groups settling", count(|mark| !mark.settling.is_empty()), operations),
+            Gauge::queue("groups marked again", count(|mark| mark.remarking > 0), operations),
+            Gauge::table("groups known", self.groups.len(), GRANTS_HELD_MAX),
+        ]);
     }
 
     /// Groups of which something is known.

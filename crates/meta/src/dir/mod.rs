@@ -17,9 +17,10 @@ pub(crate) mod tracker;
 
 use group::Group;
 use hashbrown::HashMap;
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Slot, Term};
 use onpath_wire::innet::Fingerprint;
-use onpath_wire::limits::BATCH_ENTRIES_MAX;
+use onpath_wire::limits::{BATCH_ENTRIES_MAX, GRANT_WAITERS_MAX};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
@@ -235,6 +236,19 @@ impl Directories {
         let (first, last) = ids_in(crate::state::recover::slots_of(range)).into_inner();
         let here = self.watermarks.range((first, ShardId(0))..=(last, ShardId(u16::MAX)));
         here.map(|(&id, &at)| (id, at))
+    }
+
+    /// Its queues.
+    pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
+        let waiting = self.owner.values().map(OwnerDir::waiters).max();
+        all.extend([
+            Gauge::queue("shards that wait for a grant of a directory", waiting.unwrap_or(0), GRANT_WAITERS_MAX),
+            Gauge::queue("recalls", self.owner.values().filter(|table| table.is_busy()).count(), operations),
+            Gauge::queue("collects", self.groups.values().filter(|group| group.collecting()).count(), operations),
+            Gauge::queue("change-logs", self.logs.len(), operations),
+            Gauge::queue("change-logs that are idle", self.idle.len(), operations),
+            Gauge::queue("change-logs that are pushed", self.pushing.len(), operations),
+        ]);
     }
 
     /// Unapplied entries in all change-logs.

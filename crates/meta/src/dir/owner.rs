@@ -150,6 +150,11 @@ impl OwnerDir {
         self.job.is_some() || self.sealing || self.has_waiters()
     }
 
+    /// Shards that wait for grants.
+    pub(crate) fn waiters(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether somebody waits for grants.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()

@@ -5,6 +5,7 @@
 //! files settled since; a file that is forgotten among them is only fenced once more.
 
 use hashbrown::HashSet;
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{InodeId, Stamp};
 
 /// Settled files remembered; beyond, all are forgotten.
@@ -37,6 +38,11 @@ impl Fences {
             self.settled.clear();
         }
         self.settled.insert(id);
+    }
+
+    /// Its table.
+    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+        all.push(Gauge::table("files fenced", self.settled.len(), SETTLED_MAX));
     }
 
     /// The file is gone for good.

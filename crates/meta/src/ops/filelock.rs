@@ -7,6 +7,7 @@
 //! to take theirs again: whoever asks is queued, and whoever would not wait for a holder learns then whether there is one.
 
 use hashbrown::HashMap;
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Term};
 use onpath_wire::limits::{LOCKS_PER_INODE_MAX, memory};
 use onpath_wire::request::{FileLock, LockKind};
@@ -140,6 +141,12 @@ impl Locks {
 }
 
 impl FileLocks {
+    /// Locks on the inode that has the most.
+    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+        let most = self.inodes.values().map(|locks| locks.held.len() + locks.waiting.len()).max();
+        all.push(Gauge::table("locks on an inode", most.unwrap_or(0), LOCKS_PER_INODE_MAX));
+    }
+
     /// Takes, waits for or frees a lock; `granted` gets the waiting requests that this lets through.
     pub(crate) fn set(
         &mut self,

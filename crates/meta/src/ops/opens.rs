@@ -11,7 +11,7 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::hash_map::EntryRef;
 use hashbrown::{HashMap, HashSet};
-use onpath_kernel::Mode;
+use onpath_kernel::{Gauge, Mode};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
@@ -49,6 +49,15 @@ pub(crate) struct Opens {
 }
 
 impl Opens {
+    /// Its tables: of the session that has the most open, and reservations, of which a session has one a file.
+    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+        let most = self.by_session.values().map(HashSet::len).max();
+        all.extend([
+            Gauge::table("inodes that a session has open", most.unwrap_or(0), OPENS_PER_SESSION_MAX),
+            Gauge::table("ends of files reserved", self.reserved.len(), self.by_inode.len()),
+        ]);
+    }
+
     /// A session has an inode open from now on.
     pub(crate) fn register(&mut self, id: InodeId, session: SessionId) -> Result<(), Stop> {
         let mine = self.by_session.entry(session).or_default();

@@ -4,8 +4,9 @@
 //! names the shard's term, so after a restart an old copy of it is not executed. Bounded by the client's window.
 
 use hashbrown::HashMap;
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{RequestSeq, SessionId};
-use onpath_wire::limits::memory;
+use onpath_wire::limits::{SESSION_WINDOW, memory};
 use onpath_wire::reply::Reply;
 use std::collections::VecDeque;
 
@@ -130,6 +131,12 @@ impl Replies {
         }
         all.sort_by_key(|&(session, request, _, _)| (session, request));
         all
+    }
+
+    /// Results of the session that has the most.
+    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+        let most = self.sessions.values().map(|r| r.replies.len()).max();
+        all.push(Gauge::table("replies of a session", most.unwrap_or(0), SESSION_WINDOW as usize));
     }
 
     /// Number of remembered results.

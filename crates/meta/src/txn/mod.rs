@@ -9,6 +9,7 @@ pub(crate) mod unlink;
 
 use crate::planted::{self, Planted};
 use hashbrown::HashMap;
+use onpath_kernel::Gauge;
 use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::map::ClusterMap;
@@ -79,6 +80,19 @@ impl Transactions {
             count(&mut self.doubt, dir, false);
             self.let_go.push(dir);
         }
+    }
+
+    /// Its queues.
+    pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
+        all.extend([
+            Gauge::queue("promises", self.prepared.len(), operations),
+            Gauge::queue("decisions", self.decided.len(), operations),
+            Gauge::queue("attempts", self.active.len(), operations),
+            Gauge::queue("recalls let go", self.let_go.len(), operations),
+            Gauge::queue("decisions told", self.told.len(), operations),
+            Gauge::queue("directories in doubt", self.doubt.len(), operations),
+            Gauge::queue("directories sealed", self.sealed.len(), operations),
+        ]);
     }
 
     /// Directories whose recalls may go on, once.

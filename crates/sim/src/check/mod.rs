@@ -8,14 +8,17 @@
 
 mod gated;
 mod log;
+mod queues;
 mod rest;
 
+pub use queues::Queues;
 pub use rest::Rest;
 
 use crate::client::{Asked, Write};
 use crate::model::{Caller, Decided, Expected, Model, Seen, Shape};
 use gated::Gated;
 use log::Log;
+use onpath_kernel::Gauge;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
@@ -124,6 +127,8 @@ pub struct Checker {
     fulls: (u64, u64),
     /// A hash of what happened in which order, and of a sum of hashes of what was asked and answered meanwhile.
     digest: (u64, u64),
+    /// How full everything was.
+    pub queues: Queues,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -144,6 +149,7 @@ impl Checker {
             gated: VecDeque::new(),
             fulls: (0, 0),
             digest: (0, 0),
+            queues: Queues::default(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -169,6 +175,12 @@ impl Checker {
     fn meanwhile(&mut self, what: [u64; 3]) {
         let at = self.log.end();
         self.digest.1 = self.digest.1.wrapping_add(xxh3_64(format!("{what:?}{at}").as_bytes()));
+    }
+
+    /// How full the queues and tables of a node are.
+    pub fn look(&mut self, node: NodeId, gauges: &[Gauge]) {
+        let wrong = self.queues.look(node, gauges);
+        wrong.into_iter().for_each(|what| self.violation(what));
     }
 
     /// A session asks.

@@ -1,10 +1,12 @@
 //! What must be true of all shards and data nodes together when nobody asks anything any more: nothing is left that leads
 //! nowhere – names, inodes, entries of listings, bytes – and nothing is still on its way.
 
+use super::Queues;
 use crate::model::Model;
 use onpath_data::FileSummary;
+use onpath_kernel::Gauge;
 use onpath_meta::{Survey, SurveyedName};
-use onpath_wire::ids::{DataId, InodeId};
+use onpath_wire::ids::{DataId, InodeId, NodeId};
 use onpath_wire::inode::{Inode, Kind};
 use std::collections::BTreeMap;
 
@@ -19,6 +21,8 @@ pub struct Rest {
     pub files: Vec<FileSummary>,
     /// Writes of which data nodes have still to tell the homes.
     pub merges: usize,
+    /// How full the queues and tables of each role, process and session are.
+    pub queues: Vec<(NodeId, Vec<Gauge>)>,
 }
 
 impl Rest {
@@ -44,6 +48,7 @@ impl Rest {
         if (self.running, self.merges) != (0, 0) {
             wrong.push(format!("{} requests run, {} writes are not merged", self.running, self.merges));
         }
+        wrong.extend(self.queues.iter().flat_map(|(node, gauges)| Queues::at_rest(*node, gauges)));
     }
 
     fn names(&self, model: &Model, wrong: &mut Vec<String>) {
@@ -160,7 +165,7 @@ mod tests {
         };
         let data = DataId { inode: id(), generation: Generation(0) };
         let bytes = FileSummary { data, cut: 0, blocks: 2, end: 8_192, superseded: false };
-        (Rest { shards: vec![survey], running: 0, files: vec![bytes], merges: 0 }, model)
+        (Rest { shards: vec![survey], files: vec![bytes], ..Rest::default() }, model)
     }
 
     /// What is said when `spoil` has been done to a right state.
@@ -204,6 +209,10 @@ mod tests {
     fn what_is_still_under_way_is_found() {
         assert!(spoilt(|rest| rest.running = 1).contains("1 requests run"));
         assert!(spoilt(|rest| rest.merges = 1).contains("1 writes are not merged"));
+        let held = vec![Gauge::queue("groups held", 1, 9)];
+        assert!(
+            spoilt(|rest| rest.queues.push((NodeId::shard(ShardId(0)), held))).contains("1 groups held left at rest")
+        );
         let log = |rest: &mut Rest| drop(rest.shards[0].logs.insert(InodeId::ROOT, vec![entry()]));
         assert!(spoilt(log).contains("(1, 0, 0, 0)"));
         let decided =

@@ -8,6 +8,7 @@ mod crash;
 mod disk;
 mod faults;
 mod files;
+mod gauges;
 mod hold;
 mod narrate;
 mod network;
@@ -318,6 +319,7 @@ impl World {
         let now = self.clocks(process);
         self.processes[process].servers[server].role.handle(now, stimulus);
         self.outputs(process, server);
+        self.look_at(process, server);
     }
 
     /// Takes a server's outputs: records are journaled and written, then messages leave in order.

@@ -18,12 +18,12 @@ pub(crate) const FIRST_SESSION: u32 = 1_000;
 /// A session and its callers.
 pub(crate) struct SessionNode {
     pub(super) node: NodeId,
-    session: Session,
+    pub(super) session: Session,
     tick_ns: Option<u64>,
     /// Who has which thread id: index + 1.
     callers: Vec<Caller>,
     next_unique: u64,
-    dead: bool,
+    pub(super) dead: bool,
     /// What its clock is off.
     pub(super) skew_ns: i64,
     /// What it is off beyond all bounds.
@@ -109,7 +109,7 @@ impl World {
 
     /// Everything that shards and data nodes have now.
     pub fn rest(&self) -> Rest {
-        let mut rest = Rest::default();
+        let mut rest = Rest { queues: self.gauges(), ..Rest::default() };
         for server in self.processes.iter().flat_map(|process| &process.servers) {
             match &server.role {
                 Role::Shard(shard) => {
@@ -189,6 +189,7 @@ impl World {
             let gids = self.sessions[number].callers[pid as usize - 1].groups.to_vec();
             self.session_input(number, Input::Own(SessionIn::Groups { ticket, gids }));
         }
+        self.look_at_session(number);
         self.arm_session(number);
     }
 

@@ -1,0 +1,36 @@
+//! How full the queues and tables of a shard are: each has a bound, and what waits or is under way comes to an end.
+
+use crate::shard::Shard;
+use crate::state::State;
+use onpath_kernel::Gauge;
+use onpath_wire::limits::{GRANTS_HELD_MAX, OPERATIONS_MAX};
+
+impl Shard {
+    /// Its queues and tables, between inputs.
+    pub fn gauges(&self) -> Vec<Gauge> {
+        let mut all = self.kernel.gauges(false).to_vec();
+        self.kernel.with(|core| core.state.gauges(&mut all));
+        all
+    }
+}
+
+impl State {
+    fn gauges(&self, all: &mut Vec<Gauge>) {
+        // The queues below hold operations, or what an operation works on.
+        let operations = 2 * OPERATIONS_MAX;
+        all.extend([
+            Gauge::queue("requests", self.running.len(), OPERATIONS_MAX),
+            Gauge::queue("bytes to be dropped", self.drops.len(), self.data_pending.len()),
+            Gauge::queue("cuts not durable", self.raised.len(), operations),
+            Gauge::table("grants held", self.dirs.held_order.len(), GRANTS_HELD_MAX),
+        ]);
+        self.dirs.gauges(operations, all);
+        self.marks.gauges(operations, all);
+        self.txns.gauges(operations, all);
+        self.replies.gauges(all);
+        self.opens.gauges(all);
+        self.filelocks.gauges(all);
+        self.fences.gauges(all);
+        self.coordinator.gauges(all);
+    }
+}
