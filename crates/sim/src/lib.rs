@@ -19,4 +19,5 @@ pub mod workload;
 pub mod world;
 
 pub use kinds::FaultKind;
+pub use onpath_meta::SyncPolicy;
 pub use run::{Outcome, SimConfig, run};

@@ -5,6 +5,7 @@ use crate::check::Checks;
 use crate::users::{Appenders, Durable, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
+use onpath_meta::SyncPolicy;
 use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,11 @@ pub struct SimConfig {
     pub workload: WorkloadConfig,
 }
 
+/// Of so many seeds in a row one is narrow ([`SimConfig::with_switch`]).
+const NARROW_EVERY: u64 = 8;
+/// Which one.
+const NARROW: u64 = 6;
+
 impl Default for SimConfig {
     fn default() -> Self {
         SimConfig {
@@ -52,13 +58,22 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// The same with directories tracked in the network; how small the switch is and how often it fails is drawn from the seed.
+    /// The same with directories tracked in the network; how small the switch is and how often it fails is drawn from the seed. An
+    /// eighth of the seeds is *narrow*: *sync* is never chosen, or always, there are few names, and messages are late by more than
+    /// a collect takes.
     pub fn with_switch(mut self) -> SimConfig {
         let pick = |salt, n| draw(self.seed, salt, n);
         self.world.form = Form::Network;
         self.world.switch_stages = [10, 10, 10, 1, 0][pick(18, 5) as usize];
         self.world.coarse_fingerprints = [None, None, Some(0), Some(2)][pick(20, 4) as usize];
         self.world.switch_fails_every_us = [0, 0, 300_000, 2_000_000][pick(19, 4) as usize];
+        (self.world.sync, self.world.reorder_us) = (SyncPolicy::Auto, WorldConfig::default().reorder_us);
+        if self.seed % NARROW_EVERY == NARROW {
+            self.world.sync = [SyncPolicy::Never, SyncPolicy::Always][pick(40, 2) as usize];
+            self.world.reorder_us = [5_000, 30_000, 150_000][pick(41, 3) as usize];
+            self.workload.names = [6, 16, 40][pick(42, 3) as usize];
+            self.workload.directories = [2, 3][pick(43, 2) as usize];
+        }
         self
     }
 

@@ -125,7 +125,8 @@ type Step = fn(&SimConfig) -> Vec<SimConfig>;
 
 const STEPS: [Step; 13] = [
     |c| {
-        let world = WorldConfig { form: Form::Owner, switch_stages: usual_stages(), ..c.world.clone() };
+        let WorldConfig { switch_stages, reorder_us, sync, .. } = WorldConfig::default();
+        let world = WorldConfig { form: Form::Owner, switch_stages, reorder_us, sync, ..c.world.clone() };
         vec![without(&SimConfig { world, ..c.clone() }, FaultKind::Switch)]
     },
     |c| fewer(c, c.operations, 1, |c, n| c.operations = n),
@@ -146,10 +147,6 @@ const STEPS: [Step; 13] = [
         })
     },
 ];
-
-fn usual_stages() -> usize {
-    WorldConfig::default().switch_stages
-}
 
 fn without(config: &SimConfig, kind: FaultKind) -> SimConfig {
     let kinds: Vec<_> = config.fault_kinds().into_iter().filter(|other| *other != kind).collect();

@@ -1,17 +1,22 @@
 //! Teeth: each rule of the protocol is removed once, and the simulator must notice – a directed scenario, and random
 //! seeds. What counts is what checkers and scenarios say; a panic of an assertion inside a role is counted apart.
+//!
+//! `just teeth` prints the table of `docs/teeth.md`.
 
 use onpath_meta::planted::{Planted, plant};
 use onpath_sim::shrink::shrink;
-use onpath_sim::workload::WorkloadConfig;
-use onpath_sim::world::{Commit, WorldConfig};
 use onpath_sim::{SimConfig, run};
 use std::panic::catch_unwind;
+use table::{noticed, table};
 
 #[path = "network_form.rs"]
 mod network_form;
 #[path = "owner_form.rs"]
 mod owner_form;
+#[path = "teeth/shapes.rs"]
+mod shapes;
+#[path = "teeth/table.rs"]
+mod table;
 #[path = "transactions.rs"]
 mod transactions;
 
@@ -19,7 +24,10 @@ mod transactions;
 const SEEDS_MAX: u64 = 16;
 
 /// The same in the network form.
-const NETWORK_SEEDS_MAX: u64 = 48;
+const NETWORK_SEEDS_MAX: u64 = 96;
+
+/// The same for bugs that only users notice.
+const USERS_SEEDS_MAX: u64 = 48;
 
 /// Bugs that only a directed scenario notices (a window too small for so few seeds).
 const MISSED_MAX: usize = 8;
@@ -84,29 +92,6 @@ const NETWORK_BUGS: [(Planted, fn()); 30] = [
     (Planted::InodeUnnoticed, network_form::marks::a_directory_that_was_moved_since_the_switch_answered_is_collected),
 ];
 
-fn hostile(seed: u64) -> SimConfig {
-    let mut config = SimConfig { operations: 700, mounts: 0, writers: 0, lockers: 0, ..SimConfig::from_seed(seed) };
-    config.workload = WorkloadConfig { names: 40, directories: 3, readdir_percent: 25, ..config.workload };
-    config.world =
-        WorldConfig { shards: 3, processes: 3, duplicate: 0.1, reorder: 0.2, crash_every: 400, ..config.world };
-    config.world.checkpoint_us = 5_000_000; // settling takes many virtual seconds
-    config.world.commit = if seed.is_multiple_of(2) { Commit::Sync } else { Commit::Interval(100) };
-    config
-}
-
-/// Few names that are listed often, behind a network that delays and doubles much. A third of the seeds has crashes, a third a switch
-/// that fails; the last third has neither, so that nothing but the rules makes anybody collect.
-fn hostile_network(seed: u64) -> SimConfig {
-    let mut config = hostile(seed).with_switch();
-    config.operations = 1_500;
-    config.workload = WorkloadConfig { names: 16, directories: 3, readdir_percent: 40, ..config.workload };
-    config.world = WorldConfig { duplicate: 0.25, reorder: 0.4, loss: 0.02, power_loss: false, ..config.world };
-    config.world.crash_every = if seed.is_multiple_of(3) { 150 } else { 0 };
-    config.world.switch_fails_every_us = if seed % 3 == 1 { 100_000 } else { 0 };
-    config.world.switch_stages = if seed.is_multiple_of(8) { 0 } else { 10 };
-    config
-}
-
 #[test]
 fn every_scenario_fails_without_its_rule() {
     let mut passed = vec![];
@@ -121,44 +106,30 @@ fn every_scenario_fails_without_its_rule() {
     assert!(passed.is_empty(), "these scenarios do not need their rules: {passed:?}");
 }
 
-/// The seed that notices a bug, and how many roles panicked before.
-fn noticed(bug: Option<Planted>, seeds_max: u64, config: fn(u64) -> SimConfig) -> (Option<u64>, u64) {
-    plant(bug);
-    let (mut found, mut panics) = (None, 0);
-    for seed in 1..=seeds_max {
-        match catch_unwind(|| run(&config(seed))) {
-            Ok(outcome) if outcome.violations.is_empty() => {}
-            Ok(_) => found = Some(seed),
-            Err(_) => panics += 1,
-        }
-        if found.is_some() {
-            break;
+/// The bugs of a list of scenarios, each once.
+fn bugs_of(scenarios: &[(Planted, fn())]) -> Vec<Planted> {
+    let mut bugs = vec![];
+    for (bug, _) in scenarios {
+        if !bugs.contains(bug) {
+            bugs.push(*bug);
         }
     }
-    plant(None);
-    (found, panics)
+    bugs
 }
 
 #[test]
 fn random_seeds_notice_removed_rules_and_nothing_else() {
-    assert_eq!(noticed(None, SEEDS_MAX, hostile), (None, 0), "without a planted bug");
-    let found = BUGS.map(|(bug, _)| (bug, noticed(Some(bug), SEEDS_MAX, hostile)));
-    found.iter().for_each(|(bug, (seed, panics))| println!("{bug:?}: seed {seed:?}, {panics} panics before"));
-    let missed = found.iter().filter(|(_, (seed, _))| seed.is_none()).count();
-    assert!(missed <= MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", BUGS.len());
+    assert!(noticed(None, 1, SEEDS_MAX, shapes::hostile).is_nothing(), "without a planted bug");
+    let missed = table("owner", &bugs_of(&BUGS), SEEDS_MAX, |_| shapes::hostile);
+    assert!(missed.len() <= MISSED_MAX, "these bugs were not noticed: {missed:?}");
 }
 
 #[test]
 fn random_seeds_with_a_switch_notice_removed_rules_and_nothing_else() {
-    assert_eq!(noticed(None, NETWORK_SEEDS_MAX, hostile_network), (None, 0), "without a planted bug");
-    let found = NETWORK_BUGS.map(|(bug, _)| (bug, noticed(Some(bug), NETWORK_SEEDS_MAX, hostile_network)));
-    found.iter().for_each(|(bug, (seed, panics))| println!("{bug:?}: seed {seed:?}, {panics} panics before"));
-    let missed = found.iter().filter(|(_, (seed, _))| seed.is_none()).count();
-    assert!(missed <= NETWORK_MISSED_MAX, "{missed} of {} bugs were not noticed: {found:?}", NETWORK_BUGS.len());
+    assert!(noticed(None, 1, NETWORK_SEEDS_MAX, shapes::network).is_nothing(), "without a planted bug");
+    let missed = table("network", &bugs_of(&NETWORK_BUGS), NETWORK_SEEDS_MAX, |_| shapes::network);
+    assert!(missed.len() <= NETWORK_MISSED_MAX, "these bugs were not noticed: {missed:?}");
 }
-
-/// Seeds after which a bug that only users notice counts as unnoticed.
-const USERS_SEEDS_MAX: u64 = 48;
 
 /// Bugs of which only users of real sessions tell, who write and lock the same files.
 const USERS_BUGS: [Planted; 4] =
@@ -166,30 +137,12 @@ const USERS_BUGS: [Planted; 4] =
 
 #[test]
 fn users_of_one_file_notice_removed_rules() {
-    for bug in USERS_BUGS {
-        let lossy = bug == Planted::CutBeforeDurable;
-        plant(Some(bug));
-        let (writers, lockers) = if bug == Planted::LocksWithoutGrace { (0, 4) } else { (4, 0) };
-        let notices = |seed: u64| {
-            let world = match lossy {
-                true => WorldConfig { crash_every: 1_000, power_loss: true, duplicate: 0.05, ..WorldConfig::default() },
-                false => WorldConfig {
-                    crash_every: 4_000 / (1 + lockers as u64 / 2),
-                    processes: 3,
-                    reorder: 0.2,
-                    loss: 0.05,
-                    ..WorldConfig::default()
-                },
-            };
-            let world = WorldConfig { shards: 3, commit: Commit::Interval(if lossy { 5 } else { 100 }), ..world };
-            let config = SimConfig { seed, operations: 2_000, writers, lockers, world, ..SimConfig::default() };
-            !run(&config).violations.is_empty()
-        };
-        let found = (1..=USERS_SEEDS_MAX).find(|seed| notices(*seed));
-        plant(None);
-        println!("{bug:?}: seed {found:?}");
-        assert!(found.is_some(), "{bug:?} is not noticed");
-    }
+    let missed = table("users", &USERS_BUGS, USERS_SEEDS_MAX, |bug| match bug {
+        Planted::LocksWithoutGrace => shapes::lockers,
+        Planted::CutBeforeDurable => shapes::writers_that_lose_power,
+        _ => shapes::writers,
+    });
+    assert!(missed.is_empty(), "these bugs were not noticed: {missed:?}");
 }
 
 /// Tries of a shrinking.
@@ -198,7 +151,7 @@ const TRIES: u32 = 400;
 #[test]
 fn a_run_that_notices_a_removed_rule_is_shrunk() {
     plant(Some(Planted::NoCollect));
-    let large = (1..=SEEDS_MAX).map(hostile).find(|config| !run(config).violations.is_empty());
+    let large = (1..=SEEDS_MAX).map(shapes::hostile).find(|config| !run(config).violations.is_empty());
     let large = SimConfig { mortals: 2, lockers: 2, ..large.expect("random seeds notice this bug") };
     let mut tries = 0;
     let go_on = || {

@@ -1,5 +1,6 @@
 //! The command line of a configuration.
 
+use super::SYNC;
 use onpath_sim::SimConfig;
 use onpath_sim::world::Commit;
 use onpath_wire::tracking::Form;
@@ -46,6 +47,10 @@ pub(super) fn command(config: &SimConfig, plain: bool) -> String {
         (is, was) if is == was => {}
         (Commit::Sync, _) => words.push("--commit sync".into()),
         (Commit::Interval(ms), _) => words.push(format!("--commit interval:{ms}")),
+    }
+    if is.world.sync != was.world.sync {
+        let name = SYNC.iter().find(|(_, policy)| *policy == is.world.sync).map(|(name, _)| *name);
+        words.push(format!("--sync {}", name.expect("all have names")));
     }
     words.join(" ")
 }

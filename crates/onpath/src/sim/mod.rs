@@ -7,6 +7,7 @@ mod shrinking;
 use crate::cli::{TrackingForm, say};
 use clap::Args;
 use command::base;
+use onpath_sim::SyncPolicy;
 use onpath_sim::world::Commit;
 use onpath_sim::{FaultKind, SimConfig};
 use seeds::Sum;
@@ -103,6 +104,9 @@ struct Shape {
     /// Mean number of messages and records between two deaths of processes.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     crash_every: Option<u64>,
+    /// Which directories go into the state sync: auto, never or always.
+    #[arg(long, value_parser = sync)]
+    sync: Option<SyncPolicy>,
     /// When a change is acknowledged: `sync`, or `interval:MILLISECONDS`.
     #[arg(long, value_parser = commit)]
     commit: Option<Commit>,
@@ -115,6 +119,15 @@ fn commit(text: &str) -> Result<Commit, String> {
         (_, Some(ms)) => Ok(Commit::Interval(ms)),
         _ => Err("give sync or interval:MILLISECONDS".into()),
     }
+}
+
+/// Policies by name.
+const SYNC: [(&str, SyncPolicy); 3] =
+    [("auto", SyncPolicy::Auto), ("never", SyncPolicy::Never), ("always", SyncPolicy::Always)];
+
+fn sync(text: &str) -> Result<SyncPolicy, String> {
+    let policy = SYNC.iter().find(|(name, _)| *name == text).map(|(_, policy)| *policy);
+    policy.ok_or_else(|| "give auto, never or always".into())
 }
 
 impl Shape {
@@ -136,6 +149,7 @@ impl Shape {
         put(&mut config.mortals, self.mortals);
         put(&mut config.world.crash_every, self.crash_every);
         put(&mut config.world.commit, self.commit);
+        put(&mut config.world.sync, self.sync);
         let (processes, shards) = (config.world.processes, config.world.shards);
         anyhow::ensure!(
             processes <= shards,
@@ -244,6 +258,8 @@ mod tests {
             "onpath sim --seed 3 --operations 9 --plain --loss 0.3",
             "onpath sim --seed 5 --operations 9 --tracking network",
             "onpath sim --seed 6 --operations 9 --plain --tracking network --faults loss,switch",
+            "onpath sim --seed 5 --operations 9 --tracking network --sync never",
+            "onpath sim --seed 6 --operations 9 --tracking network --sync auto --names 500",
             "onpath sim --seed 12 --operations 5 --faults all --writers 0 --lockers 9 --crash-every 77 --commit interval:3",
         ] {
             let config = parsed(line).unwrap();

@@ -29,6 +29,8 @@ pub struct WorldConfig {
     pub duplicate: f64,
     /// Probability that a message is held up for long.
     pub reorder: f64,
+    /// For how long at most, microseconds.
+    pub reorder_us: u64,
     /// Mean number of outputs between two crashes; 0: none.
     pub crash_every: u64,
     /// Crashes may be power losses.
@@ -65,6 +67,7 @@ impl Default for WorldConfig {
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
+            reorder_us: 5_000,
             crash_every: 0,
             power_loss: false,
             commit: Commit::Interval(100),

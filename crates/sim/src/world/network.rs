@@ -40,7 +40,7 @@ impl World {
     pub(super) fn fly(&mut self, flight: Flight) {
         let mut delay_ns = self.rng.random_range(5_000..60_000);
         if self.config.reorder > 0.0 && self.rng.random_bool(self.config.reorder) {
-            delay_ns += self.rng.random_range(0..5_000_000);
+            delay_ns += self.rng.random_range(0..self.config.reorder_us * 1_000);
         }
         let delay_ns = self.takes_ns(&[flight.from, flight.to], delay_ns);
         let slot = match self.free.pop() {
