@@ -1,10 +1,11 @@
 //! One course of events: the usual one, but for what a schedule says.
 
+use super::files::Files;
 use super::schedule::{Bounds, Choice, Schedule};
-use super::situations::Situation;
+use super::situations::{Script, Situation};
 use crate::audit;
 use crate::scenario::Scenario;
-use crate::world::{Death, Place, Thing, World};
+use crate::world::{Commit, Death, Place, Thing, World};
 use std::collections::BTreeMap;
 
 /// Steps after which a course is left to itself: what is not answered by then waits for long timers.
@@ -12,11 +13,13 @@ const STEPS_MAX: u16 = 600;
 
 /// A world that somebody steers.
 pub(super) struct Course {
-    pub(super) world: World,
+    world: World,
+    files: Option<Files>,
     step: u16,
 }
 
 /// What is usually done next.
+#[derive(Clone, Copy)]
 enum Next {
     /// This item of the pool happens.
     Item(usize),
@@ -32,15 +35,49 @@ impl Course {
     /// The beginning of a situation.
     pub(super) fn begin(situation: &Situation, narrator: Option<Box<dyn FnMut(String)>>) -> Course {
         let mut sc = Scenario::of(situation.world());
-        let programs = (situation.programs)(&mut sc);
-        let mut asked = BTreeMap::new();
-        for program in programs {
-            asked.insert(sc.client(), program);
+        let (mut asked, mut files) = (BTreeMap::new(), None);
+        match situation.script {
+            Script::Requests(programs) => {
+                for program in programs(&mut sc) {
+                    asked.insert(sc.client(), program);
+                }
+            }
+            Script::Calls(calls) => files = Some(Files::open(&mut sc, calls)),
         }
         sc.go_on();
         sc.world.narrator = narrator;
         sc.world.steer(asked);
-        Course { world: sc.world, step: 0 }
+        for session in files.iter().flat_map(Files::sessions) {
+            sc.world.will_call(session);
+        }
+        Course { world: sc.world, files, step: 0 }
+    }
+
+    /// A hash of the state; see [`World::state`].
+    pub(super) fn state(&self) -> u64 {
+        self.world.state() ^ self.files.as_ref().map_or(0, Files::digest)
+    }
+
+    fn is_answered(&self) -> bool {
+        self.world.is_answered() && self.files.as_ref().is_none_or(Files::is_answered)
+    }
+
+    /// An item of the pool happens; perhaps its process dies on the way.
+    fn perform(&mut self, index: usize, death: Option<Death>) {
+        let calls = self.world.perform(index, death);
+        if let (Some(session), Some(files)) = (calls, &mut self.files) {
+            files.call_next(&mut self.world, session);
+        }
+    }
+
+    /// A step was made.
+    fn made(&mut self) {
+        self.step += 1;
+        while let (Some(files), Some(finished)) = (&mut self.files, self.world.finished()) {
+            if let Some(session) = files.answered(&mut self.world, finished) {
+                self.world.will_call(session);
+            }
+        }
     }
 
     /// The number of the next step.
@@ -58,7 +95,7 @@ impl Course {
             _ if self.step >= STEPS_MAX => Next::End,
             Some(index) => Next::Item(index),
             None if !self.world.pool().is_empty() => Next::Late,
-            None if self.world.is_answered() => Next::End,
+            None if self.is_answered() => Next::End,
             None => Next::Time,
         }
     }
@@ -67,11 +104,11 @@ impl Course {
     pub(super) fn usual(&mut self) -> bool {
         match self.next() {
             Next::End => return false,
-            Next::Item(index) => self.world.perform(index, None),
-            Next::Late => self.world.perform(0, None),
+            Next::Item(index) => self.perform(index, None),
+            Next::Late => self.perform(0, None),
             Next::Time => self.world.pass_time(),
         }
-        self.step += 1;
+        self.made();
         true
     }
 
@@ -86,14 +123,15 @@ impl Course {
             (Choice::Lose, Next::Item(index)) if message(world, index) => world.lose_item(index),
             (Choice::Double, Next::Item(index)) if message(world, index) => {
                 world.double(index);
-                world.perform(index, None);
+                self.perform(index, None);
             }
-            (Choice::DieAt { output, power }, Next::Item(index)) => {
-                world.perform(index, Some(Death { output: output.into(), power }));
+            (Choice::DieAt { output, power }, Next::Item(_) | Next::Late) => {
+                let index = if let Next::Item(index) = next { index } else { 0 };
+                self.perform(index, Some(Death { output: output.into(), power }));
             }
             (Choice::Release(n), _) => {
                 let Some(index) = waiting(world).nth(n.into()) else { return false };
-                world.perform(index, None);
+                self.perform(index, None);
             }
             (Choice::Wait, Next::Late) => world.pass_time_until_something_happens(),
             (Choice::Die { process, power }, _) if usize::from(process) < world.processes() => {
@@ -102,7 +140,7 @@ impl Course {
             (Choice::Reboot, _) if world.has_switch() => world.reboot_switch(),
             _ => return false,
         }
-        self.step += 1;
+        self.made();
         true
     }
 
@@ -124,7 +162,7 @@ impl Course {
         for (n, index) in waiting(world).enumerate() {
             let late = &world.pool()[index];
             let copies = waiting(world).take(n).any(|other| world.pool()[other].key == late.key);
-            let asks = matches!(late.thing, Thing::Ask(_));
+            let asks = matches!(late.thing, Thing::Ask(_) | Thing::Call(_));
             if !copies && (asks || item.is_none_or(|item| item.place == late.place)) {
                 choices.push(Choice::Release(n as u8));
             }
@@ -142,7 +180,7 @@ impl Course {
         if world.has_switch() && here(Place::Switch) {
             choices.push(Choice::Reboot);
         }
-        choices.retain(|choice| left.without(*choice).is_some());
+        choices.retain(|choice| self.allows(left, *choice));
         choices
     }
 
@@ -150,7 +188,15 @@ impl Course {
     pub(super) fn deaths(&self, left: &Bounds) -> Vec<Choice> {
         let leaving = self.world.leaving().iter().enumerate().filter(|(_, leaves)| **leaves);
         let both = leaving.flat_map(|(n, _)| [false, true].map(|power| Choice::DieAt { output: n as u8, power }));
-        both.filter(|choice| left.without(*choice).is_some()).collect()
+        both.filter(|choice| self.allows(left, *choice)).collect()
+    }
+
+    /// Whether a choice is within the bounds. A power loss may take back bytes that nobody synced, of which the users of a file know
+    /// nothing.
+    fn allows(&self, left: &Bounds, choice: Choice) -> bool {
+        let power = matches!(choice, Choice::Die { power: true, .. } | Choice::DieAt { power: true, .. });
+        let loses = power && self.files.is_some() && self.world.config.commit != Commit::Sync;
+        !loses && left.without(choice).is_some()
     }
 
     /// Follows a schedule to its last choice; false if one of them cannot be made.
@@ -172,6 +218,8 @@ impl Course {
     pub(super) fn end(mut self) -> Vec<String> {
         if !self.is_wrong() {
             self.world.let_run();
+            let wrong = self.files.take().map_or(vec![], |files| files.end(&mut self.world));
+            wrong.into_iter().for_each(|why| self.world.checker.violation(why));
             audit::settle_soon(&mut self.world);
         }
         std::mem::take(&mut self.world.checker.violations)

@@ -10,6 +10,7 @@
 //! What waits comes directly before another step of its receiver, or when nothing else is left; so do deaths and reboots.
 
 mod course;
+mod files;
 mod schedule;
 mod situations;
 
@@ -110,7 +111,7 @@ fn one(
     assert!(course.follow(schedule), "{schedule} was possible a moment ago");
     let mut ended = false;
     while !ended {
-        if course.is_wrong() || !is_new(seen, course.world.state(), left) {
+        if course.is_wrong() || !is_new(seen, course.state(), left) {
             break;
         }
         let here = course.step();
@@ -148,4 +149,50 @@ pub fn replay(
     }
     while !course.is_wrong() && course.usual() {}
     Ok(course.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Follows a schedule and then the usual course, and notes which state comes after which; the choices that there were.
+    fn walk(situation: &Situation, schedule: &Schedule, left: Bounds, after: &mut BTreeMap<u64, u64>) -> Vec<Schedule> {
+        let mut course = Course::begin(situation, None);
+        assert!(course.follow(schedule));
+        let (mut state, mut others) = (course.state(), vec![]);
+        loop {
+            others.extend(course.others(&left).into_iter().map(|choice| schedule.and(course.step(), choice)));
+            if !course.usual() {
+                return others;
+            }
+            let next = course.state();
+            let before = after.insert(state, next);
+            assert!(
+                before.is_none_or(|before| before == next),
+                "{schedule}: one state, two futures at {}",
+                course.step()
+            );
+            state = next;
+        }
+    }
+
+    /// Runs that come to the same state go on alike, so nothing is lost when one of them is ended there.
+    #[test]
+    fn equal_states_have_equal_futures() {
+        let late = Bounds { late: 1, doubled: 1, ..Bounds::default() };
+        for name in ["readdir", "chmod", "rename-owner"] {
+            let (situation, mut after) = (situation(name).expect("in the library"), BTreeMap::new());
+            let (mut runs, mut steps) = (0, 0);
+            for first in walk(situation, &Schedule::default(), late, &mut after) {
+                let left = late.without(first.0[0].1).expect("within the bounds");
+                for second in walk(situation, &first, Bounds { doubled: 0, ..left }, &mut after) {
+                    walk(situation, &second, Bounds::default(), &mut after);
+                    runs += 1;
+                    steps += u64::from(second.0[1].0);
+                }
+            }
+            assert!(runs > 50 && (after.len() as u64) < steps, "{name}: {runs} runs, {} states", after.len());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! S, T and A are shards; S has the coordinator module, A owns the directories unless it is said otherwise.
 
+use super::files::{Call, Calls};
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::scenario::{Scenario, alice, calm, create, make, mode, read, rename, unlink};
@@ -26,8 +27,15 @@ pub struct Situation {
     pub about: &'static str,
     /// The world, as a calm one of so many shards in this form, but for this.
     world: (u16, Form, fn(&mut WorldConfig)),
-    /// Sets it up; what each client then asks, one thing after the other.
-    pub(super) programs: fn(&mut Scenario) -> Vec<Program>,
+    pub(super) script: Script,
+}
+
+/// Who asks what.
+pub(super) enum Script {
+    /// Sets the world up; what each client then asks, one thing after the other.
+    Requests(fn(&mut Scenario) -> Vec<Program>),
+    /// Calls of sessions that have a file open.
+    Calls(Calls),
 }
 
 /// What a client asks, one thing after the other.
@@ -98,6 +106,13 @@ fn made(sc: &mut Scenario, request: Request) -> InodeId {
     }
 }
 
+/// S and T have parts of a directory, and a name each that A has not heard of.
+fn held(sc: &mut Scenario, d: InodeId) {
+    let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
+    sc.must(create(d, &a));
+    sc.must(create(d, &b));
+}
+
 /// A directory of A's, with names in it at S, T and A that are free.
 fn directory(sc: &mut Scenario) -> (InodeId, [Name; 3]) {
     let (d, _) = sc.directory_of(A, "d");
@@ -129,98 +144,117 @@ pub const SITUATIONS: &[Situation] = &[
         name: "readdir",
         about: "a name comes, another one goes, and the directory is read; two shards",
         world: (2, Form::Network, |_| {}),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, _) = sc.directory_of(T, "d");
             let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
             sc.must(create(d, &a));
             vec![by_root([create(d, &b), unlink(d, &a)]), by_root([read(d)])]
-        },
+        }),
     },
     Situation {
         name: "two-sites",
         about: "names come at S and then at T; the directory is read twice",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             vec![by_root([create(d, &x), create(d, &y)]), by_root([read(d), read(d)])]
-        },
+        }),
+    },
+    Situation {
+        name: "collect",
+        about: "a directory with names at S and T is read twice, while names come at S and then at T a little later",
+        world: NETWORK,
+        script: Script::Requests(|sc| {
+            let (d, [x, y, _]) = directory(sc);
+            held(sc, d);
+            vec![by_root([lookup(d, &x), create(d, &x), create(d, &y)]), by_root([read(d), read(d)])]
+        }),
+    },
+    Situation {
+        name: "rename-again",
+        about: "a file moves, its old name is made again, and both directories are read",
+        world: NETWORK,
+        script: Script::Requests(|sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            vec![by_root([rename((from, &b), (to, &a)), create(from, &b), read(from)]), by_root([read(to)])]
+        }),
     },
     Situation {
         name: "three-sites",
         about: "names come at three sites beside A while the directory is read; four shards",
         world: (4, Form::Network, |_| {}),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, _) = sc.directory_of(3, "d");
             let [x, y, z] = [0, 1, 2].map(|shard| sc.name_at(d, shard, "n"));
             sc.must(create(d, &y));
             vec![by_root([create(d, &x), create(d, &z)]), by_root([unlink(d, &y)]), by_root([read(d)])]
-        },
+        }),
     },
     Situation {
         name: "rename",
         about: "a file moves from one directory to another, and both are read",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
             vec![by_root([rename((from, &b), (to, &a))]), by_root([read(from), read(to)])]
-        },
+        }),
     },
     Situation {
         name: "rename-owner",
         about: "the same in the owner form",
         world: OWNER,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
             vec![by_root([rename((from, &b), (to, &a))]), by_root([read(to), read(from)])]
-        },
+        }),
     },
     Situation {
         name: "rename-durable",
         about: "the same in the network form, where replies wait for the disk",
         world: (3, Form::Network, |config| config.commit = Commit::Sync),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
             vec![by_root([rename((from, &b), (to, &a)), stat(from)]), by_root([lookup(from, &b)])]
-        },
+        }),
     },
     Situation {
         name: "noreplace",
         about: "a file moves to a name that may not be there, which somebody else makes and removes",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
             let moves = rename_noreplace((from, &b), (to, &a));
             vec![by_root([moves]), by_root([create(to, &a), unlink(to, &a)])]
-        },
+        }),
     },
     Situation {
         name: "rename-chain",
         about: "a to b, b to c and c to a at the same time, in one directory",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [a, b, c]) = directory(sc);
             sc.must(create(d, &a));
             sc.must(create(d, &b));
             let moves = [(&a, &b), (&b, &c), (&c, &a)];
             moves.map(|(from, to)| by_root([rename((d, from), (d, to))])).to_vec()
-        },
+        }),
     },
     Situation {
         name: "three-names",
         about: "of the names of an inode one goes, one comes and one moves, while it is looked at",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [a, b, c]) = directory(sc);
             let id = made(sc, create(d, &a));
             sc.must(link(id, d, &b));
             vec![by_root([unlink(d, &a)]), by_root([link(id, d, &c)]), by_root([unlink(d, &b), stat(id)])]
-        },
+        }),
     },
     Situation {
         name: "directory-rename",
         about: "a directory moves into another one, while names are made in it and both are read",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, d_name) = sc.directory_of(A, "d");
             let (e, _) = sc.directory_of(T, "e");
             let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, S, "y"));
@@ -229,138 +263,158 @@ pub const SITUATIONS: &[Situation] = &[
                 by_root([create(d, &x), stat(d)]),
                 by_root([read(e)]),
             ]
-        },
+        }),
     },
     Situation {
         name: "circle",
         about: "two directories move into each other",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, d_name) = sc.directory_of(A, "d");
             let (e, e_name) = sc.directory_of(T, "e");
             let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, S, "y"));
             let into = |name: &Name, dir, to: &Name| by_root([rename((InodeId::ROOT, name), (dir, to))]);
             vec![into(&d_name, e, &y), into(&e_name, d, &x), by_root([read(d)])]
-        },
+        }),
     },
     Situation {
         name: "replaced-directory",
         about: "a directory replaces an empty one, in which somebody makes a name",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((_, d_name), (e, e_name)) = (sc.directory_of(T, "d"), sc.directory_of(A, "e"));
             let x = sc.name_at(e, S, "x");
             let replaces = rename((InodeId::ROOT, &d_name), (InodeId::ROOT, &e_name));
             vec![by_root([replaces]), by_root([create(e, &x), unlink(e, &x)]), by_root([stat(e)])]
-        },
+        }),
     },
     Situation {
         name: "group",
         about: "two directories of one group, each with a name that comes, both read",
         world: (3, Form::Network, |config| config.coarse_fingerprints = Some(0)),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((d, _), (e, _)) = (sc.directory_of(A, "d"), sc.directory_of(A, "e"));
             let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(e, T, "y"));
             vec![by_root([create(d, &x), create(e, &y)]), by_root([read(e), read(d)])]
-        },
+        }),
     },
     Situation {
         name: "group-rename",
         about: "a file moves between two directories of one group, both read",
         world: (3, Form::Network, |config| config.coarse_fingerprints = Some(0)),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
             vec![by_root([rename((from, &b), (to, &a))]), by_root([read(to), read(from)])]
-        },
+        }),
     },
     Situation {
         name: "overflow",
         about: "the switch has no room: names come while the directory is read and its mode changes",
         world: (3, Form::Network, |config| config.switch_stages = 0),
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             let closes = Request::SetAttr { id: d, set: mode(0o755) };
+            held(sc, d);
             vec![by_alice([create(d, &x), create(d, &y)]), by_root([closes]), by_root([read(d)])]
-        },
+        }),
     },
     Situation {
         name: "chmod",
         about: "a directory is closed while names come, and is read then",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             let closes = Request::SetAttr { id: d, set: mode(0o755) };
+            held(sc, d);
             vec![by_alice([create(d, &x), create(d, &y)]), by_root([closes, read(d)])]
-        },
+        }),
     },
     Situation {
         name: "sync",
         about: "a directory in sync gets a name, loses another one and is read; the switch may reboot, which is a change of form",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let d = in_sync(sc);
             let (x, f) = (sc.name_at(d, T, "x"), sc.name_at(d, S, "f0-"));
             vec![by_root([create(d, &x), read(d)]), by_root([unlink(d, &f)])]
-        },
+        }),
     },
     Situation {
         name: "sync-rename",
         about: "a file leaves a directory in sync for another one, both read",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let d = in_sync(sc);
             let (e, _) = sc.directory_of(T, "e");
             let (f, a) = (sc.name_at(d, S, "f0-"), sc.name_at(e, A, "a"));
             vec![by_root([rename((d, &f), (e, &a))]), by_root([read(e), read(d)])]
-        },
+        }),
     },
     Situation {
         name: "create-create",
         about: "two make the same name, a third looks it up and reads the directory",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, ..]) = directory(sc);
             vec![by_root([create(d, &x)]), by_root([mkdir(d, &x)]), by_root([lookup(d, &x), read(d)])]
-        },
+        }),
     },
     Situation {
         name: "create-unlink",
         about: "a name is removed and made again, by different people, and the directory is read",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, ..]) = directory(sc);
             sc.must(create(d, &x));
             vec![by_root([unlink(d, &x)]), by_root([create(d, &x)]), by_root([read(d), lookup(d, &x)])]
-        },
+        }),
     },
     Situation {
         name: "mkdir-rmdir",
         about: "a directory is removed and its name made again, while somebody makes a name in it",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, d_name) = sc.directory_of(A, "d");
             let x = sc.name_at(d, S, "x");
             let (goes, comes) = (rmdir(InodeId::ROOT, &d_name), mkdir(InodeId::ROOT, &d_name));
             vec![by_root([goes, comes]), by_root([create(d, &x)]), by_root([stat(InodeId::ROOT)])]
-        },
+        }),
     },
     Situation {
         name: "compaction",
         about: "one name is made, removed and made again at one site before anybody reads",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             sc.must(create(d, &y));
             vec![by_root([create(d, &x), unlink(d, &x), mkdir(d, &x)]), by_root([read(d)])]
-        },
+        }),
     },
     Situation {
         name: "epoch",
         about: "names come and the directory is read; meant for reboots of the switch and deaths of the coordinator",
         world: NETWORK,
-        programs: |sc| {
+        script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             vec![by_root([create(d, &x), read(d)]), by_root([create(d, &y)])]
-        },
+        }),
+    },
+    Situation {
+        name: "write-truncate",
+        about: "a block is written, cut and written again by two sessions, and read",
+        world: (2, Form::Owner, |_| {}),
+        script: Script::Calls(&[&[Call::Write(0, 2), Call::Read], &[Call::Truncate(1), Call::Write(1, 2)]]),
+    },
+    Situation {
+        name: "two-truncates",
+        about: "two sessions cut a file at different places and write behind that",
+        world: (2, Form::Owner, |_| {}),
+        script: Script::Calls(&[&[Call::Truncate(1), Call::Write(2, 3)], &[Call::Truncate(0), Call::Write(0, 1)]]),
+    },
+    Situation {
+        name: "write-write",
+        about: "two sessions write to one block while a third reads it; replies wait for the disk",
+        world: (2, Form::Owner, |config| config.commit = Commit::Sync),
+        script: Script::Calls(&[&[Call::Write(0, 2)], &[Call::Write(1, 3), Call::Sync], &[Call::Read]]),
     },
 ];

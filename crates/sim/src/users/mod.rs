@@ -2,10 +2,10 @@
 
 mod appenders;
 mod durable;
-mod history;
+pub(crate) mod history;
 mod lockers;
 mod mortals;
-mod pattern;
+pub(crate) mod pattern;
 mod private;
 mod writers;
 

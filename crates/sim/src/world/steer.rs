@@ -34,6 +34,8 @@ pub(crate) enum Thing {
     Disk(Event),
     /// A client is about to ask its next question.
     Ask(usize),
+    /// A session is about to make its next call.
+    Call(usize),
 }
 
 /// Something in the pool.
@@ -90,6 +92,7 @@ impl Thing {
             }
             Thing::Disk(event) => fold(1, format!("{event:?}").as_bytes()),
             Thing::Ask(client) => fold(2, &client.to_le_bytes()),
+            Thing::Call(session) => fold(3, &session.to_le_bytes()),
         }
     }
 }
@@ -146,7 +149,7 @@ impl World {
             match item.thing {
                 Thing::Message(flight) => self.fly(flight),
                 Thing::Disk(event) => self.queue.push(self.now_ns, event),
-                Thing::Ask(_) => {}
+                Thing::Ask(_) | Thing::Call(_) => {}
             }
         }
         for (client, asked) in steered.programs {
@@ -226,14 +229,23 @@ impl World {
         self.steering().insert(copy);
     }
 
-    /// An item of the pool happens; perhaps its process dies on the way.
-    pub(crate) fn perform(&mut self, index: usize, death: Option<Death>) {
+    /// A session is about to make a call.
+    pub(crate) fn will_call(&mut self, session: usize) {
+        let place = Place::Client(self.sessions[session].node.number());
+        let steered = self.steering();
+        steered.at = (place, u32::MAX / 2);
+        steered.push(place, Thing::Call(session));
+    }
+
+    /// An item of the pool happens; perhaps its process dies on the way. The session that is to make its call now.
+    pub(crate) fn perform(&mut self, index: usize, death: Option<Death>) -> Option<usize> {
         let now_ns = self.now_ns;
         let steered = self.steering();
         let item = steered.pool.remove(index);
         steered.death = death;
         let doom = death.map_or(0, |death| 2 * death.output as u64 + 3 + u64::from(death.power));
         steered.begin(item.place, item.key.0, item.hash.wrapping_add(doom), now_ns);
+        let mut calls = None;
         match item.thing {
             Thing::Message(flight) => self.deliver(flight),
             Thing::Disk(event) => self.happen(event),
@@ -241,15 +253,18 @@ impl World {
                 let asked = self.steering().programs.get_mut(&client).and_then(VecDeque::pop_front);
                 self.submit(client, asked.expect("a client asks once"));
             }
+            Thing::Call(session) => calls = Some(session),
         }
         self.steering().death = None;
         self.after_step();
+        calls
     }
 
     /// The next timer fires.
     pub(crate) fn pass_time(&mut self) {
         let Some(at_ns) = self.queue.next_ns() else { return };
         self.now_ns = self.now_ns.max(at_ns);
+        self.steering().leaving.clear();
         self.after_step();
     }
 
@@ -257,7 +272,10 @@ impl World {
     pub(crate) fn pass_time_until_something_happens(&mut self) {
         for _ in 0..TIMERS_MAX {
             self.pass_time();
-            if self.is_answered() || self.pool().iter().any(|item| !item.late) {
+            if self.is_answered() && self.sessions.is_empty()
+                || !self.finished.is_empty()
+                || self.pool().iter().any(|item| !item.late)
+            {
                 return;
             }
         }
@@ -306,9 +324,8 @@ impl World {
                 | Event::Checkpoint { process, .. }
                 | Event::Restart { process } => Place::Process(process),
                 Event::Client(client) => self.place_of_client(client as usize),
-                Event::Arrive(_) | Event::Switch | Event::Session(_) | Event::FaultEnds(_) | Event::Again { .. } => {
-                    Place::Switch
-                }
+                Event::Session(session) => Place::Client(self.sessions[session as usize].node.number()),
+                Event::Arrive(_) | Event::Switch | Event::FaultEnds(_) | Event::Again { .. } => Place::Switch,
             };
             let (hash, now_ns) = (fold(0, format!("{event:?}").as_bytes()), self.now_ns);
             self.steering().begin(place, 0, hash, now_ns);
