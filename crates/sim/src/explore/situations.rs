@@ -330,6 +330,17 @@ pub const SITUATIONS: &[Situation] = &[
         }),
     },
     Situation {
+        name: "closed",
+        about: "somebody looks names up in a directory that is closed meanwhile",
+        world: NETWORK,
+        script: Script::Requests(|sc| {
+            let (d, [x, ..]) = directory(sc);
+            sc.must(create(d, &x));
+            let closes = Request::SetAttr { id: d, set: mode(0o700) };
+            vec![by_alice([lookup(d, &x), lookup(d, &x)]), by_root([closes])]
+        }),
+    },
+    Situation {
         name: "sync",
         about: "a directory in sync gets a name, loses another one and is read; the switch may reboot, which is a change of form",
         world: NETWORK,
