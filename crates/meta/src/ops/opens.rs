@@ -49,12 +49,12 @@ pub(crate) struct Opens {
 }
 
 impl Opens {
-    /// Its tables: of the session that has the most open, and reservations, of which a session has one a file.
+    /// Its tables: of the session that has the most open, and reservations of the ends of files.
     pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
         let most = self.by_session.values().map(HashSet::len).max();
         all.extend([
             Gauge::table("inodes that a session has open", most.unwrap_or(0), OPENS_PER_SESSION_MAX),
-            Gauge::table("ends of files reserved", self.reserved.len(), self.by_inode.len()),
+            Gauge::table("ends of files reserved", self.reserved.len(), OPENS_PER_SESSION_MAX),
         ]);
     }
 
