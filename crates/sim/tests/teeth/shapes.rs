@@ -31,8 +31,20 @@ pub(crate) fn network(seed: u64) -> SimConfig {
         1 => WorldConfig { switch_fails_every_us: 100_000, ..world },
         2 => world,
         3 => WorldConfig { sync: SyncPolicy::Never, loss: 0.1, switch_fails_every_us: 20_000, ..late },
-        4 => WorldConfig { sync: SyncPolicy::Always, shards: 4, switch_fails_every_us: 20_000, ..late },
-        _ => WorldConfig { sync: SyncPolicy::Never, crash_every: if seed % 4 == 1 { 150 } else { 0 }, ..late },
+        4 if seed % 12 == 10 => {
+            WorldConfig { sync: SyncPolicy::Always, shards: 4, switch_fails_every_us: 20_000, ..late }
+        }
+        4 => {
+            config.workload = WorkloadConfig { names: 4, readdir_percent: 15, ..config.workload };
+            let (shards, commit, sync) = (4, Commit::Interval(5), SyncPolicy::Always);
+            WorldConfig { shards, commit, sync, duplicate: 0.0, reorder: 0.8, switch_fails_every_us: 20_000, ..late }
+        }
+        _ if seed % 12 == 5 => WorldConfig { sync: SyncPolicy::Never, crash_every: 150, ..late },
+        _ => {
+            config.window = 1;
+            config.workload = WorkloadConfig { names: 40, directories: 6, readdir_percent: 60, ..config.workload };
+            WorldConfig { sync: SyncPolicy::Never, reorder: 0.05, reorder_us: 5_000, ..late }
+        }
     };
     if seed.is_multiple_of(16) {
         config.world.switch_stages = 0;
