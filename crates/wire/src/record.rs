@@ -211,6 +211,13 @@ wire_enum! {
             /// The epoch.
             tracking: Tracking,
         },
+        /// A power loss has undone what this request did: it is new if it is repeated.
+        18 => Undone {
+            /// Whose.
+            session: SessionId,
+            /// The request.
+            request: RequestSeq,
+        },
     }
 }
 

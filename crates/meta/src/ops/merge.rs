@@ -7,7 +7,7 @@
 //! What is repeated after its answer changes no more than the count of blocks. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, append, datapending, named};
-use crate::state::commit::{commit, commit_own};
+use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
@@ -56,17 +56,20 @@ fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
 fn undo(core: &mut Core, cx: &Cx, data: DataId, undone: &[UndoneAppend]) {
     let inode = core.state.inodes.get(data.inode).filter(|inode| inode.generation == data.generation);
     let Some(mut inode) = inode else { return };
-    let before = inode.size;
+    let mut effects: Effects = vec![];
     // What was heard of the file since then was written behind the restored end.
-    for append in undone.iter().filter(|append| append.at > inode.blocks_version) {
-        if append.end == inode.size && core.state.replies.undo(append.session, append.request) {
-            inode.size = append.from;
+    for &UndoneAppend { at, from, end, session, request } in undone {
+        let heard = !matches!(core.state.replies.seen(session, request), Seen::New);
+        if heard && at > inode.blocks_version && end == inode.size {
+            inode.size = from;
+            effects.push(Effect::Undone { session, request });
         }
     }
-    if inode.size < before {
+    if !effects.is_empty() {
         let stamp = core.state.clock.stamp(core.now.wall_ns);
         (inode.mtime, inode.ctime, inode.mtime_stamp) = (stamp.0 as i64, stamp.0 as i64, stamp);
-        commit_own(core, cx.op(), vec![Effect::PutInode { inode }]);
+        effects.push(Effect::PutInode { inode });
+        commit_own(core, cx.op(), effects);
     }
 }
 

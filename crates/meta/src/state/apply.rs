@@ -144,6 +144,7 @@ impl State {
                     self.replies.forget(*session);
                 }
             }
+            Effect::Undone { session, request } => self.replies.undo(*session, *request),
             Effect::Tracking { side, tracking } => self.epochs.learned(*side, *tracking),
             _ => {} // a ranged effect that its range does not want
         }

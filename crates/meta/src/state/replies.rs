@@ -105,11 +105,12 @@ impl Replies {
         }
     }
 
-    /// What this request did is undone: it is executed again if it is repeated. False if nothing was known of it.
-    pub(crate) fn undo(&mut self, session: SessionId, request: RequestSeq) -> bool {
-        let Some(remembered) = self.sessions.get_mut(&session) else { return false };
-        let known = remembered.place(request);
-        known.is_ok_and(|at| remembered.replies.remove(at).is_some()) || request < remembered.oldest
+    /// What this request did is undone: it is executed again if it is repeated.
+    pub(crate) fn undo(&mut self, session: SessionId, request: RequestSeq) {
+        let Some(remembered) = self.sessions.get_mut(&session) else { return };
+        if let Ok(at) = remembered.place(request) {
+            remembered.replies.remove(at);
+        }
     }
 
     /// A session is dead: nobody waits for anything.
