@@ -13,10 +13,10 @@ use std::path::PathBuf;
 
 /// Directories where there are many.
 const MANY: u32 = 256;
-/// Virtual time before anything is measured: change-logs are pushed when they are 50 ms old, ns.
-const WARM_NS: u64 = 60_000_000;
-/// Virtual time measured, ns.
-const MEASURED_NS: u64 = 10_000_000;
+/// Virtual time before anything is measured: change-logs are pushed when they are 50 ms old, all at once for the first time, ns.
+const WARM_NS: u64 = 100_000_000;
+/// Virtual time measured: what happens every 50 ms happens once in it, ns.
+const MEASURED_NS: u64 = 50_000_000;
 /// Clients for each core of the servers, and requests of each: enough to keep the cores busy.
 const CLIENTS_PER_CORE: u32 = 4;
 const WINDOW: u32 = 8;
@@ -49,7 +49,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16], value_parser = clap::value_parser!(u16).range(1..=64))]
     servers: Vec<u16>,
     /// Cores and shards of each.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=4))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4))]
     cores: u16,
     /// From any server or client to any other, microseconds.
     #[arg(long, default_value_t = 5.0, value_parser = microseconds)]

@@ -10,6 +10,8 @@ const SERVERS: u16 = 8;
 const DIRECTORIES: u32 = 256;
 /// Cores of the tracking server, as in the paper.
 const TRACKING: Tracking = Tracking::Server { cores: 12 };
+/// Cores of each metadata server where the tracking server is to be filled.
+const CEILING_CORES: u16 = 4;
 /// Of each hundred requests of the mix, statdirs.
 const STATDIR_PERCENT: u32 = 50;
 /// Loads as shares of what the network form can do: the paper has 50 and 120 thousand a second.
@@ -65,8 +67,7 @@ fn dedicated(setup: &Setup) -> Sheet {
 /// Statdirs of directories that nobody changes: each asks the tracker.
 fn ceiling(setup: &Setup) -> Sheet {
     let title = format!(
-        "Statdirs of unchanged directories, servers of {} cores, tracking server of 12 (the paper: at most 11 million/s)",
-        setup.cores
+        "Statdirs of unchanged directories, servers of {CEILING_CORES} cores, tracking server of 12 (the paper: at most 11 million/s)"
     );
     let mut sheet = Sheet::new(
         title,
@@ -74,7 +75,9 @@ fn ceiling(setup: &Setup) -> Sheet {
     );
     for &servers in &setup.servers {
         let run = |tracking| -> Measured {
-            let (mut model, made) = with_dirs(setup.config(servers, tracking), DIRECTORIES);
+            let few = setup.config(servers, tracking);
+            let load = Load::Closed { clients: few.load.clients() * 4, window: 8 };
+            let (mut model, made) = with_dirs(ModelConfig { cores: CEILING_CORES, load, ..few }, DIRECTORIES);
             let until = Until { warm_ns: 1_000_000, measured_ns: 5_000_000, ..UNTIL };
             model.run(&mut Mix::new(made, 100, setup.seed), until)
         };
