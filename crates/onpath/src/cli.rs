@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, fsck, inspect, mount, sim, status};
+use crate::{bench, dev, explore, fsck, inspect, mount, sim, status};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::MountError;
 use std::path::PathBuf;
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
     Sim(sim::SimArgs),
+    /// Runs every schedule of a small situation within bounds, on virtual time, and checks every answer.
+    Explore(explore::ExploreArgs),
     /// Measures file systems from outside.
     Bench(bench::BenchArgs),
 }
@@ -70,6 +72,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Fsck(args) => fsck::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Explore(args) => explore::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod dev;
+mod explore;
 mod fsck;
 mod inspect;
 mod mount;
