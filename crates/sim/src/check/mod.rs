@@ -169,12 +169,11 @@ impl Checker {
     }
 
     fn happened(&mut self, what: [u64; 3]) {
-        self.digest.0 = xxh3_64(format!("{what:?}{}", self.digest.0).as_bytes());
+        self.digest.0 = hash_of(what, self.digest.0);
     }
 
     fn meanwhile(&mut self, what: [u64; 3]) {
-        let at = self.log.end();
-        self.digest.1 = self.digest.1.wrapping_add(xxh3_64(format!("{what:?}{at}").as_bytes()));
+        self.digest.1 = self.digest.1.wrapping_add(hash_of(what, self.log.end()));
     }
 
     /// How full the queues and tables of a node are.
@@ -474,6 +473,14 @@ impl Checker {
         }
         pending.valid.retain(|(_, change)| !*change);
     }
+}
+
+fn hash_of([a, b, c]: [u64; 3], d: u64) -> u64 {
+    let mut bytes = [0; 32];
+    for (to, from) in bytes.chunks_exact_mut(8).zip([a, b, c, d]) {
+        to.copy_from_slice(&from.to_le_bytes());
+    }
+    xxh3_64(&bytes)
 }
 
 /// Applies the change that a record witnesses.
