@@ -94,6 +94,8 @@ pub(crate) enum Job {
     Bury(SessionId),
     /// Watch the leases of sessions.
     Leases,
+    /// Ask everybody whether a directory is still being moved.
+    RenameTurns,
     /// Orphans may be reclaimed once every session had time to register its opens again.
     Grace,
     /// New file locks are given once every session had time to take its own again.
@@ -163,6 +165,7 @@ impl Shard {
                 let now_us = core.now.mono_us;
                 core.state.coordinator.begin(now_us);
                 core.start(Job::Leases);
+                core.start(Job::RenameTurns);
             }
             core.start(Job::LockGrace);
             dir::epoch::begin(core);
@@ -349,6 +352,7 @@ impl Job {
             Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
             Job::Leases => coord::sessions::watch(&cx).await,
+            Job::RenameTurns => coord::renames::begin(&cx).await,
             Job::Grace => ops::opens::grace(&cx).await,
             Job::LockGrace => ops::lockgrace::run(&cx).await,
             Job::Mark(group) => dir::mark::keep(&cx, group).await,
@@ -376,6 +380,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         Peer::SessionsAsk => ops::lockgrace::asked(cx, from, seq),
         Peer::SessionDead { session } => ops::opens::session_dead(cx, from, seq, session),
         Peer::RenameLock { txn } => coord::renames::lock(cx, from, seq, txn).await,
+        Peer::RenameTurns { term } => coord::renames::turns(cx, from, seq, term).await,
         Peer::RenameUnlock { txn } => coord::renames::unlock(cx, from, seq, txn),
         Peer::MarkAtOwner { group } => dir::group::marked(cx, from, seq, group),
         Peer::Release { group, job } => dir::mark::released(cx, from, group, job),

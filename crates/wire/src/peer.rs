@@ -401,5 +401,11 @@ wire_enum! {
         /// To a data node that has told of a write: this home has forgotten, in a power loss, that it ever made the
         /// generation.
         35 => Void,
+        /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
+        /// A call; answered `Done` when the last one that counted is over.
+        36 => RenameTurns {
+            /// Its term.
+            term: Term,
+        },
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Coordinator {
     /// Who may move directories now.
     pub(crate) rename_holder: Option<(ShardId, TxnId)>,
     pub(crate) rename_watched: bool,
+    /// Nobody may move directories since a former term.
+    pub(crate) turns_known: bool,
 }
 
 impl Coordinator {

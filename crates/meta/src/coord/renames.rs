@@ -1,14 +1,23 @@
 //! Directory renames take turns: the walk that refuses cycles is true only while no other directory moves.
 
 use crate::shard::Job;
-use crate::state::{keys, packets};
+use crate::state::{State, keys, packets};
 use crate::txn::Kept;
 use crate::{Core, Cx};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term};
 use onpath_wire::peer::{Peer, TxnId};
 
 /// How often the holder of the lock is asked whether it is done, microseconds.
 const WATCH_US: u64 = 1_000_000;
+
+/// What a shard knows of its own turn. Volatile, as is what the coordinator module knows: a new term of that asks everybody first.
+#[derive(Default)]
+pub(crate) struct Turn {
+    /// The attempt whose turn it is.
+    held: Option<TxnId>,
+    /// Turns given in earlier terms of the coordinator module do not count.
+    since: Term,
+}
 
 /// Waits for this shard's turn; the returned attempt names the lock.
 pub(crate) async fn acquire(cx: &Cx) -> TxnId {
@@ -16,19 +25,34 @@ pub(crate) async fn acquire(cx: &Cx) -> TxnId {
         let me = core.state.me();
         (core.state.txns.begin(me, Kept::new()), core.state.config.map.coordinator(), me)
     });
-    if coordinator == me {
-        take(cx, me, guard).await;
-    } else {
-        cx.call(NodeId::shard(coordinator), |core, seq| core.state.peer_packet(seq, &Peer::RenameLock { txn: guard }))
-            .await;
+    loop {
+        let given = if coordinator == me {
+            take(cx, me, guard).await;
+            None
+        } else {
+            let lock = Peer::RenameLock { txn: guard };
+            let answer = cx.call(NodeId::shard(coordinator), |core, seq| core.state.peer_packet(seq, &lock)).await;
+            answer.header().ok().map(|header| header.term)
+        };
+        let counts = cx.with(|core| {
+            let turn = &mut core.state.turn;
+            let counts = given.is_none_or(|term| term >= turn.since);
+            if counts {
+                turn.held = Some(guard);
+            }
+            counts
+        });
+        if counts {
+            return guard;
+        }
     }
-    guard
 }
 
 /// Ends this shard's turn.
 pub(crate) async fn release(cx: &Cx, guard: TxnId) {
     let (coordinator, me) = cx.with(|core| {
         core.state.txns.end(guard);
+        core.state.turn.held = None;
         core.wake(keys::RENAME_TURN);
         (core.state.config.map.coordinator(), core.state.me())
     });
@@ -44,6 +68,7 @@ pub(crate) async fn release(cx: &Cx, guard: TxnId) {
 
 async fn take(cx: &Cx, from: ShardId, guard: TxnId) {
     cx.until(keys::RENAME_TURN, |core| match core.state.coordinator.rename_holder {
+        None if !core.state.coordinator.turns_known => None,
         None => {
             core.state.coordinator.rename_holder = Some((from, guard));
             Some(())
@@ -78,6 +103,34 @@ pub(crate) fn unlock(cx: &Cx, from: ShardId, seq: RequestSeq, guard: TxnId) {
         free(core, guard);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
     });
+}
+
+/// A new term of the coordinator module: it is nobody's turn while one that was given before may go on.
+pub(crate) async fn begin(cx: &Cx) {
+    let (shards, me, term) = cx.with(|core| {
+        let State { config, .. } = &core.state;
+        (config.map.shards(), core.state.me(), config.term)
+    });
+    for shard in (0..shards).map(ShardId).filter(|&shard| shard != me) {
+        let ask = Peer::RenameTurns { term };
+        cx.call(NodeId::shard(shard), |core, seq| core.state.peer_packet(seq, &ask)).await;
+    }
+    cx.until(keys::RENAME_TURN, |core| (!core.state.txns.former_decisions(term)).then_some(())).await;
+    cx.with(|core| {
+        core.state.coordinator.turns_known = true;
+        core.wake(keys::RENAME_TURN);
+    });
+}
+
+/// The coordinator module has a new term.
+pub(crate) async fn turns(cx: &Cx, from: ShardId, seq: RequestSeq, term: Term) {
+    cx.with(|core| core.state.turn.since = core.state.turn.since.max(term));
+    cx.until(keys::RENAME_TURN, |core| {
+        let over = core.state.turn.held.is_none() && !core.state.txns.former_decisions(core.state.config.term);
+        over.then_some(())
+    })
+    .await;
+    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done));
 }
 
 /// Asks the holder whether it is done, in case it crashed or its unlock was a copy of a lock's.

@@ -11,6 +11,7 @@ pub(crate) mod replies;
 mod status;
 
 use crate::coord::Coordinator;
+use crate::coord::renames::Turn;
 use crate::dir::Directories;
 use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
@@ -41,6 +42,7 @@ pub(crate) struct State {
     pub(crate) epochs: Epochs,
     pub(crate) txns: Transactions,
     pub(crate) coordinator: Coordinator,
+    pub(crate) turn: Turn,
     pub(crate) replies: Replies,
     pub(crate) opens: Opens,
     pub(crate) fences: Fences,
@@ -127,6 +129,7 @@ impl State {
             epochs: Epochs::default(),
             txns: Transactions::new(config.term),
             coordinator: Coordinator::default(),
+            turn: Turn::default(),
             replies: Replies::default(),
             opens: Opens::default(),
             fences: Fences::default(),
