@@ -14,6 +14,8 @@ use onpath_wire::request::Request;
 const REST_NS: u64 = 2 * SESSION_LEASE_MS * 1_000_000;
 /// Virtual time in which nearly everything of a small world comes to rest, ns.
 const SOON_NS: u64 = 1_000_000_000;
+/// Virtual time after which a question that roles ask each other now and then is answered, ns.
+const MOMENT_NS: u64 = 1_000_000;
 /// Virtual time after which an operation that is not answered counts as stuck, ns.
 const STUCK_NS: u64 = 60_000_000_000;
 
@@ -48,7 +50,7 @@ fn settle_within(world: &mut World, users: &mut [Box<dyn User>], rests_ns: &[u64
         world.checker.violation(why);
     }
     let mut wrong = vec![];
-    for rest_ns in rests_ns {
+    for rest_ns in rests_ns.iter().copied().chain([MOMENT_NS; 4]) {
         let until_ns = world.now_ns() + rest_ns;
         while world.step(until_ns).is_some() {}
         wrong = at_rest(world);
