@@ -6,6 +6,7 @@
 //! changes are gated, their witness is the moment at which they are exposed.
 //! Operations are linearizable if every accepted reply has a witness between question and answer.
 
+mod digest;
 mod gated;
 mod log;
 mod queues;
@@ -160,20 +161,6 @@ impl Checker {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(what);
         }
-    }
-
-    /// A hash of all that bears on what this will say: which changes happened in which order, and between which of them
-    /// everything else did.
-    pub(crate) fn digest(&self) -> u64 {
-        self.digest.0 ^ self.digest.1
-    }
-
-    fn happened(&mut self, what: [u64; 3]) {
-        self.digest.0 = hash_of(what, self.digest.0);
-    }
-
-    fn meanwhile(&mut self, what: [u64; 3]) {
-        self.digest.1 = self.digest.1.wrapping_add(hash_of(what, self.log.end()));
     }
 
     /// How full the queues and tables of a node are.
@@ -473,14 +460,6 @@ impl Checker {
         }
         pending.valid.retain(|(_, change)| !*change);
     }
-}
-
-fn hash_of([a, b, c]: [u64; 3], d: u64) -> u64 {
-    let mut bytes = [0; 32];
-    for (to, from) in bytes.chunks_exact_mut(8).zip([a, b, c, d]) {
-        to.copy_from_slice(&from.to_le_bytes());
-    }
-    xxh3_64(&bytes)
 }
 
 /// Applies the change that a record witnesses.
