@@ -67,15 +67,6 @@ fn with_a_reboot_of_the_switch() {
     }
 }
 
-/// What went wrong once, docs/failures.md.
-#[test]
-fn schedules_that_failed_once_are_right() {
-    for (name, schedule) in [("rename-chain", "41:kill-at3"), ("rename-chain", "45:power1")] {
-        let schedule = schedule.parse().expect("a schedule");
-        assert_eq!(replay(situation(name).expect("in the library"), &schedule, None), Ok(vec![]), "{name} {schedule}");
-    }
-}
-
 #[test]
 fn the_same_schedule_is_the_same_course() {
     let rename = situation("rename").expect("in the library");
