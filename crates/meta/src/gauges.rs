@@ -31,6 +31,7 @@ impl State {
         self.opens.gauges(all);
         self.filelocks.gauges(all);
         self.fences.gauges(all);
+        self.buried.gauges(all);
         self.coordinator.gauges(all);
     }
 }

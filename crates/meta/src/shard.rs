@@ -264,6 +264,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(());
     }
     let body: RequestBody = packet.body()?;
+    if core.state.buried.contains(session) && !ops::about_session(&body.request) {
+        return Ok(()); // a late copy: nobody waits for an answer
+    }
     if header.flags & flag::LOCKS_TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }

@@ -19,7 +19,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, set};
+use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, open, set};
 use onpath_wire::tracking::Form;
 
 const TERM: Term = Term(5);
@@ -136,6 +136,11 @@ impl Alone {
         self.ask(seq, Request::Create { parent: InodeId::ROOT, name, node });
         let Some((_, Reply::Entry { attr, data, .. })) = self.replies.pop() else { panic!("{:?}", self.replies) };
         DataId { inode: attr.id, generation: data.generation }
+    }
+
+    /// The other shard says that a session is dead.
+    fn bury(&mut self, seq: u64, session: SessionId) {
+        self.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(seq), &Peer::SessionDead { session });
     }
 
     fn inode(&self, id: InodeId) -> Inode {
@@ -394,13 +399,34 @@ fn after_the_death_of_an_appender_the_next_reservation_is_fenced() {
     };
     let (mortal, survivor) = (SessionId(7), SessionId(1));
     assert_eq!(cut_of(&mut alone, mortal, file), 0, "nothing is under way");
-    let dead = Peer::SessionDead { session: mortal };
-    alone.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(1), &dead);
+    alone.bury(1, mortal);
     let cuts = [file, file, other, other].map(|id| cut_of(&mut alone, survivor, id));
     assert_eq!(cuts, [1, 1, 1, 1], "each once");
     let newer = alone.create(100).inode;
-    let idle = Peer::SessionDead { session: SessionId(8) };
-    alone.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(2), &idle);
+    alone.bury(2, SessionId(8));
     let cuts = [file, newer].map(|id| cut_of(&mut alone, survivor, id));
     assert_eq!(cuts, [1, 0], "born since; and a session that had nothing reserved leaves no doubt");
+}
+
+/// what was answered to a session is forgotten with it, so a late copy of a request must not be taken for a new one.
+#[test]
+fn a_late_copy_of_a_request_of_the_dead_is_not_executed() {
+    let mut alone = Alone::new();
+    let file = alone.create(1).inode;
+    let (mortal, name) = (SessionId(7), Name::new(b"another").expect("a name"));
+    let late = [
+        Request::Link { id: file, parent: InodeId::ROOT, name },
+        Request::Open { id: file, flags: open::READ },
+        Request::Reserve { id: file },
+    ];
+    alone.bury(1, mortal);
+    let (records, running) = (alone.records.len(), alone.counter("operations_at_once"));
+    for (seq, request) in (1..).zip(late) {
+        alone.ask_as(mortal, seq, request);
+    }
+    assert_eq!((alone.records.len(), alone.replies.len()), (records, 0), "{:?}", alone.replies);
+    assert_eq!((alone.counter("operations_at_once"), alone.counter("inodes_open")), (running, 0));
+    // Whoever leaves hears that it has left, even if the first answer was lost.
+    alone.ask_as(mortal, 9, Request::Detach);
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(9), Reply::Done)));
 }

@@ -73,9 +73,6 @@ impl SimConfig {
             self.world.reorder_us = [5_000, 30_000, 150_000][pick(41, 3) as usize];
             self.workload.names = [6, 16, 40][pick(42, 3) as usize];
             self.workload.directories = [2, 3][pick(43, 2) as usize];
-            if self.mortals > 0 {
-                self.world.faults.slow_every = 0; // it would make messages of the dead later than any network does
-            }
         }
         self
     }

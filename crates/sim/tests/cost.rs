@@ -1,7 +1,8 @@
 //! The cost model: what it must give where the answer is known without it.
 
 use onpath_sim::cost::{
-    Calibration, Creates, Kind, Line, Load, MakeDirs, Measured, Mix, Model, ModelConfig, Place, Tracking, Until, label,
+    Calibration, Creates, Kind, Line, Load, MakeDirs, Measured, Mix, Model, ModelConfig, Place, Tracking, Until,
+    calibrate, label,
 };
 use onpath_wire::ids::InodeId;
 
@@ -183,4 +184,17 @@ fn the_reference_knows_every_label() {
     for label in label::LABELS.iter().filter(|label| **label != "request") {
         assert!(reference.inputs.contains_key(*label), "{label}");
     }
+}
+
+/// Every shape of a system is exercised, and every input that the reference knows is met.
+#[test]
+fn a_calibration_measures_every_input() {
+    let mut now_ns = 0;
+    let clock = move || {
+        now_ns += 100;
+        now_ns
+    };
+    let measured = calibrate::measure(Box::new(clock), 1_000);
+    let missing: Vec<_> = Calibration::reference().inputs.into_keys().filter(|l| !measured.contains_key(l)).collect();
+    assert!(missing.is_empty(), "never met: {missing:?}");
 }

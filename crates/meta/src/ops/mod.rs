@@ -140,6 +140,11 @@ pub(crate) fn may_wait(request: &Request) -> bool {
     }
 }
 
+/// Whether a request is about the session itself, whose death the coordinator knows best.
+pub(crate) fn about_session(request: &Request) -> bool {
+    matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach)
+}
+
 /// Whether a result must be remembered: what changes nothing is simply executed again.
 pub(crate) fn changes(request: &Request) -> bool {
     !matches!(

@@ -264,5 +264,6 @@ pub(crate) fn bury(core: &mut Core, session: SessionId) {
     reserved.into_iter().for_each(|id| core.wake(keys::inode(id).0));
     super::lock::session_dead(core, session);
     super::lockgrace::heard(core, session);
-    core.state.replies.forget(session);
+    let forgotten = core.state.buried.add(session, core.state.replies.of(session));
+    forgotten.into_iter().for_each(|session| core.state.replies.forget(session));
 }

@@ -140,7 +140,7 @@ impl State {
             Effect::Forgotten { txn } => self.txns.forgotten(*txn),
             Effect::Session { session, alive } => {
                 self.coordinator.registered(*session, *alive);
-                if !alive {
+                if !alive && !self.buried.contains(*session) {
                     self.replies.forget(*session);
                 }
             }

@@ -112,7 +112,7 @@ impl State {
         for (from, upto) in self.dirs.floors(self.config.shard) {
             pairs.push((key(class::FLOOR, &[&from.0.to_be_bytes()]), upto.to_bytes()));
         }
-        for (session, request, oldest, reply) in self.replies.durable() {
+        for (session, request, oldest, reply) in self.replies.durable(&self.buried) {
             let key = key(class::REPLY, &[&session.0.to_be_bytes(), &request.0.to_be_bytes()]);
             pairs.push((
                 key,
@@ -137,8 +137,8 @@ impl State {
         for txn in self.txns.all_finished() {
             pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Vec::new()));
         }
-        for (session, alive) in self.coordinator.sessions() {
-            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), alive.to_bytes()));
+        for session in self.coordinator.sessions() {
+            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), true.to_bytes()));
         }
         pairs.push((key(class::CLOCK, &[]), self.clock.last().to_bytes()));
         for (side, tracking) in self.epochs.all() {

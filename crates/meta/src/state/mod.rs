@@ -1,6 +1,7 @@
 //! The state of a shard. Durable parts change only by [`apply`](State::apply)ing records.
 
 pub(crate) mod apply;
+pub(crate) mod buried;
 pub(crate) mod clock;
 pub(crate) mod commit;
 pub(crate) mod image;
@@ -21,6 +22,7 @@ use crate::ops::lockgrace::Grace;
 use crate::ops::opens::Opens;
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
+use buried::Buried;
 use clock::Clock;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Protocol;
@@ -44,6 +46,7 @@ pub(crate) struct State {
     pub(crate) coordinator: Coordinator,
     pub(crate) turn: Turn,
     pub(crate) replies: Replies,
+    pub(crate) buried: Buried,
     pub(crate) opens: Opens,
     pub(crate) fences: Fences,
     pub(crate) filelocks: FileLocks,
@@ -131,6 +134,7 @@ impl State {
             coordinator: Coordinator::default(),
             turn: Turn::default(),
             replies: Replies::default(),
+            buried: Buried::default(),
             opens: Opens::default(),
             fences: Fences::default(),
             filelocks: FileLocks::default(),

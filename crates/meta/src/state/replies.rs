@@ -3,6 +3,7 @@
 //! Successes of mutations are derived from records, so they survive a restart. Failures are volatile: a request
 //! names the shard's term, so after a restart an old copy of it is not executed. Bounded by the client's window.
 
+use super::buried::Buried;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{RequestSeq, SessionId};
@@ -113,16 +114,21 @@ impl Replies {
         }
     }
 
-    /// A session is dead: nobody waits for anything.
+    /// How many results of a session are remembered.
+    pub(crate) fn of(&self, session: SessionId) -> usize {
+        self.sessions.get(&session).map_or(0, |remembered| remembered.replies.len())
+    }
+
+    /// A session is dead, and nobody tells of its requests any more.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.sessions.remove(&session);
     }
 
-    /// Everything that a restart must find again, in order: of a session without durable results that its requests so far
-    /// are over, as a result of no request.
-    pub(crate) fn durable(&self) -> Vec<(SessionId, RequestSeq, RequestSeq, Reply)> {
+    /// Everything that a restart must find again of the sessions that live, in order: of one without durable results that its
+    /// requests so far are over, as a result of no request.
+    pub(crate) fn durable(&self, buried: &Buried) -> Vec<(SessionId, RequestSeq, RequestSeq, Reply)> {
         let mut all = Vec::new();
-        for (&session, r) in &self.sessions {
+        for (&session, r) in self.sessions.iter().filter(|(session, _)| !buried.contains(**session)) {
             let before = all.len();
             let replies = r.replies.iter().filter(|c| c.durable);
             all.extend(replies.map(|c| (session, c.request, r.oldest, c.reply.clone())));
@@ -157,7 +163,7 @@ mod tests {
         replies.remember(session, RequestSeq(9), RequestSeq(9), Reply::Done, true);
         replies.remember(session, RequestSeq(10), RequestSeq(10), Reply::Done, false);
         let mut again = Replies::default();
-        for (session, request, oldest, reply) in replies.durable() {
+        for (session, request, oldest, reply) in replies.durable(&Buried::default()) {
             again.remember(session, request, oldest, reply, true);
         }
         assert!(matches!(again.seen(session, RequestSeq(9)), Seen::Over), "a data node tells of a write once more");
@@ -174,11 +180,12 @@ mod tests {
         assert!(matches!(replies.seen(s, RequestSeq(5)), Seen::Answered(Reply::Done)));
         assert!(matches!(replies.seen(s, RequestSeq(6)), Seen::Answered(r) if *r == failed));
         assert!(matches!(replies.seen(s, RequestSeq(7)), Seen::New));
-        assert_eq!(replies.durable().len(), 1, "failures are volatile");
+        assert_eq!(replies.durable(&Buried::default()).len(), 1, "failures are volatile");
         replies.remember(s, RequestSeq(9), RequestSeq(5), Reply::Done, true);
         replies.remember(s, RequestSeq(8), RequestSeq(5), Reply::Granted, false);
         replies.remember(s, RequestSeq(8), RequestSeq(5), Reply::Done, true);
-        let kept: Vec<_> = replies.durable().into_iter().map(|(_, request, _, _)| request.0).collect();
+        let kept: Vec<_> =
+            replies.durable(&Buried::default()).into_iter().map(|(_, request, _, _)| request.0).collect();
         assert_eq!(kept, [5, 8, 9], "in order, however they came");
         replies.forget(s);
         replies.remember(s, RequestSeq(5), RequestSeq(5), Reply::Done, true);

@@ -127,7 +127,7 @@ impl Model {
             let place = &mut model.shards[shard as usize];
             place.role.start(now);
             let outputs = place.poll();
-            model.shard_done(shard, outputs);
+            model.put_out(shard, outputs);
         }
         (0..model.config.servers).for_each(|server| model.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server)));
         model.go_on(&mut Nothing, SETTLED_NS, u64::MAX);

@@ -88,8 +88,19 @@ impl Model {
         }
     }
 
-    /// A shard's input is handled: records are journaled, then messages leave in order.
+    /// A shard's input is handled, and its core free for others.
     pub(super) fn shard_done(&mut self, shard: u16, outputs: Vec<Output<()>>) {
+        self.put_out(shard, outputs);
+        let server = self.server_of(shard);
+        let place = &mut self.shards[shard as usize];
+        place.queued = !place.inbox.is_empty();
+        if place.queued {
+            self.ready(server, Task::Shard(shard));
+        }
+    }
+
+    /// A shard's records are journaled, then its messages leave in order.
+    pub(super) fn put_out(&mut self, shard: u16, outputs: Vec<Output<()>>) {
         let server = self.server_of(shard);
         for output in outputs {
             match output {
@@ -101,12 +112,6 @@ impl Model {
                 Output::Send { to, packet, after, need } => self.release(shard, to, packet, after, need),
                 Output::Own(()) => {}
             }
-        }
-        let place = &mut self.shards[shard as usize];
-        place.queued = false;
-        if !place.inbox.is_empty() {
-            place.queued = true;
-            self.ready(server, Task::Shard(shard));
         }
         self.arm_tick(shard);
     }

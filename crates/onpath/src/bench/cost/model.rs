@@ -203,21 +203,24 @@ const STATDIRS: u32 = 30;
 
 fn statdirs(setup: &Setup) -> Sheet {
     let title = format!(
-        "Statdir after k creates of one client, {WINDOW} under way, in the directory: mean µs; servers {} µs apart",
+        "Statdir after k creates of one client, {WINDOW} under way, in the directory, and these creates: mean µs; servers {} µs apart",
         setup.link_ns as f64 / 1e3
     );
-    let mut sheet = Sheet::new(title, &["servers", "form", "k = 1", "k = 10", "k = 100", "k = 1000"]);
+    let mut sheet = Sheet::new(title, &["servers", "form", "operation", "k = 1", "k = 10", "k = 100", "k = 1000"]);
     for &servers in &setup.servers {
         for tracking in FORMS {
             let load = Load::Closed { clients: 1, window: WINDOW };
             let (mut model, made) = with_dirs(ModelConfig { load, ..setup.config(servers, tracking) }, 1);
-            let mut row = vec![u64::from(servers).into(), tracking.name().into()];
-            for updates in UPDATES {
+            let measured = UPDATES.map(|updates| {
                 let mut work = Creates::new(made.clone(), Place::Own, 1, u64::from(updates)).with_statdirs(updates);
                 let turns = Until { operations: u64::from((updates + 1) * STATDIRS), ..Until::DONE };
-                row.push(us(model.run(&mut work, turns).of(Kind::Statdir).mean_ns()));
+                model.run(&mut work, turns)
+            });
+            for kind in [Kind::Statdir, Kind::Create] {
+                let means = measured.iter().map(|measured| us(measured.of(kind).mean_ns()));
+                let row = [u64::from(servers).into(), tracking.name().into(), kind.name().into()];
+                sheet.row(row.into_iter().chain(means).collect());
             }
-            sheet.row(row);
         }
     }
     sheet
