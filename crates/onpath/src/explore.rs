@@ -2,7 +2,7 @@
 
 use crate::cli::say;
 use clap::Args;
-use onpath_sim::explore::{Bounds, Explored, SITUATIONS, Schedule, Situation, explore, replay, situation};
+use onpath_sim::explore::{Bounds, Explored, Schedule, Situation, explore, replay, situation, situations};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -72,7 +72,7 @@ impl ExploreArgs {
 
     fn chosen(&self) -> anyhow::Result<Vec<&'static Situation>> {
         if self.situations.iter().any(|name| name == "all") {
-            return Ok(SITUATIONS.iter().collect());
+            return Ok(situations().collect());
         }
         let found = |name: &String| {
             situation(name).ok_or_else(|| anyhow::anyhow!("{name:?} is no situation; `onpath explore` lists them"))
@@ -84,7 +84,7 @@ impl ExploreArgs {
 pub(crate) fn run(args: ExploreArgs) -> anyhow::Result<()> {
     let chosen = args.chosen()?;
     if chosen.is_empty() {
-        SITUATIONS.iter().for_each(|situation| say(&format!("{:<20} {}", situation.name, situation.about)));
+        situations().for_each(|situation| say(&format!("{:<20} {}", situation.name, situation.about)));
         return Ok(());
     }
     if let Some(schedule) = &args.schedule {

@@ -18,7 +18,7 @@ use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, SetAttr, set};
 use onpath_wire::tracking::Form;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,8 @@ pub struct Scenario {
     /// What each client waits for.
     open: BTreeMap<usize, Ticket>,
     answers: BTreeMap<Ticket, Reply>,
+    /// Clients that [`Scenario::client`] has not given out.
+    met: VecDeque<usize>,
 }
 
 impl Scenario {
@@ -82,7 +84,7 @@ impl Scenario {
     pub(crate) fn of(config: WorldConfig) -> Scenario {
         let (open, answers) = (BTreeMap::new(), BTreeMap::new());
         let network = config.form == Form::Network;
-        let mut scenario = Scenario { world: World::new(config), open, answers };
+        let mut scenario = Scenario { world: World::new(config), open, answers, met: VecDeque::new() };
         if network {
             scenario.go_on_for(EPOCH_NS);
         }
@@ -97,11 +99,22 @@ impl Scenario {
         asker
     }
 
-    /// A client that has asked every shard before; its number in the world.
+    /// A client that has asked every shard before: the first of those that did so at a [`Scenario::meet`], or a new one. Its number
+    /// in the world.
     pub(crate) fn client(&mut self) -> usize {
-        let asker = Asker(self.world.add_client());
-        (0..self.world.map().shards()).for_each(|shard| self.knows(asker, shard));
-        asker.0
+        if self.met.is_empty() {
+            self.meet(1);
+        }
+        self.met.pop_front().expect("just met")
+    }
+
+    /// So many clients ask every shard, and then nothing until they are taken.
+    pub(crate) fn meet(&mut self, clients: usize) {
+        for _ in 0..clients {
+            let asker = Asker(self.world.add_client());
+            (0..self.world.map().shards()).for_each(|shard| self.knows(asker, shard));
+            self.met.push_back(asker.0);
+        }
     }
 
     /// The client learns how `shard` tracks its directories now.

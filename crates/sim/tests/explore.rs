@@ -1,15 +1,15 @@
 //! Systematic exploration of small situations: every schedule with one thing out of order, lost, doubled or broken is run and
 //! compared with the model. Larger bounds are run by hand with `onpath explore`; docs/exploration.md has their numbers.
 
-use onpath_sim::explore::{Bounds, Explored, SITUATIONS, explore, replay, situation};
+use onpath_sim::explore::{Bounds, Explored, explore, replay, situation, situations};
 
 /// More schedules than any situation has within these bounds.
-const SCHEDULES_MAX: u64 = 3_000;
+const SCHEDULES_MAX: u64 = 5_000;
 
 /// All schedules of all situations within these bounds are right; how much was seen.
 fn all_are_right(bounds: Bounds) -> Explored {
     let mut sum = Explored::default();
-    for situation in SITUATIONS {
+    for situation in situations() {
         let explored = explore(situation, bounds, SCHEDULES_MAX);
         if let Some((schedule, why)) = &explored.wrong {
             let _ = replay(situation, schedule, Some(Box::new(|line| println!("{line}"))));

@@ -1,14 +1,18 @@
-//! Teeth: each rule of the protocol is removed once, and the simulator must notice – a directed scenario, and random
-//! seeds. What counts is what checkers and scenarios say; a panic of an assertion inside a role is counted apart.
+//! Teeth: each rule of the protocol is removed once, and must be missed: by a directed scenario, and by a *checker*, under random
+//! seeds or in a systematic exploration. A panic of an assertion inside a role is counted apart.
 //!
 //! `just teeth` prints the table of `docs/teeth.md`.
 
+use means::MEANS;
 use onpath_meta::planted::{Planted, plant};
 use onpath_sim::shrink::shrink;
 use onpath_sim::{SimConfig, run};
+use std::collections::BTreeSet;
 use std::panic::catch_unwind;
-use table::{noticed, table};
+use table::{by_seeds, table};
 
+#[path = "teeth/means.rs"]
+mod means;
 #[path = "network_form.rs"]
 mod network_form;
 #[path = "owner_form.rs"]
@@ -20,23 +24,8 @@ mod table;
 #[path = "transactions.rs"]
 mod transactions;
 
-/// Seeds after which a planted bug counts as unnoticed.
-const SEEDS_MAX: u64 = 16;
-
-/// The same in the network form.
-const NETWORK_SEEDS_MAX: u64 = 96;
-
-/// The same for bugs that only users notice.
-const USERS_SEEDS_MAX: u64 = 48;
-
-/// Bugs that only a directed scenario notices (a window too small for so few seeds).
-const MISSED_MAX: usize = 8;
-
-/// The same in the network form.
-const NETWORK_MISSED_MAX: usize = 10;
-
-/// Each rule, and the scenario that needs it.
-const BUGS: [(Planted, fn()); 19] = [
+/// Scenarios, each with a rule that it needs.
+const SCENARIOS: [(Planted, fn()); 49] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -56,10 +45,6 @@ const BUGS: [(Planted, fn()); 19] = [
     (Planted::PromiseWithoutLocks, transactions::a_promised_inode_is_locked_across_a_restart),
     (Planted::PushBeforeDurable, owner_form::a_push_leaves_when_its_records_are_durable),
     (Planted::GrantDuringCollect, owner_form::a_site_that_restarts_during_a_collect_waits_too),
-];
-
-/// The same for the network form, which random seeds with a switch run.
-const NETWORK_BUGS: [(Planted, fn()); 30] = [
     (Planted::NoCollect, network_form::a_reader_collects_once),
     (Planted::CollectWithoutEntries, network_form::a_reader_collects_once),
     (Planted::NoHold, network_form::an_answered_site_holds_until_it_is_released),
@@ -95,7 +80,7 @@ const NETWORK_BUGS: [(Planted, fn()); 30] = [
 #[test]
 fn every_scenario_fails_without_its_rule() {
     let mut passed = vec![];
-    for (number, (bug, scenario)) in BUGS.into_iter().chain(NETWORK_BUGS).enumerate() {
+    for (number, (bug, scenario)) in SCENARIOS.into_iter().enumerate() {
         plant(Some(bug));
         let caught = catch_unwind(scenario).is_err();
         plant(None);
@@ -106,43 +91,27 @@ fn every_scenario_fails_without_its_rule() {
     assert!(passed.is_empty(), "these scenarios do not need their rules: {passed:?}");
 }
 
-/// The bugs of a list of scenarios, each once.
-fn bugs_of(scenarios: &[(Planted, fn())]) -> Vec<Planted> {
-    let mut bugs = vec![];
-    for (bug, _) in scenarios {
-        if !bugs.contains(bug) {
-            bugs.push(*bug);
-        }
+/// Every bug that there is, from the source.
+fn planted() -> BTreeSet<String> {
+    let source = include_str!("../../meta/src/planted.rs");
+    let variants = source.lines().filter_map(|line| line.strip_prefix("    ")?.strip_suffix(','));
+    variants.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_checker_notices_every_removed_rule() {
+    let named = MEANS.iter().map(|(_, bug, _)| format!("{bug:?}"));
+    assert_eq!(named.collect::<BTreeSet<_>>(), planted());
+    let missed = table(MEANS);
+    assert!(missed.is_empty(), "no checker noticed: {missed:#?}");
+}
+
+#[test]
+fn random_seeds_notice_nothing_where_every_rule_is_kept() {
+    let shapes: [fn(u64) -> SimConfig; 2] = [shapes::hostile, shapes::network];
+    for shape in shapes {
+        assert!(by_seeds(None, 1, shape).is_nothing());
     }
-    bugs
-}
-
-#[test]
-fn random_seeds_notice_removed_rules_and_nothing_else() {
-    assert!(noticed(None, 1, SEEDS_MAX, shapes::hostile).is_nothing(), "without a planted bug");
-    let missed = table("owner", &bugs_of(&BUGS), SEEDS_MAX, |_| shapes::hostile);
-    assert!(missed.len() <= MISSED_MAX, "these bugs were not noticed: {missed:?}");
-}
-
-#[test]
-fn random_seeds_with_a_switch_notice_removed_rules_and_nothing_else() {
-    assert!(noticed(None, 1, NETWORK_SEEDS_MAX, shapes::network).is_nothing(), "without a planted bug");
-    let missed = table("network", &bugs_of(&NETWORK_BUGS), NETWORK_SEEDS_MAX, |_| shapes::network);
-    assert!(missed.len() <= NETWORK_MISSED_MAX, "these bugs were not noticed: {missed:?}");
-}
-
-/// Bugs of which only users of real sessions tell, who write and lock the same files.
-const USERS_BUGS: [Planted; 4] =
-    [Planted::ReservationWithoutFence, Planted::TrimsOvertake, Planted::LocksWithoutGrace, Planted::CutBeforeDurable];
-
-#[test]
-fn users_of_one_file_notice_removed_rules() {
-    let missed = table("users", &USERS_BUGS, USERS_SEEDS_MAX, |bug| match bug {
-        Planted::LocksWithoutGrace => shapes::lockers,
-        Planted::CutBeforeDurable => shapes::writers_that_lose_power,
-        _ => shapes::writers,
-    });
-    assert!(missed.is_empty(), "these bugs were not noticed: {missed:?}");
 }
 
 /// Tries of a shrinking.
@@ -151,7 +120,7 @@ const TRIES: u32 = 400;
 #[test]
 fn a_run_that_notices_a_removed_rule_is_shrunk() {
     plant(Some(Planted::NoCollect));
-    let large = (1..=SEEDS_MAX).map(shapes::hostile).find(|config| !run(config).violations.is_empty());
+    let large = (1..).map(shapes::hostile).find(|config| !run(config).violations.is_empty());
     let large = SimConfig { mortals: 2, lockers: 2, ..large.expect("random seeds notice this bug") };
     let mut tries = 0;
     let go_on = || {

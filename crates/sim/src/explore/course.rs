@@ -11,11 +11,16 @@ use std::collections::BTreeMap;
 /// Steps after which a course is left to itself: what is not answered by then waits for long timers.
 const STEPS_MAX: u16 = 600;
 
+/// Answers to others, in the usual course, while somebody waits for one.
+const OVERTAKEN_MAX: u32 = 8;
+
 /// A world that somebody steers.
 pub(super) struct Course {
     world: World,
     files: Option<Files>,
     step: u16,
+    /// Nothing was chosen yet.
+    usual: bool,
 }
 
 /// What is usually done next.
@@ -50,7 +55,7 @@ impl Course {
         for session in files.iter().flat_map(Files::sessions) {
             sc.world.will_call(session);
         }
-        Course { world: sc.world, files, step: 0 }
+        Course { world: sc.world, files, step: 0, usual: true }
     }
 
     /// A hash of the state; see [`World::state`].
@@ -114,6 +119,7 @@ impl Course {
 
     /// Makes a choice; false if it cannot be made here.
     pub(super) fn choose(&mut self, choice: Choice) -> bool {
+        self.usual = false;
         let (step, next) = (self.step, self.next());
         let world = &mut self.world;
         world.narrate(|| format!("step {step}: {choice}"));
@@ -214,8 +220,22 @@ impl Course {
         true
     }
 
+    /// In the usual course nobody waits for what stays away, nor for all others.
+    fn judge_waiting(&mut self) {
+        let (answered, overtaken) = (self.world.programs_are_answered(), self.world.most_overtaken());
+        if !answered {
+            self.world.checker.violation("a request waits for what stays away".into());
+        }
+        if overtaken > OVERTAKEN_MAX {
+            self.world.checker.violation(format!("{overtaken} others are answered while one waits"));
+        }
+    }
+
     /// Lets everything come to rest and compares it; what was wrong.
     pub(super) fn end(mut self) -> Vec<String> {
+        if self.usual {
+            self.judge_waiting();
+        }
         if !self.is_wrong() {
             self.world.let_run();
             let wrong = self.files.take().map_or(vec![], |files| files.end(&mut self.world));

@@ -9,13 +9,14 @@
 //!
 //! What waits comes directly before another step of its receiver, or when nothing else is left; so do deaths and reboots.
 
+mod beginnings;
 mod course;
 mod files;
 mod schedule;
 mod situations;
 
 pub use schedule::{Bounds, Choice, Schedule};
-pub use situations::{SITUATIONS, Situation, situation};
+pub use situations::{Situation, situation, situations};
 
 use course::Course;
 use hashbrown::HashMap;

@@ -2,6 +2,7 @@
 //!
 //! S, T and A are shards; S has the coordinator module, A owns the directories unless it is said otherwise.
 
+use super::beginnings::BEGUN;
 use super::files::{Call, Calls};
 use crate::client::Asked;
 use crate::model::Caller;
@@ -15,9 +16,9 @@ use onpath_wire::request::{self, Request};
 use onpath_wire::tracking::Form;
 use std::rc::Rc;
 
-const S: u16 = 0;
-const T: u16 = 1;
-const A: u16 = 2;
+pub(super) const S: u16 = 0;
+pub(super) const T: u16 = 1;
+pub(super) const A: u16 = 2;
 
 /// A small situation to be explored.
 pub struct Situation {
@@ -26,7 +27,7 @@ pub struct Situation {
     /// What it is about.
     pub about: &'static str,
     /// The world, as a calm one of so many shards in this form, but for this.
-    world: (u16, Form, fn(&mut WorldConfig)),
+    pub(super) world: (u16, Form, fn(&mut WorldConfig)),
     pub(super) script: Script,
 }
 
@@ -51,16 +52,21 @@ impl Situation {
     }
 }
 
-/// The situation of this name.
-pub fn situation(name: &str) -> Option<&'static Situation> {
-    SITUATIONS.iter().find(|situation| situation.name == name)
+/// All situations.
+pub fn situations() -> impl Iterator<Item = &'static Situation> {
+    SITUATIONS.iter().chain(BEGUN)
 }
 
-const NETWORK: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Network, |_| {});
-const OWNER: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Owner, |_| {});
+/// The situation of this name.
+pub fn situation(name: &str) -> Option<&'static Situation> {
+    situations().find(|situation| situation.name == name)
+}
+
+pub(super) const NETWORK: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Network, |_| {});
+pub(super) const OWNER: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Owner, |_| {});
 
 /// root asks.
-fn by_root<const N: usize>(requests: [Request; N]) -> Program {
+pub(super) fn by_root<const N: usize>(requests: [Request; N]) -> Program {
     requests.into_iter().map(|request| Asked::new(Caller::default(), request)).collect()
 }
 
@@ -69,11 +75,11 @@ fn by_alice<const N: usize>(requests: [Request; N]) -> Program {
     requests.into_iter().map(|request| Asked::new(alice(), request)).collect()
 }
 
-fn stat(id: InodeId) -> Request {
+pub(super) fn stat(id: InodeId) -> Request {
     Request::GetAttr { id }
 }
 
-fn lookup(parent: InodeId, name: &Name) -> Request {
+pub(super) fn lookup(parent: InodeId, name: &Name) -> Request {
     Request::Lookup { parent, name: name.clone() }
 }
 
@@ -107,20 +113,20 @@ fn made(sc: &mut Scenario, request: Request) -> InodeId {
 }
 
 /// S and T have parts of a directory, and a name each that A has not heard of.
-fn held(sc: &mut Scenario, d: InodeId) {
+pub(super) fn held(sc: &mut Scenario, d: InodeId) {
     let (a, b) = (sc.name_at(d, S, "a"), sc.name_at(d, T, "b"));
     sc.must(create(d, &a));
     sc.must(create(d, &b));
 }
 
 /// A directory of A's, with names in it at S, T and A that are free.
-fn directory(sc: &mut Scenario) -> (InodeId, [Name; 3]) {
+pub(super) fn directory(sc: &mut Scenario) -> (InodeId, [Name; 3]) {
     let (d, _) = sc.directory_of(A, "d");
     (d, [S, T, A].map(|shard| sc.name_at(d, shard, "n")))
 }
 
 /// Two directories of A's, the file `b` at S in the first, and a free name `a` at T in the second.
-fn two_directories(sc: &mut Scenario) -> ((InodeId, Name), (InodeId, Name)) {
+pub(super) fn two_directories(sc: &mut Scenario) -> ((InodeId, Name), (InodeId, Name)) {
     let ((from, _), (to, _)) = (sc.directory_of(A, "from"), sc.directory_of(A, "to"));
     let (b, a) = (sc.name_at(from, S, "b"), sc.name_at(to, T, "a"));
     sc.must(create(from, &b));
@@ -138,8 +144,8 @@ fn in_sync(sc: &mut Scenario) -> InodeId {
     d
 }
 
-/// All situations.
-pub const SITUATIONS: &[Situation] = &[
+/// Situations that begin in peace.
+const SITUATIONS: &[Situation] = &[
     Situation {
         name: "readdir",
         about: "a name comes, another one goes, and the directory is read; two shards",

@@ -139,9 +139,12 @@ impl Model {
         match seen {
             Seen::Now => self.pin(id, attr, None, exact),
             Seen::NowOrBefore => {
-                let ctime = &mut self.nodes.get_mut(&id).expect("just compared").ctime;
-                if !ctime.exact && (exact || attr.kind != Kind::Directory) {
-                    ctime.value = ctime.value.max(attr.ctime - 1); // it only grows
+                let node = self.nodes.get_mut(&id).expect("just compared");
+                if exact || attr.kind != Kind::Directory {
+                    node.told = node.told.max(attr.ctime); // whatever changes from now on changes later
+                    if !node.ctime.exact {
+                        node.ctime.value = node.ctime.value.max(attr.ctime - 1); // it only grows
+                    }
                 }
             }
             Seen::Elsewhere => {}
@@ -297,5 +300,26 @@ mod tests {
         let now = |ctime| Reply::Attr { attr: attr(id, ctime), data: Default::default(), shared: false };
         model.compare(&look, &now(9), Seen::Now).unwrap();
         assert!(model.compare(&look, &now(10), Seen::Now).is_err(), "seen once, it stays");
+    }
+
+    /// A directory was looked at while it changed. Which moment's times were told is not known, but what changes then changes later.
+    #[test]
+    fn a_change_after_a_look_is_later_than_what_was_told() {
+        let mut model = Model::new(CookieKey([3; 16]));
+        let look = |model: &Model| model.decide(&Caller::default(), &Request::GetAttr { id: InodeId::ROOT });
+        let shown = |model: &Model, time| {
+            let (root, id) = (model.node(InodeId::ROOT).expect("is there"), InodeId::ROOT);
+            let (kind, mode, nlink, size) = (Kind::Directory, root.mode, root.nlink, root.visible_size());
+            let attr = AttrWire { id, kind, mode, nlink, size, mtime: time, atime: time, ..attr(id, time) };
+            Reply::Attr { attr, data: Default::default(), shared: false }
+        };
+        let (told, decided) = (shown(&model, 9), look(&model));
+        model.compare(&decided, &told, Seen::NowOrBefore).unwrap();
+        let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+        let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
+        change(&mut model, &create, Some(InodeId::new(Slot(1), Term(1), 1)));
+        let (same, later, decided) = (shown(&model, 9), shown(&model, 10), look(&model));
+        assert!(model.compare(&decided, &same, Seen::Now).is_err(), "the time has not moved on");
+        model.compare(&decided, &later, Seen::Now).unwrap();
     }
 }

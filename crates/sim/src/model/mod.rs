@@ -110,6 +110,8 @@ pub struct Node {
     pub ctime: Time,
     /// Target of a symlink.
     pub target: Option<Arc<Vec<u8>>>,
+    /// The highest change time that any answer told.
+    told: i64,
     /// How often the change time moved on: two times of which nothing is known look the same.
     changes: u64,
 }
@@ -131,7 +133,7 @@ impl Node {
 
     /// Attributes changed: ctime moves on.
     fn touch(&mut self) {
-        self.ctime = Time::after(self.ctime.value);
+        self.ctime = Time::after(self.ctime.value.max(self.told));
         self.changes += 1;
     }
 
@@ -194,6 +196,7 @@ impl Model {
             mtime: Time::after(i64::MIN),
             ctime: Time::after(i64::MIN),
             target: None,
+            told: i64::MIN,
             changes: 0,
         }
     }
@@ -235,6 +238,7 @@ impl Model {
         let loosen = |time: &mut Time| *time = Time::after(time.value - i64::from(time.exact));
         for node in self.nodes.values_mut() {
             loosen(&mut node.ctime);
+            node.told = i64::MIN;
             if node.is_dir() {
                 (node.mtime, node.ctime) = (Time::after(i64::MIN), Time::after(i64::MIN));
             }

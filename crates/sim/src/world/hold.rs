@@ -143,6 +143,17 @@ impl World {
         }
     }
 
+    /// Lets everything go, and holds nothing more.
+    pub(crate) fn let_all_go(&mut self) {
+        let ids: Vec<HoldId> = self.holds.iter().map(|hold| hold.id).collect();
+        ids.into_iter().for_each(|id| self.let_go(id));
+    }
+
+    /// Takes what lies in holds that hold nothing more.
+    pub(super) fn take_left(&mut self) -> Vec<Flight> {
+        self.holds.iter_mut().filter(|hold| hold.open).flat_map(|hold| std::mem::take(&mut hold.held)).collect()
+    }
+
     /// Loses everything that was held.
     pub fn lose(&mut self, id: HoldId) {
         self.holding(id).held.clear();

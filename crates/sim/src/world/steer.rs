@@ -76,6 +76,8 @@ pub(crate) struct Steered {
     pub(super) death: Option<Death>,
     /// What each client asks.
     programs: BTreeMap<usize, VecDeque<Rc<Asked>>>,
+    /// Answers to others while a client waited for one, and the most of them that there were.
+    overtaken: (BTreeMap<usize, u32>, u32),
 }
 
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
@@ -98,13 +100,19 @@ impl Thing {
 }
 
 impl Steered {
-    /// Puts something that the present step causes into the pool.
-    fn push(&mut self, place: Place, thing: Thing) {
+    /// Something that the present step causes.
+    fn item(&mut self, place: Place, thing: Thing) -> Item {
         let (from, n) = self.at;
         self.at.1 += 1;
         let key = (self.places.entry(from).or_default().clock, from, n);
         let hash = thing.hash();
-        self.insert(Item { key, place, thing, late: false, hash });
+        Item { key, place, thing, late: false, hash }
+    }
+
+    /// Puts something that the present step causes into the pool.
+    fn push(&mut self, place: Place, thing: Thing) {
+        let item = self.item(place, thing);
+        self.insert(item);
     }
 
     fn insert(&mut self, item: Item) {
@@ -132,6 +140,7 @@ impl World {
             leaving: vec![],
             death: None,
             programs: programs.into_iter().map(|(client, asked)| (client, asked.into())).collect(),
+            overtaken: (BTreeMap::new(), 0),
         };
         for client in steered.programs.keys().copied().collect::<Vec<_>>() {
             steered.at = (self.place_of_client(client), 0);
@@ -139,12 +148,26 @@ impl World {
         }
         self.steered = Some(Box::new(steered));
         self.queue.forget_order();
+        self.begin_late();
         self.happen_now();
     }
 
-    /// What is left happens as usual again.
+    /// What was held back and is not any more waits until it is named.
+    fn begin_late(&mut self) {
+        let left = self.take_left();
+        self.steering().at = (Place::Switch, u32::MAX / 2);
+        for flight in left {
+            let place = self.place_of(&flight);
+            let steered = self.steering();
+            let item = steered.item(place, Thing::Message(flight));
+            steered.insert(Item { late: true, ..item });
+        }
+    }
+
+    /// What is left happens as usual again, and nothing is held back.
     pub(crate) fn let_run(&mut self) {
         let steered = self.steered.take().expect("a steered world");
+        self.let_all_go();
         for item in steered.pool {
             match item.thing {
                 Thing::Message(flight) => self.fly(flight),
@@ -179,6 +202,27 @@ impl World {
     pub(crate) fn is_answered(&self) -> bool {
         let asked = self.steered.as_ref().is_none_or(|steered| steered.programs.values().all(VecDeque::is_empty));
         asked && self.clients.iter().all(|client| client.waiting() == 0)
+    }
+
+    /// Whether those are answered who ask one thing after the other.
+    pub(crate) fn programs_are_answered(&self) -> bool {
+        let programs = &self.steered.as_ref().expect("a steered world").programs;
+        programs.iter().all(|(client, left)| left.is_empty() && self.clients[*client].waiting() == 0)
+    }
+
+    /// How many answers to others came at most while a client waited for one.
+    pub(crate) fn most_overtaken(&self) -> u32 {
+        self.steered.as_ref().expect("a steered world").overtaken.1
+    }
+
+    fn overtakes(&mut self, client: usize) {
+        let (overtaken, most) = &mut self.steered.as_mut().expect("a steered world").overtaken;
+        overtaken.remove(&client);
+        for (other, _) in self.clients.iter().enumerate().filter(|(other, c)| *other != client && c.waiting() > 0) {
+            let times = overtaken.entry(other).or_default();
+            *times += 1;
+            *most = (*most).max(*times);
+        }
     }
 
     fn place_of(&self, flight: &Flight) -> Place {
@@ -302,6 +346,7 @@ impl World {
         self.happen_now();
         while let Some(done) = self.completed.pop_front() {
             let place = self.place_of_client(done.client);
+            self.overtakes(done.client);
             let steered = self.steering();
             if steered.programs.get(&done.client).is_some_and(|program| !program.is_empty()) {
                 steered.at = (place, u32::MAX / 2);

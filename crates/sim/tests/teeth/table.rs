@@ -1,6 +1,8 @@
-//! How many random seeds it takes until a checker notices a removed rule.
+//! How many random seeds, or schedules, it takes until a checker notices a removed rule.
 
+use super::means::Means;
 use onpath_meta::planted::{Planted, plant};
+use onpath_sim::explore::{Bounds, explore, replay, situation};
 use onpath_sim::{SimConfig, run};
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -9,39 +11,43 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Seeds from one start to the next.
 const STRIDE: u64 = 10_000;
 
-/// What became of a bug under random seeds.
+/// Seeds, and schedules, after which a removed rule counts as unnoticed.
+const SEEDS_MAX: u64 = 48;
+const SCHEDULES_MAX: u64 = 5_000;
+
+/// What became of a removed rule.
 pub(crate) struct Noticed {
-    /// From each start on: the seeds until a checker noticed it.
-    seeds: Vec<Option<u64>>,
-    /// Seeds in which an assertion of a role broke instead.
+    /// From each start on: the seeds, or schedules, until a checker noticed it.
+    until: Vec<Option<u64>>,
+    /// Times that an assertion of a role broke instead.
     panics: u64,
 }
 
 impl Noticed {
     /// Whether there was nothing to notice, for assertions neither.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.panics == 0 && self.missed() == self.seeds.len()
+        self.panics == 0 && self.until.iter().all(Option::is_none)
     }
 
-    /// Starts from which it was not noticed.
-    fn missed(&self) -> usize {
-        self.seeds.iter().filter(|seeds| seeds.is_none()).count()
+    /// Starts from which it was noticed.
+    fn hits(&self) -> usize {
+        self.until.iter().flatten().count()
     }
 
-    fn median(&self, seeds_max: u64) -> String {
-        let mut sorted: Vec<u64> = self.seeds.iter().map(|seeds| seeds.unwrap_or(u64::MAX)).collect();
+    fn median(&self) -> String {
+        let mut sorted: Vec<u64> = self.until.iter().map(|until| until.unwrap_or(u64::MAX)).collect();
         sorted.sort_unstable();
         match sorted[sorted.len() / 2] {
-            u64::MAX => format!("> {seeds_max}"),
+            u64::MAX => "never".into(),
             median => median.to_string(),
         }
     }
 }
 
-/// Runs seeds with a bug on this thread, from each start until a checker notices it.
-pub(crate) fn noticed(bug: Option<Planted>, starts: u64, seeds_max: u64, config: fn(u64) -> SimConfig) -> Noticed {
+/// Runs seeds with a rule removed on this thread, from each start until a checker notices it.
+pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, config: fn(u64) -> SimConfig) -> Noticed {
     plant(bug);
-    let mut noticed = Noticed { seeds: vec![], panics: 0 };
+    let mut noticed = Noticed { until: vec![], panics: 0 };
     for start in 0..starts {
         let mut shows = |seed: &u64| match catch_unwind(|| run(&config(start * STRIDE + seed))) {
             Ok(outcome) => !outcome.violations.is_empty(),
@@ -50,69 +56,58 @@ pub(crate) fn noticed(bug: Option<Planted>, starts: u64, seeds_max: u64, config:
                 false
             }
         };
-        let found = (1..=seeds_max).find(|seed| shows(seed));
-        noticed.seeds.push(found);
+        let found = (1..=SEEDS_MAX).find(|seed| shows(seed));
+        noticed.until.push(found);
     }
     plant(None);
     noticed
 }
 
-/// Prints a row for each bug, and returns those that were noticed from less than half of the starts. `ONPATH_TEETH_STARTS`: so
+/// Explores with a rule removed. The schedule that finds it is a command line that finds it again, and finds nothing where the rule is
+/// kept.
+fn by_schedules(bug: Planted, name: &str, bounds: Bounds) -> Noticed {
+    let situation = situation(name).expect("in the library");
+    plant(Some(bug));
+    let explored = explore(situation, bounds, SCHEDULES_MAX);
+    let panics = explored.wrong.iter().filter(|(_, why)| why.starts_with("panic: ")).count() as u64;
+    let Some((schedule, why)) = explored.wrong.filter(|_| panics == 0) else {
+        plant(None);
+        return Noticed { until: vec![None], panics };
+    };
+    let again = replay(situation, &schedule.to_string().parse().expect("its own words"), None);
+    plant(None);
+    assert_eq!(again.map(|all| all.first().cloned()), Ok(Some(why)), "{bug:?} in {name}");
+    // With the rule that schedule may not be possible.
+    assert_eq!(replay(situation, &schedule, None).unwrap_or_default(), [""; 0], "with the rule of {bug:?}");
+    println!("{bug:?}: onpath explore {name} --schedule {schedule}");
+    Noticed { until: vec![Some(explored.schedules)], panics: 0 }
+}
+
+/// Prints a row for each means, and returns those by which less than half of the starts notice anything. `ONPATH_TEETH_STARTS`: so
 /// many starts instead of one.
-pub(crate) fn table(
-    form: &str,
-    bugs: &[Planted],
-    seeds_max: u64,
-    config: impl Fn(Planted) -> fn(u64) -> SimConfig + Sync,
-) -> Vec<Planted> {
+pub(crate) fn table(means: &[(u8, Planted, Means)]) -> Vec<String> {
     let starts = std::env::var("ONPATH_TEETH_STARTS").map(|n| n.parse().expect("ONPATH_TEETH_STARTS is a number"));
     let starts: u64 = starts.unwrap_or(1);
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(vec![]));
     let work = || {
-        while let Some(&bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = noticed(Some(bug), starts, seeds_max, config(bug));
-            rows.lock().expect("no thread panics with it").push((rule(bug), bug, found));
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(rule, bug, by)) = means.get(index) else { return };
+            let (what, found) = match by {
+                Means::Seeds(shape, config) => (format!("seeds: {shape}"), by_seeds(Some(bug), starts, config)),
+                Means::Explored(name, bounds) => (format!("schedules: {name}"), by_schedules(bug, name, bounds)),
+            };
+            rows.lock().expect("no thread panics with it").push((index, format!("R-{rule} | {bug:?} | {what}"), found));
         }
     };
     std::thread::scope(|threads| {
         (0..std::thread::available_parallelism().map_or(1, usize::from)).for_each(|_| drop(threads.spawn(work)));
     });
     let mut rows = rows.into_inner().expect("no thread panics with it");
-    rows.sort_by_key(|(rule, bug, _)| (*rule, format!("{bug:?}")));
-    for (rule, bug, found) in &rows {
-        let (median, hits, panics) = (found.median(seeds_max), starts as usize - found.missed(), found.panics);
-        println!("| R-{rule} | {bug:?} | {form} | {median} | {hits} of {starts} | {panics} |");
+    rows.sort_by_key(|(index, ..)| *index);
+    for (_, what, found) in &rows {
+        println!("| {what} | {} | {} of {} | {} |", found.median(), found.hits(), found.until.len(), found.panics);
     }
-    let missed = rows.into_iter().filter(|(_, _, found)| 2 * found.missed() > starts as usize);
-    missed.map(|(_, bug, _)| bug).collect()
-}
-
-/// The rule that a bug removes.
-fn rule(bug: Planted) -> u8 {
-    use Planted as P;
-    match bug {
-        P::ExposedUnmarked => 1,
-        P::AnyRound | P::CollectWithoutEntries | P::AbandonedForgotten | P::OneOfGroup => 2,
-        P::NoHold | P::HoldLowered => 3,
-        P::NoCollect => 4,
-        P::ForgetfulOfFailures | P::UnlockedWhileGated | P::UnsettledTransactions => 5,
-        P::GenerationOutlivesCollect => 6,
-        P::AnyEpochsMark | P::AnyEpochsNormal | P::CompleteTooEarly | P::SitesFirst | P::AnyEpochsRemove => 7,
-        P::AppliedTwice => 8,
-        P::MarkNotTaken => 10,
-        P::PushedUnnoticed | P::InodeUnnoticed => 11,
-        P::TermUnannounced | P::EqualRemoves => 12,
-        P::GrantDuringCollect | P::OvertakenGrant | P::RecallWithoutEntries | P::RecallWaitsForMark => 13,
-        P::ChmodWithoutRecall | P::RmdirWithoutRecall => 14,
-        P::EmptyTableAfterRestart | P::OneKnownForBoth | P::ShownTooEarly => 15,
-        P::PushBeforeDurable => 16,
-        P::AnyTerm | P::LocksWithoutGrace => 17,
-        P::HeldStamp => 19,
-        P::TrimsOvertake | P::CutBeforeDurable | P::ReservationWithoutFence => 20,
-        P::PromiseWithoutDoubt
-        | P::DecisionWithoutLook
-        | P::AttemptWithoutParts
-        | P::PrepareAfterEnd
-        | P::PromiseWithoutLocks => 23,
-    }
+    let missed = rows.into_iter().filter(|(_, _, found)| 2 * found.hits() < found.until.len());
+    missed.map(|(_, what, _)| what).collect()
 }

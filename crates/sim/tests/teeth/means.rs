@@ -1,0 +1,90 @@
+//! By what means a checker notices each removed rule.
+
+use super::shapes;
+use onpath_meta::planted::Planted;
+use onpath_sim::SimConfig;
+use onpath_sim::explore::Bounds;
+
+/// What is run until a checker notices something.
+#[derive(Clone, Copy)]
+pub(crate) enum Means {
+    /// Random seeds of a shape of this name.
+    Seeds(&'static str, fn(u64) -> SimConfig),
+    /// Every schedule of this situation within these bounds.
+    Explored(&'static str, Bounds),
+}
+
+const NONE: Bounds = Bounds { late: 0, waits: 0, lost: 0, doubled: 0, kills: 0, powers: 0, reboots: 0 };
+const LATE: Bounds = Bounds { late: 1, waits: 1, ..NONE };
+const DOUBLED: Bounds = Bounds { doubled: 1, ..NONE };
+const KILLS: Bounds = Bounds { kills: 1, ..NONE };
+const POWERS: Bounds = Bounds { powers: 1, ..NONE };
+
+const OWNER: Means = Means::Seeds("owner form", shapes::hostile);
+const NETWORK: Means = Means::Seeds("network form", shapes::network);
+const WRITERS: Means = Means::Seeds("writers", shapes::writers);
+const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
+const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
+
+const fn explored(situation: &'static str, bounds: Bounds) -> Means {
+    Means::Explored(situation, bounds)
+}
+
+/// Each rule, what is removed of it, and by what means that is noticed.
+pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
+    (1, Planted::ExposedUnmarked, NETWORK),
+    (1, Planted::ExposedUnmarked, explored("two-sites", NONE)),
+    (2, Planted::AnyRound, explored("answered-round", NONE)),
+    (2, Planted::CollectWithoutEntries, NETWORK),
+    (2, Planted::AbandonedForgotten, explored("given-up", NONE)),
+    (2, Planted::OneOfGroup, NETWORK),
+    (2, Planted::OneOfGroup, explored("group", LATE)),
+    (3, Planted::NoHold, NETWORK),
+    (3, Planted::NoHold, explored("collect", LATE)),
+    (3, Planted::HoldLowered, explored("copied-collect", LATE)),
+    (4, Planted::NoCollect, OWNER),
+    (4, Planted::NoCollect, NETWORK),
+    (5, Planted::ForgetfulOfFailures, explored("refused", DOUBLED)),
+    (5, Planted::UnlockedWhileGated, NETWORK),
+    (5, Planted::UnsettledTransactions, NETWORK),
+    (5, Planted::UnsettledTransactions, explored("rename", LATE)),
+    (6, Planted::GenerationOutlivesCollect, NETWORK),
+    (6, Planted::GenerationOutlivesCollect, explored("collect", LATE)),
+    (7, Planted::AnyEpochsMark, explored("former-mark", LATE)),
+    (7, Planted::AnyEpochsNormal, explored("back-for-owners", NONE)),
+    (7, Planted::AnyEpochsRemove, explored("former-epoch", NONE)),
+    (7, Planted::CompleteTooEarly, explored("not-marked-again", NONE)),
+    (7, Planted::SitesFirst, explored("gone-for-sites", NONE)),
+    (8, Planted::AppliedTwice, OWNER),
+    (8, Planted::AppliedTwice, explored("sync", DOUBLED)),
+    (10, Planted::MarkNotTaken, NETWORK),
+    (11, Planted::PushedUnnoticed, NETWORK),
+    (11, Planted::InodeUnnoticed, explored("moved", LATE)),
+    (12, Planted::EqualRemoves, NETWORK),
+    (12, Planted::TermUnannounced, explored("former-term", NONE)),
+    (13, Planted::GrantDuringCollect, OWNER),
+    (13, Planted::GrantDuringCollect, NETWORK),
+    (13, Planted::OvertakenGrant, OWNER),
+    (13, Planted::RecallWithoutEntries, OWNER),
+    (13, Planted::RecallWaitsForMark, explored("no-marks", NONE)),
+    (14, Planted::ChmodWithoutRecall, explored("closed", LATE)),
+    (14, Planted::RmdirWithoutRecall, OWNER),
+    (14, Planted::RmdirWithoutRecall, explored("mkdir-rmdir", LATE)),
+    (15, Planted::EmptyTableAfterRestart, OWNER),
+    (15, Planted::EmptyTableAfterRestart, explored("two-sites", KILLS)),
+    (15, Planted::OneKnownForBoth, explored("looked", KILLS)),
+    (15, Planted::ShownTooEarly, explored("unmarked", NONE)),
+    (16, Planted::PushBeforeDurable, explored("idle", POWERS)),
+    (17, Planted::AnyTerm, OWNER),
+    (17, Planted::AnyTerm, explored("create-unlink", KILLS)),
+    (17, Planted::LocksWithoutGrace, LOCKERS),
+    (19, Planted::HeldStamp, explored("held-stamp", NONE)),
+    (20, Planted::TrimsOvertake, WRITERS),
+    (20, Planted::CutBeforeDurable, POWERLESS),
+    (20, Planted::ReservationWithoutFence, WRITERS),
+    (23, Planted::PromiseWithoutDoubt, OWNER),
+    (23, Planted::DecisionWithoutLook, OWNER),
+    (23, Planted::AttemptWithoutParts, explored("starving", NONE)),
+    (23, Planted::PrepareAfterEnd, explored("rename-again", Bounds { lost: 1, doubled: 1, ..NONE })),
+    (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
+];
