@@ -98,6 +98,9 @@ impl Calls {
     pub(crate) fn remove(&mut self, seq: RequestSeq) -> Option<Call> {
         let (at, place) = self.find(seq)?;
         self.order.remove(at);
+        if self.order.is_empty() {
+            self.next_retry_us = None;
+        }
         self.free.push(place);
         self.places[place as usize].take()
     }
@@ -119,7 +122,7 @@ impl Calls {
 
     /// When something must be sent again or given up; may be early, never late.
     pub(crate) fn next(&self) -> Option<u64> {
-        if self.order.is_empty() { None } else { self.next_retry_us }
+        self.next_retry_us
     }
 
     /// Sequence numbers of calls that are due at `now_us`; each has its next retry set.

@@ -5,6 +5,7 @@ use crate::journal::Options;
 use crate::sys;
 use onpath_kernel::{Input, Now, Output};
 use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
+use onpath_wire::limits::CALL_RETRY_US;
 use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
 use std::sync::Condvar;
@@ -275,6 +276,32 @@ fn deadlines_are_kept() {
     }
     assert_eq!(ticks(), 3);
     assert!(begin.elapsed() >= Duration::from_millis(2), "{:?}", begin.elapsed());
+    s.node.stop();
+}
+
+/// A deadline that comes and goes with every message, as that of a call does, wakes nobody each time.
+#[test]
+fn the_timer_is_not_woken_for_every_call() {
+    let s = setup(1, session(), Need::ByDestination, HOUR);
+    s.node.with_role(&s.ports[0], |role| role.silent = true);
+    let begin = sys::now().mono_us;
+    let seconds = || (sys::now().mono_us - begin) / 1_000_000;
+    let mut left = 4_000;
+    loop {
+        // The thread sleeps and is woken first, however long that takes; then it should not be woken any more.
+        left -= u32::from(s.node.timer.woken() > 0 || seconds() >= 10);
+        if left == 0 {
+            break;
+        }
+        for deadline in [Some(sys::now().mono_us + CALL_RETRY_US), None] {
+            s.node.with_role(&s.ports[0], |role| role.deadline = deadline);
+            s.node.deliver(shard(0), packet(session(), 0));
+        }
+        // Most of the time nothing waits for an answer.
+        (0..20).for_each(|_| std::thread::yield_now());
+    }
+    let woken = s.node.timer.woken();
+    assert!((1..=2 * (seconds() + 1)).contains(&woken), "{woken} times in {} s", seconds());
     s.node.stop();
 }
 
