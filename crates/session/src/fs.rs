@@ -147,8 +147,8 @@ pub enum FsReply {
     Done,
     /// A name's inode.
     Entry(AttrWire),
-    /// Attributes.
-    Attr(AttrWire),
+    /// Attributes, and when the inode was made, nanoseconds since 1970.
+    Attr { attr: AttrWire, btime: i64 },
     /// Target of a symlink.
     Target(Vec<u8>),
     /// Opened.

@@ -8,6 +8,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::{BLOCK_BYTES, NAME_BYTES_MAX};
 use onpath_wire::reply::DirEntry;
 use onpath_wire::request::FileLock;
+use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::Expected;
@@ -31,6 +32,7 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult) {
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
             replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
         }
+        (Expected::Statx, Ok(FsReply::Attr { attr, btime })) => replier.statx(&extended(&attr, btime), Duration::ZERO),
         (_, Ok(reply)) => simple(replier, &reply),
     }
 }
@@ -39,7 +41,7 @@ fn simple(replier: Replier, reply: &FsReply) {
     match reply {
         FsReply::Done => replier.ok(),
         FsReply::Entry(attr) => replier.entry(&entry(attr)),
-        FsReply::Attr(attr) => replier.attr(&attributes(attr), Duration::ZERO),
+        FsReply::Attr { attr, .. } => replier.attr(&attributes(attr), Duration::ZERO),
         FsReply::Target(target) => replier.data(target),
         FsReply::Data(parts) => {
             let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
@@ -103,6 +105,33 @@ fn attributes(attr: &AttrWire) -> abi::Attr {
         rdev: attr.rdev(),
         blksize: PREFERRED_IO_BYTES,
         flags: 0,
+    }
+}
+
+/// The same for statx(2), everything and the time of birth. The kernel knows its device itself.
+fn extended(attr: &AttrWire, btime: i64) -> abi::Statx {
+    let basic = attributes(attr);
+    let time = |nanoseconds| {
+        let (seconds, tv_nsec) = time(nanoseconds);
+        abi::SxTime { tv_sec: seconds.cast_signed(), tv_nsec, reserved: 0 }
+    };
+    abi::Statx {
+        mask: (StatxFlags::BASIC_STATS | StatxFlags::BTIME).bits(),
+        blksize: basic.blksize,
+        nlink: basic.nlink,
+        uid: basic.uid,
+        gid: basic.gid,
+        mode: basic.mode as u16,
+        ino: basic.ino,
+        size: basic.size,
+        blocks: basic.blocks,
+        atime: time(attr.atime),
+        btime: time(btime),
+        ctime: time(attr.ctime),
+        mtime: time(attr.mtime),
+        rdev_major: (basic.rdev >> 8) & 0xfff,
+        rdev_minor: (basic.rdev & 0xff) | (basic.rdev >> 12) & 0xf_ff00,
+        ..abi::Statx::default()
     }
 }
 

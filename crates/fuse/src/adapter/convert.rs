@@ -48,6 +48,7 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
 
 fn expected(request: &Request<'_>) -> Expected {
     match request.operation {
+        Operation::Statx { .. } => Expected::Statx,
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
         Operation::Opendir { .. } => Expected::OpenDirectory,
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
@@ -60,7 +61,9 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
     let id = inode_id(request.header.nodeid);
     Ok(match request.operation {
         Operation::Lookup { name } => FsOp::Lookup { parent: id, name: checked(name)? },
-        Operation::Getattr { handle } => FsOp::GetAttr { id, handle: handle.map(Handle) },
+        Operation::Getattr { handle } | Operation::Statx { handle, .. } => {
+            FsOp::GetAttr { id, handle: handle.map(Handle) }
+        }
         Operation::Setattr(attributes) => {
             FsOp::SetAttr { id, set: set_attr(&attributes), handle: attributes.handle.map(Handle) }
         }

@@ -47,6 +47,8 @@ pub trait SessionDriver: Send + Sync {
 enum Expected {
     /// Nothing special.
     Simple,
+    /// Attributes with the time of birth.
+    Statx,
     /// Whether a handle of a file or of a directory was asked for.
     OpenFile,
     OpenDirectory,

@@ -95,7 +95,7 @@ fn dots() {
     expect_errno!(stat(d.p("missing/..")), ENOENT);
 }
 
-/// statx tells the same as stat; a birth time, if there is one, is not after the change time and never moves.
+/// statx tells the same as stat.
 #[test]
 fn extended() {
     let d = area!();
@@ -111,16 +111,40 @@ fn extended() {
         (at(x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec.into()), x.stx_mask & libc::STATX_BASIC_STATS),
         (s.mtime, libc::STATX_BASIC_STATS)
     );
-    if x.stx_mask & libc::STATX_BTIME == 0 {
-        return;
+    for (major, minor) in [(1, 3), (0xfff, 0xf_ffff)] {
+        let device = d.p(format!("{major}-{minor}"));
+        ok!(mknod(&device, S_IFCHR | 0o644, libc::makedev(major, minor)));
+        let x = ok!(statx(&device, 0, all));
+        assert_eq!((x.stx_rdev_major, x.stx_rdev_minor), (major, minor));
     }
-    let birth = |x: libc::statx| at(x.stx_btime.tv_sec, x.stx_btime.tv_nsec.into());
-    assert!(birth(x) <= s.ctime, "born {:?}, changed {:?}", birth(x), s.ctime);
+}
+
+/// The time of birth is not after the first change, and never moves.
+#[test]
+fn birth() {
+    let d = area!();
+    let birth = |path: &Path| {
+        let x = ok!(statx(path, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BASIC_STATS | libc::STATX_BTIME));
+        assert!(x.stx_mask & libc::STATX_BTIME != 0, "{path:?} has no time of birth");
+        at(x.stx_btime.tv_sec, x.stx_btime.tv_nsec.into())
+    };
+    let start = coarse_now();
+    let all = [d.file_with("f", b"123"), d.dir("d").path().to_owned(), d.symlink("f", "l")];
+    let born: Vec<_> = all.iter().map(|path| birth(path)).collect();
+    for (path, born) in all.iter().zip(&born) {
+        assert!(start <= *born && *born <= ok!(lstat(path)).ctime, "{path:?} was born {born:?}");
+    }
     tick();
-    ok!(chmod(&f, 0o600));
-    ok!(truncate(&f, 0));
-    ok!(rename(&f, d.p("g")));
-    assert_eq!(birth(ok!(statx(d.p("g"), 0, all))), birth(x));
+    ok!(chmod(&all[0], 0o600));
+    ok!(truncate(&all[0], 0));
+    ok!(lchown(&all[2], 7, 7));
+    d.file("d/child");
+    for (path, born) in all.iter().zip(born) {
+        let moved = d.p(format!("{}-moved", path.file_name().expect("a name").display()));
+        ok!(rename(path, &moved));
+        assert!(ok!(lstat(&moved)).ctime > born, "{path:?} was changed");
+        assert_eq!(birth(&moved), born, "{path:?}");
+    }
 }
 
 /// statx by descriptor with an empty path; unknown flags are EINVAL.

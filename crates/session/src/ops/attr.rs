@@ -37,7 +37,7 @@ pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) ->
             core.state.opens.freshen(handle, &attr, Fresh { pid, until_us, known: Known::of(&attr, data) });
         }
     });
-    Ok(FsReply::Attr(attr))
+    Ok(FsReply::Attr { attr, btime: data.btime })
 }
 
 /// Changes attributes. Through a handle open for writing the size may be changed whatever the mode is now (ftruncate(2)).
@@ -57,7 +57,7 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
         core.state.learn(id, data);
         observe(core, &attr, !shared);
     });
-    Ok(FsReply::Attr(attr))
+    Ok(FsReply::Attr { attr, btime: data.btime })
 }
 
 /// access(2) for the uid of the request, the real one.

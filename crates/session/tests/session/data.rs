@@ -271,7 +271,7 @@ fn ask_size(rig: &mut Rig, id: InodeId, handle: onpath_session::fs::Handle, size
     let Reply::Attr { mut attr, data, shared } = attr_reply(id, size, data_ref(5, 2)) else { panic!("attributes") };
     (attr.ctime, attr.mtime, attr.atime) = (ctime, ctime, i64::MAX);
     rig.reply(&ask, Reply::Attr { attr, data, shared });
-    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(_))));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr { .. })));
 }
 
 /// The next message asks the data node for so many bytes: the home was not asked again.
@@ -353,7 +353,7 @@ fn only_the_same_read_goes_by_the_attributes_that_it_asked_for() {
     let unique = rig.fs(FsOp::GetAttr { id, handle: None });
     let ask = rig.sent();
     rig.reply(&ask, attr_reply(id, 30, data_ref(5, 2)));
-    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(_))));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr { .. })));
     let unique = rig.fs(read.clone());
     goes_to_the_home(&mut rig, unique, id);
     ask_size(&mut rig, id, handle, 20, 7);

@@ -76,7 +76,7 @@ fn run(seed: u64) -> (u64, usize) {
         }
         rig.pass(2_000);
         while let Some((unique, result)) = rig.try_result() {
-            assert!(matches!(result, Ok(FsReply::Attr(_) | FsReply::Entry(_))), "{result:?}");
+            assert!(matches!(result, Ok(FsReply::Attr { .. } | FsReply::Entry(_))), "{result:?}");
             assert!(answered.insert(unique, ()).is_none(), "answered twice");
         }
     }

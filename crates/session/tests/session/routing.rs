@@ -55,7 +55,7 @@ fn requests_wait_until_the_session_has_joined() {
     rig.reply(&again, Reply::Attached { session: ME, lease_ms: LEASE_MS });
     let getattr = rig.sent();
     rig.reply(&getattr, attr_reply(InodeId::ROOT, 0, data_ref(0, 0)));
-    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(_))));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr { .. })));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn after_a_restart_everything_open_is_sent_again_under_the_same_sequence() {
     rig.new_term(&sent[1]);
     rig.silent();
     rig.reply(&again[0], attr_reply(id, 3, data_ref(0, 0)));
-    assert!(matches!(rig.result(uniques[0]), Ok(FsReply::Attr(attr)) if attr.size == 3));
+    assert!(matches!(rig.result(uniques[0]), Ok(FsReply::Attr { attr, .. }) if attr.size == 3));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn replies_of_an_older_term_do_not_count() {
     rig.reply_in(NodeId::shard(ShardId(2)), rig.terms[2], sent.header.seq, attr_reply(id, 1, data_ref(0, 0)));
     rig.silent();
     rig.reply(&again, attr_reply(id, 2, data_ref(0, 0)));
-    assert!(matches!(rig.result(unique), Ok(FsReply::Attr(attr)) if attr.size == 2));
+    assert!(matches!(rig.result(unique), Ok(FsReply::Attr { attr, .. }) if attr.size == 2));
     // A second copy of the answer finds nobody.
     rig.reply(&again, attr_reply(id, 2, data_ref(0, 0)));
     rig.silent();

@@ -164,7 +164,7 @@ impl Files {
             (Call::Write(from, to), Ok(FsReply::Written(n))) if u64::from(n) == bytes(from..to) => {
                 self.histories[from..to].iter_mut().for_each(|history| history.write(mark, span));
             }
-            (Call::Truncate(from), Ok(FsReply::Attr(_))) => {
+            (Call::Truncate(from), Ok(FsReply::Attr { .. })) => {
                 self.histories[from..].iter_mut().for_each(|history| history.clear(span));
             }
             (Call::Read, Ok(FsReply::Data(parts))) => return self.seen(&parts.concat(), span),

@@ -147,7 +147,7 @@ impl Durable {
             {
                 self.cells[cells].iter_mut().for_each(|cell| cell.change(Some(writer), sure));
             }
-            (Call::Truncate { from }, Ok(FsReply::Attr(_))) => {
+            (Call::Truncate { from }, Ok(FsReply::Attr { .. })) => {
                 self.cells[from..].iter_mut().for_each(|cell| cell.change(None, sure));
             }
             (Call::Sync, Ok(FsReply::Done)) => {

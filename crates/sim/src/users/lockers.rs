@@ -125,7 +125,7 @@ impl Lockers {
                 }
                 self.lanes[lane].lock = None;
             }
-            (Call::Look, Ok(FsReply::Attr(_))) => {}
+            (Call::Look, Ok(FsReply::Attr { .. })) => {}
             (Call::Unlock, Ok(FsReply::Done)) => self.lanes[lane].lock = None,
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
         }

@@ -128,11 +128,11 @@ impl Private {
             (Expect::Read { file, offset, bytes }, Ok(FsReply::Data(parts))) => {
                 return self.compare_bytes(file, offset as usize, bytes, &parts.concat());
             }
-            (Expect::Truncate { file, size }, Ok(FsReply::Attr(attr))) => {
+            (Expect::Truncate { file, size }, Ok(FsReply::Attr { attr, .. })) => {
                 self.files[file].bytes.resize(size as usize, 0);
                 return self.compare_size(file, attr.size);
             }
-            (Expect::Size(file), Ok(FsReply::Attr(attr))) => return self.compare_size(file, attr.size),
+            (Expect::Size(file), Ok(FsReply::Attr { attr, .. })) => return self.compare_size(file, attr.size),
             (Expect::Unlink(file), Ok(FsReply::Done)) => {
                 self.files[file].name = None;
                 self.forget_if_unreachable(file);

@@ -114,7 +114,7 @@ impl Writers {
             {
                 cells.for_each(|cell| self.histories[cell].write(writer, span));
             }
-            (Call::Truncate { from }, Ok(FsReply::Attr(_))) => {
+            (Call::Truncate { from }, Ok(FsReply::Attr { .. })) => {
                 self.histories[from..].iter_mut().for_each(|history| history.clear(span));
             }
             (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat(), span),
