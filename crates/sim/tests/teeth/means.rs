@@ -26,6 +26,13 @@ const WRITERS: Means = Means::Seeds("writers", shapes::writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
 
+const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
+const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
+const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
+const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
+const COPIED_COLLECTS: Means = Means::Seeds("copied collects", shapes::copied_collects);
+const NETWORK_RESTARTS: Means = Means::Seeds("restarts, network form", shapes::network_restarts);
+
 const fn explored(situation: &'static str, bounds: Bounds) -> Means {
     Means::Explored(situation, bounds)
 }
@@ -34,6 +41,7 @@ const fn explored(situation: &'static str, bounds: Bounds) -> Means {
 pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (1, Planted::ExposedUnmarked, NETWORK),
     (1, Planted::ExposedUnmarked, explored("two-sites", NONE)),
+    (2, Planted::AnyRound, LATE_ROUNDS),
     (2, Planted::AnyRound, explored("answered-round", NONE)),
     (2, Planted::CollectWithoutEntries, NETWORK),
     (2, Planted::AbandonedForgotten, explored("given-up", NONE)),
@@ -41,9 +49,11 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (2, Planted::OneOfGroup, explored("group", LATE)),
     (3, Planted::NoHold, NETWORK),
     (3, Planted::NoHold, explored("collect", LATE)),
+    (3, Planted::HoldLowered, COPIED_COLLECTS),
     (3, Planted::HoldLowered, explored("copied-collect", LATE)),
     (4, Planted::NoCollect, OWNER),
     (4, Planted::NoCollect, NETWORK),
+    (5, Planted::ForgetfulOfFailures, LATE_COPIES),
     (5, Planted::ForgetfulOfFailures, explored("refused", DOUBLED)),
     (5, Planted::UnlockedWhileGated, NETWORK),
     (5, Planted::UnsettledTransactions, NETWORK),
@@ -53,6 +63,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (7, Planted::AnyEpochsMark, explored("former-mark", LATE)),
     (7, Planted::AnyEpochsNormal, explored("back-for-owners", NONE)),
     (7, Planted::AnyEpochsRemove, explored("former-epoch", NONE)),
+    (7, Planted::CompleteTooEarly, NETWORK_RESTARTS),
     (7, Planted::CompleteTooEarly, explored("not-marked-again", NONE)),
     (7, Planted::SitesFirst, explored("gone-for-sites", NONE)),
     (8, Planted::AppliedTwice, OWNER),
@@ -74,6 +85,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (15, Planted::EmptyTableAfterRestart, explored("two-sites", KILLS)),
     (15, Planted::OneKnownForBoth, explored("looked", KILLS)),
     (15, Planted::ShownTooEarly, explored("unmarked", NONE)),
+    (16, Planted::PushBeforeDurable, POWER_LOSSES),
     (16, Planted::PushBeforeDurable, explored("idle", POWERS)),
     (17, Planted::AnyTerm, OWNER),
     (17, Planted::AnyTerm, explored("create-unlink", KILLS)),
@@ -85,6 +97,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PromiseWithoutDoubt, OWNER),
     (23, Planted::DecisionWithoutLook, OWNER),
     (23, Planted::AttemptWithoutParts, explored("starving", NONE)),
+    (23, Planted::PrepareAfterEnd, LATE_COPIES),
     (23, Planted::PrepareAfterEnd, explored("rename-again", Bounds { lost: 1, doubled: 1, ..NONE })),
+    (23, Planted::PromiseWithoutLocks, RESTARTS),
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
 ];

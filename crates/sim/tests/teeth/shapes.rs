@@ -1,7 +1,7 @@
 //! Worlds and loads in which removed rules show soon.
 
 use onpath_sim::workload::WorkloadConfig;
-use onpath_sim::world::{Commit, WorldConfig};
+use onpath_sim::world::{Commit, FaultConfig, WorldConfig};
 use onpath_sim::{SimConfig, SyncPolicy};
 
 /// Few names, crashes and a network that delays and doubles.
@@ -15,41 +15,88 @@ pub(crate) fn hostile(seed: u64) -> SimConfig {
     config
 }
 
-/// Few names that are listed often, behind a network that delays and doubles much. A sixth of the seeds has crashes, a sixth a switch
-/// that fails; a sixth has neither, so that nothing but the rules makes anybody collect. Where *sync* is decided beforehand
-/// messages are later than collects take, and the switch is small.
+/// Few names that are listed often, behind a network that delays and doubles much. A third of the seeds has crashes, a third a switch
+/// that fails; a third has neither, so that nothing but the rules makes anybody collect.
 pub(crate) fn network(seed: u64) -> SimConfig {
     let mut config = hostile(seed).with_switch();
-    config.operations = 1_500;
     config.workload = WorkloadConfig { names: 16, directories: 3, readdir_percent: 40, ..config.workload };
     let (sync, reorder_us) = (SyncPolicy::Auto, 5_000);
     let world = WorldConfig { duplicate: 0.25, reorder: 0.4, loss: 0.02, power_loss: false, ..config.world };
     let world = WorldConfig { crash_every: 0, switch_fails_every_us: 0, switch_stages: 10, sync, reorder_us, ..world };
-    let late = WorldConfig { reorder_us: 30_000, switch_stages: 1, coarse_fingerprints: Some(0), ..world.clone() };
-    config.world = match seed % 6 {
+    config.world = match seed % 3 {
         0 => WorldConfig { crash_every: 150, ..world },
         1 => WorldConfig { switch_fails_every_us: 100_000, ..world },
-        2 => world,
-        3 => WorldConfig { sync: SyncPolicy::Never, loss: 0.1, switch_fails_every_us: 20_000, ..late },
-        4 if seed % 12 == 10 => {
-            WorldConfig { sync: SyncPolicy::Always, shards: 4, switch_fails_every_us: 20_000, ..late }
-        }
-        4 => {
-            config.workload = WorkloadConfig { names: 4, readdir_percent: 15, ..config.workload };
-            let (shards, commit, sync) = (4, Commit::Interval(5), SyncPolicy::Always);
-            WorldConfig { shards, commit, sync, duplicate: 0.0, reorder: 0.8, switch_fails_every_us: 20_000, ..late }
-        }
-        _ if seed % 12 == 5 => WorldConfig { sync: SyncPolicy::Never, crash_every: 150, ..late },
-        _ => {
-            config.window = 1;
-            config.workload = WorkloadConfig { names: 40, directories: 6, readdir_percent: 60, ..config.workload };
-            WorldConfig { sync: SyncPolicy::Never, reorder: 0.05, reorder_us: 5_000, ..late }
-        }
+        _ => world,
     };
     if seed.is_multiple_of(16) {
         config.world.switch_stages = 0;
     }
     config
+}
+
+/// A short run over very few names, in which nothing but messages goes wrong.
+fn small(seed: u64) -> SimConfig {
+    let mut config = hostile(seed);
+    config.operations = 500;
+    config.workload = WorkloadConfig { names: 12, directories: 2, ..config.workload };
+    let (crash_every, power_loss, clock_skew_us, commit) = (0, false, 0, Commit::Interval(100));
+    let faults = FaultConfig::default();
+    config.world = WorldConfig { crash_every, power_loss, clock_skew_us, commit, faults, ..config.world };
+    config
+}
+
+/// Copies of requests come when everybody has gone on.
+pub(crate) fn late_copies(seed: u64) -> SimConfig {
+    let config = small(seed);
+    let world = WorldConfig { duplicate: 0.5, reorder: 0.3, reorder_us: 300_000, ..config.world };
+    SimConfig { world, ..config }
+}
+
+/// Processes die all the time, and directories are hardly read.
+pub(crate) fn restarts(seed: u64) -> SimConfig {
+    let config = small(seed);
+    let workload = WorkloadConfig { names: 6, readdir_percent: 5, ..config.workload };
+    let world = WorldConfig { shards: 4, processes: 4, crash_every: 60, reorder_us: 30_000, ..config.world };
+    SimConfig { workload, world, ..config }
+}
+
+/// Power fails often, and disks are flushed when they must be.
+pub(crate) fn power_losses(seed: u64) -> SimConfig {
+    let config = small(seed);
+    let (commit, reorder_us) = (Commit::Interval(1_000), 100_000);
+    let world = WorldConfig { crash_every: 100, power_loss: true, commit, reorder_us, ..config.world };
+    SimConfig { world, ..config }
+}
+
+/// A small world with a switch that has room and does not fail, where nothing goes into *sync*.
+fn small_network(seed: u64) -> SimConfig {
+    let mut config = small(seed).with_switch();
+    config.workload = WorkloadConfig { names: 10, readdir_percent: 40, ..config.workload };
+    let (sync, reorder_us) = (SyncPolicy::Never, 3_000);
+    let world = WorldConfig { switch_stages: 10, coarse_fingerprints: None, switch_fails_every_us: 0, ..config.world };
+    config.world = WorldConfig { sync, reorder_us, ..world };
+    config
+}
+
+/// Messages are later than collects are repeated.
+pub(crate) fn late_rounds(seed: u64) -> SimConfig {
+    let config = small_network(seed);
+    let world = WorldConfig { duplicate: 0.4, reorder: 0.3, reorder_us: 100_000, ..config.world };
+    SimConfig { world, ..config }
+}
+
+/// Every other message is doubled.
+pub(crate) fn copied_collects(seed: u64) -> SimConfig {
+    let config = small_network(seed);
+    let world = WorldConfig { duplicate: 0.5, reorder: 0.4, ..config.world };
+    SimConfig { world, ..config }
+}
+
+/// Processes die often, the coordinator of epochs too.
+pub(crate) fn network_restarts(seed: u64) -> SimConfig {
+    let config = small_network(seed);
+    let world = WorldConfig { crash_every: 120, duplicate: 0.3, reorder_us: 30_000, ..config.world };
+    SimConfig { world, ..config }
 }
 
 /// Sessions that write to one file, and append to another.

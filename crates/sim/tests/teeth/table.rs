@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const STRIDE: u64 = 10_000;
 
 /// Seeds, and schedules, after which a removed rule counts as unnoticed.
-const SEEDS_MAX: u64 = 48;
+const SEEDS_MAX: u64 = 300;
 const SCHEDULES_MAX: u64 = 5_000;
 
 /// What became of a removed rule.
@@ -44,8 +44,8 @@ impl Noticed {
     }
 }
 
-/// Runs seeds with a rule removed on this thread, from each start until a checker notices it.
-pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, config: fn(u64) -> SimConfig) -> Noticed {
+/// Runs at most so many seeds with a rule removed on this thread, from each start until a checker notices it.
+pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config: fn(u64) -> SimConfig) -> Noticed {
     plant(bug);
     let mut noticed = Noticed { until: vec![], panics: 0 };
     for start in 0..starts {
@@ -56,7 +56,7 @@ pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, config: fn(u64) -> Sim
                 false
             }
         };
-        let found = (1..=SEEDS_MAX).find(|seed| shows(seed));
+        let found = (1..=seeds_max).find(|seed| shows(seed));
         noticed.until.push(found);
     }
     plant(None);
@@ -94,7 +94,9 @@ pub(crate) fn table(means: &[(u8, Planted, Means)]) -> Vec<String> {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(&(rule, bug, by)) = means.get(index) else { return };
             let (what, found) = match by {
-                Means::Seeds(shape, config) => (format!("seeds: {shape}"), by_seeds(Some(bug), starts, config)),
+                Means::Seeds(shape, config) => {
+                    (format!("seeds: {shape}"), by_seeds(Some(bug), starts, SEEDS_MAX, config))
+                }
                 Means::Explored(name, bounds) => (format!("schedules: {name}"), by_schedules(bug, name, bounds)),
             };
             rows.lock().expect("no thread panics with it").push((index, format!("R-{rule} | {bug:?} | {what}"), found));
