@@ -39,7 +39,7 @@ soak FIRST="1" COUNT="1000" JOBS="2":
 
 # The table of docs/teeth.md: how many seeds, from STARTS starts, or schedules it takes until a checker notices a removed rule
 teeth STARTS="5":
-    ONPATH_TEETH_STARTS={{ STARTS }} cargo test --locked --release -p onpath-sim --features planted --test teeth a_checker_notices -- --nocapture | grep '^| R-'
+    ONPATH_TEETH_STARTS={{ STARTS }} cargo test --locked --release -p onpath-sim --features planted --test teeth a_checker_notices -- --nocapture | grep '^|'
 
 # The tables of docs/benchmarks.md: the mount against the bare floor, in fresh directories of /var/tmp
 bench *ARGS:

@@ -71,7 +71,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (10, Planted::MarkNotTaken, NETWORK),
     (11, Planted::PushedUnnoticed, NETWORK),
     (11, Planted::InodeUnnoticed, explored("moved", LATE)),
-    (12, Planted::EqualRemoves, NETWORK),
+    (12, Planted::EqualRemoves, LATE_ROUNDS),
     (12, Planted::TermUnannounced, explored("former-term", NONE)),
     (13, Planted::GrantDuringCollect, OWNER),
     (13, Planted::GrantDuringCollect, NETWORK),

@@ -78,11 +78,12 @@ fn small_network(seed: u64) -> SimConfig {
     config
 }
 
-/// Messages are later than collects are repeated.
+/// Messages, and copies of most of them, come later than collects are repeated.
 pub(crate) fn late_rounds(seed: u64) -> SimConfig {
     let config = small_network(seed);
-    let world = WorldConfig { duplicate: 0.4, reorder: 0.3, reorder_us: 100_000, ..config.world };
-    SimConfig { world, ..config }
+    let world = WorldConfig { shards: 4, processes: 4, ..config.world };
+    let world = WorldConfig { duplicate: 0.6, reorder: 0.3, reorder_us: 100_000, ..world };
+    SimConfig { operations: 1_500, world, ..config }
 }
 
 /// Every other message is doubled.

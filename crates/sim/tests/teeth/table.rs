@@ -2,7 +2,7 @@
 
 use super::means::Means;
 use onpath_meta::planted::{Planted, plant};
-use onpath_sim::explore::{Bounds, explore, replay, situation};
+use onpath_sim::explore::{Bounds, Schedule, explore, replay, situation};
 use onpath_sim::{SimConfig, run};
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -21,6 +21,8 @@ pub(crate) struct Noticed {
     until: Vec<Option<u64>>,
     /// Times that an assertion of a role broke instead.
     panics: u64,
+    /// The schedule that it takes.
+    schedule: Option<Schedule>,
 }
 
 impl Noticed {
@@ -39,7 +41,7 @@ impl Noticed {
         sorted.sort_unstable();
         match sorted[sorted.len() / 2] {
             u64::MAX => "never".into(),
-            median => median.to_string(),
+            median => self.schedule.as_ref().map_or(median.to_string(), |schedule| format!("{median} ({schedule})")),
         }
     }
 }
@@ -47,7 +49,7 @@ impl Noticed {
 /// Runs at most so many seeds with a rule removed on this thread, from each start until a checker notices it.
 pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config: fn(u64) -> SimConfig) -> Noticed {
     plant(bug);
-    let mut noticed = Noticed { until: vec![], panics: 0 };
+    let mut noticed = Noticed { until: vec![], panics: 0, schedule: None };
     for start in 0..starts {
         let mut shows = |seed: &u64| match catch_unwind(|| run(&config(start * STRIDE + seed))) {
             Ok(outcome) => !outcome.violations.is_empty(),
@@ -63,7 +65,7 @@ pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config
     noticed
 }
 
-/// Explores with a rule removed. The schedule that finds it is a command line that finds it again, and finds nothing where the rule is
+/// Explores with a rule removed. The schedule that finds it, in words, finds it again, and finds nothing where the rule is
 /// kept.
 fn by_schedules(bug: Planted, name: &str, bounds: Bounds) -> Noticed {
     let situation = situation(name).expect("in the library");
@@ -72,15 +74,14 @@ fn by_schedules(bug: Planted, name: &str, bounds: Bounds) -> Noticed {
     let panics = explored.wrong.iter().filter(|(_, why)| why.starts_with("panic: ")).count() as u64;
     let Some((schedule, why)) = explored.wrong.filter(|_| panics == 0) else {
         plant(None);
-        return Noticed { until: vec![None], panics };
+        return Noticed { until: vec![None], panics, schedule: None };
     };
     let again = replay(situation, &schedule.to_string().parse().expect("its own words"), None);
     plant(None);
     assert_eq!(again.map(|all| all.first().cloned()), Ok(Some(why)), "{bug:?} in {name}");
     // With the rule that schedule may not be possible.
     assert_eq!(replay(situation, &schedule, None).unwrap_or_default(), [""; 0], "with the rule of {bug:?}");
-    println!("{bug:?}: onpath explore {name} --schedule {schedule}");
-    Noticed { until: vec![Some(explored.schedules)], panics: 0 }
+    Noticed { until: vec![Some(explored.schedules)], panics, schedule: Some(schedule) }
 }
 
 /// Prints a row for each means, and returns those by which less than half of the starts notice anything. `ONPATH_TEETH_STARTS`: so
@@ -107,6 +108,7 @@ pub(crate) fn table(means: &[(u8, Planted, Means)]) -> Vec<String> {
     });
     let mut rows = rows.into_inner().expect("no thread panics with it");
     rows.sort_by_key(|(index, ..)| *index);
+    println!("\n| rule | removed | by | until noticed | starts | assertions |\n|---|---|---|---|---|---|");
     for (_, what, found) in &rows {
         println!("| {what} | {} | {} of {} | {} |", found.median(), found.hits(), found.until.len(), found.panics);
     }
