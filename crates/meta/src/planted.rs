@@ -81,6 +81,8 @@ pub enum Planted {
     SitesFirst,
     /// the switch removes for an epoch that is over (C7).
     AnyEpochsRemove,
+    /// of several operations on a name the first one remains.
+    FirstOperation,
     /// the owner takes a mark and goes on believing the switch.
     MarkNotTaken,
     /// the switch does not hear of a new term.
@@ -89,6 +91,8 @@ pub enum Planted {
     EqualRemoves,
     /// a recall waits until marks are acknowledged (D7).
     RecallWaitsForMark,
+    /// ids do not contain the term.
+    TermlessIds,
     /// what was stamped while its site held leaves its directory's time as it is.
     HeldStamp,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.

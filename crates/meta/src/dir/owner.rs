@@ -347,7 +347,9 @@ fn compact(entries: Vec<LogEntry>) -> Vec<LogEntry> {
     }
     let mut last: HashMap<Name, LogSeq> = HashMap::with_capacity(entries.len());
     for entry in &entries {
-        last.insert(entry.name.clone(), entry.seq);
+        if !planted::is(Planted::FirstOperation) || !last.contains_key(&entry.name) {
+            last.insert(entry.name.clone(), entry.seq);
+        }
     }
     entries.into_iter().filter(|entry| last[&entry.name] == entry.seq).collect()
 }

@@ -20,6 +20,7 @@ use crate::ops::fences::Fences;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::Grace;
 use crate::ops::opens::Opens;
+use crate::planted::{self, Planted};
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
 use buried::Buried;
@@ -27,7 +28,7 @@ use clock::Clock;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Protocol;
 use onpath_store::{Inodes, Listings, Names};
-use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Term};
 use onpath_wire::packet::Packet;
 use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +170,8 @@ impl State {
     pub(crate) fn new_inode_id(&mut self, slot: Slot) -> InodeId {
         let count = self.next_inode.entry(slot).or_insert(0);
         *count += 1;
-        InodeId::new(slot, self.config.term, *count)
+        let term = if planted::is(Planted::TermlessIds) { Term(1) } else { self.config.term };
+        InodeId::new(slot, term, *count)
     }
 
     /// A new generation of a file's bytes; never repeated (DESIGN §5).
