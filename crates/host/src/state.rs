@@ -4,7 +4,7 @@
 use crate::checkpoint::{self, CheckpointError, Loaded, OnError};
 use crate::journal::Replay;
 use onpath_data::{DataConfig, DataNode};
-use onpath_meta::{Shard, ShardConfig, SyncPolicy};
+use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::{Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
@@ -39,6 +39,7 @@ impl State {
                 form,
                 sync: SyncPolicy::Auto,
                 sticky_marks: true,
+                bounds: ShardBounds::default(),
             })
         };
         let data = DataNode::new(DataConfig {

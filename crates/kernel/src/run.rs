@@ -133,7 +133,7 @@ impl<P: Protocol> Kernel<P> {
 
     /// How full the kernel's own queues are, between inputs. `renews`: the role calls somebody now and then though nobody asks
     /// anything.
-    pub fn gauges(&self, renews: bool) -> [Gauge; 5] {
+    pub fn gauges(&self, renews: bool) -> [Gauge; 6] {
         let core = lock(&self.core);
         let running = self.places.len() - self.free.len();
         [
@@ -143,6 +143,7 @@ impl<P: Protocol> Kernel<P> {
             Gauge::queue("keys locked", core.locks.len(), running * KEYS_MAX),
             Gauge { transient: !renews, ..Gauge::queue("calls", core.calls.len(), running * PEERS_MAX) },
             Gauge::table("keys waited for", core.parked.len(), running),
+            Gauge::table("timers", core.timers.len(), running),
         ]
     }
 

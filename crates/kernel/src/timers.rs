@@ -16,6 +16,10 @@ impl Timers {
         self.heap.push(Reverse((at_us, self.count, op)));
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     pub(crate) fn next(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((at, _, _))| *at)
     }

@@ -20,11 +20,13 @@ impl State {
         let operations = 2 * OPERATIONS_MAX;
         all.extend([
             Gauge::queue("requests", self.running.len(), OPERATIONS_MAX),
-            Gauge::queue("bytes to be dropped", self.drops.len(), self.data_pending.len()),
+            Gauge::queue("files to be dropped", self.drops.len(), self.config.bounds.drops),
+            Gauge::queue("files not dropped yet", self.drops_pending, self.config.bounds.drops),
+            Gauge::queue("orphans that wait for room", self.unreclaimed.len(), self.orphans.len()),
             Gauge::queue("cuts not durable", self.raised.len(), operations),
             Gauge::table("grants held", self.dirs.held_order.len(), GRANTS_HELD_MAX),
         ]);
-        self.dirs.gauges(operations, all);
+        self.dirs.gauges(operations, &self.config.bounds, all);
         self.marks.gauges(operations, all);
         self.txns.gauges(operations, all);
         self.replies.gauges(all);

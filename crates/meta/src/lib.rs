@@ -6,6 +6,7 @@
 //! `survey` shows it to checks.
 
 pub mod access;
+mod bounds;
 mod coord;
 mod dir;
 mod gauges;
@@ -16,6 +17,7 @@ mod state;
 mod survey;
 mod txn;
 
+pub use bounds::ShardBounds;
 pub use dir::owner::SyncPolicy;
 pub use shard::{Shard, ShardConfig};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};

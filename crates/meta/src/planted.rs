@@ -39,8 +39,22 @@ pub enum Planted {
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
+    /// a restarted coordinator module gives a turn at moving directories while one of before goes on.
+    TurnsForgotten,
+    /// the floor is raised above entries that are not applied.
+    FloorOverEntries,
+    /// a restarted home reclaims inodes without a name before sessions have opened them again.
+    OrphansWithoutGrace,
     /// a restarted home grants locks before those of its former term are taken again.
     LocksWithoutGrace,
+    /// Whoever was declared dead takes again what it had when a shard has started again.
+    DeadReturn,
+    /// The death of a session leaves its file locks to nobody.
+    LocksOutliveSession,
+    /// Updates do not wait until there is room in the change-logs.
+    UpdatesWithoutRoom,
+    /// A queue keeps what is over: of cuts that became durable.
+    CutsRemembered,
     /// a later trim of a file overtakes an earlier one.
     TrimsOvertake,
     /// sessions hear of a cut that a power loss may still take back.

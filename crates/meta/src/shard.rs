@@ -1,6 +1,7 @@
 //! The metadata shard as a role: inputs become jobs, jobs become operations.
 
 use crate::Core;
+use crate::bounds::ShardBounds;
 use crate::dir::epoch::Tracked;
 use crate::dir::owner::SyncPolicy;
 use crate::ops::{self, Req};
@@ -46,6 +47,8 @@ pub struct ShardConfig {
     pub sync: SyncPolicy,
     /// An acknowledged mark covers later updates too; else every update is marked, as SwitchFS does.
     pub sticky_marks: bool,
+    /// How much may wait for other nodes.
+    pub bounds: ShardBounds,
 }
 
 /// What starts an operation.
@@ -163,7 +166,8 @@ impl Shard {
             core.start(Job::Grace);
             if core.state.config.map.coordinator() == core.state.me() {
                 let now_us = core.now.mono_us;
-                core.state.coordinator.begin(now_us);
+                let dead = core.state.coordinator.begin(now_us);
+                dead.into_iter().for_each(|session| core.start(Job::Bury(session)));
                 core.start(Job::Leases);
                 core.start(Job::RenameTurns);
             }
@@ -266,6 +270,10 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     let body: RequestBody = packet.body()?;
     if core.state.buried.contains(session) && !ops::about_session(&body.request) {
         return Ok(()); // a late copy: nobody waits for an answer
+    }
+    if ops::is_again(&body.request) && !core.state.returning.may(session) {
+        ops::opens::bury(core, session);
+        return Ok(()); // the coordinator will tell it
     }
     if header.flags & flag::LOCKS_TAKEN != 0 {
         ops::lockgrace::heard(core, session);

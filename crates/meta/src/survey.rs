@@ -110,7 +110,7 @@ impl State {
         let pending = self.data_pending.iter();
         survey.data_pending =
             pending.map(|(&(data, cut, drop), &size)| PendingData { data, cut, drop, size }).collect();
-        survey.sessions = self.coordinator.sessions().collect();
+        survey.sessions = self.coordinator.sessions().map(|(session, _)| session).collect();
         survey.orphans = self.orphans.iter().copied().collect();
         survey
     }

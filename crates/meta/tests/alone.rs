@@ -1,7 +1,7 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
 use onpath_kernel::{Input, Need, Now, Output, Role};
-use onpath_meta::{Shard, ShardConfig, SyncPolicy};
+use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
@@ -48,6 +48,7 @@ fn config(term: Term) -> ShardConfig {
         form: Form::Owner,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
+        bounds: ShardBounds::default(),
     }
 }
 

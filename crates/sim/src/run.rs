@@ -5,7 +5,7 @@ use crate::check::Checks;
 use crate::users::{Appenders, Durable, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
-use onpath_meta::SyncPolicy;
+use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,13 @@ pub struct SimConfig {
 const NARROW_EVERY: u64 = 8;
 /// Which one.
 const NARROW: u64 = 6;
+
+/// Of so many seeds in a row one has shards in which little may wait.
+const TIGHT_EVERY: u64 = 16;
+/// Which one.
+const TIGHT: u64 = 15;
+/// How little.
+const TIGHT_BOUNDS: ShardBounds = ShardBounds { logs: 6, log_entries: 24, drops: 2, floor_every: 8 };
 
 impl Default for SimConfig {
     fn default() -> Self {
@@ -101,6 +108,7 @@ impl SimConfig {
                 torn_percent: [0, 50][pick(35, 2) as usize],
                 flipped_percent: [0, 50][pick(36, 2) as usize],
             },
+            bounds: if seed % TIGHT_EVERY == TIGHT { TIGHT_BOUNDS } else { ShardBounds::default() },
             ..WorldConfig::default()
         };
         let world = WorldConfig { processes: world.processes.min(world.shards), ..world };

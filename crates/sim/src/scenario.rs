@@ -7,7 +7,7 @@ use crate::audit;
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::world::{HoldId, Message, World, WorldConfig};
-use onpath_meta::SyncPolicy;
+use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
@@ -79,6 +79,26 @@ impl Scenario {
     /// The same where it is decided beforehand which directories go into *sync*.
     pub fn with_sync(shards: u16, sync: SyncPolicy) -> Scenario {
         Scenario::of(WorldConfig { sync, ..calm(shards) })
+    }
+
+    /// The same where little may wait at a shard for other nodes.
+    pub fn bounded(shards: u16, bounds: ShardBounds) -> Scenario {
+        Scenario::of(WorldConfig { bounds, ..calm(shards) })
+    }
+
+    /// How full a queue of a shard is.
+    ///
+    /// # Panics
+    /// There is no such queue.
+    pub fn queue(&self, shard: u16, name: &str) -> u64 {
+        let (_, gauges) = self
+            .world
+            .rest()
+            .queues
+            .into_iter()
+            .find(|(node, _)| *node == self::shard(shard))
+            .expect("a shard of ours");
+        gauges.iter().find(|gauge| gauge.name == name).expect("a queue of a shard").len
     }
 
     pub(crate) fn of(config: WorldConfig) -> Scenario {

@@ -67,6 +67,16 @@ fn with_a_reboot_of_the_switch() {
     }
 }
 
+/// What went wrong once (docs/failures.md): beyond the bounds of these tests, or a grace for orphans after a restart that there was not.
+#[test]
+fn schedules_that_failed_once_are_right() {
+    let lock = ("lock-cancel", "4:late,6:late,11:wait,18:release0");
+    for (name, schedule) in [lock, ("rename-chain", "45:kill-at3"), ("rename-chain", "49:power1")] {
+        let schedule = schedule.parse().expect("a schedule");
+        assert_eq!(replay(situation(name).expect("in the library"), &schedule, None), Ok(vec![]), "{name} {schedule}");
+    }
+}
+
 #[test]
 fn the_same_schedule_is_the_same_course() {
     let rename = situation("rename").expect("in the library");

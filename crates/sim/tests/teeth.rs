@@ -28,7 +28,7 @@ mod transactions;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 49] = [
+const SCENARIOS: [(Planted, fn()); 50] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -46,6 +46,7 @@ const SCENARIOS: [(Planted, fn()); 49] = [
     (Planted::AttemptWithoutParts, transactions::readers_cannot_starve_a_rename),
     (Planted::PrepareAfterEnd, transactions::a_copy_of_prepare_after_the_end_is_ignored),
     (Planted::PromiseWithoutLocks, transactions::a_promised_inode_is_locked_across_a_restart),
+    (Planted::TurnsForgotten, transactions::a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver),
     (Planted::PushBeforeDurable, owner_form::a_push_leaves_when_its_records_are_durable),
     (Planted::GrantDuringCollect, owner_form::a_site_that_restarts_during_a_collect_waits_too),
     (Planted::NoCollect, network_form::a_reader_collects_once),

@@ -118,6 +118,35 @@ fn a_rename_that_looks_for_circles_waits_for_nobody_who_waits_for_it() {
     sc.ends_well();
 }
 
+/// Two directories move into each other. The first one has its turn, has found no circle and waits for a vote when the coordinator
+/// module (P's) starts again; the second one asks for its turn then. Nobody has told the new term whose turn it is, so it asks
+/// everybody before it gives one: the second one waits, and is refused.
+#[test]
+pub(crate) fn a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver() {
+    let mut sc = Scenario::new(3);
+    let ((d, d_name), (e, e_name)) = (sc.directory_of(H, "d"), sc.directory_of(C, "e"));
+    let (x, y) = (sc.name_at(d, H, "x"), sc.name_at(e, C, "y"));
+    let turn = sc.hold(|m| matches!(m.peer(), Some(Peer::RenameLock { .. })));
+    let first = sc.ask(rename((InodeId::ROOT, &d_name), (e, &y)));
+    sc.go_on();
+    assert!(sc.world.held(turn) > 0, "the first attempt has learned that a directory moves");
+    let votes = sc.hold(|m| m.to() == shard(C) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+    sc.let_go(turn);
+    while sc.world.held(votes) == 0 {
+        sc.go_on();
+    }
+    sc.restart(P);
+    let second = sc.ask(rename((InodeId::ROOT, &e_name), (d, &x)));
+    sc.go_on_for(3_000_000_000);
+    sc.waits(second);
+    sc.let_go(votes);
+    sc.succeeds(first);
+    sc.fails(second, Errno::EINVAL);
+    assert_eq!(sc.names(e), [y]);
+    assert!(sc.names(d).is_empty());
+    sc.ends_well();
+}
+
 /// F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
 #[test]
 pub(crate) fn every_attempt_has_its_own_name() {

@@ -41,6 +41,13 @@ pub const GRANTS_HELD_MAX: usize = 1 << 20;
 pub const GRANT_WAITERS_MAX: usize = 1_024;
 /// Entries in one change-log batch; the rest follows in the next.
 pub const BATCH_ENTRIES_MAX: usize = 4_096;
+/// Change-logs of a shard that are not empty; an update that needs another one waits until one is pushed. Each may have a push under
+/// way, beside requests.
+pub const CHANGE_LOGS_MAX: usize = OPERATIONS_MAX / 2;
+/// Entries of all change-logs of a shard together; beyond, updates wait until owners have applied some.
+pub const CHANGE_LOG_ENTRIES_MAX: usize = 1 << 18;
+/// Positions of trimmed change-logs that a site remembers above the floor before owners are told to raise it.
+pub const FLOOR_EVERY: usize = 4_096;
 /// Entries in a change-log that make the site push.
 pub const PUSH_ENTRIES: usize = 64;
 /// A change-log that has been idle so long is pushed, microseconds.
@@ -59,6 +66,8 @@ pub const TXN_BACKOFF_US: u64 = 200;
 pub const TXN_BACKOFF_US_MAX: u64 = 20_000;
 /// Files whose bytes one message drops.
 pub const DROPS_MAX: usize = 4_096;
+/// Files of a shard whose bytes data nodes have not dropped yet; inodes without a name beyond that stay until there is room.
+pub const DROPS_PENDING_MAX: usize = 1 << 18;
 /// Undone appends of a file, the last ones, of which a home hears after a power loss; those before them leave zeros.
 pub const UNDONE_MAX: usize = 4_096;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.

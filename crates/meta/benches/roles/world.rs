@@ -1,7 +1,7 @@
 //! Shards without a host: packets are carried by hand, records are kept or dropped, time passes as told.
 
 use onpath_kernel::{Input, Now, Output, Role};
-use onpath_meta::{Shard, ShardConfig, SyncPolicy};
+use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
@@ -65,6 +65,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         form: Form::Owner,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
+        bounds: ShardBounds::default(),
     }
 }
 

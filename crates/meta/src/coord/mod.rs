@@ -7,13 +7,14 @@ pub(crate) mod tracking;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{SessionId, ShardId};
 use onpath_wire::peer::TxnId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// State of the coordinator module; the registry is durable, leases and the rename lock are not.
 #[derive(Default)]
 pub(crate) struct Coordinator {
-    /// Sessions that were ever registered and are not buried.
-    sessions: BTreeSet<SessionId>,
+    /// Sessions that were ever registered and are not buried, and whether they live: whoever was declared dead stays so, also after a
+    /// restart, until every shard has heard of it.
+    sessions: BTreeMap<SessionId, bool>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
     /// Who may move directories now.
@@ -26,12 +27,17 @@ pub(crate) struct Coordinator {
 impl Coordinator {
     /// A record says that a session lives or is dead.
     pub(crate) fn registered(&mut self, session: SessionId, alive: bool) {
-        if alive {
-            self.sessions.insert(session);
-            return;
+        match self.sessions.get_mut(&session) {
+            _ if alive => drop(self.sessions.insert(session, true)),
+            Some(lives) if *lives => *lives = false,
+            _ => drop(self.sessions.remove(&session)),
         }
-        self.sessions.remove(&session);
         self.leases.remove(&session);
+    }
+
+    /// A session of an image.
+    pub(crate) fn load(&mut self, session: SessionId, alive: bool) {
+        self.sessions.insert(session, alive);
     }
 
     /// Its tables.
@@ -40,13 +46,20 @@ impl Coordinator {
     }
 
     /// The registry, for an image.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> + '_ {
-        self.sessions.iter().copied()
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (SessionId, bool)> + '_ {
+        self.sessions.iter().map(|(&session, &alive)| (session, alive))
     }
 
-    /// After a restart every live session gets a full lease to come back.
-    pub(crate) fn begin(&mut self, now_us: u64) {
-        self.sessions.clone().into_iter().for_each(|session| self.renew(session, now_us));
+    /// After a restart every live session gets a full lease to come back. The dead, of whom not everybody has heard.
+    pub(crate) fn begin(&mut self, now_us: u64) -> Vec<SessionId> {
+        let (live, dead): (Vec<_>, Vec<_>) = self.sessions().partition(|(_, alive)| *alive);
+        live.into_iter().for_each(|(session, _)| self.renew(session, now_us));
+        dead.into_iter().map(|(session, _)| session).collect()
+    }
+
+    /// Whether a session is registered and was not declared dead.
+    fn is_alive(&self, session: SessionId) -> bool {
+        self.sessions.get(&session) == Some(&true)
     }
 
     /// Whether a session is registered and its death is not under way.
@@ -77,5 +90,24 @@ impl Coordinator {
     /// Live sessions.
     pub(crate) fn live(&self) -> usize {
         self.sessions.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_declared_dead_stays_dead_until_everybody_has_heard_of_it() {
+        let (alive, dead) = (SessionId(1), SessionId(2));
+        let mut before = Coordinator::default();
+        [alive, dead].into_iter().for_each(|session| before.registered(session, true));
+        before.registered(dead, false);
+        let mut after = Coordinator::default();
+        before.sessions().for_each(|(session, lives)| after.load(session, lives));
+        assert_eq!(after.begin(0), [dead]);
+        assert!(after.lives(alive) && !after.lives(dead));
+        after.registered(dead, false);
+        assert_eq!(after.sessions().collect::<Vec<_>>(), [(alive, true)]);
     }
 }

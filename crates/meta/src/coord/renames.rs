@@ -1,5 +1,6 @@
 //! Directory renames take turns: the walk that refuses cycles is true only while no other directory moves.
 
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{State, keys, packets};
 use crate::txn::Kept;
@@ -111,7 +112,7 @@ pub(crate) async fn begin(cx: &Cx) {
         let State { config, .. } = &core.state;
         (config.map.shards(), core.state.me(), config.term)
     });
-    for shard in (0..shards).map(ShardId).filter(|&shard| shard != me) {
+    for shard in (0..shards).map(ShardId).filter(|&shard| shard != me && !planted::is(Planted::TurnsForgotten)) {
         let ask = Peer::RenameTurns { term };
         cx.call(NodeId::shard(shard), |core, seq| core.state.peer_packet(seq, &ask)).await;
     }

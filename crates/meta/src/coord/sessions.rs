@@ -64,12 +64,16 @@ fn only_here(core: &Core) -> Result<(), Stop> {
     if core.state.config.map.coordinator() == core.state.me() { Ok(()) } else { Err(Errno::EPROTO.into()) }
 }
 
-/// Declares a session dead at every shard, then in the registry.
+/// Declares a session dead in the registry, then at every shard; then it is forgotten.
 pub(crate) async fn bury(cx: &Cx, session: SessionId) {
     let peers: Vec<NodeId> = cx.with(|core| {
         let me = core.state.me();
         core.state.coordinator.expire(session);
         opens::bury(core, session);
+        // Whoever hears of it forgets what the session has, so no restart may bring it back.
+        if core.state.coordinator.is_alive(session) {
+            commit_own(core, cx.op(), vec![Effect::Session { session, alive: false }]);
+        }
         core.state.config.map.all().filter(|&s| s != me).map(NodeId::shard).collect()
     });
     cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::SessionDead { session })).await;

@@ -15,6 +15,8 @@ pub(crate) mod push;
 pub(crate) mod site;
 pub(crate) mod tracker;
 
+use crate::bounds::ShardBounds;
+use crate::planted::{self, Planted};
 use group::Group;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
@@ -25,7 +27,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 
 /// Both sides of the directory protocol at this shard.
@@ -41,6 +43,10 @@ pub(crate) struct Directories {
     pub(crate) collecting: usize,
     /// Change-logs, by directory; never an empty one.
     logs: BTreeMap<InodeId, VecDeque<LogEntry>>,
+    /// Entries in all of them.
+    entries: usize,
+    /// Directories whose updates wait for room in the change-logs.
+    starved: BTreeSet<InodeId>,
     /// Where the change-log of a directory was trimmed last, above our own floor.
     trimmed: BTreeMap<InodeId, LogSeq>,
     /// Everything of ours up to here is applied and trimmed, and every owner knows.
@@ -53,7 +59,7 @@ pub(crate) struct Directories {
     job: u64,
     /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
     pub(crate) idle: VecDeque<(u64, InodeId, LogSeq)>,
-    pub(crate) pushing: std::collections::BTreeSet<InodeId>,
+    pub(crate) pushing: BTreeSet<InodeId>,
     /// Directories in the order in which grants of them were installed.
     pub(crate) held_order: VecDeque<InodeId>,
     pub(crate) pusher_runs: bool,
@@ -101,6 +107,16 @@ impl Directories {
         let log = self.logs.entry(dir).or_default();
         assert!(log.back().is_none_or(|last| last.seq < entry.seq), "change-log positions grow");
         log.push_back(entry);
+        self.entries += 1;
+    }
+
+    /// Whether a record may append to the change-log of `dir`, beside those of so many promises. No push is begun but of a log
+    /// that was let in here, so pushes of logs that are empty by now keep others out.
+    fn has_room(&self, dir: InodeId, bounds: &ShardBounds, promises: usize) -> bool {
+        let kept = push::RECORD_ENTRIES_MAX * (promises + 1);
+        let another =
+            self.logs.len() + kept <= bounds.logs && self.logs.len() + self.pushing.len() + kept <= 2 * bounds.logs;
+        self.entries + kept <= bounds.log_entries && (another || self.logs.contains_key(&dir))
     }
 
     /// The owner has applied the change-log up to here.
@@ -108,6 +124,7 @@ impl Directories {
         if let Some(log) = self.logs.get_mut(&dir) {
             while log.front().is_some_and(|entry| entry.seq <= upto) {
                 log.pop_front();
+                self.entries -= 1;
             }
             if log.is_empty() {
                 self.logs.remove(&dir);
@@ -207,7 +224,8 @@ impl Directories {
 
     /// The highest position below which everything of ours is applied and trimmed.
     pub(crate) fn floor_now(&self) -> LogSeq {
-        let first = self.logs.values().filter_map(|log| log.front()).map(|e| e.seq.0).min();
+        let logs = self.logs.values().filter(|_| !planted::is(Planted::FloorOverEntries));
+        let first = logs.filter_map(|log| log.front()).map(|e| e.seq.0).min();
         LogSeq(first.map_or(self.log_seq, |seq| seq - 1))
     }
 
@@ -239,21 +257,23 @@ impl Directories {
     }
 
     /// Its queues.
-    pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
+    pub(crate) fn gauges(&self, operations: usize, bounds: &ShardBounds, all: &mut Vec<Gauge>) {
         let waiting = self.owner.values().map(OwnerDir::waiters).max();
         all.extend([
             Gauge::queue("shards that wait for a grant of a directory", waiting.unwrap_or(0), GRANT_WAITERS_MAX),
             Gauge::queue("recalls", self.owner.values().filter(|table| table.is_busy()).count(), operations),
             Gauge::queue("collects", self.groups.values().filter(|group| group.collecting()).count(), operations),
-            Gauge::queue("change-logs", self.logs.len(), operations),
-            Gauge::queue("change-logs that are idle", self.idle.len(), operations),
-            Gauge::queue("change-logs that are pushed", self.pushing.len(), operations),
+            Gauge::queue("change-logs", self.logs.len(), bounds.logs),
+            Gauge::queue("entries of change-logs", self.entries, bounds.log_entries),
+            Gauge::queue("change-logs that are idle", self.idle.len(), bounds.logs),
+            Gauge::queue("change-logs that are pushed", self.pushing.len(), 2 * bounds.logs),
+            Gauge::queue("directories whose updates wait for room", self.starved.len(), operations),
         ]);
     }
 
     /// Unapplied entries in all change-logs.
     pub(crate) fn pending(&self) -> usize {
-        self.logs.values().map(VecDeque::len).sum()
+        self.entries
     }
 }
 

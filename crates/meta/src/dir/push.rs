@@ -1,9 +1,10 @@
-//! Emptying change-logs unasked, and raising the floor below which nobody keeps watermarks.
+//! Emptying change-logs unasked and keeping them within their bounds, and raising the floor below which nobody keeps watermarks.
 
 use super::site::trim;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
+use crate::state::{State, keys};
 use crate::{Core, Cx};
 use onpath_wire::ids::{InodeId, LogSeq, NodeId};
 use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
@@ -11,9 +12,7 @@ use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
 
 /// Entries that one record appends to a change-log at most: a rename within a directory. So the first of a log come together.
-const RECORD_ENTRIES_MAX: usize = 2;
-/// Positions remembered above the floor before owners are told to raise it.
-const FLOOR_EVERY: usize = 4_096;
+pub(super) const RECORD_ENTRIES_MAX: usize = 2;
 /// Idle change-logs that fall due within this time are pushed together, microseconds: few wake-ups however many there are.
 const IDLE_TOGETHER_US: u64 = 5_000;
 
@@ -34,6 +33,34 @@ pub(crate) fn now(core: &mut Core, dir: InodeId) {
     }
 }
 
+/// Whether an update may append to the change-log of `dir` now. If not, it waits until owners have applied others, of which the one
+/// that has been idle for longest is pushed at once. An owner that applies a push waits for nothing.
+pub(super) fn has_room(core: &mut Core, dir: InodeId) -> bool {
+    let State { dirs, txns, config, .. } = &mut core.state;
+    let room = dirs.has_room(dir, &config.bounds, txns.promises()) || planted::is(Planted::UpdatesWithoutRoom);
+    if !room {
+        dirs.starved.insert(dir);
+        push_oldest(core);
+    }
+    room
+}
+
+/// There may be room again: updates that waited for it look again.
+pub(crate) fn room(core: &mut Core) {
+    for dir in std::mem::take(&mut core.state.dirs.starved) {
+        core.wake(keys::grants(dir));
+    }
+}
+
+/// Pushes what has been idle for longest.
+fn push_oldest(core: &mut Core) {
+    while let Some((_, dir, seq)) = core.state.dirs.idle.pop_front() {
+        if core.state.dirs.holds_entry(dir, seq) {
+            return now(core, dir);
+        }
+    }
+}
+
 /// What is left of the change-log of `dir` after it was trimmed, or after a push that came too late for it, has its own time.
 pub(crate) fn rest(core: &mut Core, dir: InodeId) {
     if let Some(first) = core.state.dirs.first_entry(dir) {
@@ -43,6 +70,9 @@ pub(crate) fn rest(core: &mut Core, dir: InodeId) {
 
 /// Pushes the change-log of `dir` after a while if it then still holds the entry at `seq`.
 fn when_idle(core: &mut Core, dir: InodeId, seq: LogSeq) {
+    if core.state.dirs.idle.len() >= core.state.config.bounds.logs {
+        push_oldest(core);
+    }
     let due_us = core.now.mono_us + PUSH_IDLE_US;
     core.state.dirs.idle.push_back((due_us, dir, seq));
     if !core.state.dirs.pusher_runs {
@@ -106,13 +136,14 @@ pub(crate) async fn push(cx: &Cx, dir: InodeId) {
     }
     cx.with(|core| {
         core.state.dirs.pushing.remove(&dir);
+        room(core);
         rest(core, dir);
     });
 }
 
 /// Starts raising the floor when many positions are remembered.
 pub(crate) fn consider_floor(core: &mut Core) {
-    if core.state.dirs.trimmed_len() >= FLOOR_EVERY && !core.state.dirs.floor_runs {
+    if core.state.dirs.trimmed_len() >= core.state.config.bounds.floor_every && !core.state.dirs.floor_runs {
         core.state.dirs.floor_runs = true;
         core.start(Job::RaiseFloor);
     }

@@ -1,6 +1,6 @@
 //! The side that appends: parts held of directories that other shards own.
 
-use super::{group, mark};
+use super::{group, mark, push};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
@@ -67,7 +67,8 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
         return Some(Err(Gone));
     }
     if let (Some(access), true) = (site.access, site.holds() & parts == parts) {
-        return Some(Ok(access));
+        let room = parts & part::APPEND == 0 || push::has_room(core, dir);
+        return room.then_some(Ok(access));
     }
     site.wanted |= parts | part::ACCESS;
     if !site.asking {
@@ -221,8 +222,9 @@ pub(crate) fn trim(core: &mut Core, op: OpId, dir: InodeId, upto: LogSeq) {
         commit_own(core, op, effects);
         core.wake(keys::grants(dir));
         core.wake(keys::group(core.state.config.map.fingerprint(dir)));
-        dir::push::rest(core, dir);
-        dir::push::consider_floor(core);
+        push::room(core);
+        push::rest(core, dir);
+        push::consider_floor(core);
     }
 }
 
@@ -235,7 +237,7 @@ pub(crate) fn appended(core: &mut Core, op: OpId, record: &Record) {
                     group::applied_outside(core, *parent);
                 } else {
                     mark::appended(core, op, *parent, log.seq);
-                    dir::push::consider(core, *parent, log.seq);
+                    push::consider(core, *parent, log.seq);
                 }
             }
             // A directory was moved, say: whoever sees that must see what returned before.

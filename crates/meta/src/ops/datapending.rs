@@ -3,7 +3,11 @@
 //!
 //! A cut leaves this shard only when its record is durable, in a trim as in a reply: else a power loss could make the home
 //! forget a cut under which sessions write, and the data node would wait for its trim for ever.
+//!
+//! Drops that are not acknowledged are bounded, and nobody waits for room: an inode beyond the bound stays as one without a name, a cut to
+//! nothing is a trim, and the data node repeats late writes to files that are gone.
 
+use super::unlink::was_written;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
@@ -12,6 +16,7 @@ use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
+use onpath_wire::inode::Inode;
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
 use onpath_wire::record::Effect;
 
@@ -49,8 +54,31 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
 
 /// The cut that was raised by record `after` is durable, or of no more interest.
 fn known(core: &mut Core, id: InodeId, after: RecordSeq) {
-    if core.state.raised.get(&id) == Some(&after) {
+    if core.state.raised.get(&id) == Some(&after) && !planted::is(Planted::CutsRemembered) {
         core.state.raised.remove(&id);
+    }
+}
+
+/// Whether a data node may be told to drop one more file.
+pub(super) fn may_drop(core: &Core) -> bool {
+    core.state.drops_pending < core.state.config.bounds.drops
+}
+
+/// Whether an inode without a name may go for good. If not, it stays until there is room for another drop.
+pub(super) fn may_go(core: &mut Core, inode: &Inode) -> bool {
+    let may = may_drop(core) || !was_written(inode);
+    if !may {
+        core.state.unreclaimed.insert(inode.id);
+    }
+    may
+}
+
+/// Orphans that waited for room go, as far as there is some.
+fn reclaim_more(core: &mut Core) {
+    let room = core.state.config.bounds.drops - core.state.drops_pending;
+    for _ in 0..room.min(DROPS_MAX) {
+        let Some(id) = core.state.unreclaimed.pop_first() else { return };
+        core.start(Job::Reclaim(id));
     }
 }
 
@@ -95,5 +123,6 @@ fn dropped(core: &mut Core, cx: &Cx, all: Vec<DataId>, version: u64) {
         pending.map(|data| Effect::DataDone { data, cut: 0, drop: true, blocks: 0, version }).collect();
     if !effects.is_empty() {
         commit_own(core, cx.op(), effects);
+        reclaim_more(core);
     }
 }

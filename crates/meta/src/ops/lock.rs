@@ -4,6 +4,7 @@
 
 use super::filelock::{Ask, Outcome, Waiting};
 use super::{Req, Step, begin, named};
+use crate::planted::{self, Planted};
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -72,7 +73,8 @@ pub(crate) fn drop_owner(cx: &Cx, req: &Req, id: InodeId, flock: bool, owner: u6
 /// A session is dead: its locks and waits are dropped.
 pub(crate) fn session_dead(core: &mut Core, session: SessionId) {
     let mut granted = Vec::new();
-    core.state.filelocks.drop_all(None, |s, _| s == session, &mut granted);
+    let all = !planted::is(Planted::LocksOutliveSession);
+    core.state.filelocks.drop_all(None, |s, _| s == session && all, &mut granted);
     tell(core, granted.into_iter().map(|(_, w)| w).collect());
 }
 

@@ -2,9 +2,10 @@
 //! before wait until whoever may have held one has taken it again.
 //!
 //! The coordinator module says which sessions live. The grace ends when each of them has said, by a flag of its requests,
-//! that it has taken its locks again, or is dead; and at the latest after [`LOCK_GRACE_MS`]. Locks: none.
+//! that it has taken its locks again, or is dead; and at the latest after [`LOCK_GRACE_MS`]. Who is not among those that live was declared
+//! dead before the restart and may not know it yet: what it opens and locks again is nobody's, and nobody would give it back. Locks: none.
 
-use super::lock;
+use super::{lock, opens};
 use crate::planted::{self, Planted};
 use crate::state::keys;
 use crate::{Core, Cx};
@@ -15,6 +16,34 @@ use onpath_wire::limits::LOCK_GRACE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use std::collections::BTreeSet;
+
+/// Who may come back after a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Returning {
+    /// Sessions that lived when this term began, once that is known.
+    lived: Option<BTreeSet<SessionId>>,
+    /// Those that came back before.
+    early: BTreeSet<SessionId>,
+}
+
+impl Returning {
+    /// A session takes again what it had in a former term; false if it was declared dead.
+    pub(crate) fn may(&mut self, session: SessionId) -> bool {
+        match &self.lived {
+            Some(lived) => lived.contains(&session),
+            None => {
+                self.early.insert(session);
+                true
+            }
+        }
+    }
+
+    /// These sessions live; who has come back and is dead.
+    fn know(&mut self, lived: &BTreeSet<SessionId>) -> Vec<SessionId> {
+        self.lived = Some(lived.clone());
+        std::mem::take(&mut self.early).difference(lived).copied().collect()
+    }
+}
 
 /// How far the grace has come.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -82,11 +111,19 @@ pub(crate) async fn run(cx: &Cx) {
             _ => None,
         }
     };
-    let over = sessions.is_some_and(|sessions| cx.with(|core| core.state.lock_grace.expect(sessions)));
+    let sessions: Option<BTreeSet<SessionId>> = sessions;
+    let over = sessions.is_some_and(|sessions| cx.with(|core| begin_returning(core, sessions)));
     if !over {
         cx.sleep_until(end_us).await;
     }
     cx.with(end);
+}
+
+/// It is known which sessions live; true if the grace is over.
+fn begin_returning(core: &mut Core, sessions: BTreeSet<SessionId>) -> bool {
+    let dead = if planted::is(Planted::DeadReturn) { vec![] } else { core.state.returning.know(&sessions) };
+    dead.into_iter().for_each(|session| opens::bury(core, session));
+    core.state.lock_grace.expect(sessions)
 }
 
 /// A session has its locks again, or is dead.

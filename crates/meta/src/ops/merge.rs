@@ -23,6 +23,9 @@ use onpath_wire::reply::Reply;
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
     named::lock_inode(cx, merge.data().inode, Mode::Exclusive).await;
     cx.with(|core| {
+        if !has_place(core, merge.data()) {
+            return; // the data node asks again
+        }
         match merge {
             Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
@@ -40,6 +43,13 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
         let void = known.is_some_and(|known| known < merge.data().generation);
         packets::answer_call(core, cx.op(), from, seq, if void { &Peer::Void } else { &Peer::Done });
     });
+}
+
+/// Whether the file is here, or that its bytes are to be dropped is recorded or can be.
+fn has_place(core: &Core, data: DataId) -> bool {
+    core.state.inodes.contains(data.inode)
+        || core.state.data_pending.contains_key(&(data, 0, true))
+        || datapending::may_drop(core)
 }
 
 /// Bytes of a file that is gone were written late. It may have gone without any that its home knew of, so that nobody

@@ -140,6 +140,15 @@ pub(crate) fn may_wait(request: &Request) -> bool {
     }
 }
 
+/// Whether a session takes again what a former term has forgotten.
+pub(crate) fn is_again(request: &Request) -> bool {
+    match request {
+        Request::Open { flags, .. } => flags & open_flag::AGAIN != 0,
+        Request::SetLock { again, .. } => *again,
+        _ => false,
+    }
+}
+
 /// Whether a request is about the session itself, whose death the coordinator knows best.
 pub(crate) fn about_session(request: &Request) -> bool {
     matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach)

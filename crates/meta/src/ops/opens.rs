@@ -4,7 +4,8 @@
 //! no orphan is reclaimed.
 
 use super::unlink::{drop_data, drop_inode};
-use super::{Req, Step, Stop, begin, named};
+use super::{Req, Step, Stop, begin, datapending, named};
+use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
@@ -212,6 +213,9 @@ pub(crate) async fn reclaim(cx: &Cx, id: InodeId) {
     cx.with(|core| {
         let orphan = core.state.inodes.get(id).filter(|inode| inode.nlink == 0);
         let Some(inode) = orphan.filter(|_| !core.state.opens.is_open(id) && !core.state.opens.grace) else { return };
+        if !datapending::may_go(core, &inode) {
+            return;
+        }
         let mut effects = Effects::new();
         let dropped = drop_inode(&inode, &mut effects);
         commit_own(core, cx.op(), effects);
@@ -224,13 +228,15 @@ pub(crate) async fn grace(cx: &Cx) {
     let (orphans_possible, now_us) = cx.with(|core| {
         let root = u64::from(core.state.is_home(InodeId::ROOT));
         let possible = core.state.inodes.len() > root;
-        core.state.opens.grace = possible;
+        core.state.opens.grace = possible && !planted::is(Planted::OrphansWithoutGrace);
         (possible, core.now.mono_us)
     });
     if !orphans_possible {
         return; // freshly made: nobody can have anything open
     }
-    cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000).await;
+    if cx.with(|core| core.state.opens.grace) {
+        cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000).await;
+    }
     cx.with(|core| {
         core.state.opens.grace = false;
         let orphans = orphans(core);

@@ -75,12 +75,13 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
             need_space(core)?;
         }
         let data = DataId { inode: id, generation: before.generation };
-        if change.size == 0 && (before.size > 0 || before.blocks_version > 0) {
+        let written = before.size > 0 || before.blocks_version > 0;
+        if change.size == 0 && written && datapending::may_drop(core) {
             inode.generation = core.state.new_generation();
             (inode.cut, inode.blocks, inode.blocks_version) = (0, 0, 0);
             effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
             dropped = Some(data);
-        } else if change.size < before.size {
+        } else if change.size < before.size || change.size == 0 && written {
             inode.cut += 1;
             effects.push(Effect::DataPending { data, cut: inode.cut, size: change.size, drop: false });
             trimmed = Some((data, inode.cut));

@@ -72,18 +72,23 @@ pub(crate) fn replace_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effe
 pub(crate) fn remove_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
     inode.nlink = if inode.is_dir() { 0 } else { inode.nlink - 1 };
     inode.ctime = stamp.0 as i64;
-    if inode.nlink > 0 || core.state.opens.is_open(inode.id) || core.state.opens.grace() {
+    let kept = inode.nlink > 0 || core.state.opens.is_open(inode.id) || core.state.opens.grace();
+    if kept || !datapending::may_go(core, &inode) {
         effects.push(Effect::PutInode { inode });
         return None;
     }
     drop_inode(&inode, effects)
 }
 
+/// Whether a data node may have bytes of an inode.
+pub(super) fn was_written(inode: &Inode) -> bool {
+    inode.kind == Kind::File && (inode.blocks_version > 0 || inode.size > 0 || inode.generation.0 > 0)
+}
+
 /// The inode goes for good; its bytes too, if it ever had any.
 pub(crate) fn drop_inode(inode: &Inode, effects: &mut Effects) -> Option<DataId> {
     effects.push(Effect::DropInode { id: inode.id });
-    let written = inode.kind == Kind::File && (inode.blocks_version > 0 || inode.size > 0 || inode.generation.0 > 0);
-    written.then(|| {
+    was_written(inode).then(|| {
         let data = DataId { inode: inode.id, generation: inode.generation };
         effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
         data

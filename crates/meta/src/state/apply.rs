@@ -102,6 +102,7 @@ impl State {
             Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
                 self.inodes.remove(*id);
                 self.orphans.remove(id);
+                self.unreclaimed.remove(id);
                 self.fences.gone(*id);
                 self.listings.drop_dir(*id);
             }
@@ -118,7 +119,7 @@ impl State {
                 self.dirs.set_watermark(*dir, *from, *upto);
             }
             Effect::DataPending { data, cut, size, drop } if wants.wants(range_of(data.inode.slot())) => {
-                self.data_pending.insert((*data, *cut, *drop), *size);
+                self.data_pends((*data, *cut, *drop), *size);
             }
             Effect::DataDone { data, cut, drop, blocks, version } if wants.wants(range_of(data.inode.slot())) => {
                 self.data_done(*data, *cut, *drop);
@@ -207,6 +208,12 @@ impl State {
         }
     }
 
+    /// The data node is to be told of a trim or a drop.
+    pub(super) fn data_pends(&mut self, key: (DataId, u32, bool), size: u64) {
+        let before = self.data_pending.insert(key, size);
+        self.drops_pending += usize::from(key.2 && before.is_none());
+    }
+
     /// The data node has acknowledged a drop, or every trim up to this cut.
     fn data_done(&mut self, data: DataId, cut: u32, drop: bool) {
         let first = if drop { cut } else { 0 };
@@ -214,6 +221,7 @@ impl State {
         let done: SmallVec<[_; 2]> = done.map(|(key, _)| *key).filter(|key| key.2 == drop).collect();
         for key in done {
             self.data_pending.remove(&key);
+            self.drops_pending -= usize::from(drop);
         }
     }
 

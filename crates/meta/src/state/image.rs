@@ -137,8 +137,8 @@ impl State {
         for txn in self.txns.all_finished() {
             pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Vec::new()));
         }
-        for session in self.coordinator.sessions() {
-            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), true.to_bytes()));
+        for (session, alive) in self.coordinator.sessions() {
+            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), alive.to_bytes()));
         }
         pairs.push((key(class::CLOCK, &[]), self.clock.last().to_bytes()));
         for (side, tracking) in self.epochs.all() {
@@ -182,7 +182,7 @@ impl State {
             }
             class::DATA_PENDING => {
                 let id = (DataId::take(&mut k)?, u32::take(&mut k)?, bool::take(&mut k)?);
-                self.data_pending.insert(id, u64::take(&mut v)?);
+                self.data_pends(id, u64::take(&mut v)?);
             }
             _ => self.load_global(class, &mut k, &mut v)?,
         }
@@ -222,7 +222,7 @@ impl State {
             class::FINISHED => self.txns.finished(TxnId::take(k)?),
             class::SESSION => {
                 let session = SessionId(u32::from_be_bytes(k.array()?));
-                self.coordinator.registered(session, bool::take(v)?);
+                self.coordinator.load(session, bool::take(v)?);
             }
             class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, Tracking::take(v)?),
             class::CLOCK => self.clock.replayed(onpath_wire::ids::Stamp::take(v)?),

@@ -18,7 +18,7 @@ use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
 use crate::ops::fences::Fences;
 use crate::ops::filelock::FileLocks;
-use crate::ops::lockgrace::Grace;
+use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
 use crate::planted::{self, Planted};
 use crate::shard::{Job, ShardConfig};
@@ -52,8 +52,13 @@ pub(crate) struct State {
     pub(crate) fences: Fences,
     pub(crate) filelocks: FileLocks,
     pub(crate) lock_grace: Grace,
+    pub(crate) returning: Returning,
     /// Trims and drops that data nodes have not acknowledged yet.
     pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
+    /// How many of them are drops.
+    pub(crate) drops_pending: usize,
+    /// Orphans that nobody has open, but there was no room for another drop.
+    pub(crate) unreclaimed: BTreeSet<InodeId>,
     /// Files whose cut was raised, and the records of that: until those are durable nobody is told (see [`packets::reply`]).
     pub(crate) raised: BTreeMap<InodeId, RecordSeq>,
     /// Generations that data nodes will be told to drop.
@@ -140,7 +145,10 @@ impl State {
             fences: Fences::default(),
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),
+            returning: Returning::default(),
             data_pending: BTreeMap::new(),
+            drops_pending: 0,
+            unreclaimed: BTreeSet::new(),
             raised: BTreeMap::new(),
             drops: Vec::new(),
             drops_run: false,

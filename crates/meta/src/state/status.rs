@@ -82,6 +82,7 @@ mod tests {
             form: onpath_wire::tracking::Form::Owner,
             sync: crate::SyncPolicy::Auto,
             sticky_marks: true,
+            bounds: crate::ShardBounds::default(),
         };
         let shard = crate::Shard::new(config);
         let (place, core) = (shard.kernel.place_bytes() as u64, size_of::<Core>());

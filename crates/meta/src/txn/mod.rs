@@ -95,6 +95,11 @@ impl Transactions {
         ]);
     }
 
+    /// Promises of this shard that are not decided, as far as it knows.
+    pub(crate) fn promises(&self) -> usize {
+        self.prepared.len()
+    }
+
     /// Directories whose recalls may go on, once.
     pub(crate) fn take_let_go(&mut self) -> Kept {
         std::mem::take(&mut self.let_go)

@@ -228,6 +228,7 @@ async fn obey(cx: &Cx, txn: TxnId) {
         }
         commit_own(core, cx.op(), effects);
         drop_data(core, dropped);
+        crate::dir::push::room(core);
         core.wake(keys::txn(txn));
         for part in &promise.parts {
             match part {

@@ -553,8 +553,10 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Res
     if model.may_be_gone(&asked.body.request, reply) {
         return Ok(());
     }
-    if matches!((&asked.body.request, reply), (Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN })) {
-        return Ok(()); // whoever asked for the lock knows whether that is right
+    if let (Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN | Errno::EINTR }) =
+        (&asked.body.request, reply)
+    {
+        return Ok(()); // whoever asked for the lock, and perhaps gave it up, knows whether that is right
     }
     let decided = model.decide(&asked.caller, &asked.body.request);
     if let (Err(_), Reply::Failed { errno }) = (&decided, reply)

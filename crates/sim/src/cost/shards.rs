@@ -3,7 +3,7 @@
 use super::clients::{CLUSTER, term};
 use super::config::ModelConfig;
 use onpath_kernel::{Input, Output, Role};
-use onpath_meta::{Shard, ShardConfig};
+use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use onpath_wire::map::ClusterMap;
@@ -41,6 +41,7 @@ impl Place {
             form: config.tracking.form(),
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
+            bounds: ShardBounds::default(),
         });
         let (inbox, records) = (VecDeque::new(), VecDeque::new());
         Place { node: NodeId::shard(shard), role, inbox, queued: false, tick_ns: None, records }

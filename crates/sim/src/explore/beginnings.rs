@@ -343,4 +343,29 @@ pub(super) const BEGUN: &[Situation] = &[
             vec![by_root([lookup(d, &x), read(d)])]
         }),
     },
+    Situation {
+        name: "turn",
+        about: "a directory moves into another one and its votes are late, the coordinator module has started again; the other one moves into it",
+        world: OWNER,
+        script: Script::Requests(|sc| {
+            let ((d, d_name), (e, e_name)) = (sc.directory_of(A, "d"), sc.directory_of(T, "e"));
+            let (x, y) = (sc.name_at(d, A, "x"), sc.name_at(e, T, "y"));
+            sc.meet(1);
+            let turn = sc.hold(|m| matches!(m.peer(), Some(Peer::RenameLock { .. })));
+            sc.ask(rename((InodeId::ROOT, &d_name), (e, &y)));
+            sc.go_on();
+            let votes = sc.hold(|m| m.to() == shard(T) && matches!(m.peer(), Some(Peer::Prepared { .. })));
+            sc.let_go(turn);
+            while sc.world.held(votes) == 0 {
+                sc.go_on_for(MOMENT_NS / 3);
+            }
+            sc.restart(S);
+            sc.world.lose(votes); // but for the next one
+            while sc.world.held(votes) == 0 {
+                sc.go_on_for(MOMENT_NS / 3);
+            }
+            sc.world.stop_holding(votes);
+            vec![by_root([rename((InodeId::ROOT, &e_name), (d, &x))])]
+        }),
+    },
 ];

@@ -70,8 +70,10 @@ impl Course {
     /// An item of the pool happens; perhaps its process dies on the way.
     fn perform(&mut self, index: usize, death: Option<Death>) {
         let calls = self.world.perform(index, death);
-        if let (Some(session), Some(files)) = (calls, &mut self.files) {
-            files.call_next(&mut self.world, session);
+        if let (Some(session), Some(files)) = (calls, &mut self.files)
+            && files.call_next(&mut self.world, session)
+        {
+            self.world.will_call(session);
         }
     }
 

@@ -1,15 +1,22 @@
-//! Calls of real sessions about one file of a few cells: what is written is marked, so that reads can be judged.
+//! Calls of real sessions about one file: of a few cells, which are written and cut, and behind them of what is appended. What is
+//! written is marked, so that reads can be judged; so are locks, as those who make these calls see them.
 //!
 //! The file's home is shard 1 and the data node is with shard 0, so everything between them is on the network.
 
+use super::locks::Locks;
 use crate::model::Caller;
 use crate::scenario::Scenario;
 use crate::users::history::{History, Span};
 use crate::users::pattern::Marks;
+use crate::users::pieces::{Pieces, ToEnd};
 use crate::world::{Finished, World};
+use bytes::Bytes;
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
-use onpath_wire::request::{SetAttr, set};
+use onpath_wire::limits::SESSION_LEASE_MS;
+use onpath_wire::name::Name;
+use onpath_wire::request::{LockKind, SetAttr, set};
 use std::collections::VecDeque;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,6 +24,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const CELLS: usize = 3;
 /// Where cells begin, and the end: two in the first block, one that is the second.
 const BOUNDS: [u64; CELLS + 1] = [0, 1_000, 4_096, 8_192];
+/// Bytes of an append.
+const PIECE_BYTES: usize = 1_000;
+/// Bytes asked for by a read: more than there are.
+const READ_BYTES: u32 = 1 << 16;
+/// Virtual time in which a session that is not heard of is declared dead, ns.
+const SILENCE_NS: u64 = 3 * SESSION_LEASE_MS * 1_000_000 / 2;
 /// Virtual time in which a call is answered when nothing goes wrong, ns.
 const ANSWERED_NS: u64 = 60_000_000_000;
 
@@ -31,6 +44,31 @@ pub(super) enum Call {
     Read,
     /// The file is synced.
     Sync,
+    /// A piece is written at the end (O_APPEND).
+    Append,
+    /// The file's name is removed; it stays open.
+    Unlink,
+    /// The file is locked, as soon as nobody else has it locked.
+    Lock,
+    /// The file is locked if nobody else has it locked.
+    TryLock,
+    /// The lock is given back.
+    Unlock,
+    /// The caller of the lock that was asked for gets a signal, perhaps before the answer comes.
+    Cancel,
+    /// The session dies.
+    Die,
+    /// For longer than a lease nobody hears that the session lives.
+    Silence,
+    /// The session dies, perhaps before the call before this one is answered.
+    DieSoon,
+}
+
+impl Call {
+    /// Whether this is done without waiting for the answer of the call before.
+    fn is_soon(self) -> bool {
+        matches!(self, Call::Cancel | Call::DieSoon)
+    }
 }
 
 /// What each session calls, one thing after the other.
@@ -40,17 +78,42 @@ pub(super) type Calls = &'static [&'static [Call]];
 struct Holder {
     session: usize,
     handle: Handle,
+    dead: bool,
+    /// It may be declared dead: then its calls fail.
+    silent: bool,
     calls: VecDeque<Call>,
     /// The call under way: its number, when it was made, and whose mark it writes.
     awaited: Option<(u64, u64, Call, u32)>,
 }
 
+impl Holder {
+    /// Closes the file, as long as the session lives.
+    fn close(self, world: &mut World) -> Result<(), String> {
+        if self.dead || world.is_dead(self.session) {
+            return Ok(());
+        }
+        let release = FsOp::Release { handle: self.handle, flock_owner: Some(Locks::OWNER) };
+        let unique = world.system_call(self.session, 0, release);
+        let released =
+            next_finished(world).filter(|finished| finished.unique == unique).map(|finished| finished.result);
+        match released {
+            Some(Ok(FsReply::Done)) => Ok(()),
+            Some(Err(_)) if self.silent => Ok(()),
+            other => Err(format!("close of session {} is answered {other:?}", self.session)),
+        }
+    }
+}
+
 /// The sessions and what they have seen.
 pub(super) struct Files {
     id: InodeId,
+    name: Name,
     holders: Vec<Holder>,
     marks: Marks,
     histories: [History; CELLS],
+    /// What was appended: places count from the end of the cells.
+    pieces: Pieces,
+    locks: Locks,
     truncated: bool,
     clock: u64,
     digest: u64,
@@ -83,11 +146,14 @@ impl Files {
                 Ok(FsReply::Opened(opened)) => opened.handle,
                 other => panic!("open is answered {other:?}"),
             };
-            holders.push(Holder { session, handle, calls: program.iter().copied().collect(), awaited: None });
+            let calls = program.iter().copied().collect();
+            holders.push(Holder { session, handle, dead: false, silent: false, calls, awaited: None });
         }
         let truncated = calls.iter().any(|program| program.iter().any(|call| matches!(call, Call::Truncate(_))));
         let histories = [(); CELLS].map(|()| History::default());
-        let mut files = Files { id, holders, marks: Marks::new(1), histories, truncated, clock: 0, digest: 0 };
+        let (pieces, locks) = (Pieces::default(), Locks::new(holders.len()));
+        let marks = Marks::new(1);
+        let mut files = Files { id, name, holders, marks, histories, pieces, locks, truncated, clock: 0, digest: 0 };
         files.call(&mut sc.world, 0, Call::Write(0, CELLS));
         files.wait(&mut sc.world, false);
         files
@@ -113,12 +179,65 @@ impl Files {
         self.digest = xxh3_64_with_seed(&session.to_le_bytes(), self.digest);
     }
 
-    /// A session makes its next call.
-    pub(super) fn call_next(&mut self, world: &mut World, session: usize) {
+    /// A session makes its next call; whether it makes another one soon.
+    pub(super) fn call_next(&mut self, world: &mut World, session: usize) -> bool {
         let index = self.holders.iter().position(|holder| holder.session == session).expect("a session of ours");
-        if let Some(call) = self.holders[index].calls.pop_front() {
-            self.call(world, index, call);
+        let Some(call) = self.holders[index].calls.pop_front() else { return false };
+        if world.is_dead(session) {
+            self.dies(index);
+            return false;
         }
+        self.call(world, index, call);
+        self.is_soon(index) || call == Call::Silence && !self.holders[index].calls.is_empty()
+    }
+
+    fn is_soon(&self, index: usize) -> bool {
+        self.holders[index].calls.front().is_some_and(|call| call.is_soon())
+    }
+
+    /// A session makes the calls that it can make.
+    fn call_on(&mut self, world: &mut World, index: usize) {
+        let waits = |files: &Files| files.holders[index].awaited.is_some() && !files.is_soon(index);
+        while !waits(self) && !self.holders[index].calls.is_empty() {
+            self.call_next(world, self.holders[index].session);
+        }
+    }
+
+    /// A caller gets a signal, or its session dies.
+    fn interrupt(&mut self, world: &mut World, index: usize, call: Call) {
+        let holder = &mut self.holders[index];
+        match call {
+            Call::Cancel => {
+                if let Some((unique, .., Call::Lock, _)) = holder.awaited {
+                    self.locks.cancelled(index);
+                    world.system_call(holder.session, 0, FsOp::Interrupt { unique });
+                }
+            }
+            Call::Silence => {
+                holder.silent = true;
+                self.locks.dies(index);
+                world.silence_session(holder.session, SILENCE_NS);
+            }
+            _ => {
+                world.kill_session(holder.session);
+                self.dies(index);
+            }
+        }
+    }
+
+    /// A session is dead, and knows it.
+    fn dies(&mut self, index: usize) {
+        let holder = &mut self.holders[index];
+        (holder.dead, holder.awaited) = (true, None);
+        holder.calls.clear();
+        self.locks.dies(index);
+    }
+
+    /// The bytes of a new writer.
+    fn written(&mut self, len: usize) -> (u32, Bytes) {
+        let mark = self.marks.writer();
+        self.pieces.lengths.push(len as u64);
+        (mark, self.marks.piece(mark, len))
     }
 
     fn call(&mut self, world: &mut World, index: usize, call: Call) {
@@ -127,16 +246,31 @@ impl Files {
         let mut mark = 0;
         let op = match call {
             Call::Write(from, to) => {
-                mark = self.marks.writer();
-                let data = self.marks.piece(mark, bytes(from..to) as usize);
+                let data;
+                (mark, data) = self.written(bytes(from..to) as usize);
                 FsOp::Write { handle, offset: BOUNDS[from], data, append: false, kill_suidgid: false }
             }
+            Call::Append => {
+                let data;
+                (mark, data) = self.written(PIECE_BYTES);
+                FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false }
+            }
+            Call::Unlink => FsOp::Unlink { parent: InodeId::ROOT, name: self.name.clone() },
+            Call::Lock | Call::TryLock => {
+                self.locks.asked(index);
+                FsOp::SetLock { handle, lock: Locks::whole(LockKind::Write), wait: call == Call::Lock }
+            }
+            Call::Unlock => {
+                self.locks.gives_back(index);
+                FsOp::SetLock { handle, lock: Locks::whole(LockKind::Unlock), wait: false }
+            }
+            Call::Cancel | Call::Silence | Call::Die | Call::DieSoon => return self.interrupt(world, index, call),
             Call::Truncate(from) => {
                 let valid = set::SIZE | set::OPEN_FOR_WRITE;
                 let set = SetAttr { valid, size: BOUNDS[from], ..SetAttr::default() };
                 FsOp::SetAttr { id: self.id, set, handle: Some(handle) }
             }
-            Call::Read => FsOp::Read { handle, offset: 0, bytes: bytes(0..CELLS) as u32 },
+            Call::Read => FsOp::Read { handle, offset: 0, bytes: READ_BYTES },
             Call::Sync => FsOp::Fsync { handle },
         };
         let unique = world.system_call(session, 0, op);
@@ -147,19 +281,25 @@ impl Files {
     pub(super) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<usize> {
         let Finished { session, unique, result } = finished;
         self.ticks(session);
-        let holder = self.holders.iter_mut().find(|holder| holder.session == session)?;
+        let index = self.holders.iter().position(|holder| holder.session == session)?;
+        let holder = &mut self.holders[index];
         let Some((_, asked, call, mark)) = holder.awaited.take_if(|(awaited, ..)| *awaited == unique) else {
             world.checker.violation(format!("session {session} answers what nobody asked"));
             return None;
         };
-        let goes_on = !holder.calls.is_empty();
-        if let Err(why) = self.take(call, mark, Span { asked, answered: self.clock }, result) {
+        if holder.silent && result.is_err() {
+            self.dies(index);
+            return None;
+        }
+        // What is done soon is on its way already.
+        let goes_on = holder.calls.iter().any(|call| !call.is_soon());
+        if let Err(why) = self.take(index, call, mark, Span { asked, answered: self.clock }, result) {
             world.checker.violation(why);
         }
         goes_on.then_some(session)
     }
 
-    fn take(&mut self, call: Call, mark: u32, span: Span, result: FsResult) -> Result<(), String> {
+    fn take(&mut self, index: usize, call: Call, mark: u32, span: Span, result: FsResult) -> Result<(), String> {
         match (call, result) {
             (Call::Write(from, to), Ok(FsReply::Written(n))) if u64::from(n) == bytes(from..to) => {
                 self.histories[from..to].iter_mut().for_each(|history| history.write(mark, span));
@@ -168,7 +308,14 @@ impl Files {
                 self.histories[from..].iter_mut().for_each(|history| history.clear(span));
             }
             (Call::Read, Ok(FsReply::Data(parts))) => return self.seen(&parts.concat(), span),
-            (Call::Sync, Ok(FsReply::Done)) => {}
+            (Call::Append, Ok(FsReply::Written(n))) if n as usize == PIECE_BYTES => {
+                self.pieces.spans.insert(mark, span);
+            }
+            (Call::Lock | Call::TryLock, Ok(FsReply::Done)) => return self.locks.granted(index),
+            (Call::Lock, Err(Errno::EINTR)) => return self.locks.interrupted(index),
+            (Call::TryLock, Err(Errno::EAGAIN)) => return self.locks.refused(index),
+            (Call::Unlock, Ok(FsReply::Done)) => self.locks.gave_back(index),
+            (Call::Sync | Call::Unlink, Ok(FsReply::Done)) => {}
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
         }
         Ok(())
@@ -185,23 +332,54 @@ impl Files {
             };
             history.read(value, span);
         }
-        Ok(())
+        let appended = read.get(BOUNDS[CELLS] as usize..).unwrap_or_default();
+        self.pieces.to_end.push(ToEnd { span, end: appended.len() as u64 });
+        self.pieces.read(&self.marks, 0, appended, true)
     }
 
     /// Everything is called and answered in peace; what is wrong with the answers.
     pub(super) fn end(mut self, world: &mut World) -> Vec<String> {
-        for index in 0..self.holders.len() {
-            if self.holders[index].awaited.is_none() {
-                self.call_next(world, self.holders[index].session);
-            }
-        }
+        (0..self.holders.len()).for_each(|index| self.call_on(world, index));
+        self.outlast_silence(world);
         self.wait(world, true);
         for index in 0..self.holders.len() {
-            self.call(world, index, Call::Read);
-            self.wait(world, true);
+            if !self.holders[index].dead && !world.is_dead(self.holders[index].session) {
+                self.call(world, index, Call::Read);
+                self.wait(world, true);
+            }
         }
         let judged = self.histories.iter().enumerate();
-        judged.filter_map(|(cell, h)| h.judge(self.truncated).err().map(|why| format!("cell {cell}: {why}"))).collect()
+        let mut wrong: Vec<_> = judged
+            .filter_map(|(cell, h)| h.judge(self.truncated).err().map(|why| format!("cell {cell}: {why}")))
+            .collect();
+        wrong.extend(self.pieces.judge().err());
+        wrong.extend(self.holders.into_iter().filter_map(|holder| holder.close(world).err()));
+        wrong
+    }
+
+    /// Waits until those who are not heard of know that they are dead. Who was heard of in time, since the coordinator had started again,
+    /// gives its lock back.
+    fn outlast_silence(&mut self, world: &mut World) {
+        let until_ns = world.now_ns() + 2 * SILENCE_NS;
+        let silent: Vec<_> = (0..self.holders.len()).filter(|index| self.holders[*index].silent).collect();
+        for index in silent {
+            while !world.is_dead(self.holders[index].session) && world.now_ns() < until_ns {
+                world.step(until_ns);
+                if let Some(finished) = world.finished() {
+                    self.finishes(world, finished);
+                }
+            }
+            self.holders[index].calls.push_back(Call::Unlock);
+            self.call_on(world, index);
+        }
+    }
+
+    /// A call is answered in peace; its session makes its next ones.
+    fn finishes(&mut self, world: &mut World, finished: Finished) {
+        let session = self.answered(world, finished);
+        if let Some(index) = self.holders.iter().position(|holder| Some(holder.session) == session) {
+            self.call_on(world, index);
+        }
     }
 
     /// Waits until nothing is under way, in peace; sessions make their next calls if they go on.
@@ -210,8 +388,10 @@ impl Files {
             let Some(finished) = next_finished(world) else {
                 return world.checker.violation("a call is not answered in peace".into());
             };
-            if let Some(session) = self.answered(world, finished).filter(|_| goes_on) {
-                self.call_next(world, session);
+            if goes_on {
+                self.finishes(world, finished);
+            } else {
+                self.answered(world, finished);
             }
         }
     }

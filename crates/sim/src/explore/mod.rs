@@ -12,6 +12,7 @@
 mod beginnings;
 mod course;
 mod files;
+mod locks;
 mod schedule;
 mod situations;
 
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn equal_states_have_equal_futures() {
         let late = Bounds { late: 1, doubled: 1, ..Bounds::default() };
-        for name in ["readdir", "chmod", "rename-owner"] {
+        for name in ["readdir", "chmod", "rename-owner", "appends", "lock-cancel", "append-death", "false-death"] {
             let (situation, mut after) = (situation(name).expect("in the library"), BTreeMap::new());
             let (mut runs, mut steps) = (0, 0);
             for first in walk(situation, &Schedule::default(), late, &mut after) {

@@ -65,6 +65,11 @@ pub fn situation(name: &str) -> Option<&'static Situation> {
 pub(super) const NETWORK: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Network, |_| {});
 pub(super) const OWNER: (u16, Form, fn(&mut WorldConfig)) = (3, Form::Owner, |_| {});
 
+/// The journal is flushed seldom, so that few timers fire until a lease is over.
+const SELDOM: Commit = Commit::Interval(5_000);
+/// Virtual time after which change-logs are empty, ns.
+const IDLE_NS: u64 = 200_000_000;
+
 /// root asks.
 pub(super) fn by_root<const N: usize>(requests: [Request; N]) -> Program {
     requests.into_iter().map(|request| Asked::new(Caller::default(), request)).collect()
@@ -433,5 +438,87 @@ const SITUATIONS: &[Situation] = &[
         about: "two sessions write to one block while a third reads it; replies wait for the disk",
         world: (2, Form::Owner, |config| config.commit = Commit::Sync),
         script: Script::Calls(&[&[Call::Write(0, 2)], &[Call::Write(1, 3), Call::Sync], &[Call::Read]]),
+    },
+    Situation {
+        name: "trims",
+        about: "a file is cut, grows without being written and is cut behind the first place",
+        world: (2, Form::Owner, |_| {}),
+        script: Script::Calls(&[&[Call::Truncate(1), Call::Truncate(3), Call::Truncate(2), Call::Read]]),
+    },
+    Situation {
+        name: "appends",
+        about: "two sessions append to a file, and one of them reads it; replies wait for the disk",
+        world: (2, Form::Owner, |config| config.commit = Commit::Sync),
+        script: Script::Calls(&[&[Call::Append, Call::Read], &[Call::Append]]),
+    },
+    Situation {
+        name: "append-death",
+        about: "a session appends to a file and may die of it, while another one appends and reads",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[&[Call::Append, Call::DieSoon], &[Call::Append, Call::Read]]),
+    },
+    Situation {
+        name: "locks",
+        about: "two sessions lock a file; one of them reads it meanwhile",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[&[Call::Lock, Call::Read, Call::Unlock], &[Call::Lock, Call::Unlock]]),
+    },
+    Situation {
+        name: "lock-cancel",
+        about: "two sessions lock a file, and who waits gets a signal; a third one tries",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[
+            &[Call::Lock, Call::Unlock],
+            &[Call::Lock, Call::Cancel, Call::Unlock],
+            &[Call::TryLock, Call::Unlock],
+        ]),
+    },
+    Situation {
+        name: "lease",
+        about: "a session removes the name of a file that it has open and locked, and dies; another one waits for the lock",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[&[Call::Lock, Call::Unlink, Call::Die], &[Call::Lock, Call::Read, Call::Unlock]]),
+    },
+    Situation {
+        name: "false-death",
+        about: "a session removes the name of a file that it has open and locked, and is declared dead while it goes on; another one locks it",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[
+            &[Call::Lock, Call::Unlink, Call::Silence, Call::Append, Call::Read],
+            &[Call::Lock, Call::Append, Call::Unlock, Call::Lock, Call::Unlock],
+        ]),
+    },
+    Situation {
+        name: "unlinked",
+        about: "a file loses its name while two sessions have it open, who go on",
+        world: (2, Form::Owner, |config| config.commit = SELDOM),
+        script: Script::Calls(&[&[Call::Unlink, Call::Read], &[Call::Write(0, 1), Call::Append, Call::Read]]),
+    },
+    Situation {
+        name: "floor",
+        about: "the floor of a site rises after each change-log that is trimmed, while names come in two directories",
+        world: (3, Form::Network, |config| config.bounds.floor_every = 1),
+        script: Script::Requests(|sc| {
+            let ((d, _), (e, _)) = (sc.directory_of(A, "d"), sc.directory_of(T, "e"));
+            let [x, y] = ["x", "y"].map(|prefix| sc.name_at(d, S, prefix));
+            let z = sc.name_at(e, S, "z");
+            vec![by_root([create(d, &x), read(d), create(d, &y)]), by_root([create(e, &z), read(e)])]
+        }),
+    },
+    Situation {
+        name: "room",
+        about: "names come in three directories at a site that has room for one change-log, and a file moves between two of them",
+        world: (3, Form::Owner, |config| (config.bounds.logs, config.bounds.log_entries) = (2, 4)),
+        script: Script::Requests(|sc| {
+            let [d, e, g] = [(A, "d"), (T, "e"), (A, "g")].map(|(owner, name)| sc.directory_of(owner, name).0);
+            let [b, x] = ["b", "x"].map(|name| sc.name_at(d, S, name));
+            let [a, z] = ["a", "z"].map(|name| sc.name_at(e, S, name));
+            let w = sc.name_at(g, S, "w");
+            sc.must(create(d, &b));
+            sc.go_on_for(IDLE_NS);
+            let makes = [create(d, &x), create(g, &w)].map(|request| by_root([request]));
+            let moves = by_root([rename((d, &b), (e, &a))]);
+            makes.into_iter().chain([by_root([create(e, &z), read(e)]), moves]).collect()
+        }),
     },
 ];

@@ -5,6 +5,7 @@
 use super::User;
 use super::history::Span;
 use super::pattern::{Marks, PIECE_MIN};
+use super::pieces::{Pieces, ToEnd};
 use crate::model::Caller;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
@@ -13,7 +14,6 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
 
 /// Longest piece appended, bytes.
 const PIECE_BYTES_MAX: usize = 5_000;
@@ -43,72 +43,6 @@ struct Lane {
     session: usize,
     handle: Option<Handle>,
     awaited: Option<(u64, u64, Call)>,
-}
-
-/// A read that came to the end of the file.
-struct ToEnd {
-    span: Span,
-    end: u64,
-}
-
-/// Which piece lies where, and when its append was under way.
-#[derive(Default)]
-struct Pieces {
-    /// Length and append, by offset.
-    seen: BTreeMap<u64, (u64, u32)>,
-    lengths: Vec<u64>,
-    spans: BTreeMap<u32, Span>,
-    to_end: Vec<ToEnd>,
-}
-
-impl Pieces {
-    /// A piece was seen: always the same one at the same place.
-    fn see(&mut self, offset: u64, writer: u32) -> Result<(), String> {
-        let length = self.lengths[writer as usize - 1];
-        match self.seen.insert(offset, (length, writer)) {
-            Some((_, before)) if before != writer => Err(format!("at {offset} was append {before}, now {writer}")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether every append had returned when this was asked: an earlier read at the end may have missed some.
-    fn all_before(&self, read: Span) -> bool {
-        self.spans.values().all(|append| append.before(read))
-    }
-
-    /// What is wrong after everything was read to the end.
-    fn judge(&self) -> Result<(), String> {
-        let mut expected = 0;
-        let mut places = BTreeMap::new();
-        for (&offset, &(length, writer)) in &self.seen {
-            if offset != expected {
-                return Err(format!("append {writer} lies at {offset} instead of {expected}"));
-            }
-            if places.insert(writer, offset).is_some() {
-                return Err(format!("append {writer} is there twice"));
-            }
-            expected = offset + length;
-        }
-        if let Some(lost) = self.spans.keys().find(|writer| !places.contains_key(writer)) {
-            return Err(format!("append {lost} is lost"));
-        }
-        // In the order of the file nobody may have been asked after a later one was answered.
-        let mut latest = (0, 0);
-        for &(_, writer) in self.seen.values() {
-            let Some(span) = self.spans.get(&writer) else { continue };
-            if span.answered < latest.0 {
-                return Err(format!("append {writer} was answered before {} was asked, and lies behind it", latest.1));
-            }
-            latest = latest.max((span.asked, writer));
-        }
-        for read in &self.to_end {
-            let missed = |(writer, span): &(&u32, &Span)| span.before(read.span) && places[writer] >= read.end;
-            if let Some((writer, _)) = self.spans.iter().find(missed) {
-                return Err(format!("{:?} ends at {} without append {writer}", read.span, read.end));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The users of one file.
@@ -177,22 +111,7 @@ impl Appenders {
 
     fn seen(&mut self, offset: u64, bytes: &[u8], span: Span) -> Result<(), String> {
         let to_end = bytes.len() < READ_BYTES as usize;
-        let mut at = 0;
-        while at < bytes.len() {
-            let rest = &bytes[at..];
-            if rest.len() < PIECE_MIN && !to_end {
-                break;
-            }
-            let place = offset + at as u64;
-            let writer = self.marks.whose(rest).ok_or_else(|| format!("at {place}: no append begins here"))?;
-            let length = self.pieces.lengths[writer as usize - 1] as usize;
-            if rest.len() < length && to_end {
-                return Err(format!("at {place}: the file ends within append {writer}"));
-            }
-            self.marks.read(&rest[..length.min(rest.len())]).map_err(|why| format!("at {place}: {why}"))?;
-            self.pieces.see(place, writer)?;
-            at += length;
-        }
+        self.pieces.read(&self.marks, offset, bytes, to_end)?;
         if to_end {
             self.pieces.to_end.push(ToEnd { span, end: offset + bytes.len() as u64 });
             self.complete = self.closing && bytes.is_empty() && self.pieces.all_before(span);
@@ -271,53 +190,5 @@ impl User for Appenders {
 
     fn judge(&self) -> Vec<String> {
         self.pieces.judge().err().map(|why| format!("{:?}: {why}", self.name)).into_iter().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pieces(appends: &[(u64, u64)], seen: &[(u64, u32)]) -> Result<(), String> {
-        let mut pieces = Pieces { lengths: vec![10; appends.len()], ..Pieces::default() };
-        for (index, &(asked, answered)) in appends.iter().enumerate() {
-            pieces.spans.insert(index as u32 + 1, Span { asked, answered });
-        }
-        for &(offset, writer) in seen {
-            pieces.see(offset, writer)?;
-        }
-        pieces.judge()
-    }
-
-    #[test]
-    fn an_append_is_there_once_in_order_and_without_a_gap() {
-        pieces(&[(1, 2), (3, 4)], &[(0, 1), (10, 2), (0, 1)]).unwrap();
-        pieces(&[(1, 4), (2, 3)], &[(0, 1), (10, 2)]).unwrap();
-        pieces(&[(1, 4), (2, 3)], &[(0, 2), (10, 1)]).unwrap();
-        assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1)]).is_err(), "one is lost");
-        assert!(pieces(&[(1, 2), (3, 4)], &[(0, 2), (10, 1)]).is_err(), "in the wrong order");
-        assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (20, 2)]).is_err(), "with a gap");
-        assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (10, 2), (20, 1)]).is_err(), "one twice");
-        assert!(pieces(&[(1, 2), (3, 4)], &[(0, 1), (0, 2), (10, 2)]).is_err(), "one in the place of another");
-    }
-
-    #[test]
-    fn a_read_that_was_asked_before_an_append_returned_is_not_the_last_one() {
-        let mut pieces = Pieces::default();
-        pieces.spans.insert(1, Span { asked: 1, answered: 3 });
-        assert!(
-            !pieces.all_before(Span { asked: 2, answered: 4 }) && pieces.all_before(Span { asked: 4, answered: 5 })
-        );
-    }
-
-    #[test]
-    fn a_read_to_the_end_shows_what_was_appended_before_it() {
-        let mut pieces = Pieces { lengths: vec![10], ..Pieces::default() };
-        pieces.spans.insert(1, Span { asked: 1, answered: 2 });
-        pieces.see(0, 1).unwrap();
-        pieces.to_end.push(ToEnd { span: Span { asked: 2, answered: 5 }, end: 0 });
-        pieces.judge().unwrap();
-        pieces.to_end.push(ToEnd { span: Span { asked: 3, answered: 5 }, end: 0 });
-        assert!(pieces.judge().is_err());
     }
 }

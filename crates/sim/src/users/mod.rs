@@ -6,6 +6,7 @@ pub(crate) mod history;
 mod lockers;
 mod mortals;
 pub(crate) mod pattern;
+pub(crate) mod pieces;
 mod private;
 mod writers;
 

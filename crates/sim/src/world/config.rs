@@ -1,7 +1,7 @@
 //! What a world is made of, and how rough it is.
 
 use super::faults::FaultConfig;
-use onpath_meta::SyncPolicy;
+use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::tracking::Form;
 
@@ -52,6 +52,8 @@ pub struct WorldConfig {
     /// Mean virtual microseconds between two failures of the switch, each of which reboots it, takes it away or brings it
     /// back; 0: none.
     pub switch_fails_every_us: u64,
+    /// How much may wait at a shard for other nodes.
+    pub bounds: ShardBounds,
     /// What else goes wrong.
     pub faults: FaultConfig,
     /// Key of the cookie hash.
@@ -78,6 +80,7 @@ impl Default for WorldConfig {
             switch_stages: 10,
             coarse_fingerprints: None,
             switch_fails_every_us: 0,
+            bounds: ShardBounds::default(),
             faults: FaultConfig::default(),
             cookie_key: CookieKey([0x5a; 16]),
         }

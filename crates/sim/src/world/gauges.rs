@@ -7,7 +7,7 @@ use onpath_kernel::Gauge;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::{INBOX_MAX, OPERATIONS_MAX};
 
-/// Events between two looks at the role that an event concerns.
+/// Events between two looks at the role that an event concerns, where nobody steers; there every step is followed by one.
 pub(super) const LOOK_EVERY: u64 = 16;
 
 impl Role {
@@ -31,9 +31,13 @@ fn gauges(process: &Process, server: &Server) -> Vec<Gauge> {
 }
 
 impl World {
+    fn is_time_to_look(&self) -> bool {
+        self.steered.is_some() || self.counters.events.is_multiple_of(LOOK_EVERY)
+    }
+
     /// Looks at a server after one of its inputs.
     pub(super) fn look_at(&mut self, process: usize, server: usize) {
-        if !self.counters.events.is_multiple_of(LOOK_EVERY) {
+        if !self.is_time_to_look() {
             return;
         }
         let process = &self.processes[process];
@@ -43,7 +47,7 @@ impl World {
 
     /// Looks at a session after one of its inputs.
     pub(super) fn look_at_session(&mut self, session: usize) {
-        if self.counters.events.is_multiple_of(LOOK_EVERY) {
+        if self.is_time_to_look() {
             let session = &self.sessions[session];
             self.checker.look(session.node, &session.session.gauges());
         }

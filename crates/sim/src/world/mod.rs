@@ -561,5 +561,6 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         form: config.form,
         sync: config.sync,
         sticky_marks: true,
+        bounds: config.bounds,
     })
 }

@@ -9,8 +9,10 @@ use crate::model::Caller;
 use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
 use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::request::{Request, RequestBody};
 
 /// Numbers of sessions begin here; raw clients have smaller ones.
 pub(crate) const FIRST_SESSION: u32 = 1_000;
@@ -24,6 +26,8 @@ pub(crate) struct SessionNode {
     callers: Vec<Caller>,
     next_unique: u64,
     pub(super) dead: bool,
+    /// Until then the coordinator hears nothing of its being alive, ns.
+    unheard_until_ns: u64,
     /// What its clock is off.
     pub(super) skew_ns: i64,
     /// What it is off beyond all bounds.
@@ -57,6 +61,7 @@ impl World {
             callers: callers.to_vec(),
             next_unique: 0,
             dead: false,
+            unheard_until_ns: 0,
             skew_ns: 0,
             wrong_ns: 0,
             asked: vec![],
@@ -100,6 +105,24 @@ impl World {
         self.counters.faults.deaths += 1;
         self.narrate(|| format!("session {} dies", FIRST_SESSION as usize + session));
         self.finished.retain(|finished| finished.session != session);
+    }
+
+    /// For so long whatever would tell the coordinator that a session lives is lost: perhaps it is declared dead meanwhile.
+    pub(crate) fn silence_session(&mut self, session: usize, for_ns: u64) {
+        self.sessions[session].unheard_until_ns = self.now_ns + for_ns;
+        self.narrate(|| format!("session {} is not heard of any more", FIRST_SESSION as usize + session));
+    }
+
+    /// Whether a session has died, or knows that it was declared dead.
+    pub(crate) fn is_dead(&self, session: usize) -> bool {
+        self.sessions[session].dead
+    }
+
+    fn is_unheard(&self, session: usize, packet: &Packet) -> bool {
+        let body = || packet.body::<RequestBody>().map(|body| body.request);
+        self.now_ns < self.sessions[session].unheard_until_ns
+            && packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
+            && matches!(body(), Ok(Request::Renew | Request::Attach { .. }))
     }
 
     /// Sessions that are alive.
@@ -163,6 +186,7 @@ impl World {
         let mut asks = vec![];
         while let Some(output) = self.sessions[number].session.poll_output() {
             match output {
+                Output::Send { packet, .. } if self.is_unheard(number, &packet) => {}
                 Output::Send { to, packet, .. } => {
                     self.checker.sent_by_session(&packet);
                     let from = self.sessions[number].node;
@@ -179,6 +203,10 @@ impl World {
                     }
                 }
                 Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
+                Output::Own(SessionOut::Lost(_)) if self.sessions[number].unheard_until_ns > 0 => {
+                    self.narrate(|| format!("session {} knows that it is dead", FIRST_SESSION as usize + number));
+                    self.sessions[number].dead = true;
+                }
                 Output::Own(SessionOut::Lost(reason)) => {
                     self.checker.violation(format!("session {number} is lost: {reason}"))
                 }

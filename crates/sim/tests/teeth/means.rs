@@ -25,6 +25,8 @@ const NETWORK: Means = Means::Seeds("network form", shapes::network);
 const WRITERS: Means = Means::Seeds("writers", shapes::writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
+const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
+const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
@@ -68,6 +70,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (7, Planted::SitesFirst, explored("gone-for-sites", NONE)),
     (8, Planted::AppliedTwice, OWNER),
     (8, Planted::AppliedTwice, explored("sync", DOUBLED)),
+    (8, Planted::FloorOverEntries, TIGHT),
+    (8, Planted::FloorOverEntries, explored("floor", LATE)),
     (9, Planted::FirstOperation, OWNER),
     (9, Planted::FirstOperation, explored("compaction", NONE)),
     (10, Planted::MarkNotTaken, NETWORK),
@@ -92,12 +96,18 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (17, Planted::AnyTerm, OWNER),
     (17, Planted::AnyTerm, explored("create-unlink", KILLS)),
     (17, Planted::LocksWithoutGrace, LOCKERS),
+    (17, Planted::LocksWithoutGrace, explored("locks", KILLS)),
+    (17, Planted::OrphansWithoutGrace, MORTALS),
+    (17, Planted::OrphansWithoutGrace, explored("unlinked", KILLS)),
+    (17, Planted::DeadReturn, explored("false-death", KILLS)),
     (18, Planted::TermlessIds, RESTARTS),
     (18, Planted::TermlessIds, explored("compaction", KILLS)),
     (19, Planted::HeldStamp, explored("held-stamp", NONE)),
     (20, Planted::TrimsOvertake, WRITERS),
+    (20, Planted::TrimsOvertake, explored("trims", LATE)),
     (20, Planted::CutBeforeDurable, POWERLESS),
     (20, Planted::ReservationWithoutFence, WRITERS),
+    (20, Planted::ReservationWithoutFence, explored("appends", KILLS)),
     (23, Planted::PromiseWithoutDoubt, OWNER),
     (23, Planted::DecisionWithoutLook, OWNER),
     (23, Planted::AttemptWithoutParts, explored("starving", NONE)),
@@ -105,4 +115,12 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PrepareAfterEnd, explored("rename-again", Bounds { lost: 1, doubled: 1, ..NONE })),
     (23, Planted::PromiseWithoutLocks, RESTARTS),
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
+    (23, Planted::TurnsForgotten, explored("turn", NONE)),
+    // Of no numbered rule: leases of sessions (DESIGN §6), and bounds of queues.
+    (0, Planted::LocksOutliveSession, MORTALS),
+    (0, Planted::LocksOutliveSession, explored("lease", NONE)),
+    (0, Planted::UpdatesWithoutRoom, TIGHT),
+    (0, Planted::UpdatesWithoutRoom, explored("room", NONE)),
+    (0, Planted::CutsRemembered, WRITERS),
+    (0, Planted::CutsRemembered, explored("write-truncate", NONE)),
 ];

@@ -1,5 +1,6 @@
 //! Worlds and loads in which removed rules show soon.
 
+use onpath_meta::ShardBounds;
 use onpath_sim::workload::WorkloadConfig;
 use onpath_sim::world::{Commit, FaultConfig, WorldConfig};
 use onpath_sim::{SimConfig, SyncPolicy};
@@ -103,6 +104,18 @@ pub(crate) fn network_restarts(seed: u64) -> SimConfig {
 /// Sessions that write to one file, and append to another.
 pub(crate) fn writers(seed: u64) -> SimConfig {
     SimConfig { writers: 4, ..users(seed, 4_000) }
+}
+
+/// Shards in which little may wait for others, and which raise their floors often.
+pub(crate) fn tight(seed: u64) -> SimConfig {
+    let mut config = hostile(seed);
+    config.world.bounds = ShardBounds { logs: 3, log_entries: 12, drops: 2, floor_every: 4 };
+    config
+}
+
+/// Sessions that die, one after another, and a mount with files of its own. Half of the seeds have no crashes, which would free locks.
+pub(crate) fn mortals(seed: u64) -> SimConfig {
+    SimConfig { mortals: 4, mounts: 1, ..users(seed, if seed.is_multiple_of(2) { 0 } else { 1_333 }) }
 }
 
 /// Sessions that lock one file.
