@@ -34,6 +34,6 @@ impl State {
         self.filelocks.gauges(all);
         self.fences.gauges(all);
         self.buried.gauges(all);
-        self.coordinator.gauges(all);
+        self.coordinator.gauges(operations, all);
     }
 }

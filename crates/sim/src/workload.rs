@@ -23,6 +23,8 @@ pub struct WorkloadConfig {
     pub directories: usize,
     /// Of 100 operations so many read a page of a listing.
     pub readdir_percent: u32,
+    /// Of 100 operations so many move a directory into another one, wherever that is.
+    pub moves_percent: u32,
     /// Several users with permissions that differ, instead of root alone.
     pub users: bool,
     /// Renames, hard links and removals that span shards.
@@ -31,7 +33,15 @@ pub struct WorkloadConfig {
 
 impl Default for WorkloadConfig {
     fn default() -> Self {
-        WorkloadConfig { seed: 1, names: 1_500, directories: 24, readdir_percent: 10, users: true, transactions: true }
+        WorkloadConfig {
+            seed: 1,
+            names: 1_500,
+            directories: 24,
+            readdir_percent: 10,
+            moves_percent: 0,
+            users: true,
+            transactions: true,
+        }
     }
 }
 
@@ -119,6 +129,9 @@ impl Workload {
 
     fn request(&mut self, model: &Model) -> Request {
         let parent = self.dir(model);
+        if self.config.moves_percent > 0 && self.rng.random_range(0..100) < self.config.moves_percent {
+            return self.move_directory(model, parent);
+        }
         let dice = self.rng.random_range(0..100);
         if dice < self.config.readdir_percent {
             return self.readdir(parent);
@@ -192,6 +205,13 @@ impl Workload {
         let name = if onto { self.some_name(model, parent) } else { self.name('f') };
         let flags = if self.rng.random_range(0..8) == 0 { rename::NOREPLACE } else { 0 };
         Request::Rename { from_parent, from, parent, name, flags }
+    }
+
+    fn move_directory(&mut self, model: &Model, from_parent: InodeId) -> Request {
+        let is_directory = |of: &Option<(Name, InodeId, Kind)>| matches!(of, Some((.., Kind::Directory)));
+        let found = (0..8).map(|_| self.living(model, from_parent)).find(is_directory).flatten();
+        let from = found.map_or_else(|| self.name('d'), |(name, ..)| name);
+        Request::Rename { from_parent, from, parent: self.dir(model), name: self.name('d'), flags: 0 }
     }
 
     fn link(&mut self, model: &Model, from: InodeId) -> Request {

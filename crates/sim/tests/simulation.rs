@@ -3,6 +3,10 @@
 use onpath_sim::world::{Commit, WorldConfig};
 use onpath_sim::{Outcome, SimConfig, run};
 
+#[allow(dead_code, reason = "most are for tests/teeth.rs")]
+#[path = "teeth/shapes.rs"]
+mod shapes;
+
 fn clean(config: &SimConfig) -> Outcome {
     let outcome = run(config);
     assert!(outcome.violations.is_empty(), "seed {}: {:#?}\n{config:#?}", config.seed, outcome.violations);
@@ -208,5 +212,15 @@ fn sessions_get_on_where_processes_die_all_the_time() {
             SimConfig { seed, operations: 2_000, mounts: 2, writers: 2, lockers: 3, world, ..SimConfig::default() };
         let outcome = clean(&config);
         assert!(outcome.counters.kills + outcome.counters.power_losses > 5, "{outcome:?}");
+    }
+}
+
+/// Storms of renames with attempted circles, and processes that die all the time; the last three seeds stood still once.
+#[test]
+fn directories_that_move_into_each_other_get_their_turns() {
+    for seed in (1..=40).chain([1030, 2724, 4866]) {
+        let owner = shapes::storms(seed);
+        let network = SimConfig { workload: owner.workload.clone(), ..owner.clone().with_switch() };
+        [owner, network].iter().for_each(|config| drop(clean(config)));
     }
 }

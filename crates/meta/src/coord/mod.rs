@@ -5,9 +5,9 @@ pub(crate) mod sessions;
 pub(crate) mod tracking;
 
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{SessionId, ShardId};
+use onpath_wire::ids::{SessionId, ShardId, Term, term_of_seq};
 use onpath_wire::peer::TxnId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// State of the coordinator module; the registry is durable, leases and the rename lock are not.
 #[derive(Default)]
@@ -20,6 +20,10 @@ pub(crate) struct Coordinator {
     /// Who may move directories now.
     pub(crate) rename_holder: Option<(ShardId, TxnId)>,
     pub(crate) rename_watched: bool,
+    /// Turns of other shards that are waited for: a copy of a question whose first one waits is dropped.
+    rename_waits: BTreeSet<TxnId>,
+    /// Of each shard, the last term that asked for a turn: what earlier ones asked for is over.
+    rename_terms: BTreeMap<ShardId, Term>,
     /// Nobody may move directories since a former term.
     pub(crate) turns_known: bool,
 }
@@ -41,8 +45,9 @@ impl Coordinator {
     }
 
     /// Its tables.
-    pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
+    pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
         all.push(Gauge::queue("renames of directories", usize::from(self.rename_holder.is_some()), 1));
+        all.push(Gauge::queue("renames that wait for their turn", self.rename_waits.len(), operations));
     }
 
     /// The registry, for an image.
@@ -60,6 +65,18 @@ impl Coordinator {
     /// Whether a session is registered and was not declared dead.
     fn is_alive(&self, session: SessionId) -> bool {
         self.sessions.get(&session) == Some(&true)
+    }
+
+    /// A shard asks for a turn; false if it has asked before and waits, or if it has started again since it asked.
+    fn begins_to_wait(&mut self, from: ShardId, guard: TxnId) -> bool {
+        let last = self.rename_terms.entry(from).or_default();
+        *last = (*last).max(term_of_seq(guard.seq.0));
+        !self.is_outlived(from, guard) && self.rename_waits.insert(guard)
+    }
+
+    /// Whether a shard has started again since it asked for this turn.
+    fn is_outlived(&self, from: ShardId, guard: TxnId) -> bool {
+        self.rename_terms.get(&from).is_some_and(|last| term_of_seq(guard.seq.0) < *last)
     }
 
     /// Whether a session is registered and its death is not under way.

@@ -28,7 +28,7 @@ pub(crate) async fn acquire(cx: &Cx) -> TxnId {
     });
     loop {
         let given = if coordinator == me {
-            take(cx, me, guard).await;
+            take(cx, me, guard).await; // this term asks, so it is not outlived
             None
         } else {
             let lock = Peer::RenameLock { txn: guard };
@@ -67,22 +67,25 @@ pub(crate) async fn release(cx: &Cx, guard: TxnId) {
     }
 }
 
-async fn take(cx: &Cx, from: ShardId, guard: TxnId) {
-    cx.until(keys::RENAME_TURN, |core| match core.state.coordinator.rename_holder {
+/// Waits for a turn; false if whoever asked has started again meanwhile, so that nobody would end it.
+async fn take(cx: &Cx, from: ShardId, guard: TxnId) -> bool {
+    let given = cx.until(keys::RENAME_TURN, |core| match core.state.coordinator.rename_holder {
+        _ if core.state.coordinator.is_outlived(from, guard) => Some(false),
         None if !core.state.coordinator.turns_known => None,
         None => {
             core.state.coordinator.rename_holder = Some((from, guard));
-            Some(())
+            Some(true)
         }
-        Some((_, holder)) => (holder == guard).then_some(()),
-    })
-    .await;
+        Some((_, holder)) => (holder == guard).then_some(true),
+    });
+    let given = given.await;
     cx.with(|core| {
-        if !core.state.coordinator.rename_watched {
+        if given && !core.state.coordinator.rename_watched {
             core.state.coordinator.rename_watched = true;
             core.start(Job::WatchRename);
         }
     });
+    given
 }
 
 fn free(core: &mut Core, guard: TxnId) {
@@ -94,8 +97,21 @@ fn free(core: &mut Core, guard: TxnId) {
 
 /// Another shard wants its turn.
 pub(crate) async fn lock(cx: &Cx, from: ShardId, seq: RequestSeq, guard: TxnId) {
-    take(cx, from, guard).await;
-    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done));
+    let begins = cx.with(|core| {
+        let begins = core.state.coordinator.begins_to_wait(from, guard);
+        core.wake(keys::RENAME_TURN); // others may be outlived
+        begins
+    });
+    if !begins {
+        return;
+    }
+    let given = take(cx, from, guard).await;
+    cx.with(|core| {
+        core.state.coordinator.rename_waits.remove(&guard);
+        if given {
+            packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+        }
+    });
 }
 
 /// Another shard's turn is over.

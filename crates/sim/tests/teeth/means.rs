@@ -30,6 +30,7 @@ const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
+const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
 const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
 const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
 const COPIED_COLLECTS: Means = Means::Seeds("copied collects", shapes::copied_collects);
@@ -115,6 +116,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PrepareAfterEnd, explored("rename-again", Bounds { lost: 1, doubled: 1, ..NONE })),
     (23, Planted::PromiseWithoutLocks, RESTARTS),
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
+    (23, Planted::TurnsForgotten, STORMS),
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
     // Of no numbered rule: leases of sessions (DESIGN §6), and bounds of queues.
     (0, Planted::LocksOutliveSession, MORTALS),
