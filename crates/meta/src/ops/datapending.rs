@@ -75,7 +75,8 @@ pub(super) fn may_go(core: &mut Core, inode: &Inode) -> bool {
 
 /// Orphans that waited for room go, as far as there is some.
 fn reclaim_more(core: &mut Core) {
-    let room = core.state.config.bounds.drops - core.state.drops_pending;
+    // A journal may hold more than is let in.
+    let room = core.state.config.bounds.drops.saturating_sub(core.state.drops_pending);
     for _ in 0..room.min(DROPS_MAX) {
         let Some(id) = core.state.unreclaimed.pop_first() else { return };
         core.start(Job::Reclaim(id));
