@@ -2,7 +2,7 @@
 
 use onpath_sim::scenario::{Asker, Scenario, create, shard, unlink};
 use onpath_wire::codec::Blob;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::name::Name;
@@ -45,6 +45,9 @@ fn outlives_its_name(mut sc: Scenario, opener: Asker, d: InodeId, name: &Name, i
 #[test]
 fn a_shard_that_has_one_file_waits_for_its_opens_too() {
     let (mut sc, opener, d, name) = world();
+    // Only sessions that live may come back.
+    let joined = sc.ask_by(opener, Request::Attach { again: SessionId(0) });
+    sc.succeeds(joined);
     let id = id_of(sc.must(create(d, &name)));
     let opened = sc.ask_by(opener, Request::Open { id, flags: open::READ | open::REGISTER });
     sc.succeeds(opened);
@@ -53,7 +56,11 @@ fn a_shard_that_has_one_file_waits_for_its_opens_too() {
     sc.go_on();
     let again = sc.ask_by(opener, Request::Open { id, flags: open::REGISTER | open::AGAIN });
     sc.succeeds(again);
-    sc.go_on_for(GRACE_NS);
+    for _ in 0..8 {
+        sc.go_on_for(GRACE_NS / 8);
+        let renewed = sc.ask_by(opener, Request::Renew);
+        sc.succeeds(renewed);
+    }
     let closed = sc.ask_by(opener, Request::Release { id });
     sc.succeeds(closed);
     sc.ends_well();
