@@ -450,6 +450,7 @@ impl Node {
         }
         let runtime = [
             ("messages_lost", self.lost.load(Ordering::Relaxed)),
+            ("timer_woken", self.timer.woken()),
             ("messages_waiting", waiting),
             ("outputs_held", held),
             ("disk_full", u64::from(self.full.load(Ordering::Relaxed))),

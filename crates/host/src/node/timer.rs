@@ -59,7 +59,6 @@ impl Timer {
     }
 
     /// How often the thread was woken before its time.
-    #[cfg(test)]
     pub(super) fn woken(&self) -> u64 {
         self.woken.load(Ordering::Relaxed)
     }

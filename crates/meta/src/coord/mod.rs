@@ -104,8 +104,8 @@ impl Coordinator {
         self.leases.keys().copied()
     }
 
-    /// Live sessions.
-    pub(crate) fn live(&self) -> usize {
+    /// Sessions registered.
+    pub(crate) fn registered_sessions(&self) -> usize {
         self.sessions.len()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
             core.state.coordinator.renew(session, now_us);
             return Ok(reply);
         }
-        if again.0 != 0 || core.state.buried.contains(session) {
+        if again.0 != 0 || core.state.buried.may_contain(session) {
             return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
         }
         let stamp = core.state.clock.stamp(core.now.wall_ns);

@@ -20,6 +20,8 @@ pub(crate) struct Buried {
     /// With the number of results.
     in_order: VecDeque<(SessionId, usize)>,
     replies: usize,
+    /// No id beyond it was forgotten.
+    forgotten_upto: SessionId,
 }
 
 impl Buried {
@@ -35,6 +37,7 @@ impl Buried {
             let (oldest, replies) = self.in_order.pop_front().expect("more than none");
             self.sessions.remove(&oldest);
             self.replies -= replies;
+            self.forgotten_upto = self.forgotten_upto.max(oldest);
             forgotten.push(oldest);
         }
         forgotten
@@ -43,6 +46,11 @@ impl Buried {
     /// Whether a session is known to be dead.
     pub(crate) fn contains(&self, session: SessionId) -> bool {
         self.sessions.contains(&session)
+    }
+
+    /// Whether a session that is not alive may have died in this term: all whose death was forgotten count, so that none comes back.
+    pub(crate) fn may_contain(&self, session: SessionId) -> bool {
+        session <= self.forgotten_upto || self.contains(session)
     }
 
     /// Its tables.
@@ -68,6 +76,8 @@ mod tests {
             (BURIED_MAX, BURIED_MAX, BURIED_MAX)
         );
         assert!(ids().skip(2 * BURIED_MAX).all(|session| buried.contains(session)));
+        assert!(ids().all(|session| buried.may_contain(session)), "the dead stay dead, however many they are");
+        assert!(!buried.may_contain(SessionId(3 * BURIED_MAX as u32 + 1)));
     }
 
     #[test]

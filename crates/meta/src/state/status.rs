@@ -47,7 +47,7 @@ impl State {
             ("file_locks", self.filelocks.len() as u64),
             ("orphans", self.orphans.len() as u64),
             ("data_pending", self.data_pending.len() as u64),
-            ("sessions", self.coordinator.live() as u64),
+            ("sessions", self.coordinator.registered_sessions() as u64),
             ("messages_malformed", c.malformed),
             ("messages_skewed", c.skewed),
         ]
@@ -58,7 +58,7 @@ impl State {
         places as u64 * memory::OPERATION_AT_SHARD
             + self.opens.len() as u64 * memory::OPEN_AT_HOME
             + self.filelocks.len() as u64 * memory::LOCK_AT_HOME
-            + self.coordinator.live() as u64 * memory::SESSION
+            + self.coordinator.registered_sessions() as u64 * memory::SESSION
             + self.replies.len() as u64 * memory::REPLY
             + self.dirs.held_order.len() as u64 * memory::GRANT
     }

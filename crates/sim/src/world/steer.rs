@@ -76,8 +76,10 @@ pub(crate) struct Steered {
     pub(super) death: Option<Death>,
     /// What each client asks.
     programs: BTreeMap<usize, VecDeque<Rc<Asked>>>,
-    /// Answers to others while a client waited for one, and the most of them that there were.
-    overtaken: (BTreeMap<usize, u32>, u32),
+    /// Answers to others while a client waits for one.
+    overtaken: BTreeMap<usize, u32>,
+    /// The most of them that there were.
+    overtaken_most: u32,
 }
 
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
@@ -140,7 +142,8 @@ impl World {
             leaving: vec![],
             death: None,
             programs: programs.into_iter().map(|(client, asked)| (client, asked.into())).collect(),
-            overtaken: (BTreeMap::new(), 0),
+            overtaken: BTreeMap::new(),
+            overtaken_most: 0,
         };
         for client in steered.programs.keys().copied().collect::<Vec<_>>() {
             steered.at = (self.place_of_client(client), 0);
@@ -212,11 +215,11 @@ impl World {
 
     /// How many answers to others came at most while a client waited for one.
     pub(crate) fn most_overtaken(&self) -> u32 {
-        self.steered.as_ref().expect("a steered world").overtaken.1
+        self.steered.as_ref().expect("a steered world").overtaken_most
     }
 
     fn overtakes(&mut self, client: usize) {
-        let (overtaken, most) = &mut self.steered.as_mut().expect("a steered world").overtaken;
+        let Steered { overtaken, overtaken_most: most, .. } = &mut **self.steered.as_mut().expect("a steered world");
         overtaken.remove(&client);
         for (other, _) in self.clients.iter().enumerate().filter(|(other, c)| *other != client && c.waiting() > 0) {
             let times = overtaken.entry(other).or_default();
