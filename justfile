@@ -25,6 +25,10 @@ size:
     ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test two_mounts
     ONPATH_FULL_ROUNDS=20 cargo test --locked --release -p onpath --test disk_full
 
+# A tree of ten million files in 512 MiB of memory
+large:
+    ONPATH_LARGE_FILES=10000000 ONPATH_LARGE_MEMORY=536870912 cargo test --locked --release -p onpath --test large -- --nocapture
+
 # kill -9 under load, all rounds
 crash:
     ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash

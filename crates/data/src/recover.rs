@@ -14,7 +14,7 @@ use crate::space::{Space, Used};
 use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
-use onpath_store::{Image, Pair, Recoverable, StoreError};
+use onpath_store::{Changes, Cold, Image, Pair, Recoverable, StoreError};
 use onpath_wire::block::{
     ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, SingleBlock, UndoneWrite, WindowImage,
 };
@@ -24,6 +24,7 @@ use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Wire, WireError};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Reads one block of a data file, at start and in checks: (file, offset in bytes, where to).
 pub type BlockReader<'a> = dyn FnMut(u32, u64, &mut [u8]) -> Result<(), Errno> + 'a;
@@ -430,12 +431,25 @@ impl Recoverable for DataNode {
     fn image(&mut self, range: u32) -> Image {
         self.kernel.with(|core| {
             let index = &core.state.index;
-            Image { upto: index.last, pairs: pairs(&index.ranges[range as usize]) }
+            Image { upto: index.last, changes: Changes::default(), rest: pairs(&index.ranges[range as usize]) }
         })
     }
 
-    fn load(&mut self, range: u32, upto: RecordSeq, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.loaded(range, upto);
+    fn settle(&mut self, _: u32, _: bool) {}
+
+    fn attach(&mut self, _: Arc<dyn Cold>) {}
+
+    fn memory(&self) -> u64 {
+        0 // all of the index stays in memory
+    }
+
+    fn forget(&mut self, _: u32) {}
+
+    fn load_object(&mut self, _: &[u8], _: &[u8]) -> Result<(), StoreError> {
+        Err(StoreError::Contradiction("an object that is in no range, but a data node has none".into()))
+    }
+
+    fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.kernel.with(|core| {
             let index = &mut core.state.index;
             let blocks = load_pair(&mut index.ranges[range as usize], key, value)

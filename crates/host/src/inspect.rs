@@ -10,7 +10,7 @@ use crate::state::{DATA_FILE_BLOCKS, State};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
+use onpath_wire::ids::{NodeId, RecordSeq, Term};
 use onpath_wire::superblock::Superblock;
 use onpath_wire::tracking::Form;
 use std::fs::File;
@@ -69,7 +69,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     let loaded = state.load(&path.join("checkpoint"), superblock.fsid, &mut note);
     let loaded = loaded.unwrap_or_else(|error| {
         problems.push(error.into());
-        Loaded { from: Lsn(1), images: 0, objects: 0 }
+        Loaded::NOTHING
     });
     let rebooted = dir::rebooted(path);
     if rebooted {

@@ -1,7 +1,7 @@
 //! A whole file system in one process: DIR is recovered into its metadata shards and data node, which then serve.
 
 use crate::blocks::{BlockFiles, BlocksError};
-use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded};
+use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, Pace, Store};
 use crate::dir::{Dir, DirError, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
@@ -28,7 +28,7 @@ use thiserror::Error;
 const DATA_RESERVE_BYTES: u64 = 4 << 20;
 
 /// Journal bytes between two checkpoints, at most.
-pub const CHECKPOINT_BYTES: u64 = 256 << 20;
+pub const CHECKPOINT_BYTES: u64 = 128 << 20;
 /// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
 const CHECKPOINT_SHARE: u64 = 8;
 
@@ -41,6 +41,8 @@ pub struct ServerOptions {
     pub commit: Commit,
     /// Journal bytes between two checkpoints.
     pub checkpoint_bytes: u64,
+    /// Bytes of memory that names, inodes and listings may take; what is more stays on the disk. None: no limit.
+    pub memory_bytes: Option<u64>,
     /// How directories shall be tracked; for the network form a software switch runs in the process.
     pub form: Form,
 }
@@ -84,6 +86,7 @@ pub struct ServerBuilder {
     data: Port<DataNode>,
     blocks: Arc<BlockFiles>,
     journal: Journal,
+    store: Store,
     options: ServerOptions,
     sessions: std::ops::Range<u32>,
 }
@@ -110,8 +113,9 @@ impl ServerBuilder {
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
         let track = options.commit == Commit::Sync;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
-        let (loaded, journal, report) = recover(&dir, options, &mut state)?;
-        let interrupted = checkpoint::clear_interrupted(&dir.checkpoint(), superblock.fsid)?;
+        let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
+        let (loaded, journal, report) = recover(&dir, options, &mut state, &store)?;
+        let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
         let State { mut shards, mut data } = state;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
@@ -120,7 +124,7 @@ impl ServerBuilder {
         shards.iter().for_each(|shard| replayed += shard.replayed());
         tracing::info!(
             checkpoint_objects = loaded.objects,
-            checkpoint_interrupted = interrupted,
+            checkpoint_interrupted = u64::from(interrupted),
             batches = report.batches,
             records = report.records,
             names = replayed.names,
@@ -145,7 +149,7 @@ impl ServerBuilder {
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
         let sessions = dir.sessions.clone();
-        Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, options, sessions })
+        Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, store, options, sessions })
     }
 
     /// What a session of this process is made from; its id was never used before.
@@ -166,8 +170,11 @@ impl ServerBuilder {
         let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
         let (total, _) = sys::space(self.dir.path())
             .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
-        let every = self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE);
-        let checkpointer = Checkpointer::start(&node, &self.dir.checkpoint(), superblock.fsid, every);
+        let pace = Pace {
+            journal_bytes: self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE),
+            memory_bytes: self.options.memory_bytes.unwrap_or(u64::MAX),
+        };
+        let checkpointer = Checkpointer::start(&node, &self.dir.checkpoint(), self.store, on_damage(), pace);
         // The first id of a start's block is that of its own mount, which ended with the process.
         let resident = self.dir.sessions.start.checked_sub(SESSION_BLOCK).map(SessionId);
         let coordinator = ClusterMap::even(superblock.shards).coordinator();
@@ -207,14 +214,23 @@ impl ServerBuilder {
     }
 }
 
-/// Loads the checkpoint and replays the journal.
+/// Fail-stop: what the store does not give back must not look as if it had never been.
+fn on_damage() -> OnDamage {
+    Arc::new(|why| {
+        tracing::error!(why, "the checkpoint cannot be read; this process ends so that nothing false is answered");
+        std::process::exit(74);
+    })
+}
+
+/// Attaches the checkpoint and replays the journal.
 fn recover(
     dir: &Dir,
     options: ServerOptions,
     state: &mut State,
+    store: &Store,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
     let fsid = dir.superblock().fsid;
-    let loaded = state.load(&dir.checkpoint(), fsid, &mut Err)?;
+    let loaded = state.attach(&dir.checkpoint(), store, &on_damage())?;
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
         // were durable all the same, later batches say.

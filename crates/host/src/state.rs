@@ -1,7 +1,7 @@
 //! The roles of a DIR while nobody serves them: made fresh, then given the checkpoint and the journal. What starts a
 //! file system (`server`) and what only looks at one (`inspect`) do this alike.
 
-use crate::checkpoint::{self, CheckpointError, Loaded, OnError};
+use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
 use crate::journal::Replay;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
@@ -33,6 +33,7 @@ impl State {
                 shard: ShardId(number),
                 map: map.clone(),
                 term: term(number),
+                since: first_term,
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
@@ -53,20 +54,29 @@ impl State {
         State { shards: (0..superblock.shards).map(shard).collect(), data }
     }
 
-    /// Loads the checkpoint in `dir`; `on_error` as for [`checkpoint::load_with`].
+    /// Loads all of the checkpoint in `dir`; `on_error` as for [`checkpoint::load`].
     pub(crate) fn load(
         &mut self,
         dir: &Path,
         fsid: u64,
         on_error: &mut OnError<'_>,
     ) -> Result<Loaded, CheckpointError> {
+        checkpoint::load(dir, fsid, &mut self.roles(), on_error)
+    }
+
+    /// Attaches the checkpoint in `dir`.
+    pub(crate) fn attach(&mut self, dir: &Path, store: &Store, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
+        checkpoint::attach(dir, store, &mut self.roles(), damage)
+    }
+
+    fn roles(&mut self) -> Vec<(NodeId, &mut dyn Recoverable)> {
         let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
         for (number, shard) in (0u16..).zip(self.shards.iter_mut()) {
             all.push((NodeId::shard(ShardId(number)), shard));
         }
         all.push((NodeId::data(0), &mut self.data));
         all.sort_by_key(|(address, _)| *address);
-        checkpoint::load_with(dir, fsid, &mut all, on_error)
+        all
     }
 }
 

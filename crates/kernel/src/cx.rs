@@ -237,7 +237,7 @@ impl<P: Protocol> Cx<P> {
     }
 
     /// Locks what `look` says, which depends on what it sees; gives what it saw, which is still so.
-    pub async fn lock_seen<T: PartialEq>(&self, look: impl Fn(&Core<P>) -> (T, Keys)) -> T {
+    pub async fn lock_seen<T: PartialEq>(&self, look: impl Fn(&mut Core<P>) -> (T, Keys)) -> T {
         loop {
             let (seen, free) = self.with(|core| {
                 let (seen, mut keys) = look(core);

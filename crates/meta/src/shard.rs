@@ -35,6 +35,8 @@ pub struct ShardConfig {
     pub map: ClusterMap,
     /// This start, taken durably before.
     pub term: Term,
+    /// The lowest term of a shard that was started together with this one: what was born since is in no checkpoint of before.
+    pub since: Term,
     /// Key of the cookie hash, from the superblock.
     pub cookie_key: CookieKey,
     /// Low half of the fsid.

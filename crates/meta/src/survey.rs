@@ -89,7 +89,7 @@ impl Shard {
 }
 
 impl State {
-    fn survey(&self) -> Survey {
+    fn survey(&mut self) -> Survey {
         let mut survey = Survey { shard: self.me(), ..Survey::default() };
         self.survey_slots(&mut survey);
         let (me, dirs, txns) = (self.me(), &self.dirs, &self.txns);
@@ -115,10 +115,12 @@ impl State {
         survey
     }
 
-    fn survey_slots(&self, survey: &mut Survey) {
+    fn survey_slots(&mut self, survey: &mut Survey) {
+        self.warm();
         let all = Slot(0)..=Slot(u16::MAX);
-        let inodes = self.inodes.in_slots(all.clone()).into_iter();
-        survey.inodes.extend(inodes.map(|id| self.inodes.get(id).expect("listed")));
+        for id in self.inodes.in_slots(all.clone()) {
+            survey.inodes.extend(self.inodes.get(id));
+        }
         let names = self.names.in_slots(all.clone()).into_iter();
         survey.names.extend(names.map(|(parent, name, found)| SurveyedName {
             parent,

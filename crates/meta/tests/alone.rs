@@ -42,6 +42,7 @@ fn config(term: Term) -> ShardConfig {
         shard: ShardId(0),
         map: ClusterMap::even(2),
         term,
+        since: term,
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,

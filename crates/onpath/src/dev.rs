@@ -39,6 +39,32 @@ pub(crate) struct DevArgs {
     /// Journal bytes between two checkpoints; less on a small disk.
     #[arg(long, default_value_t = CHECKPOINT_BYTES, value_parser = clap::value_parser!(u64).range(1 << 16..))]
     checkpoint_bytes: u64,
+    /// Memory that names, inodes and listings may take, as 512M or 2G; what is more is read from the disk when it is asked for
+    /// [default: no limit].
+    #[arg(long, env = "ONPATH_META_MEMORY", value_parser = parse_bytes, value_name = "BYTES")]
+    meta_memory: Option<u64>,
+}
+
+/// Least memory that may be given to names, inodes and listings, bytes.
+const META_MEMORY_MIN: u64 = 1 << 20;
+
+/// A number of bytes with an optional unit K, M, G or T (powers of 1024).
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        unit => return Err(format!("unknown unit {unit:?}: use K, M, G or T, as in 512M")),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a number of bytes, such as 512M".to_owned())?;
+    let bytes = number.checked_mul(1 << shift).ok_or("too many bytes")?;
+    if bytes < META_MEMORY_MIN {
+        return Err(format!("at least {META_MEMORY_MIN} bytes are needed"));
+    }
+    Ok(bytes)
 }
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
@@ -51,7 +77,13 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         TrackingForm::Owner => Form::Owner,
         TrackingForm::Network => Form::Network,
     };
-    let options = ServerOptions { shards: args.shards, commit, checkpoint_bytes: args.checkpoint_bytes, form };
+    let options = ServerOptions {
+        shards: args.shards,
+        commit,
+        checkpoint_bytes: args.checkpoint_bytes,
+        memory_bytes: args.meta_memory,
+        form,
+    };
     let dir = absolute(&args.dir)?;
     let mut server = ServerBuilder::open(&dir, options)?;
     let Some(mountpoint) = args.mountpoint else {

@@ -1,28 +1,52 @@
 //! The inodes of a shard, packed (see `packed`), and the two changes of one that are made in place.
 
 use crate::arena::{Arena, Handle, Memory};
+use crate::cold::{Below, Changes, Cold, Gone, flag, id_of, inode_key};
 use crate::packed::{Packed, Record, touch_record};
 use crate::slots::{GROUP_SLOTS, SlotTables};
+use onpath_wire::WireError;
 use onpath_wire::attr::AttrWire;
-use onpath_wire::codec::Blob;
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{InodeId, Slot, Stamp};
 use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::SLOTS;
 use onpath_wire::peer::Access;
 use onpath_wire::reply::DataRef;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 const S_ISUID: u16 = 0o4000;
 const S_ISGID: u16 = 0o2000;
 const S_IXGRP: u16 = 0o010;
 
+/// Ranges of slots of which inodes are counted apart, by the highest bits of a slot.
+pub const RANGES: u32 = 64;
+
+/// What is counted of the inodes of a range, whether they are in memory or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Inodes.
+    pub inodes: u64,
+    /// Sum of their 4 KiB blocks.
+    pub blocks: u64,
+}
+
 /// The inodes of all slots of a shard.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Inodes {
     tables: SlotTables,
     arena: Arena,
-    len: u64,
-    blocks: u64,
+    counts: [Count; RANGES as usize],
+    below: Below,
+    gone: Gone<InodeId>,
+}
+
+impl Default for Inodes {
+    fn default() -> Self {
+        let (tables, arena, below, gone) = Default::default();
+        Inodes { tables, arena, counts: [Count::default(); RANGES as usize], below, gone }
+    }
 }
 
 /// A stamp as a time, ns since 1970.
@@ -30,40 +54,82 @@ fn time_of(stamp: Stamp) -> i64 {
     i64::try_from(stamp.0).unwrap_or(i64::MAX)
 }
 
+/// The range of an inode.
+fn range_of(id: InodeId) -> usize {
+    id.slot().0 as usize * RANGES as usize / SLOTS
+}
+
 impl Inodes {
+    /// From now on what is not in memory is as this store has it.
+    pub fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.below.set(cold);
+    }
+
+    /// The store.
+    pub fn attached(&self) -> Option<Arc<dyn Cold>> {
+        self.below.shared()
+    }
+
+    /// The place of an inode that is in memory.
     #[inline]
-    fn find(&self, id: InodeId) -> Option<Handle> {
-        self.tables.find(id.slot(), inode_hash(id), |h| Record(self.arena.at(h)).is(id))
+    fn find(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
+        let arena = &self.arena;
+        self.tables.flag(id.slot(), inode_hash(id), flags, |h| Record(arena.at(h)).is(id))
+    }
+
+    /// The place of an inode, read from the store if need be.
+    #[inline]
+    fn place(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
+        self.find(id, flags).or_else(|| self.fetch(id, flags))
+    }
+
+    /// An inode as the store has it, and the table lacks it.
+    fn stored(&self, id: InodeId) -> Option<Inode> {
+        let value = self.below.store().filter(|_| !self.gone.contains(&id))?.get(&inode_key(id))?;
+        Some(Inode::from_bytes(&value).expect("the store gives back what was written"))
+    }
+
+    #[cold]
+    fn fetch(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
+        let inode = self.stored(id)?;
+        Some(self.insert(&Packed::of(&inode), id, flag::COLD | flags))
+    }
+
+    fn insert(&mut self, packed: &Packed<'_>, id: InodeId, flags: u8) -> Handle {
+        let handle = self.arena.alloc(packed.units());
+        packed.write(self.arena.at_mut(handle));
+        self.tables.insert(id.slot(), inode_hash(id), handle, flags);
+        handle
     }
 
     #[inline]
-    fn record(&self, id: InodeId) -> Option<Record<'_>> {
-        self.find(id).map(|handle| Record(self.arena.at(handle)))
+    fn record(&mut self, id: InodeId) -> Option<Record<'_>> {
+        self.place(id, flag::USED).map(|handle| Record(self.arena.at(handle)))
     }
 
     /// Whether there is such an inode.
-    pub fn contains(&self, id: InodeId) -> bool {
+    pub fn contains(&mut self, id: InodeId) -> bool {
         self.record(id).is_some()
     }
 
     /// All of an inode.
-    pub fn get(&self, id: InodeId) -> Option<Inode> {
+    pub fn get(&mut self, id: InodeId) -> Option<Inode> {
         let record = self.record(id)?;
         Some(Inode { target: Blob(record.target().to_vec()), ..record.unpack(id.slot()) })
     }
 
     /// Its attributes; allocates nothing.
-    pub fn attr(&self, id: InodeId) -> Option<AttrWire> {
+    pub fn attr(&mut self, id: InodeId) -> Option<AttrWire> {
         self.shown(id).map(|(attr, _)| attr)
     }
 
     /// Where its bytes are.
-    pub fn data_ref(&self, id: InodeId) -> Option<DataRef> {
+    pub fn data_ref(&mut self, id: InodeId) -> Option<DataRef> {
         self.shown(id).map(|(_, data)| data)
     }
 
     /// What replies show of it: its attributes, and where its bytes are. Allocates nothing.
-    pub fn shown(&self, id: InodeId) -> Option<(AttrWire, DataRef)> {
+    pub fn shown(&mut self, id: InodeId) -> Option<(AttrWire, DataRef)> {
         let record = self.record(id)?;
         let inode = record.unpack(id.slot());
         let mut attr = AttrWire::of(&inode);
@@ -74,34 +140,50 @@ impl Inodes {
     }
 
     /// Its type.
-    pub fn kind(&self, id: InodeId) -> Option<Kind> {
+    pub fn kind(&mut self, id: InodeId) -> Option<Kind> {
         self.record(id).map(Record::kind)
     }
 
     /// Its links.
-    pub fn nlink(&self, id: InodeId) -> Option<u32> {
+    pub fn nlink(&mut self, id: InodeId) -> Option<u32> {
         self.record(id).map(Record::nlink)
     }
 
     /// What a check needs to know of it.
-    pub fn access(&self, id: InodeId) -> Option<Access> {
+    pub fn access(&mut self, id: InodeId) -> Option<Access> {
         self.record(id).map(Record::access)
     }
 
-    /// Inserts or replaces an inode.
-    pub fn put(&mut self, inode: &Inode) {
-        assert!(inode.id.is_some(), "inode without an id");
+    /// Inserts or replaces an inode; `born`: there never was one of this id, so the store is not asked for it.
+    pub fn put(&mut self, inode: &Inode, born: bool) {
+        let id = inode.id;
+        assert!(id.is_some(), "inode without an id");
+        let found = if born { self.find(id, flag::DIRTY) } else { self.place(id, flag::DIRTY) };
         let packed = Packed::of(inode);
-        self.blocks += inode.blocks;
-        if let Some(handle) = self.find(inode.id) {
-            self.blocks -= Record(self.arena.at(handle)).blocks();
-            self.rewrite(inode.id, handle, &packed);
-            return;
+        let count = &mut self.counts[range_of(id)];
+        count.blocks += inode.blocks;
+        match found {
+            Some(handle) => {
+                count.blocks -= Record(self.arena.at(handle)).blocks();
+                self.rewrite(id, handle, &packed);
+            }
+            None => {
+                count.inodes += 1;
+                self.insert(&packed, id, flag::DIRTY);
+            }
         }
-        let handle = self.arena.alloc(packed.units());
-        packed.write(self.arena.at_mut(handle));
-        self.tables.insert(inode.id.slot(), inode_hash(inode.id), handle);
-        self.len += 1;
+    }
+
+    /// Takes an object of the store into memory unless a newer one is there; it is counted already.
+    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        let inode = Inode::from_bytes(value)?;
+        if id_of(*key.first_chunk().ok_or(WireError::Truncated)?) != inode.id {
+            return Err(WireError::Bad("key of an inode"));
+        }
+        if self.find(inode.id, 0).is_none() && !self.gone.contains(&inode.id) {
+            self.insert(&Packed::of(&inode), inode.id, flag::COLD);
+        }
+        Ok(())
     }
 
     /// Writes the record over an old one, or elsewhere if its length has changed.
@@ -119,14 +201,26 @@ impl Inodes {
     /// Removes an inode; false if it is absent.
     pub fn remove(&mut self, id: InodeId) -> bool {
         let arena = &self.arena;
-        let Some(handle) = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)) else {
-            return false;
+        let found = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id));
+        let blocks = match found {
+            Some((handle, flags)) => {
+                if flags & (flag::COLD | flag::LEAVING) != 0 {
+                    self.gone.add(id);
+                }
+                let record = Record(self.arena.at(handle));
+                let (blocks, units) = (record.blocks(), record.units());
+                self.arena.free(handle, units);
+                blocks
+            }
+            None => {
+                let Some(inode) = self.stored(id) else { return false };
+                self.gone.add(id);
+                inode.blocks
+            }
         };
-        let record = Record(self.arena.at(handle));
-        self.blocks -= record.blocks();
-        let units = record.units();
-        self.arena.free(handle, units);
-        self.len -= 1;
+        let count = &mut self.counts[range_of(id)];
+        count.inodes -= 1;
+        count.blocks -= blocks;
         true
     }
 
@@ -135,16 +229,17 @@ impl Inodes {
         let record = Record(self.arena.at(handle));
         assert!(record.target().is_empty(), "{id:?} is a symlink");
         let mut inode = record.unpack(id.slot());
-        self.blocks -= inode.blocks;
+        let count = &mut self.counts[range_of(id)];
+        count.blocks -= inode.blocks;
         change(&mut inode);
-        self.blocks += inode.blocks;
+        count.blocks += inode.blocks;
         self.rewrite(id, handle, &Packed::of(&inode));
     }
 
     /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`.
     /// False if it is absent.
     pub fn touch_dir(&mut self, id: InodeId, dcount: i64, dnlink: i64, stamp: Stamp) -> bool {
-        let Some(handle) = self.find(id) else { return false };
+        let Some(handle) = self.place(id, flag::DIRTY) else { return false };
         if dnlink == 0 && touch_record(self.arena.at_mut(handle), dcount, stamp) {
             return true;
         }
@@ -173,7 +268,7 @@ impl Inodes {
         kill_suidgid: bool,
         stamp: Stamp,
     ) -> bool {
-        let Some(handle) = self.find(id) else { return false };
+        let Some(handle) = self.place(id, flag::DIRTY) else { return false };
         self.update(id, handle, |file| {
             file.size = size;
             if version > file.blocks_version {
@@ -193,20 +288,35 @@ impl Inodes {
 
     /// Number of inodes.
     pub fn len(&self) -> u64 {
-        self.len
+        self.counts.iter().map(|count| count.inodes).sum()
     }
 
     /// Whether there is no inode.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Sum of their 4 KiB blocks.
     pub fn blocks(&self) -> u64 {
-        self.blocks
+        self.counts.iter().map(|count| count.blocks).sum()
     }
 
-    /// The inodes of some slots, sorted.
+    /// Number of inodes in memory.
+    pub fn resident(&self) -> u64 {
+        self.tables.len()
+    }
+
+    /// What is counted of a range.
+    pub fn count(&self, range: u32) -> Count {
+        self.counts[range as usize]
+    }
+
+    /// Takes the count of a range from a checkpoint. Only before any change.
+    pub fn set_count(&mut self, range: u32, count: Count) {
+        self.counts[range as usize] = count;
+    }
+
+    /// The inodes of some slots that are in memory, sorted.
     pub fn in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<InodeId> {
         let firsts =
             (slots.start().0 / GROUP_SLOTS..=slots.end().0 / GROUP_SLOTS).map(|table| Slot(table * GROUP_SLOTS));
@@ -217,16 +327,56 @@ impl Inodes {
         ids
     }
 
+    /// What has changed in these whole tables of slots since their last image.
+    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
+        let arena = &self.arena;
+        self.tables.visit(slots.clone(), |first, handle, flags| {
+            if *flags & flag::DIRTY != 0 {
+                *flags = *flags & !flag::DIRTY | flag::LEAVING;
+                let record = Record(arena.at(handle));
+                let inode = record.unpack(record.id(first).slot());
+                let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
+                changes.put.push((inode_key(inode.id), inode.to_bytes()));
+            }
+        });
+        self.gone.leave(ids_of(slots), |id| changes.removed.push(inode_key(*id)));
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
+        self.tables.visit(slots.clone(), |_, _, flags| flag::settle(flags, kept));
+        self.gone.settle(ids_of(slots), kept);
+    }
+
+    /// Forgets what the store has too and nobody has asked for lately, in these whole tables of slots.
+    pub fn forget(&mut self, slots: RangeInclusive<Slot>) {
+        let arena = &mut self.arena;
+        self.tables.forget(slots, |handle, flags| {
+            let forget = flag::forget(flags);
+            if forget {
+                let units = Record(arena.at(handle)).units();
+                arena.free(handle, units);
+            }
+            forget
+        });
+    }
+
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        Memory { tables: arena.tables + self.tables.bytes(), ..arena }
+        Memory { tables: arena.tables + self.tables.bytes() + self.below.bytes(), ..arena }
     }
+}
+
+/// All ids of some slots.
+pub(crate) fn ids_of(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
+    InodeId(u64::from(slots.start().0) << 48)..=InodeId(u64::from(slots.end().0) << 48 | u64::MAX >> 16)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cold::testing::{Keeper, Upkeep, upkeep};
     use onpath_wire::ids::{Generation, Term};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -298,12 +448,14 @@ mod tests {
         Remove(InodeId),
         Touch(InodeId, i8, u64),
         Merge(InodeId, u64, u32, u64, bool, u64),
+        Upkeep(Upkeep),
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             3 => inode().prop_map(Step::Put),
             1 => id().prop_map(Step::Remove),
+            2 => upkeep().prop_map(Step::Upkeep),
             2 => (id(), 0i8..3, number()).prop_map(|(id, count, stamp)| Step::Touch(id, count, stamp)),
             2 => (id(), number(), any::<u32>(), number(), any::<bool>(), number())
                 .prop_map(|(id, size, blocks, version, kill, stamp)| Step::Merge(id, size, blocks, version, kill, stamp)),
@@ -319,7 +471,7 @@ mod tests {
         dir.ctime = dir.ctime.max(time_of(Stamp(stamp)));
     }
 
-    fn check(inodes: &Inodes, model: &BTreeMap<InodeId, Inode>, id: InodeId) {
+    fn check(inodes: &mut Inodes, model: &BTreeMap<InodeId, Inode>, id: InodeId) {
         let expected = model.get(&id);
         assert_eq!(inodes.get(id).as_ref(), expected);
         assert_eq!(inodes.contains(id), expected.is_some());
@@ -331,10 +483,19 @@ mod tests {
         assert_eq!(inodes.data_ref(id), data);
     }
 
-    fn apply(inodes: &mut Inodes, model: &mut BTreeMap<InodeId, Inode>, step: Step) -> InodeId {
+    const ALL: RangeInclusive<Slot> = Slot(0)..=Slot(u16::MAX);
+
+    fn apply(inodes: &mut Inodes, keeper: &mut Keeper, model: &mut BTreeMap<InodeId, Inode>, step: Step) -> InodeId {
         match step {
+            Step::Upkeep(what) => {
+                let image = |i: &mut Inodes, changes: &mut Changes| i.changes(ALL, changes);
+                let forget = |i: &mut Inodes| i.forget(ALL);
+                keeper.upkeep(what, inodes, image, |i, kept| i.settle(ALL, kept), forget);
+                InodeId::ROOT
+            }
             Step::Put(inode) => {
-                inodes.put(&inode);
+                let born = !model.contains_key(&inode.id) && inode.size % 2 == 0;
+                inodes.put(&inode, born);
                 let id = inode.id;
                 model.insert(id, inode);
                 id
@@ -371,18 +532,28 @@ mod tests {
         /// Packed inodes come back in full, whatever their values, and change as the rules say.
         #[test]
         fn inodes_are_a_map(steps in prop::collection::vec(step(), 1..60)) {
-            let (mut inodes, mut model) = (Inodes::default(), BTreeMap::new());
+            let (mut inodes, mut keeper, mut model) = (Inodes::default(), Keeper::default(), BTreeMap::new());
+            inodes.attach(keeper.shelf.clone());
             for step in steps {
-                let id = apply(&mut inodes, &mut model, step);
-                check(&inodes, &model, id);
+                let id = apply(&mut inodes, &mut keeper, &mut model, step);
+                check(&mut inodes, &model, id);
                 prop_assert_eq!(inodes.len(), model.len() as u64);
                 prop_assert_eq!(inodes.blocks(), model.values().map(|i| i.blocks).sum::<u64>());
             }
-            for slots in [Slot(0)..=Slot(0), Slot(1)..=Slot(1), Slot(2)..=Slot(2), Slot(0)..=Slot(u16::MAX)] {
+            model.keys().for_each(|&id| check(&mut inodes, &model, id)); // now all are in memory
+            for slots in [Slot(0)..=Slot(0), Slot(1)..=Slot(1), Slot(2)..=Slot(2), ALL] {
                 let ids: Vec<InodeId> = model.keys().copied().filter(|id| slots.contains(&id.slot())).collect();
                 prop_assert_eq!(inodes.in_slots(slots), ids);
             }
-            model.keys().for_each(|&id| check(&inodes, &model, id));
+            for what in [Upkeep::Lose, Upkeep::Image, Upkeep::Keep] {
+                apply(&mut inodes, &mut keeper, &mut model, Step::Upkeep(what));
+            }
+            let mut loaded = Inodes::default();
+            for (key, value) in keeper.shelf.all() {
+                loaded.load(&key[1..], &value).unwrap();
+            }
+            model.keys().for_each(|&id| check(&mut loaded, &model, id));
+            prop_assert_eq!(loaded.in_slots(ALL).len(), model.len());
         }
     }
 
@@ -399,7 +570,7 @@ mod tests {
         let mut inodes = Inodes::default();
         let dir =
             Inode { mtime: 5_000, mtime_stamp: Stamp(200), ctime: 200, ..Inode::new(InodeId::ROOT, Kind::Directory) };
-        inodes.put(&dir);
+        inodes.put(&dir, true);
         inodes.touch_dir(dir.id, 1, 0, Stamp(150));
         assert_eq!(inodes.get(dir.id).map(|i| (i.mtime, i.ctime, i.entries)), Some((5_000, 200, 1)));
         inodes.touch_dir(dir.id, 1, 1, Stamp(300));

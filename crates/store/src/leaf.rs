@@ -1,10 +1,12 @@
 //! A leaf of a listing: entries of one directory, sorted by cookie, in one block of the arena.
 //!
-//! `count:2 | heap:2 | units of the block:2 | spare:2`, then for each entry `cookie:8 | offset:2` in cookie order;
-//! from the end of the block downwards the heap of `child:8 | kind:1 | length:1 | name`. Offsets count from the end
-//! of the block, so that a leaf is moved to a larger block by two copies. The heap has no holes.
+//! `count:2 | heap:2 | units of the block:2 | held:2`, then for each entry `cookie:8 | offset:2` in cookie order;
+//! from the end of the block downwards the heap of `child:8 | flags:4 bits, kind:4 bits | length:1 | name`. Offsets count
+//! from the end of the block, so that a leaf is moved to a larger block by two copies. The heap has no holes. A leaf is *held*
+//! if an entry may have changed since the last checkpoint.
 
 use crate::arena::UNIT_BYTES;
+use crate::cold::flag;
 use crate::names::NameValue;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
@@ -12,6 +14,9 @@ use std::ops::Range;
 
 const HEAP: usize = 2;
 const UNITS: usize = 4;
+const IS_HELD: usize = 6;
+/// The part of an entry's byte of flags and kind that is the kind.
+const KIND_MASK: u8 = 0x0f;
 /// Bytes of an empty leaf.
 pub(crate) const HEADER: usize = 8;
 const SLOT: usize = 10;
@@ -63,6 +68,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) value: NameValue,
     /// The name.
     pub(crate) name: &'a [u8],
+    /// Bits of [`flag`].
+    pub(crate) flags: u8,
 }
 
 /// A leaf to read: exactly its block.
@@ -85,6 +92,12 @@ impl<'a> Leaf<'a> {
     #[inline]
     pub(crate) fn count(self) -> usize {
         short(self.0, 0)
+    }
+
+    /// Whether an entry may have changed since the last checkpoint.
+    #[inline]
+    pub(crate) fn is_held(self) -> bool {
+        short(self.0, IS_HELD) != 0
     }
 
     /// Bytes in use, header included.
@@ -124,11 +137,13 @@ impl<'a> Leaf<'a> {
     #[inline]
     pub(crate) fn entry(self, index: usize) -> Entry<'a> {
         let payload = self.payload(index);
-        let kind = Kind::from_mode(u32::from(payload[KIND]) << 12).expect("only known kinds are stored");
+        let kind = u32::from(payload[KIND] & KIND_MASK) << 12;
+        let kind = Kind::from_mode(kind).expect("only known kinds are stored");
         Entry {
             cookie: Cookie(self.cookie(index)),
             value: NameValue { child: InodeId(long(payload, 0)), kind },
             name: &payload[NAME..],
+            flags: payload[KIND] & !KIND_MASK,
         }
     }
 
@@ -210,6 +225,7 @@ impl<'a> LeafMut<'a> {
         }
         set_short(self.0, 0, count);
         set_short(self.0, HEAP, heap);
+        set_short(self.0, IS_HELD, usize::from(self.view().is_held() || from.is_held()));
     }
 
     /// Inserts an entry before the one at `index`; there must be room.
@@ -227,14 +243,29 @@ impl<'a> LeafMut<'a> {
         let payload = &mut self.0[start..start + NAME + entry.name.len()];
         payload[LENGTH] = u8::try_from(entry.name.len()).expect("a name has at most 255 bytes");
         payload[NAME..].copy_from_slice(entry.name);
-        self.set_value(index, entry.value);
+        self.set_value(index, entry.value, entry.flags);
     }
 
-    /// Replaces what an entry leads to.
-    pub(crate) fn set_value(&mut self, index: usize, value: NameValue) {
+    /// Replaces what an entry leads to, and its flags.
+    pub(crate) fn set_value(&mut self, index: usize, value: NameValue, flags: u8) {
         let start = self.0.len() - self.view().offset(index);
         self.0[start..start + KIND].copy_from_slice(&value.child.0.to_le_bytes());
-        self.0[start + KIND] = value.kind.d_type();
+        self.0[start + KIND] = value.kind.d_type() | flags & !KIND_MASK;
+        if flags & flag::HELD != 0 {
+            set_short(self.0, IS_HELD, 1);
+        }
+    }
+
+    /// Shows every entry, and sets the flags that are given back.
+    pub(crate) fn each(&mut self, mut each: impl FnMut(&Entry<'_>) -> u8) {
+        let mut held = 0;
+        for index in 0..self.view().count() {
+            let flags = each(&self.view().entry(index));
+            let at = self.0.len() - self.view().offset(index) + KIND;
+            self.0[at] = self.0[at] & KIND_MASK | flags & !KIND_MASK;
+            held |= flags & flag::HELD;
+        }
+        set_short(self.0, IS_HELD, usize::from(held != 0));
     }
 
     /// Removes an entry and closes the hole.

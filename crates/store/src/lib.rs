@@ -3,6 +3,8 @@
 pub mod batch;
 pub mod image;
 
+pub mod cold;
+
 mod arena;
 mod inodes;
 mod leaf;
@@ -14,10 +16,11 @@ mod slots;
 mod tree;
 
 pub use arena::Memory;
-pub use inodes::Inodes;
+pub use cold::{Changes, Cold};
+pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
 pub use names::{NameValue, Names};
-pub use recoverable::{Image, Pair, Recoverable};
+pub use recoverable::{FORGET_PARTS, Image, Pair, Recoverable};
 
 use thiserror::Error;
 

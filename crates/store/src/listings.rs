@@ -4,17 +4,23 @@
 //! throughout a scan is returned exactly once. Directories without entries take no memory.
 
 use crate::arena::{Arena, Handle, Memory};
+use crate::cold::{Below, Changes, Cold, Gone, entry_key, flag, id_of, listing_prefix};
+use crate::inodes::ids_of;
 use crate::leaf::Entry;
 use crate::names::NameValue;
 use crate::slots::SlotTables;
 use crate::tree::{Forest, Root, Spot};
+use onpath_wire::WireError;
+use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::hash::{CookieKey, inode_hash};
-use onpath_wire::ids::{Cookie, InodeId, Slot};
+use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
+use smallvec::SmallVec;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// What an entry counts for in a page beyond its name, bytes.
 const PAGE_ENTRY_BYTES: usize = 32;
@@ -28,6 +34,8 @@ pub struct Listings {
     tables: SlotTables,
     heads: Arena,
     forest: Forest,
+    below: Below,
+    gone: Gone<(InodeId, Cookie)>,
 }
 
 /// What is known of a directory: `id:8 | entries:8 | root:4 | 1 if the root is an index:4`.
@@ -61,8 +69,33 @@ impl Head {
 
 /// Where a name is in a listing, or where it would go.
 enum Place {
+    /// In memory.
     At(Spot),
-    Free(Cookie, Spot),
+    /// In the store.
+    Below(Cookie, NameValue),
+    /// Nowhere.
+    Free(Cookie),
+}
+
+fn value_bytes(name: &[u8], value: NameValue) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len() + 16);
+    bytes.push(name.len() as u8);
+    bytes.extend_from_slice(name);
+    value.child.put(&mut bytes);
+    value.kind.put(&mut bytes);
+    bytes
+}
+
+fn value_from(bytes: &[u8]) -> Result<(Name, NameValue), WireError> {
+    let mut r = Reader::new(bytes);
+    let (name, child, kind) = (Name::take(&mut r)?, InodeId::take(&mut r)?, Kind::take(&mut r)?);
+    r.finish()?;
+    Ok((name, NameValue { child, kind }))
+}
+
+/// The cookie at the end of an entry's key.
+fn cookie_of_key(key: &[u8]) -> Cookie {
+    Cookie(u64::from_be_bytes(*key.last_chunk().expect("a key of an entry ends with its cookie")))
 }
 
 impl Listings {
@@ -72,8 +105,18 @@ impl Listings {
     }
 
     fn with_cookies(key: CookieKey, cookie_of: fn(&CookieKey, &[u8]) -> Cookie) -> Listings {
-        let (tables, heads, forest) = Default::default();
-        Listings { key, cookie_of, tables, heads, forest }
+        let (tables, heads, forest, below, gone) = Default::default();
+        Listings { key, cookie_of, tables, heads, forest, below, gone }
+    }
+
+    /// From now on what is not in memory is as this store has it.
+    pub fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.below.set(cold);
+    }
+
+    /// Directories born in this term or later have no entry in a store that this table did not put there.
+    pub fn set_since(&mut self, since: Term) {
+        self.below.set_since(since);
     }
 
     #[inline]
@@ -86,37 +129,73 @@ impl Listings {
         self.handle(dir).map(|handle| Head::read(self.heads.at(handle)))
     }
 
-    fn plant(&mut self, dir: InodeId, entry: &Entry<'_>) {
-        let head = Head { dir, entries: 1, root: self.forest.plant(entry) };
-        let handle = self.heads.alloc(HEAD_UNITS);
-        head.write(self.heads.at_mut(handle));
-        self.tables.insert(dir.slot(), inode_hash(dir), handle);
-    }
-
-    /// Finds a name among the entries of its hash, or the lowest free disambiguator and its place.
-    fn place(&self, root: Root, name: &[u8]) -> Place {
+    /// Finds a name among the entries of its hash, or the lowest free disambiguator.
+    fn place(&self, dir: InodeId, root: Option<Root>, name: &[u8]) -> Place {
         let base = (self.cookie_of)(&self.key, name);
-        let start = self.forest.seek(root, base.0);
-        let (mut free, mut spot) = (base, start);
-        while let Some(cookie) = self.forest.cookie(root, &mut spot) {
-            if cookie.hash47() != base.hash47() {
-                break;
+        let mut taken: SmallVec<[Cookie; 8]> = SmallVec::new();
+        if let Some(root) = root {
+            let mut spot = self.forest.seek(root, base.0);
+            while let Some(cookie) = self.forest.cookie(root, &mut spot) {
+                if cookie.hash47() != base.hash47() {
+                    break;
+                }
+                if self.forest.name(spot) == name {
+                    return Place::At(spot);
+                }
+                taken.push(cookie);
+                spot = spot.after();
             }
-            if self.forest.name(spot) == name {
-                return Place::At(spot);
-            }
-            if cookie == free {
-                free = Cookie(free.0 + 1);
-            }
-            spot = spot.after();
         }
+        if let Some(cold) = self.below.of(dir)
+            && let Some((cookie, value)) = self.find_below(cold, dir, base, name, &mut taken)
+        {
+            return Place::Below(cookie, value);
+        }
+        let mut free = base;
+        taken.iter().for_each(|&cookie| free = if cookie == free { Cookie(free.0 + 1) } else { free });
         assert_eq!(free.hash47(), base.hash47(), "more names of one cookie hash than disambiguators");
-        let spot = if free == base { start } else { self.forest.seek(root, free.0) };
-        Place::Free(free, spot)
+        Place::Free(free)
     }
 
-    fn insert(&mut self, handle: Handle, spot: Spot, entry: &Entry<'_>) {
+    /// Finds a name in the store among the entries of its hash; else what is taken there is `taken` too, in order.
+    #[cold]
+    fn find_below(
+        &self,
+        cold: &dyn Cold,
+        dir: InodeId,
+        base: Cookie,
+        name: &[u8],
+        taken: &mut SmallVec<[Cookie; 8]>,
+    ) -> Option<(Cookie, NameValue)> {
+        let (mut found, in_memory) = (None, taken.len());
+        cold.scan(&listing_prefix(dir), &entry_key(dir, base), &mut |key, value| {
+            let cookie = cookie_of_key(key);
+            if cookie.hash47() != base.hash47() {
+                return false;
+            }
+            if taken[..in_memory].contains(&cookie) || self.gone.contains(&(dir, cookie)) {
+                return true;
+            }
+            let (other, value) = value_from(value).expect("the store gives back what was written");
+            if other.as_bytes() == name {
+                found = Some((cookie, value));
+            }
+            taken.push(cookie);
+            found.is_none()
+        });
+        taken.sort_unstable();
+        found
+    }
+
+    fn insert(&mut self, dir: InodeId, entry: &Entry<'_>) {
+        let Some(handle) = self.handle(dir) else {
+            let head = Head { dir, entries: 1, root: self.forest.plant(entry) };
+            let handle = self.heads.alloc(HEAD_UNITS);
+            head.write(self.heads.at_mut(handle));
+            return self.tables.insert(dir.slot(), inode_hash(dir), handle, 0);
+        };
         let mut head = Head::read(self.heads.at(handle));
+        let spot = self.forest.seek(head.root, entry.cookie.0);
         self.forest.insert(&mut head.root, spot, entry);
         head.entries += 1;
         head.write(self.heads.at_mut(handle));
@@ -126,17 +205,18 @@ impl Listings {
     pub fn put(&mut self, dir: InodeId, name: &[u8], child: InodeId, kind: Kind) -> bool {
         assert!(dir.is_some() && (1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes in {dir:?}", name.len());
         let value = NameValue { child, kind };
-        let Some(handle) = self.handle(dir) else {
-            self.plant(dir, &Entry { cookie: (self.cookie_of)(&self.key, name), value, name });
-            return true;
-        };
-        match self.place(Head::read(self.heads.at(handle)).root, name) {
+        match self.place(dir, self.head(dir).map(|head| head.root), name) {
             Place::At(spot) => {
-                self.forest.set_value(spot, value);
+                let flags = self.forest.entry(spot).flags | flag::DIRTY;
+                self.forest.set_value(spot, value, flags);
                 false
             }
-            Place::Free(cookie, spot) => {
-                self.insert(handle, spot, &Entry { cookie, value, name });
+            Place::Below(cookie, _) => {
+                self.insert(dir, &Entry { cookie, value, name, flags: flag::DIRTY | flag::COLD });
+                false
+            }
+            Place::Free(cookie) => {
+                self.insert(dir, &Entry { cookie, value, name, flags: flag::DIRTY });
                 true
             }
         }
@@ -144,41 +224,71 @@ impl Listings {
 
     /// Removes a name from a directory; false if it is not there.
     pub fn remove(&mut self, dir: InodeId, name: &[u8]) -> bool {
-        let Some(handle) = self.handle(dir) else { return false };
+        match self.place(dir, self.head(dir).map(|head| head.root), name) {
+            Place::At(spot) => {
+                let Entry { cookie, flags, .. } = self.forest.entry(spot);
+                if flags & (flag::COLD | flag::LEAVING) != 0 {
+                    self.gone.add((dir, cookie));
+                }
+                self.take_out(dir, spot);
+                true
+            }
+            Place::Below(cookie, _) => {
+                self.gone.add((dir, cookie));
+                true
+            }
+            Place::Free(_) => false,
+        }
+    }
+
+    fn take_out(&mut self, dir: InodeId, spot: Spot) {
+        let handle = self.handle(dir).expect("the entry is in memory");
         let mut head = Head::read(self.heads.at(handle));
-        let Place::At(spot) = self.place(head.root, name) else { return false };
         if head.entries == 1 {
-            self.drop_dir(dir);
-            return true;
+            return self.uproot(dir);
         }
         self.forest.remove(&mut head.root, spot);
         head.entries -= 1;
         head.write(self.heads.at_mut(handle));
-        true
     }
 
     /// A name's position, and what it leads to.
     pub fn get(&self, dir: InodeId, name: &[u8]) -> Option<(Cookie, NameValue)> {
-        let root = self.head(dir)?.root;
-        let Place::At(spot) = self.place(root, name) else { return None };
-        let entry = self.forest.entry(spot);
-        Some((entry.cookie, entry.value))
+        match self.place(dir, self.head(dir).map(|head| head.root), name) {
+            Place::At(spot) => Some((self.forest.entry(spot).cookie, self.forest.entry(spot).value)),
+            Place::Below(cookie, value) => Some((cookie, value)),
+            Place::Free(_) => None,
+        }
     }
 
     /// Entries after a position: at least one if there is any, and as many as fit `bytes` at 32 bytes and the
     /// name's length each; and whether nothing follows them.
     pub fn page(&self, dir: InodeId, after: Cookie, bytes: usize) -> (Vec<DirEntry>, bool) {
-        let mut page = Vec::new();
-        let Some(first) = after.0.checked_add(1) else { return (page, true) };
-        let mut sum = 0;
-        for entry in self.entries(dir, first) {
-            sum += PAGE_ENTRY_BYTES + entry.name.len();
-            if sum > bytes && !page.is_empty() {
-                return (page, false);
-            }
-            page.push(owned(entry));
+        let mut page = Page { entries: Vec::new(), room: bytes, full: false };
+        let Some(first) = after.0.checked_add(1) else { return (page.entries, true) };
+        let mut memory = self.entries(dir, first).peekable();
+        if let Some(cold) = self.below.of(dir) {
+            cold.scan(&listing_prefix(dir), &entry_key(dir, Cookie(first)), &mut |key, value| {
+                let cookie = cookie_of_key(key);
+                while let Some(entry) = memory.next_if(|entry| entry.cookie < cookie) {
+                    if !page.push(|| owned(entry), entry.name.len()) {
+                        return false;
+                    }
+                }
+                if memory.peek().is_some_and(|entry| entry.cookie == cookie) || self.gone.contains(&(dir, cookie)) {
+                    return true;
+                }
+                let (name, value) = value_from(value).expect("the store gives back what was written");
+                let length = name.as_bytes().len();
+                page.push(|| DirEntry { child: value.child, kind: value.kind, cookie, name }, length)
+            });
         }
-        (page, true)
+        for entry in memory {
+            if page.full || !page.push(|| owned(entry), entry.name.len()) {
+                break;
+            }
+        }
+        (page.entries, !page.full)
     }
 
     fn entries(&self, dir: InodeId, first: u64) -> impl Iterator<Item = Entry<'_>> {
@@ -186,46 +296,62 @@ impl Listings {
         root.into_iter().flat_map(move |root| self.forest.entries(root, self.forest.seek(root, first)))
     }
 
-    /// Number of entries of a directory.
+    /// Number of entries of a directory in memory.
     pub fn len(&self, dir: InodeId) -> u64 {
         self.head(dir).map_or(0, |head| head.entries)
     }
 
-    /// Whether a directory has no entries.
+    /// Whether a directory has no entries in memory.
     pub fn is_empty(&self, dir: InodeId) -> bool {
         self.handle(dir).is_none()
     }
 
-    /// Forgets all entries of a directory.
+    /// The directory is gone, and with it what memory has of it. It had no entries when it lost its name.
     pub fn drop_dir(&mut self, dir: InodeId) {
+        let cold = |entry: &Entry<'_>| entry.flags & (flag::COLD | flag::LEAVING) != 0;
+        let left: Vec<Cookie> = self.entries(dir, 0).filter(cold).map(|entry| entry.cookie).collect();
+        left.into_iter().for_each(|cookie| self.gone.add((dir, cookie)));
+        self.uproot(dir);
+    }
+
+    fn uproot(&mut self, dir: InodeId) {
         let heads = &self.heads;
         let found = self.tables.remove(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir == dir);
-        let Some(handle) = found else { return };
+        let Some((handle, _)) = found else { return };
         self.forest.fell(Head::read(self.heads.at(handle)).root);
         self.heads.free(handle, HEAD_UNITS);
     }
 
-    /// Puts back an entry of an image at its position. False, and nothing is done, if the position is taken
-    /// or is none of this name: the image then is of another file system.
-    pub fn restore(&mut self, dir: InodeId, cookie: Cookie, name: &[u8], child: InodeId, kind: Kind) -> bool {
+    /// Takes an entry of the store or of an image into memory at its position; `kept`: the store has it. False, and nothing is
+    /// done, if the position is taken or is none of this name: the image then is of another file system.
+    pub fn restore(&mut self, dir: InodeId, cookie: Cookie, name: &[u8], value: NameValue, kept: bool) -> bool {
         if (self.cookie_of)(&self.key, name).hash47() != cookie.hash47() {
             return false;
         }
-        let entry = Entry { cookie, value: NameValue { child, kind }, name };
-        let Some(handle) = self.handle(dir) else {
-            self.plant(dir, &entry);
-            return true;
-        };
-        let root = Head::read(self.heads.at(handle)).root;
-        let spot = self.forest.seek(root, cookie.0);
-        if self.forest.cookie(root, &mut spot.clone()) == Some(cookie) {
+        if self.head(dir).is_some_and(|head| self.has(head.root, cookie)) {
             return false;
         }
-        self.insert(handle, spot, &entry);
+        self.insert(dir, &Entry { cookie, value, name, flags: if kept { flag::COLD } else { flag::DIRTY } });
         true
     }
 
-    /// The directories of some slots that have entries, sorted.
+    /// Takes an entry of the store into memory unless a newer one is there; false, and nothing is done, if its position is none
+    /// of its name.
+    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<bool, WireError> {
+        let (dir, cookie) = key.split_first_chunk().ok_or(WireError::Truncated)?;
+        let (dir, cookie) = (id_of(*dir), cookie.try_into().map_err(|_| WireError::Truncated)?);
+        let cookie = Cookie(u64::from_be_bytes(cookie));
+        let (name, value) = value_from(value)?;
+        let newer =
+            self.gone.contains(&(dir, cookie)) || self.head(dir).is_some_and(|head| self.has(head.root, cookie));
+        Ok(newer || self.restore(dir, cookie, name.as_bytes(), value, true))
+    }
+
+    fn has(&self, root: Root, cookie: Cookie) -> bool {
+        self.forest.cookie(root, &mut self.forest.seek(root, cookie.0)) == Some(cookie)
+    }
+
+    /// The directories of some slots that have entries in memory, sorted.
     pub fn dirs_in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<InodeId> {
         let dirs = self.tables.handles(slots.clone()).map(|h| Head::read(self.heads.at(h)).dir);
         let mut dirs: Vec<InodeId> = dirs.filter(|dir| slots.contains(&dir.slot())).collect();
@@ -233,9 +359,56 @@ impl Listings {
         dirs
     }
 
-    /// All entries of a directory in order.
+    /// All entries of a directory that are in memory, in order.
     pub fn all(&self, dir: InodeId) -> impl Iterator<Item = DirEntry> {
         self.entries(dir, 0).map(owned)
+    }
+
+    /// What has changed in these whole tables of slots since their last image.
+    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
+        for handle in self.tables.handles(slots.clone()) {
+            let Head { dir, root, .. } = Head::read(self.heads.at(handle));
+            self.forest.each_held(root, |entry| {
+                if entry.flags & flag::DIRTY == 0 {
+                    return entry.flags;
+                }
+                changes.put.push((entry_key(dir, entry.cookie), value_bytes(entry.name, entry.value)));
+                entry.flags & !flag::DIRTY | flag::LEAVING
+            });
+        }
+        self.gone.leave(entries_of(slots), |(dir, cookie)| changes.removed.push(entry_key(*dir, *cookie)));
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
+        for handle in self.tables.handles(slots.clone()) {
+            let Head { root, .. } = Head::read(self.heads.at(handle));
+            self.forest.each_held(root, |entry| {
+                let mut flags = entry.flags;
+                flag::settle(&mut flags, kept);
+                flags
+            });
+        }
+        self.gone.settle(entries_of(slots), kept);
+    }
+
+    /// Forgets leaves that the store has too, in these whole tables of slots.
+    pub fn forget(&mut self, slots: RangeInclusive<Slot>) {
+        let Listings { tables, heads, forest, below, .. } = self;
+        tables.forget(slots, |handle, _| {
+            let mut head = Head::read(heads.at(handle));
+            let (entries, root) = forest.forget(head.root);
+            if entries > 0 {
+                below.forgets(head.dir);
+            }
+            let Some(root) = root else {
+                heads.free(handle, HEAD_UNITS);
+                return true;
+            };
+            (head.root, head.entries) = (root, head.entries - entries);
+            head.write(heads.at_mut(handle));
+            false
+        });
     }
 
     /// Bytes in use; those of indexes of large directories are an estimate.
@@ -244,8 +417,34 @@ impl Listings {
         Memory {
             records: heads.records + forest.records,
             free: heads.free + forest.free,
-            tables: heads.tables + forest.tables + self.tables.bytes(),
+            tables: heads.tables + forest.tables + self.tables.bytes() + self.below.bytes(),
         }
+    }
+}
+
+/// All entries of some slots' directories.
+fn entries_of(slots: RangeInclusive<Slot>) -> RangeInclusive<(InodeId, Cookie)> {
+    let dirs = ids_of(slots);
+    (*dirs.start(), Cookie(0))..=(*dirs.end(), Cookie(u64::MAX))
+}
+
+/// A page of a listing that is being filled.
+struct Page {
+    entries: Vec<DirEntry>,
+    room: usize,
+    full: bool,
+}
+
+impl Page {
+    /// Adds an entry, unless it is not the first and there is no room.
+    fn push(&mut self, entry: impl FnOnce() -> DirEntry, name_bytes: usize) -> bool {
+        let bytes = PAGE_ENTRY_BYTES + name_bytes;
+        self.full = bytes > self.room && !self.entries.is_empty();
+        if !self.full {
+            self.room = self.room.saturating_sub(bytes);
+            self.entries.push(entry());
+        }
+        !self.full
     }
 }
 
@@ -257,9 +456,11 @@ fn owned(entry: Entry<'_>) -> DirEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cold::testing::{Keeper, Upkeep, upkeep};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    const FILE: NameValue = NameValue { child: InodeId(1), kind: Kind::File };
     const DIR: InodeId = InodeId(0x1234_0000_0100_0001);
 
     /// Nearly all names share one of four hashes.
@@ -334,9 +535,9 @@ mod tests {
     fn an_image_of_another_key_is_refused() {
         let mut listings = listings(false);
         let cookie = listings.key.cookie(b"a");
-        assert!(listings.restore(DIR, cookie, b"a", InodeId(1), Kind::File));
-        assert!(!listings.restore(DIR, cookie, b"a", InodeId(1), Kind::File));
-        assert!(!listings.restore(DIR, Cookie(cookie.0 + (1 << 15)), b"a", InodeId(1), Kind::File));
+        assert!(listings.restore(DIR, cookie, b"a", FILE, false));
+        assert!(!listings.restore(DIR, cookie, b"a", FILE, false));
+        assert!(!listings.restore(DIR, Cookie(cookie.0 + (1 << 15)), b"a", FILE, false));
         assert_eq!(listings.len(DIR), 1);
     }
 
@@ -366,25 +567,33 @@ mod tests {
     }
 
     fn model_of(listings: &Listings) -> Model {
-        listings.all(DIR).map(|e| (e.cookie.0, (e.name.as_bytes().to_vec(), e.child.0))).collect()
+        let (all, end) = listings.page(DIR, Cookie(0), usize::MAX);
+        assert!(end);
+        all.into_iter().map(|e| (e.cookie.0, (e.name.as_bytes().to_vec(), e.child.0))).collect()
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-        /// A listing behaves as a map ordered by cookie: while it grows to many leaves, and while it shrinks.
+        /// A listing behaves as a map ordered by cookie: while it grows to many leaves, and while it shrinks, and wherever its
+        /// entries are.
         #[test]
         fn listings_are_ordered_maps(
             narrowed in any::<bool>(),
+            since in prop::sample::select(vec![0u32, 100]),
             long in 1usize..=255,
-            steps in prop::collection::vec((0u32..400, 0u8..10), 200..1200),
+            steps in prop::collection::vec((0u32..400, 0u8..10, 0u8..15, upkeep()), 200..1200),
             bytes in 1usize..3000,
         ) {
-            let (mut listings, mut model) = (listings(narrowed), Model::new());
+            let (mut listings, mut keeper, mut model) = (listings(narrowed), Keeper::default(), Model::new());
+            listings.attach(keeper.shelf.clone());
+            listings.set_since(Term(since));
             let half = steps.len() / 2;
-            for (i, (number, dice)) in steps.into_iter().enumerate() {
+            for (i, (number, dice, cared, upkeep)) in steps.into_iter().enumerate() {
                 let name = format!("{number:0width$}", width = if number % 3 == 0 { long } else { 1 }).into_bytes();
                 let puts = if i < half { 8 } else { 2 };
-                if dice < puts {
+                if cared == 0 {
+                    care(&mut listings, &mut keeper, upkeep);
+                } else if dice < puts {
                     let base = (listings.cookie_of)(&listings.key, &name);
                     let new = listings.put(DIR, &name, InodeId(i as u64), Kind::File);
                     prop_assert_eq!(new, model_put(&mut model, base, &name, i as u64));
@@ -394,24 +603,37 @@ mod tests {
                     prop_assert_eq!(listings.remove(DIR, &name), cookie.is_some());
                     cookie.map(|cookie| model.remove(&cookie));
                 }
-                prop_assert_eq!(listings.len(DIR), model.len() as u64);
+                prop_assert!(listings.len(DIR) <= model.len() as u64);
                 if i % 50 == 0 || i == half {
                     prop_assert_eq!(&model_of(&listings), &model);
                 }
             }
             prop_assert_eq!(&model_of(&listings), &model);
-            prop_assert_eq!(page_through(&listings, bytes), listings.all(DIR).collect::<Vec<_>>());
-            let mut restored = self::listings(narrowed);
-            for entry in listings.all(DIR) {
-                prop_assert!(restored.restore(DIR, entry.cookie, entry.name.as_bytes(), entry.child, entry.kind));
+            prop_assert_eq!(page_through(&listings, bytes), listings.page(DIR, Cookie(0), usize::MAX).0);
+            [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut listings, &mut keeper, what));
+            let mut loaded = self::listings(narrowed);
+            for (key, value) in keeper.shelf.all() {
+                prop_assert!(loaded.load(&key[1..], &value).unwrap());
             }
-            prop_assert_eq!(&model_of(&restored), &model);
+            prop_assert_eq!(&model_of(&loaded), &model);
             for (name, _) in model.into_values() {
-                prop_assert!(listings.remove(DIR, &name) && restored.remove(DIR, &name));
+                prop_assert!(listings.remove(DIR, &name) && loaded.remove(DIR, &name));
             }
-            for memory in [listings.memory(), restored.memory()] {
+            for memory in [listings.memory(), loaded.memory()] {
                 prop_assert!(memory.records - memory.free < 64, "{:?}", memory);
             }
         }
+    }
+
+    fn care(listings: &mut Listings, keeper: &mut Keeper, what: Upkeep) {
+        let slots = DIR.slot()..=DIR.slot();
+        let image = |l: &mut Listings, changes: &mut Changes| l.changes(slots.clone(), changes);
+        keeper.upkeep(
+            what,
+            listings,
+            image,
+            |l, kept| l.settle(DIR.slot()..=DIR.slot(), kept),
+            |l| l.forget(DIR.slot()..=DIR.slot()),
+        );
     }
 }

@@ -3,13 +3,17 @@
 //! A record is `parent:8 | child:8 | kind:1 | length:1 | name`, 40 bytes for a name of 20.
 
 use crate::arena::{Arena, Handle, Memory, units_of};
+use crate::cold::{Below, Changes, Cold, Gone, flag, id_of, name_key};
 use crate::slots::SlotTables;
+use onpath_wire::WireError;
+use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::hash::{name_hash, site_of_hash};
-use onpath_wire::ids::{InodeId, Slot};
+use onpath_wire::ids::{InodeId, Slot, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// What a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct Names {
     tables: SlotTables,
     arena: Arena,
     len: u64,
+    below: Below,
+    gone: Gone<GoneName>,
 }
 
 const CHILD: usize = 8;
@@ -64,60 +70,135 @@ fn set_value(record: &mut [u8], value: NameValue) {
     record[KIND] = value.kind.d_type();
 }
 
+/// What a name is found by in the set of those that are gone: ordered by slot.
+type GoneName = (u64, InodeId, Box<[u8]>);
+
+fn value_bytes(value: NameValue) -> Vec<u8> {
+    let mut bytes = value.child.to_bytes();
+    value.kind.put(&mut bytes);
+    bytes
+}
+
+fn value_from(bytes: &[u8]) -> Result<NameValue, WireError> {
+    let mut r = Reader::new(bytes);
+    let value = NameValue { child: InodeId::take(&mut r)?, kind: Kind::take(&mut r)? };
+    r.finish()?;
+    Ok(value)
+}
+
 impl Names {
+    /// From now on what is not in memory is as this store has it.
+    pub fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.below.set(cold);
+    }
+
+    /// Directories born in this term or later have no name in a store that this table did not put there.
+    pub fn set_since(&mut self, since: Term) {
+        self.below.set_since(since);
+    }
+
     #[inline]
-    fn find(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<Handle> {
-        self.tables.find(site_of_hash(hash), hash, |h| is(self.arena.at(h), parent, name))
+    fn find(&mut self, hash: u64, parent: InodeId, name: &[u8], flags: u8) -> Option<Handle> {
+        let arena = &self.arena;
+        self.tables.flag(site_of_hash(hash), hash, flags, |h| is(arena.at(h), parent, name))
+    }
+
+    /// A name as the store has it, and the table lacks it.
+    #[inline]
+    fn stored(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
+        let cold = self.below.of(parent)?;
+        self.ask(cold, hash, parent, name)
+    }
+
+    #[cold]
+    fn ask(&self, cold: &dyn Cold, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
+        if !self.gone.is_empty() && self.gone.contains(&(hash, parent, name.into())) {
+            return None;
+        }
+        let value = cold.get(&name_key(parent, name))?;
+        Some(value_from(&value).expect("the store gives back what was written"))
     }
 
     /// What the name leads to; `hash` is its [`name_hash`].
     #[inline]
-    pub fn get(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        self.find(hash, parent, name).map(|handle| value_of(self.arena.at(handle)))
+    pub fn get(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
+        if let Some(handle) = self.find(hash, parent, name, flag::USED) {
+            return Some(value_of(self.arena.at(handle)));
+        }
+        let value = self.stored(hash, parent, name)?;
+        self.insert(hash, parent, name, value, flag::COLD | flag::USED);
+        Some(value)
     }
 
-    /// Makes the name lead to `value`, and returns what it led to before.
-    pub fn put(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue) -> Option<NameValue> {
+    /// Makes the name lead to `value`.
+    ///
+    /// Whether the store has one of that name is not asked: a name that is not in memory counts as if it had, so that a later
+    /// removal is not lost.
+    pub fn put(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue) {
+        if let Some(handle) = self.find(hash, parent, name, flag::DIRTY) {
+            return set_value(self.arena.at_mut(handle), value);
+        }
+        let cold = if self.below.of(parent).is_some() { flag::COLD } else { 0 };
+        self.insert(hash, parent, name, value, flag::DIRTY | cold);
+    }
+
+    /// Takes a name of the store into memory unless a newer one is there.
+    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        let (parent, name) = key.split_first_chunk().ok_or(WireError::Truncated)?;
+        let (parent, name) = (id_of(*parent), Name::new(name).map_err(|_| WireError::Bad("file name"))?);
+        let (hash, name, value) = (name_hash(parent, name.as_bytes()), name.as_bytes(), value_from(value)?);
+        if self.find(hash, parent, name, 0).is_none() && !self.gone.contains(&(hash, parent, name.into())) {
+            self.insert(hash, parent, name, value, flag::COLD);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue, flags: u8) {
         assert_eq!(hash, name_hash(parent, name), "hash of another name");
         assert!((1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes", name.len());
-        if let Some(handle) = self.find(hash, parent, name) {
-            let record = self.arena.at_mut(handle);
-            let old = value_of(record);
-            set_value(record, value);
-            return Some(old);
-        }
         let handle = self.arena.alloc(units_of(NAME + name.len()));
         let record = self.arena.at_mut(handle);
         record[..CHILD].copy_from_slice(&parent.0.to_le_bytes());
         set_value(record, value);
         record[LENGTH] = name.len() as u8;
         record[NAME..NAME + name.len()].copy_from_slice(name);
-        self.tables.insert(site_of_hash(hash), hash, handle);
+        self.tables.insert(site_of_hash(hash), hash, handle, flags);
         self.len += 1;
-        None
     }
 
-    /// Removes the name, and returns what it led to.
-    pub fn remove(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
+    /// Removes the name; false if it is not there.
+    pub fn remove(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> bool {
         let arena = &self.arena;
-        let handle = self.tables.remove(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name))?;
-        let old = value_of(self.arena.at(handle));
-        self.arena.free(handle, units_of(NAME + name.len()));
-        self.len -= 1;
-        Some(old)
+        let found = self.tables.remove(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name));
+        match found {
+            Some((handle, flags)) => {
+                self.arena.free(handle, units_of(NAME + name.len()));
+                self.len -= 1;
+                if flags & (flag::COLD | flag::LEAVING) != 0 {
+                    self.gone.add((hash, parent, name.into()));
+                }
+            }
+            None => {
+                if self.stored(hash, parent, name).is_none() {
+                    return false;
+                }
+                self.gone.add((hash, parent, name.into()));
+            }
+        }
+        true
     }
 
-    /// Number of names.
+    /// Number of names in memory.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is no name.
+    /// Whether there is no name in memory.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The names of some slots, sorted by slot, parent and name.
+    /// The names of some slots that are in memory, sorted by slot, parent and name.
     pub fn in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<(InodeId, Name, NameValue)> {
         let key = |h: Handle| {
             let (parent, name) = (parent_of(self.arena.at(h)), name_of(self.arena.at(h)));
@@ -129,11 +210,53 @@ impl Names {
         found.into_iter().map(|(_, h)| owned(self.arena.at(h))).collect()
     }
 
+    /// What has changed in these whole tables of slots since their last image.
+    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
+        let arena = &self.arena;
+        self.tables.visit(slots.clone(), |_, handle, flags| {
+            if *flags & flag::DIRTY != 0 {
+                *flags = *flags & !flag::DIRTY | flag::LEAVING;
+                let record = arena.at(handle);
+                changes.put.push((name_key(parent_of(record), name_of(record)), value_bytes(value_of(record))));
+            }
+        });
+        self.gone.leave(hashes_of(slots), |(_, parent, name)| changes.removed.push(name_key(*parent, name)));
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
+        self.tables.visit(slots.clone(), |_, _, flags| flag::settle(flags, kept));
+        self.gone.settle(hashes_of(slots), kept);
+    }
+
+    /// Forgets what the store has too and nobody has asked for lately, in these whole tables of slots.
+    pub fn forget(&mut self, slots: RangeInclusive<Slot>) {
+        let Names { arena, below, len, tables, .. } = self;
+        tables.forget(slots, |handle, flags| {
+            let forget = flag::forget(flags);
+            if forget {
+                let record = arena.at(handle);
+                below.forgets(parent_of(record));
+                let units = units_of(NAME + name_of(record).len());
+                arena.free(handle, units);
+                *len -= 1;
+            }
+            forget
+        });
+    }
+
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        Memory { tables: arena.tables + self.tables.bytes(), ..arena }
+        Memory { tables: arena.tables + self.tables.bytes() + self.below.bytes(), ..arena }
     }
+}
+
+/// All names of some slots.
+fn hashes_of(slots: RangeInclusive<Slot>) -> RangeInclusive<GoneName> {
+    let first = (u64::from(slots.start().0) << 48, InodeId(0), Box::default());
+    let last = u64::from(slots.end().0) << 48 | u64::MAX >> 16;
+    first..=(last, InodeId(u64::MAX), [0xff; NAME_BYTES_MAX + 1].into())
 }
 
 fn owned(record: &[u8]) -> (InodeId, Name, NameValue) {
@@ -144,6 +267,7 @@ fn owned(record: &[u8]) -> (InodeId, Name, NameValue) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cold::testing::{Keeper, Upkeep, upkeep};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -158,7 +282,7 @@ mod tests {
         let bytes: Vec<[u8; 4]> = (0x2020_2020..).filter(in_slot).take(100).map(u32::to_be_bytes).collect();
         let mut names = Names::default();
         for (i, name) in bytes.iter().enumerate() {
-            assert_eq!(names.put(name_hash(parent, name), parent, name, file(i as u64)), None);
+            names.put(name_hash(parent, name), parent, name, file(i as u64));
         }
         for (i, name) in bytes.iter().enumerate() {
             assert_eq!(names.get(name_hash(parent, name), parent, name), Some(file(i as u64)));
@@ -180,24 +304,46 @@ mod tests {
             .prop_map(|(child, kind)| NameValue { child: InodeId(child), kind })
     }
 
+    const ALL: RangeInclusive<Slot> = Slot(0)..=Slot(u16::MAX);
+
+    fn care(names: &mut Names, keeper: &mut Keeper, what: Upkeep) {
+        let image = |n: &mut Names, changes: &mut Changes| n.changes(ALL, changes);
+        let forget = |n: &mut Names| n.forget(ALL);
+        keeper.upkeep(what, names, image, |n, kept| n.settle(ALL, kept), forget);
+    }
+
     proptest! {
-        /// Names behave as a map, whatever their lengths.
+        /// Names behave as a map, whatever their lengths, and wherever they are.
         #[test]
-        fn names_are_a_map(steps in prop::collection::vec((0u64..3, 0usize..40, value(), 0u8..4), 1..300)) {
-            let (mut names, mut model) = (Names::default(), BTreeMap::new());
-            for (parent, number, value, operation) in steps {
+        fn names_are_a_map(
+            since in 0u32..2,
+            steps in prop::collection::vec((0u64..3, 0usize..40, value(), 0u8..5, upkeep()), 1..300),
+        ) {
+            let (mut names, mut keeper, mut model) = (Names::default(), Keeper::default(), BTreeMap::new());
+            names.attach(keeper.shelf.clone());
+            names.set_since(Term(since));
+            for (parent, number, value, operation, upkeep) in steps {
                 let name = format!("{number:0width$}", width = number % 3 * 120 + 1).into_bytes();
                 let (parent, key) = (InodeId(parent), (InodeId(parent), name.clone()));
                 let hash = name_hash(parent, &name);
                 match operation {
-                    0 => prop_assert_eq!(names.remove(hash, parent, &name), model.remove(&key)),
+                    0 => prop_assert_eq!(names.remove(hash, parent, &name), model.remove(&key).is_some()),
                     1 => prop_assert_eq!(names.get(hash, parent, &name), model.get(&key).copied()),
-                    _ => prop_assert_eq!(names.put(hash, parent, &name, value), model.insert(key, value)),
+                    2 => care(&mut names, &mut keeper, upkeep),
+                    _ => {
+                        names.put(hash, parent, &name, value);
+                        model.insert(key, value);
+                    }
                 }
-                prop_assert_eq!(names.len(), model.len() as u64);
+                prop_assert!(names.len() <= model.len() as u64);
             }
-            let mut all = names.in_slots(Slot(0)..=Slot(u16::MAX));
-            let halves = [names.in_slots(Slot(0)..=Slot(29_999)), names.in_slots(Slot(30_000)..=Slot(u16::MAX))];
+            [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut names, &mut keeper, what));
+            let mut loaded = Names::default();
+            for (key, value) in keeper.shelf.all() {
+                loaded.load(&key[1..], &value).unwrap();
+            }
+            let mut all = loaded.in_slots(ALL);
+            let halves = [loaded.in_slots(Slot(0)..=Slot(29_999)), loaded.in_slots(Slot(30_000)..=Slot(u16::MAX))];
             prop_assert_eq!(&all, &halves.concat());
             all.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
             let all = all.into_iter().map(|(parent, name, value)| ((parent, name.as_bytes().to_vec()), value));

@@ -1,33 +1,51 @@
 //! What a role with durable state offers to its host: checkpoint images and replay (DESIGN §4).
-//!
-//! An image covers one range of slots. It states the role's last record that it reflects, so that replay
-//! skips, range by range, what an image already has; hence images of different ranges may be of different age.
 
 use crate::StoreError;
+use crate::cold::{Changes, Cold};
 use onpath_wire::ids::RecordSeq;
+use std::sync::Arc;
 
-/// One object of an image: a sort key and its value.
+/// An object: its key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// The state of one range, as of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// The last record of the role that the pairs reflect.
+    /// The last record of the role that it reflects.
     pub upto: RecordSeq,
-    /// Objects, sorted by key, keys unique.
-    pub pairs: Vec<Pair>,
+    /// What has changed among the objects that may be read one by one. Their keys are the role's, not the range's.
+    pub changes: Changes,
+    /// All other objects of the range, sorted by key, keys unique.
+    pub rest: Vec<Pair>,
 }
 
+/// Parts of a role's objects in which they are forgotten, so that none takes long.
+pub const FORGET_PARTS: u32 = 64;
+
 /// A role whose state can be written down and rebuilt.
+///
+/// An image covers one range. It states the role's last record that it reflects, so that replay skips, range by range, what an
+/// image already has; hence images of different ranges may be of different age.
 pub trait Recoverable {
     /// Number of ranges; fixed for a format version.
     fn ranges(&self) -> u32;
-    /// The present state of a range.
+    /// The present state of a range: what has changed since its last image that was kept, and what is small.
     fn image(&mut self, range: u32) -> Image;
-    /// Takes an object of an image; before any replay.
-    fn load(&mut self, range: u32, upto: RecordSeq, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
-    /// Declares a range's image complete even if it had no objects; before any replay.
+    /// The store has (`kept`) or will not have the image that was taken last of a range.
+    fn settle(&mut self, range: u32, kept: bool);
+    /// From now on this is what the store has of the role's objects that may be read one by one. Called before replay, and after
+    /// images are kept but before they are settled.
+    fn attach(&mut self, cold: Arc<dyn Cold>);
+    /// Says how much of a range's past the store reflects; before any replay, and before the range's objects.
     fn loaded(&mut self, range: u32, upto: RecordSeq);
+    /// Takes one of the `rest` of a range's image; before any replay.
+    fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Takes an object that could also be read when it is asked for; before any replay.
+    fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Bytes that its objects take in memory.
+    fn memory(&self) -> u64;
+    /// Forgets what the store has too and nobody has asked for since this was called last, in one of [`FORGET_PARTS`].
+    fn forget(&mut self, part: u32);
     /// Applies a journal record, except to ranges whose image already reflects it.
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError>;
 }

@@ -3,8 +3,9 @@
 //!
 //! A table for each single slot would waste cache: with a million files at a shard, creates take 1.5 times as long.
 //!
-//! Beside a handle its table keeps 16 bits of the hash. They are all that a table goes by: a table that grows reads
-//! no record, and a lookup reads no record but, once in 65,536 times, its own.
+//! Beside a handle its table keeps 12 bits of the hash. They are all that a table goes by: a table that grows reads
+//! no record, and a lookup reads no record but, once in 4,096 times for each neighbour, its own. Flags tell what is known of the object
+//! (see `cold`), so that what is to be written or forgotten is found without reading records either.
 
 use crate::arena::Handle;
 use hashbrown::HashTable;
@@ -19,31 +20,60 @@ const PAGE_TABLES: usize = 64;
 
 type Page = Box<[HashTable<Bucket>; PAGE_TABLES]>;
 
-/// A tag of the hash, and the low and the high half of the handle: 6 bytes.
+/// A tag of the hash with flags of the object below it, and the low and the high half of the handle: 6 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Bucket([u16; 3]);
 
+/// The bits of a bucket's first word that are the tag; the others are flags, moved down by [`FLAGS_SHIFT`].
+const TAG_MASK: u16 = 0xfff0;
+const FLAGS_SHIFT: u32 = 4;
+
 impl Bucket {
     #[inline]
-    fn new(hash: u64, handle: Handle) -> Bucket {
-        Bucket([tag_of(hash), handle.0 as u16, (handle.0 >> 16) as u16])
+    fn new(hash: u64, handle: Handle, flags: u8) -> Bucket {
+        Bucket([tag_of(hash) | u16::from(flags >> FLAGS_SHIFT), handle.0 as u16, (handle.0 >> 16) as u16])
+    }
+
+    #[inline]
+    fn tag(self) -> u16 {
+        self.0[0] & TAG_MASK
+    }
+
+    #[inline]
+    fn flags(self) -> u8 {
+        (self.0[0] << FLAGS_SHIFT) as u8
+    }
+
+    #[inline]
+    fn set_flags(&mut self, flags: u8) {
+        self.0[0] = self.tag() | u16::from(flags >> FLAGS_SHIFT);
     }
 
     #[inline]
     fn handle(self) -> Handle {
         Handle(u32::from(self.0[1]) | u32::from(self.0[2]) << 16)
     }
+
+    #[inline]
+    fn set_handle(&mut self, handle: Handle) {
+        (self.0[1], self.0[2]) = (handle.0 as u16, (handle.0 >> 16) as u16);
+    }
 }
 
 #[inline]
 fn tag_of(hash: u64) -> u16 {
-    hash as u16
+    hash as u16 & TAG_MASK
 }
 
 /// The hash by which a table places a tag: both its lowest and its highest bits count.
 #[inline]
 fn spread(tag: u16) -> u64 {
     u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The first slots of the tables of these slots.
+fn tables(slots: RangeInclusive<Slot>) -> impl Iterator<Item = Slot> {
+    (slots.start().0 / GROUP_SLOTS..=slots.end().0 / GROUP_SLOTS).map(|table| Slot(table * GROUP_SLOTS))
 }
 
 /// The tables of all slots.
@@ -76,44 +106,88 @@ impl SlotTables {
         Some(&mut self.pages[page].as_mut()?[table])
     }
 
-    /// The handle of this hash that `is` the one, in the table of a slot. The low 16 bits of the
+    /// The handle of this hash that `is` the one, in the table of a slot. Bits 4 to 15 of the
     /// hash must differ well among what is in a table.
     #[inline]
     pub(crate) fn find(&self, slot: Slot, hash: u64, is: impl Fn(Handle) -> bool) -> Option<Handle> {
         let tag = tag_of(hash);
-        let found = self.get(slot)?.find(spread(tag), |bucket| bucket.0[0] == tag && is(bucket.handle()))?;
+        let found = self.get(slot)?.find(spread(tag), |bucket| bucket.tag() == tag && is(bucket.handle()))?;
+        Some(found.handle())
+    }
+
+    /// The same, and the object gets these flags too.
+    #[inline]
+    pub(crate) fn flag(&mut self, slot: Slot, hash: u64, flags: u8, is: impl Fn(Handle) -> bool) -> Option<Handle> {
+        let tag = tag_of(hash);
+        let found = self.get_mut(slot)?.find_mut(spread(tag), |bucket| bucket.tag() == tag && is(bucket.handle()))?;
+        if found.flags() & flags != flags {
+            found.set_flags(found.flags() | flags);
+        }
         Some(found.handle())
     }
 
     /// Puts another handle in the place of one that is there.
     pub(crate) fn replace(&mut self, slot: Slot, hash: u64, old: Handle, new: Handle) {
         let bucket = self.get_mut(slot).and_then(|table| table.find_mut(spread(tag_of(hash)), |b| b.handle() == old));
-        *bucket.expect("the handle was found before") = Bucket::new(hash, new);
+        bucket.expect("the handle was found before").set_handle(new);
     }
 
     /// Inserts a handle that is not there.
     #[inline]
-    pub(crate) fn insert(&mut self, slot: Slot, hash: u64, handle: Handle) {
+    pub(crate) fn insert(&mut self, slot: Slot, hash: u64, handle: Handle, flags: u8) {
         let (page, table) = table_of(slot);
         let page = &mut self.pages[page];
         let table = &mut page.get_or_insert_with(|| Box::new(std::array::from_fn(|_| HashTable::new())))[table];
-        table.insert_unique(spread(tag_of(hash)), Bucket::new(hash, handle), |bucket| spread(bucket.0[0]));
+        let bucket = Bucket::new(hash, handle, flags);
+        table.insert_unique(spread(bucket.tag()), bucket, |bucket| spread(bucket.tag()));
     }
 
-    /// Takes out the handle of this hash that `is` the one.
+    /// Takes out the handle of this hash that `is` the one, with its flags.
     #[inline]
-    pub(crate) fn remove(&mut self, slot: Slot, hash: u64, is: impl Fn(Handle) -> bool) -> Option<Handle> {
+    pub(crate) fn remove(&mut self, slot: Slot, hash: u64, is: impl Fn(Handle) -> bool) -> Option<(Handle, u8)> {
         let tag = tag_of(hash);
         let table = self.get_mut(slot)?;
-        let entry = table.find_entry(spread(tag), |bucket| bucket.0[0] == tag && is(bucket.handle())).ok()?;
-        Some(entry.remove().0.handle())
+        let entry = table.find_entry(spread(tag), |bucket| bucket.tag() == tag && is(bucket.handle())).ok()?;
+        let bucket = entry.remove().0;
+        Some((bucket.handle(), bucket.flags()))
     }
 
     /// Every handle of the tables of these slots, in no order: those of their neighbours are among them.
     pub(crate) fn handles(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = Handle> {
-        let tables = slots.start().0 / GROUP_SLOTS..=slots.end().0 / GROUP_SLOTS;
-        let tables = tables.filter_map(|table| self.get(Slot(table * GROUP_SLOTS)));
-        tables.flatten().map(|bucket| bucket.handle())
+        tables(slots).filter_map(|first| self.get(first)).flatten().map(|bucket| bucket.handle())
+    }
+
+    /// Shows every handle of the tables of these slots with its first slot and its flags, which may change.
+    pub(crate) fn visit(&mut self, slots: RangeInclusive<Slot>, mut visit: impl FnMut(Slot, Handle, &mut u8)) {
+        for first in tables(slots) {
+            for bucket in self.get_mut(first).into_iter().flatten() {
+                let mut flags = bucket.flags();
+                visit(first, bucket.handle(), &mut flags);
+                bucket.set_flags(flags);
+            }
+        }
+    }
+
+    /// Takes out what `forget` says of the tables of these slots.
+    pub(crate) fn forget(&mut self, slots: RangeInclusive<Slot>, mut forget: impl FnMut(Handle, &mut u8) -> bool) {
+        for first in tables(slots) {
+            let Some(table) = self.get_mut(first) else { continue };
+            table.retain(|bucket| {
+                let mut flags = bucket.flags();
+                let forget = forget(bucket.handle(), &mut flags);
+                bucket.set_flags(flags);
+                !forget
+            });
+            // A table that has lost most gives its room back.
+            if table.len() * 4 < table.capacity() {
+                table.shrink_to_fit(|bucket| spread(bucket.tag()));
+            }
+        }
+    }
+
+    /// Number of handles.
+    pub(crate) fn len(&self) -> u64 {
+        self.pages.iter().flatten().flat_map(|page| page.iter()).map(|table| table.len() as u64).sum()
     }
 
     /// Bytes of all tables.

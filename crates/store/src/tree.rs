@@ -105,9 +105,53 @@ impl Forest {
         })
     }
 
-    /// Replaces what an entry leads to.
-    pub(crate) fn set_value(&mut self, spot: Spot, value: NameValue) {
-        self.leaf_mut(spot.leaf).set_value(spot.position, value);
+    /// Replaces what an entry leads to, and its flags.
+    pub(crate) fn set_value(&mut self, spot: Spot, value: NameValue, flags: u8) {
+        self.leaf_mut(spot.leaf).set_value(spot.position, value, flags);
+    }
+
+    /// Shows every entry of the leaves that are held, and sets the flags that are given back.
+    pub(crate) fn each_held(&mut self, root: Root, mut each: impl FnMut(&Entry<'_>) -> u8) {
+        let Forest { arena, indexes, .. } = self;
+        let mut visit = |leaf: Handle| {
+            if Leaf::at(arena.at(leaf)).is_held() {
+                LeafMut::at(arena.at_mut(leaf)).each(&mut each);
+            }
+        };
+        match root {
+            Root::Leaf(leaf) => visit(leaf),
+            Root::Index(index) => indexes[index as usize].values().for_each(|&leaf| visit(leaf)),
+        }
+    }
+
+    /// Frees all leaves that are not held; how many entries they had, and what remains of the listing.
+    pub(crate) fn forget(&mut self, root: Root) -> (u64, Option<Root>) {
+        let Root::Index(number) = root else {
+            let Root::Leaf(leaf) = root else { unreachable!("a root is a leaf or an index") };
+            if self.leaf(leaf).is_held() {
+                return (0, Some(root));
+            }
+            let entries = self.leaf(leaf).count() as u64;
+            self.free_leaf(leaf);
+            return (entries, None);
+        };
+        let index = std::mem::take(&mut self.indexes[number as usize]);
+        let (mut forgotten, mut kept) = (0, Index::new());
+        for (low, leaf) in index {
+            if self.leaf(leaf).is_held() {
+                // What lies below the first leaf belongs to it.
+                kept.insert(if kept.is_empty() { 0 } else { low }, leaf);
+            } else {
+                forgotten += self.leaf(leaf).count() as u64;
+                self.free_leaf(leaf);
+            }
+        }
+        if kept.len() > 1 {
+            self.indexes[number as usize] = kept;
+            return (forgotten, Some(root));
+        }
+        self.free_indexes.push(number);
+        (forgotten, kept.into_values().next().map(Root::Leaf))
     }
 
     /// Inserts an entry at the place that `seek` gave for its cookie.

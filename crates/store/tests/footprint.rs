@@ -36,7 +36,7 @@ impl Shard {
         let stamp = Stamp(now as u64);
         let (mtime_stamp, generation) = (stamp, Generation(5 << 32 | u64::from(*count)));
         let times = Inode { atime: now, mtime: now, ctime: now, btime: now, mtime_stamp, ..Inode::new(child, kind) };
-        self.inodes.put(&Inode { mode: 0o644, uid: 1000, gid: 100, parent, generation, ..times });
+        self.inodes.put(&Inode { mode: 0o644, uid: 1000, gid: 100, parent, generation, ..times }, true);
         self.listings.put(parent, name, child, kind);
         self.inodes.touch_dir(parent, 1, 0, stamp);
         child

@@ -137,7 +137,7 @@ impl Run {
                 let before = self.world.images();
                 assert_eq!(self.world.kill().restored_blocks, 0);
                 let after = self.world.images();
-                assert!(before.iter().zip(&after).all(|(a, b)| a.pairs == b.pairs));
+                assert!(before.iter().zip(&after).all(|(a, b)| a.rest == b.rest));
                 self.restarted();
             }
             Step::PowerLoss => {

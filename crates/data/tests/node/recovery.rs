@@ -31,7 +31,7 @@ fn replay_gives_the_state_that_lived() {
     let files = w.node.files();
     let started = w.kill();
     assert_eq!(started.restored_blocks, 0);
-    assert_eq!((w.images().iter().map(|i| &i.pairs).eq(lived.iter().map(|i| &i.pairs)), w.node.files()), (true, files));
+    assert_eq!((w.images().iter().map(|i| &i.rest).eq(lived.iter().map(|i| &i.rest)), w.node.files()), (true, files));
     assert!(w.faults().is_empty());
     assert_eq!(w.read(data(7, 1), 1, 7000, 3000).unwrap(), [7; 3000]);
 }
@@ -53,15 +53,15 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     for range in 0..node.ranges() {
         let image = if range % 2 == 0 { &images } else { &newer }[range as usize].clone();
         node.loaded(range, image.upto);
-        for (key, value) in &image.pairs {
-            node.load(range, image.upto, key, value).unwrap();
+        for (key, value) in &image.rest {
+            node.load(range, key, value).unwrap();
         }
     }
     for (seq, record) in &w.journal {
         node.replay(*seq, record).unwrap();
     }
     for range in 0..node.ranges() {
-        assert_eq!(node.image(range).pairs, w.node.image(range).pairs, "range {range}");
+        assert_eq!(node.image(range).rest, w.node.image(range).rest, "range {range}");
     }
     assert_eq!(node.files(), w.node.files());
 }
@@ -82,7 +82,7 @@ fn a_record_that_does_not_fit_is_refused() {
     for (seq, record) in w.journal.iter().filter(|(seq, _)| *seq != w.journal[0].0) {
         node.replay(*seq, record).unwrap();
     }
-    assert!(node.load(0, seq, &[9], &[]).unwrap_err().to_string().contains("unknown image key"));
+    assert!(node.load(0, &[9], &[]).unwrap_err().to_string().contains("unknown image key"));
     w.trim(data(2, 1), 3, 0);
     let late = w.journal[1].clone();
     assert!(w.node.replay(late.0, &late.1).unwrap_err().to_string().contains("contradicts"));

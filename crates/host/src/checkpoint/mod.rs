@@ -1,19 +1,21 @@
 //! Checkpoints: images of all ranges of all roles, so that the journal before them is not needed (DESIGN §4).
 //!
-//! A checkpoint is a *manifest* that names image files and the lsn from which the journal is replayed over them.
-//! An image is taken under its role's lock, range by range, while the others go on; it is published only when
-//! the last record that it reflects is durable, so a checkpoint holds only durable records. The manifest is
-//! replaced atomically; then older images and useless segments go.
+//! A checkpoint is one transaction of an ordered *store*. What has changed in a role is taken under its lock, range by range,
+//! while the others go on; the transaction is committed only when the last record that it reflects is durable, so a checkpoint
+//! holds only durable records. Then useless segments of the journal go, and roles may forget what the store has.
 
+mod legacy;
 mod load;
-mod manifest;
+mod pages;
 mod run;
+mod store;
 
 #[cfg(test)]
 mod tests;
 
-pub use load::{Loaded, OnError, load, load_with};
-pub use run::{CheckpointReport, Checkpointer, clear_interrupted};
+pub use load::{Loaded, OnError, Roles, attach, load};
+pub use run::{CheckpointReport, Checkpointer, Pace, clear_interrupted};
+pub use store::{Draft, Each, Head, OnDamage, Store};
 
 use crate::journal::JournalError;
 use onpath_store::StoreError;
@@ -26,6 +28,14 @@ use thiserror::Error;
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
+    /// The store does not check.
+    #[error("checkpoint store {} is damaged: {why}; restore the directory from a backup", file.display())]
+    Store {
+        /// The store.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// The manifest does not check.
     #[error("checkpoint manifest {} is damaged: {why}; restore the directory from a backup", file.display())]
     Manifest {
@@ -49,7 +59,7 @@ pub enum CheckpointError {
         file: PathBuf,
     },
     /// The manifest has another format version.
-    #[error("checkpoint manifest {} has format version {found}: use an onpath of that version", file.display())]
+    #[error("checkpoint {} has format version {found}: use an onpath of that version", file.display())]
     Version {
         /// The manifest.
         file: PathBuf,
@@ -73,7 +83,7 @@ pub enum CheckpointError {
         why: &'static str,
     },
     /// An object of an image cannot be loaded.
-    #[error("checkpoint image {}: {source}", file.display())]
+    #[error("checkpoint {}: {source}", file.display())]
     Load {
         /// The image.
         file: PathBuf,
@@ -81,7 +91,7 @@ pub enum CheckpointError {
         source: StoreError,
     },
     /// A role's images are missing, or there are images of a role that does not exist.
-    #[error("checkpoint manifest {} does not fit this file system: {why}", file.display())]
+    #[error("checkpoint {} does not fit this file system: {why}", file.display())]
     Shape {
         /// The manifest.
         file: PathBuf,

@@ -1,34 +1,55 @@
 //! Taking checkpoints: when the journal has grown by so many bytes, when the disk is full, and on request.
 
-use super::CheckpointError;
-use super::manifest::{self, Entry, FILE_NAME, Manifest};
+use super::store::{OnDamage, Store};
+use super::{CheckpointError, legacy};
+use crate::journal::Journal;
 use crate::node::{FlushWatch, Node};
 use crate::sys;
-use onpath_store::image::{self, ImageHeader};
+use onpath_store::{Cold, FORGET_PARTS};
 use onpath_wire::ids::{Lsn, NodeId};
-use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Name of the file that keeps room for the next checkpoint on a full disk.
-const RESERVE: &str = "reserve";
+pub(super) const RESERVE: &str = "reserve";
+/// Name of the file that is there while a checkpoint is taken.
+const MARKER: &str = "writing";
 /// Least room kept for the next checkpoint, bytes.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
+/// Most room kept for the next checkpoint, bytes.
+const RESERVE_BYTES_MAX: u64 = 64 << 20;
+/// How often roles are looked at whether they should forget.
+const FORGET_EVERY: Duration = Duration::from_millis(100);
+/// Parts that are forgotten between two looks at the memory in use.
+const FORGET_LOOK: u32 = 8;
+
+/// What the store has of each role.
+type Views = Vec<(NodeId, Arc<dyn Cold>)>;
+
+/// When a checkpoint is due, and when roles forget.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Journal bytes after which a checkpoint is due.
+    pub journal_bytes: u64,
+    /// Bytes of memory that the objects of all roles may take; `u64::MAX` is no limit.
+    pub memory_bytes: u64,
+}
 
 /// What a checkpoint did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CheckpointReport {
     /// The journal is replayed from here.
     pub from: Lsn,
-    /// Images in it.
+    /// Ranges in it.
     pub images: u64,
-    /// Images that had to be written (the others had not changed).
+    /// Ranges that had to be written (the others had not changed).
     pub written: u64,
-    /// Bytes of all images.
-    pub bytes: u64,
+    /// Objects written and removed.
+    pub objects: u64,
 }
 
 #[derive(Debug, Default)]
@@ -42,8 +63,9 @@ struct State {
 struct Inner {
     node: Weak<Node>,
     dir: PathBuf,
-    fsid: u64,
-    every_bytes: u64,
+    store: Store,
+    damage: OnDamage,
+    pace: Pace,
     state: Mutex<State>,
     work: Condvar,
     /// Held while a checkpoint is taken: one at a time.
@@ -57,13 +79,14 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Starts. `every_bytes`: journal bytes after which a checkpoint is due.
-    pub fn start(node: &Arc<Node>, dir: &Path, fsid: u64, every_bytes: u64) -> Checkpointer {
+    /// Starts, for the store in `dir`.
+    pub fn start(node: &Arc<Node>, dir: &Path, store: Store, damage: OnDamage, pace: Pace) -> Checkpointer {
         let inner = Arc::new(Inner {
             node: Arc::downgrade(node),
             dir: dir.to_owned(),
-            fsid,
-            every_bytes,
+            store,
+            damage,
+            pace,
             state: Mutex::default(),
             work: Condvar::new(),
             running: Mutex::default(),
@@ -91,6 +114,7 @@ impl Checkpointer {
     /// Ends the thread; a checkpoint in progress is finished first.
     pub fn stop(&self) {
         self.inner.state.lock().expect("checkpoint control does not panic").stop = true;
+        self.inner.store.room.give_up();
         self.inner.work.notify_all();
         let thread = self.thread.lock().expect("checkpoint control does not panic").take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
@@ -108,7 +132,7 @@ impl Drop for Checkpointer {
 impl FlushWatch for Inner {
     fn flushed(&self, journal_bytes: u64) {
         let mut state = self.state.lock().expect("checkpoint control does not panic");
-        if !state.due && journal_bytes.saturating_sub(state.journal_bytes) >= self.every_bytes {
+        if !state.due && journal_bytes.saturating_sub(state.journal_bytes) >= self.pace.journal_bytes {
             state.due = true;
             self.work.notify_all();
         }
@@ -140,13 +164,40 @@ impl Inner {
         }
     }
 
+    /// Waits until a checkpoint is due, and sees to it in between that roles forget; false when it is to end.
     fn next(&self) -> bool {
         let mut state = self.state.lock().expect("checkpoint control does not panic");
         while !state.stop && !state.due {
-            state = self.work.wait(state).expect("checkpoint control does not panic");
+            let waited = self.work.wait_timeout(state, FORGET_EVERY).expect("checkpoint control does not panic");
+            state = waited.0;
+            if waited.1.timed_out() && self.pace.memory_bytes < u64::MAX {
+                drop(state);
+                let full = self.forget();
+                state = self.state.lock().expect("checkpoint control does not panic");
+                state.due |= full;
+            }
         }
         state.due = false;
         !state.stop
+    }
+
+    /// Lets roles forget until they keep to the limit; true if that takes a checkpoint first.
+    fn forget(&self) -> bool {
+        let Some(node) = self.node.upgrade() else { return false };
+        let roles = node.recoverable();
+        let memory = || roles.iter().map(|(role, _)| node.memory(*role)).sum::<u64>();
+        let before = memory();
+        if before <= self.pace.memory_bytes {
+            return false;
+        }
+        // A second round forgets what the first one has found to be used.
+        for part in (0..FORGET_PARTS).chain(0..FORGET_PARTS) {
+            roles.iter().for_each(|(role, _)| node.forget(*role, part));
+            if part % FORGET_LOOK == 0 && memory() <= self.pace.memory_bytes / 8 * 7 {
+                return false;
+            }
+        }
+        memory() > self.pace.memory_bytes
     }
 
     fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
@@ -154,73 +205,72 @@ impl Inner {
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
         self.state.lock().expect("checkpoint control does not panic").journal_bytes = journal.status().bytes;
-        let before = manifest::read(&self.dir, self.fsid)?;
-        let kept: HashSet<Entry> = before.into_iter().flat_map(|m| m.images).collect();
-        let mut report = CheckpointReport::default();
-        let mut manifest = Manifest { fsid: self.fsid, from: Lsn(u64::MAX), images: vec![] };
-        let mut last = Lsn(0);
-        for (role, ranges) in node.recoverable() {
-            for range in 0..ranges {
-                let (entry, lsn, written) = self.image(&node, role, range, &kept)?;
-                manifest.from = manifest.from.min(Lsn(lsn.0 + 1));
-                last = last.max(lsn);
-                report.bytes += entry.bytes;
-                report.written += u64::from(written);
-                manifest.images.push(entry);
-            }
+        let marker = self.dir.join(MARKER);
+        File::create(&marker).map_err(at(&marker))?;
+        let mut taken = Vec::new();
+        let written = self.write(&node, journal, &mut taken);
+        let _ = fs::remove_file(&marker);
+        let mut report = written.as_ref().copied().unwrap_or_default();
+        let views = written.and_then(|_| self.views(&taken));
+        for (role, view) in views.iter().flatten() {
+            node.attach_store(*role, view.clone());
         }
-        if manifest.images.is_empty() {
-            return Ok(report);
+        for (role, range) in &taken {
+            node.settle(*role, *range, views.is_ok());
         }
-        manifest.images.sort_by_key(|e| (e.role, e.range));
-        sys::sync_dir(&self.dir).map_err(at(&self.dir))?;
-        journal.wait_durable(last)?;
-        manifest::write(&self.dir, &manifest)
-            .or_else(|(path, error)| match self.free_reserve(&error) {
-                true => manifest::write(&self.dir, &manifest),
-                false => Err((path, error)),
-            })
-            .map_err(|(path, source)| CheckpointError::Io { path, source })?;
-        self.tidy(&manifest);
-        journal.release(manifest.from);
-        (report.from, report.images) = (manifest.from, manifest.images.len() as u64);
+        views?;
+        report.images = taken.len() as u64;
+        legacy::remove(&self.dir);
+        self.keep_room();
+        journal.release(report.from);
         Ok(report)
     }
 
-    /// Takes and writes the image of one range, unless the last checkpoint has the same.
-    fn image(
+    /// Takes the images of all ranges, and writes those that have changed since the last checkpoint.
+    fn write(
         &self,
         node: &Node,
-        role: NodeId,
-        range: u32,
-        kept: &HashSet<Entry>,
-    ) -> Result<(Entry, Lsn, bool), CheckpointError> {
-        let (image, lsn) = node.image(role, range).expect("a recoverable role stays where it is");
-        let same = |e: &&Entry| (e.role, e.range, e.upto) == (role, range, image.upto);
-        if let Some(entry) = kept.iter().find(same) {
-            return Ok((*entry, lsn, false));
+        journal: &Journal,
+        taken: &mut Vec<(NodeId, u32)>,
+    ) -> Result<CheckpointReport, CheckpointError> {
+        let before = self.store.ranges()?;
+        let mut report = CheckpointReport { from: Lsn(u64::MAX), ..CheckpointReport::default() };
+        let mut last = Lsn(0);
+        let mut draft = self.store.begin()?;
+        for (role, ranges) in node.recoverable() {
+            for range in 0..ranges {
+                let (image, lsn) = node.image(role, range).expect("a recoverable role stays where it is");
+                taken.push((role, range));
+                report.from = report.from.min(Lsn(lsn.0 + 1));
+                last = last.max(lsn);
+                if before.get(&(role, range)) != Some(&image.upto) {
+                    draft.put(role, range, &image)?;
+                    report.written += 1;
+                }
+            }
         }
-        let header = ImageHeader { fsid: self.fsid, role, range, upto: image.upto };
-        let bytes = image::encode(header, &image.pairs);
-        let entry = Entry { role, range, upto: image.upto, bytes: bytes.len() as u64 };
-        let path = self.dir.join(entry.file_name());
-        write_file(&path, &bytes)
-            .or_else(|error| if self.free_reserve(&error) { write_file(&path, &bytes) } else { Err(error) })
-            .map_err(at(&path))?;
-        Ok((entry, lsn, true))
+        report.objects = draft.written;
+        if report.written > 0 {
+            journal.wait_durable(last)?;
+            draft.commit(report.from)?;
+        }
+        Ok(report)
     }
 
-    /// Gives up the room kept for this case; true if that may help.
-    fn free_reserve(&self, error: &io::Error) -> bool {
-        sys::is_no_space(error) && fs::remove_file(self.dir.join(RESERVE)).is_ok()
+    /// What the store has now of each role of which an image was taken.
+    fn views(&self, taken: &[(NodeId, u32)]) -> Result<Views, CheckpointError> {
+        let mut roles: Vec<NodeId> = taken.iter().map(|(role, _)| *role).collect();
+        roles.dedup();
+        roles.into_iter().map(|role| Ok((role, self.store.view(role, self.damage.clone())?))).collect()
     }
 
-    /// Removes what the manifest does not name, and keeps room for the next checkpoint if there is any.
-    fn tidy(&self, manifest: &Manifest) {
-        remove_unnamed(&self.dir, manifest.images.iter().map(Entry::file_name).collect());
-        let room = (manifest.images.iter().map(|e| e.bytes).sum::<u64>() * 5 / 4).max(RESERVE_BYTES_MIN);
+    /// Keeps room for the next checkpoint if there is any.
+    fn keep_room(&self) {
+        use std::os::unix::fs::MetadataExt;
+        let store = fs::metadata(self.store.file()).map_or(0, |about| about.blocks() * 512);
+        let room = (store / 4).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
         let path = self.dir.join(RESERVE);
-        let reserved = fs::metadata(&path).is_ok_and(|m| m.len() >= room);
+        let reserved = fs::metadata(&path).is_ok_and(|about| about.len() >= room);
         if !reserved && File::create(&path).and_then(|file| sys::allocate(&file, room)).is_err() {
             // Without room for a whole reserve half of one helps nobody.
             let _ = fs::remove_file(&path);
@@ -228,33 +278,7 @@ impl Inner {
     }
 }
 
-/// Removes images and manifests that are not among `names`; how many there were.
-fn remove_unnamed(dir: &Path, names: HashSet<String>) -> u64 {
-    let mut found = 0;
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".img") && !names.contains(&name) || name == format!("{FILE_NAME}.tmp") {
-            found += 1;
-            let removed = fs::remove_file(entry.path());
-            removed.unwrap_or_else(|error| tracing::warn!(%error, %name, "cannot remove an old image"));
-        }
-    }
-    found
-}
-
-/// Removes what a checkpoint left in `dir` that was interrupted by the end of its process; how many files there were. 0 says
-/// that none was.
-pub fn clear_interrupted(dir: &Path, fsid: u64) -> Result<u64, CheckpointError> {
-    let manifest = manifest::read(dir, fsid)?;
-    let named = manifest.into_iter().flat_map(|manifest| manifest.images);
-    Ok(remove_unnamed(dir, named.map(|entry| entry.file_name()).collect()))
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let write = || {
-        let mut file = File::create(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().inspect_err(|_| _ = fs::remove_file(path))
+/// Forgets that a checkpoint in `dir` was interrupted by the end of its process; whether one was.
+pub fn clear_interrupted(dir: &Path) -> bool {
+    fs::remove_file(dir.join(MARKER)).is_ok()
 }

@@ -7,8 +7,8 @@
 use super::{Counters, Effects, HostedRole, Node, Work};
 use crate::sys;
 use onpath_kernel::{Input, Need, Output, Role};
-use onpath_store::Image;
 use onpath_store::batch::BatchBuilder;
+use onpath_store::{Image, Recoverable};
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId, RecordSeq};
 use onpath_wire::limits::INBOX_MAX;
 use onpath_wire::packet::Packet;
@@ -57,6 +57,7 @@ pub(super) trait AnyCell: Send + Sync {
     /// Messages in the inbox, and their bytes.
     fn waiting_messages(&self) -> (u64, u64);
     fn ranges(&self) -> Option<u32>;
+    fn recoverable(&self, act: &mut dyn FnMut(&mut dyn Recoverable));
     fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)>;
 }
 
@@ -362,6 +363,10 @@ impl<R: HostedRole> AnyCell for Cell<R> {
             _ => size_of::<Input<R::In>>() as u64,
         };
         (inbox.len() as u64, inbox.iter().map(bytes).sum())
+    }
+
+    fn recoverable(&self, act: &mut dyn FnMut(&mut dyn Recoverable)) {
+        self.with_role(|role| role.recoverable().map(act));
     }
 
     fn ranges(&self) -> Option<u32> {

@@ -18,7 +18,7 @@ use background::Background;
 use cell::{AnyCell, Cell};
 use onpath_kernel::gate::OutputGate;
 use onpath_kernel::{Need, Role};
-use onpath_store::{Image, Recoverable};
+use onpath_store::{Cold, Image, Recoverable};
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
@@ -492,6 +492,35 @@ impl Node {
         let image = self.cells[index].image(self, range);
         self.resume(index);
         image
+    }
+
+    fn with_recoverable<T>(&self, role: NodeId, act: impl FnOnce(&mut dyn Recoverable) -> T) -> Option<T> {
+        let index = self.local(role)?;
+        let mut act = Some(act);
+        let mut done = None;
+        self.cells[index].recoverable(&mut |role| done = act.take().map(|act| act(role)));
+        self.resume(index);
+        done
+    }
+
+    /// From now on a role's objects that are not in its memory are as this store has them.
+    pub fn attach_store(&self, role: NodeId, cold: Arc<dyn Cold>) {
+        self.with_recoverable(role, |role| role.attach(cold));
+    }
+
+    /// The image of a range of a role that was taken last is `kept`, or will not be.
+    pub fn settle(&self, role: NodeId, range: u32, kept: bool) {
+        self.with_recoverable(role, |role| role.settle(range, kept));
+    }
+
+    /// Bytes that a role's objects take in memory.
+    pub fn memory(&self, role: NodeId) -> u64 {
+        self.with_recoverable(role, |role| role.memory()).unwrap_or(0)
+    }
+
+    /// Lets a role forget a part of what the store has too.
+    pub fn forget(&self, role: NodeId, part: u32) {
+        self.with_recoverable(role, |role| role.forget(part));
     }
 
     /// Stops serving, without a flush: what a crash would leave is left.

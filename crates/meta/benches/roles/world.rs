@@ -59,6 +59,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         shard: ShardId(shard),
         map: map.clone(),
         term: Term(1 + u32::from(shard)),
+        since: Term(1),
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,

@@ -21,10 +21,11 @@ impl OwnerDir {
 }
 
 /// Named numbers: as the owner if `dir` is a directory of this shard, as a site if it holds anything of it.
-pub(crate) fn inspect(core: &Core, dir: InodeId) -> Vec<(&'static str, u64)> {
+pub(crate) fn inspect(core: &mut Core, dir: InodeId) -> Vec<(&'static str, u64)> {
+    let inode = core.state.inodes.get(dir);
     let state = &core.state;
     let mut all = Vec::new();
-    if let Some(inode) = state.inodes.get(dir).filter(|inode| inode.kind == Kind::Directory) {
+    if let Some(inode) = inode.filter(|inode| inode.kind == Kind::Directory) {
         all.push(("owner", 1));
         all.push(("entries", inode.entries));
         all.push(("tracked_in_network", u64::from(state.epochs.owner.form == Form::Network)));

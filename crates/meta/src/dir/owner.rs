@@ -165,7 +165,8 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = dir.term() == core.state.config.term;
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
-    let (map, inodes, policy) = (&core.state.config.map, &core.state.inodes, core.state.config.sync);
+    let (map, policy) = (&core.state.config.map, core.state.config.sync);
+    let inodes = &mut core.state.inodes;
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
         dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
@@ -176,13 +177,13 @@ pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
 }
 
 /// The later one of a directory's times. mtime counts as when it was set, and a rename of the directory moves ctime alone.
-fn latest(inodes: &Inodes, dir: InodeId) -> Stamp {
+fn latest(inodes: &mut Inodes, dir: InodeId) -> Stamp {
     let inode = inodes.get(dir);
     inode.map_or(Stamp(0), |inode| inode.mtime_stamp.max(Stamp(inode.ctime.max(0) as u64)))
 }
 
 /// The access part of a live directory of this shard.
-fn alive(core: &Core, dir: InodeId) -> Option<Access> {
+fn alive(core: &mut Core, dir: InodeId) -> Option<Access> {
     let live = core.state.inodes.kind(dir) == Some(Kind::Directory) && core.state.inodes.nlink(dir) != Some(0);
     if live { core.state.inodes.access(dir) } else { None }
 }
@@ -282,7 +283,7 @@ pub(crate) fn shown(core: &mut Core, dir: InodeId) {
     if let Some(table) = core.state.dirs.owner.get_mut(&dir)
         && (network || table.through)
     {
-        table.shown = latest(&core.state.inodes, dir); // sites keep their parts
+        table.shown = latest(&mut core.state.inodes, dir); // sites keep their parts
     }
 }
 
@@ -329,7 +330,7 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
         _ if planted::is(Planted::HeldStamp) => Stamp(0),
         Some(table) => table.shown,
         None if dir.term() == core.state.config.term => Stamp(0),
-        None => latest(&core.state.inodes, dir), // a former term may have shown all that there is
+        None => latest(&mut core.state.inodes, dir), // a former term may have shown all that there is
     };
     let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty").max(Stamp(shown.0 + 1));
     let before = fresh.len();

@@ -46,7 +46,7 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
 }
 
 /// Whether the file is here, or that its bytes are to be dropped is recorded or can be.
-fn has_place(core: &Core, data: DataId) -> bool {
+fn has_place(core: &mut Core, data: DataId) -> bool {
     core.state.inodes.contains(data.inode)
         || core.state.data_pending.contains_key(&(data, 0, true))
         || datapending::may_drop(core)

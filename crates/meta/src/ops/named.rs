@@ -15,7 +15,7 @@ use onpath_wire::reply::DataRef;
 
 impl State {
     /// What a name of this shard leads to.
-    pub(crate) fn name(&self, parent: InodeId, name: &Name) -> Option<NameValue> {
+    pub(crate) fn name(&mut self, parent: InodeId, name: &Name) -> Option<NameValue> {
         self.names.get(name_hash(parent, name.as_bytes()), parent, name.as_bytes())
     }
 }

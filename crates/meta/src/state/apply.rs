@@ -68,7 +68,7 @@ impl State {
         Some(reply)
     }
 
-    fn derive(&self, answer: &Answer) -> Option<Reply> {
+    fn derive(&mut self, answer: &Answer) -> Option<Reply> {
         // In replay an image may already lack the inode; the global range is imaged last, so then nobody asks.
         let gone = Reply::Failed { errno: onpath_wire::Errno::ESTALE };
         Some(match answer {
@@ -98,7 +98,9 @@ impl State {
             Effect::DropName { parent, name, child, kind, log } => {
                 self.apply_name(stamp, *parent, name, *child, *kind, *log, false, wants);
             }
-            Effect::PutInode { inode } if wants.wants(range_of(inode.id.slot())) => self.put_inode(inode),
+            Effect::PutInode { inode } if wants.wants(range_of(inode.id.slot())) => {
+                self.put_inode(inode, inode.btime == stamp.0 as i64);
+            }
             Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
                 self.inodes.remove(*id);
                 self.orphans.remove(id);
@@ -191,12 +193,12 @@ impl State {
         }
     }
 
-    /// Puts an inode; one without a name is an orphan (DESIGN §6).
-    pub(crate) fn put_inode(&mut self, inode: &Inode) {
+    /// Puts an inode; one without a name is an orphan (DESIGN §6). `born`: there never was one of its id.
+    pub(crate) fn put_inode(&mut self, inode: &Inode, born: bool) {
         if inode.nlink == 0 {
             self.orphans.insert(inode.id);
         }
-        self.inodes.put(inode);
+        self.inodes.put(inode, born);
     }
 
     /// A site's floor rises; our own means that every owner knows ours.
@@ -230,7 +232,7 @@ impl State {
         if inode.generation == data.generation && version > inode.blocks_version {
             inode.blocks = blocks;
             inode.blocks_version = version;
-            self.inodes.put(&inode);
+            self.inodes.put(&inode, false);
         }
     }
 }

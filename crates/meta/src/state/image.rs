@@ -1,8 +1,9 @@
-//! What an image of a range holds: one pair an object, keys sorted by their first byte, the object's class.
+//! What an image of a range holds beside what has changed in its tables: one pair an object, keys sorted by their first byte,
+//! the object's class.
 
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, slots_of};
-use onpath_store::{NameValue, Pair};
+use onpath_store::{Changes, Count, NameValue, Pair};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch};
@@ -20,11 +21,11 @@ pub const WRONG_COOKIE: WireError = WireError::Bad("cookie of an entry");
 pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 
 mod class {
-    pub(super) const INODE: u8 = 1;
-    pub(super) const NAME: u8 = 2;
-    pub(super) const ENTRY: u8 = 3;
+    pub(super) use onpath_store::cold::class::{ENTRY, INODE, NAME};
     pub(super) const WATERMARK: u8 = 4;
     pub(super) const DATA_PENDING: u8 = 5;
+    pub(super) const ORPHAN: u8 = 6;
+    pub(super) const COUNT: u8 = 7;
     pub(super) const LOG: u8 = 16;
     pub(super) const TRIMMED: u8 = 17;
     pub(super) const FLOOR: u8 = 18;
@@ -50,56 +51,49 @@ fn value(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 impl State {
-    /// The objects of a range, sorted.
-    pub(crate) fn image_pairs(&self, range: u32) -> Vec<Pair> {
-        let mut pairs = Vec::new();
+    /// What has changed in a range since its last image that was kept, and what is small, sorted.
+    pub(crate) fn image_of(&mut self, range: u32) -> (Changes, Vec<Pair>) {
+        let (mut changes, mut rest) = (Changes::default(), Vec::new());
         if range == GLOBAL_RANGE {
-            self.global_pairs(&mut pairs);
+            self.global_pairs(&mut rest);
         } else {
-            self.slot_pairs(slots_of(range), &mut pairs);
-            self.dirs.watermarks_in(range).for_each(|((dir, from), upto)| {
-                let key = key(class::WATERMARK, &[&dir.0.to_be_bytes(), &from.0.to_be_bytes()]);
-                pairs.push((key, upto.to_bytes()));
-            });
-            for (&(data, cut, drop), &size) in &self.data_pending {
-                if crate::state::recover::range_of(data.inode.slot()) == range {
-                    let id = data.to_bytes();
-                    pairs.push((key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]), size.to_bytes()));
-                }
-            }
+            self.inodes.changes(slots_of(range), &mut changes);
+            self.names.changes(slots_of(range), &mut changes);
+            self.listings.changes(slots_of(range), &mut changes);
+            self.ranged_pairs(range, &mut rest);
         }
-        pairs.sort();
-        pairs
+        rest.sort();
+        (changes, rest)
     }
 
-    fn slot_pairs(&self, slots: RangeInclusive<Slot>, pairs: &mut Vec<Pair>) {
-        for id in self.inodes.in_slots(slots.clone()) {
-            let inode = self.inodes.get(id).expect("listed");
-            pairs.push((key(class::INODE, &[&id.0.to_be_bytes()]), inode.to_bytes()));
+    /// The image of a range that was taken last is kept, or will not be.
+    pub(crate) fn settle(&mut self, range: u32, kept: bool) {
+        if range != GLOBAL_RANGE {
+            self.inodes.settle(slots_of(range), kept);
+            self.names.settle(slots_of(range), kept);
+            self.listings.settle(slots_of(range), kept);
         }
-        for (parent, name, found) in self.names.in_slots(slots.clone()) {
-            let key = key(class::NAME, &[&parent.0.to_be_bytes(), name.as_bytes()]);
-            pairs.push((
-                key,
-                value(|o| {
-                    found.child.put(o);
-                    found.kind.put(o);
-                }),
-            ));
-        }
-        for dir in self.listings.dirs_in_slots(slots) {
-            for entry in self.listings.all(dir) {
-                let key = key(class::ENTRY, &[&dir.0.to_be_bytes(), &entry.cookie.0.to_be_bytes()]);
-                pairs.push((
-                    key,
-                    value(|o| {
-                        entry.name.put(o);
-                        entry.child.put(o);
-                        entry.kind.put(o);
-                    }),
-                ));
+    }
+
+    fn ranged_pairs(&self, range: u32, pairs: &mut Vec<Pair>) {
+        self.dirs.watermarks_in(range).for_each(|((dir, from), upto)| {
+            let key = key(class::WATERMARK, &[&dir.0.to_be_bytes(), &from.0.to_be_bytes()]);
+            pairs.push((key, upto.to_bytes()));
+        });
+        for (&(data, cut, drop), &size) in &self.data_pending {
+            if crate::state::recover::range_of(data.inode.slot()) == range {
+                let id = data.to_bytes();
+                pairs.push((key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]), size.to_bytes()));
             }
         }
+        let orphans = self.orphans.iter().filter(|id| crate::state::recover::range_of(id.slot()) == range);
+        orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Vec::new())));
+        let Count { inodes, blocks } = self.inodes.count(range);
+        let count = value(|o| {
+            inodes.put(o);
+            blocks.put(o);
+        });
+        pairs.push((key(class::COUNT, &[]), count));
     }
 
     fn global_pairs(&self, pairs: &mut Vec<Pair>) {
@@ -148,8 +142,34 @@ impl State {
         }
     }
 
-    /// Takes back one pair.
-    pub(crate) fn load_pair(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+    /// Takes an object that could also be read when it is asked for, as the store has it.
+    pub(crate) fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        match key.split_first().ok_or(WireError::Truncated)? {
+            (&class::INODE, key) => self.inodes.load(key, value),
+            (&class::NAME, key) => self.names.load(key, value),
+            (&class::ENTRY, key) => self.listings.load(key, value)?.then_some(()).ok_or(WRONG_COOKIE),
+            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+        }
+    }
+
+    /// Forgets what the store has too and nobody has asked for lately, of whole tables of slots.
+    pub(crate) fn forget(&mut self, slots: RangeInclusive<Slot>) {
+        self.inodes.forget(slots.clone());
+        self.names.forget(slots.clone());
+        self.listings.forget(slots);
+    }
+
+    /// Takes everything into memory that the store has.
+    pub(crate) fn warm(&mut self) {
+        let Some(cold) = self.inodes.attached() else { return };
+        cold.scan(&[], &[], &mut |key, value| {
+            self.load_object(key, value).expect("the store gives back what was written");
+            true
+        });
+    }
+
+    /// Takes back one of the rest of a range's image. Images of before the store have all objects there.
+    pub(crate) fn load_pair(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         let (&class, key) = key.split_first().ok_or(WireError::Truncated)?;
         let mut k = Reader::new(key);
         let mut v = Reader::new(value);
@@ -159,7 +179,7 @@ impl State {
                 if be64(&mut k)? != inode.id.0 {
                     return Err(WireError::Bad("key of an inode"));
                 }
-                self.put_inode(&inode);
+                self.put_inode(&inode, true);
             }
             class::NAME => {
                 let parent = InodeId(be64(&mut k)?);
@@ -170,10 +190,15 @@ impl State {
             class::ENTRY => {
                 let (dir, cookie) = (InodeId(be64(&mut k)?), Cookie(be64(&mut k)?));
                 let name = Name::take(&mut v)?;
-                let (child, kind) = (InodeId::take(&mut v)?, Kind::take(&mut v)?);
-                if !self.listings.restore(dir, cookie, name.as_bytes(), child, kind) {
+                let value = NameValue { child: InodeId::take(&mut v)?, kind: Kind::take(&mut v)? };
+                if !self.listings.restore(dir, cookie, name.as_bytes(), value, false) {
                     return Err(WRONG_COOKIE);
                 }
+            }
+            class::ORPHAN => _ = self.orphans.insert(InodeId(be64(&mut k)?)),
+            class::COUNT => {
+                let count = Count { inodes: u64::take(&mut v)?, blocks: u64::take(&mut v)? };
+                self.inodes.set_count(range, count);
             }
             class::WATERMARK => {
                 let dir = InodeId(be64(&mut k)?);

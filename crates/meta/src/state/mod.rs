@@ -128,11 +128,14 @@ impl Protocol for State {
 
 impl State {
     pub(crate) fn new(config: ShardConfig) -> State {
+        let (mut names, mut listings) = (Names::default(), Listings::new(config.cookie_key));
+        names.set_since(config.since);
+        listings.set_since(config.since);
         State {
             clock: Clock::default(),
-            names: Names::default(),
+            names,
             inodes: Inodes::default(),
-            listings: Listings::new(config.cookie_key),
+            listings,
             dirs: Directories::default(),
             marks: Marks::default(),
             epochs: Epochs::default(),

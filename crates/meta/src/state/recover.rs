@@ -5,14 +5,13 @@
 
 use crate::shard::Shard;
 use crate::state::apply::Wants;
-use onpath_store::{Image, Recoverable, StoreError};
+use onpath_store::{Cold, FORGET_PARTS, Image, RANGES as SLOT_RANGES, Recoverable, StoreError};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{RecordSeq, Slot};
 use onpath_wire::record::{Effect, Record};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-/// Ranges of slots.
-const SLOT_RANGES: u32 = 64;
 /// What belongs to no slot: change-logs, transactions, the reply cache, the registry of sessions.
 pub const GLOBAL_RANGE: u32 = SLOT_RANGES;
 /// All ranges.
@@ -101,14 +100,40 @@ impl Recoverable for Shard {
     }
 
     fn image(&mut self, range: u32) -> Image {
-        self.kernel.with(|core| Image { upto: core.state.record_seq, pairs: core.state.image_pairs(range) })
+        self.kernel.with(|core| {
+            let (changes, rest) = core.state.image_of(range);
+            Image { upto: core.state.record_seq, changes, rest }
+        })
     }
 
-    fn load(&mut self, range: u32, upto: RecordSeq, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.loaded(range, upto);
-        self.kernel
-            .with(|core| core.state.load_pair(key, value))
-            .map_err(|source| StoreError::Undecodable { what: "object of an image", source })
+    fn settle(&mut self, range: u32, kept: bool) {
+        self.kernel.with(|core| core.state.settle(range, kept));
+    }
+
+    fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.kernel.with(|core| {
+            core.state.inodes.attach(cold.clone());
+            core.state.names.attach(cold.clone());
+            core.state.listings.attach(cold);
+        });
+    }
+
+    fn memory(&self) -> u64 {
+        self.kernel.with(|core| core.state.object_bytes())
+    }
+
+    fn forget(&mut self, part: u32) {
+        self.kernel.with(|core| core.state.forget(slots_of(part * SLOT_RANGES / FORGET_PARTS)));
+    }
+
+    fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let loaded = self.kernel.with(|core| core.state.load_pair(range, key, value));
+        loaded.map_err(|source| StoreError::Undecodable { what: "object of an image", source })
+    }
+
+    fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let loaded = self.kernel.with(|core| core.state.load_object(key, value));
+        loaded.map_err(|source| StoreError::Undecodable { what: "object of a checkpoint", source })
     }
 
     fn loaded(&mut self, range: u32, upto: RecordSeq) {

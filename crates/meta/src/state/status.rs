@@ -9,7 +9,9 @@ impl State {
         let c = &self.counters;
         vec![
             ("inodes", self.inodes.len()),
-            ("names", self.names.len()),
+            ("inodes_in_memory", self.inodes.resident()),
+            ("names_in_memory", self.names.len()),
+            ("object_bytes", self.object_bytes()),
             ("records", c.records),
             ("requests", c.requests),
             ("requests_of_another_term", c.wrong_term),
@@ -53,6 +55,12 @@ impl State {
         ]
     }
 
+    /// Memory that names, inodes and listings take, bytes.
+    pub(crate) fn object_bytes(&self) -> u64 {
+        let all = [self.names.memory(), self.inodes.memory(), self.listings.memory()];
+        all.iter().map(|memory| memory.total() - memory.free).sum()
+    }
+
     /// Memory that the tables take which grow with clients and not with files, bytes; `places` for operations are kept.
     pub(crate) fn table_bytes(&self, places: usize) -> u64 {
         places as u64 * memory::OPERATION_AT_SHARD
@@ -76,6 +84,7 @@ mod tests {
             shard: onpath_wire::ids::ShardId(0),
             map: onpath_wire::map::ClusterMap::even(1),
             term: onpath_wire::ids::Term(1),
+            since: onpath_wire::ids::Term(1),
             cookie_key: onpath_wire::hash::CookieKey([0; 16]),
             cluster: 0,
             track_unsynced: false,

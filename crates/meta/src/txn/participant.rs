@@ -109,7 +109,7 @@ pub(crate) async fn resume(cx: &Cx, txn: TxnId) {
 }
 
 /// What a participant locks: the source name, and inodes whose home is here.
-fn keys_of(core: &Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
+fn keys_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
     let mut locked = SmallVec::new();
     for part in parts {
         match part {

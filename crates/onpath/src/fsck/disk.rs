@@ -55,6 +55,7 @@ fn checkpoint(error: &CheckpointError) -> Finding {
         CheckpointError::Manifest { file, .. } | CheckpointError::Undecodable { file, .. } => {
             finding(Code::Manifest).file(file)
         }
+        CheckpointError::Store { file, .. } => finding(Code::Store).file(file),
         CheckpointError::Foreign { file } => finding(Code::Foreign).file(file),
         CheckpointError::Version { file, .. } => finding(Code::Version).file(file),
         CheckpointError::Image { file, source } => image(finding, source).file(file),

@@ -38,7 +38,7 @@ struct Writer {
 struct Recovery {
     /// Objects that came from a checkpoint.
     checkpoint_objects: u64,
-    /// Files that a further checkpoint left, in whose midst the kill came.
+    /// 1 if the kill came in the midst of a checkpoint.
     checkpoint_interrupted: u64,
     /// Records replayed, and those of them that …
     records: u64,

@@ -114,7 +114,7 @@ fn bytes_that_have_changed() {
 fn a_count_of_the_index() {
     let Some((_site, of)) = stopped("fsck of the data node's counts") else { return };
     let copy = of.copy();
-    copy.rewrite_image(|role, _, pairs| {
+    copy.rewrite_range(|role, _, pairs| {
         // Keys of chunks begin with 2; the file of one block alone has none.
         let chunk = pairs.iter_mut().find(|(key, _)| role.class() == Some(NodeClass::Data) && key[0] == 2);
         let Some((_, value)) = chunk else { return false };

@@ -1,12 +1,12 @@
-//! Plants damage on copies of a DIR: flipped bytes, rewritten checkpoint images, and journal records that no shard would write.
+//! Plants damage on copies of a DIR: flipped bytes, rewritten objects of the checkpoint, and journal records that no shard would write.
 
 use crate::common::server::run;
 use onpath_data::FileSummary;
+use onpath_host::checkpoint::{CheckpointError, Store};
 use onpath_host::inspect::inspect;
 use onpath_meta::Survey;
-use onpath_store::Pair;
 use onpath_store::batch::{BatchBuilder, Scanner, Step};
-use onpath_store::image;
+use onpath_store::{Changes, Image, Pair};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::Wire;
 use onpath_wire::hash::site;
@@ -211,32 +211,39 @@ impl Copy {
         fs::write(self.path.join("superblock"), bytes).expect("write of the superblock");
     }
 
-    /// Rewrites the first image whose objects `change` changes; the manifest follows.
-    pub(crate) fn rewrite_image(&self, mut change: impl FnMut(NodeId, u32, &mut Vec<Pair>) -> bool) {
-        for file in self.files("checkpoint", "img") {
-            let (header, mut pairs) = image::decode(&fs::read(&file).expect("read of an image")).expect("an image");
-            if change(header.role, header.range, &mut pairs) {
-                pairs.sort();
-                let bytes = image::encode(header, &pairs);
-                fs::write(&file, &bytes).expect("write of an image");
-                return self.note_length(header.role, header.range, bytes.len() as u64);
+    /// Changes the objects of the first role for which `change` does so, among those that are read one by one.
+    pub(crate) fn rewrite_objects(&self, mut change: impl FnMut(NodeId, &mut Vec<Pair>) -> bool) {
+        let store = self.store();
+        for (place, upto) in store.ranges().expect("ranges").into_iter().filter(|((_, range), _)| *range == 0) {
+            let mut put = Vec::new();
+            store.objects(place.0, &mut |key, value| collect(&mut put, key, value)).expect("objects");
+            let removed = put.iter().map(|(key, _)| key.clone()).collect();
+            if change(place.0, &mut put) {
+                let mut rest = Vec::new();
+                store.rest(place.0, place.1, &mut |key, value| collect(&mut rest, key, value)).expect("the rest");
+                return write(&store, place, &Image { upto, changes: Changes { put, removed }, rest });
             }
         }
-        panic!("no image was changed");
+        panic!("no object was changed");
     }
 
-    fn note_length(&self, role: NodeId, range: u32, length: u64) {
-        let path = self.path.join("checkpoint/manifest");
-        let bytes = fs::read(&path).expect("the manifest");
-        let (head, body) = bytes[..bytes.len() - 4].split_at(12);
-        let mut manifest = Manifest::from_bytes(body).expect("the manifest decodes");
-        for entry in manifest.images.iter_mut().filter(|e| (e.role, e.range) == (role, range)) {
-            entry.bytes = length;
+    /// Changes the other objects of the first range for which `change` does so.
+    pub(crate) fn rewrite_range(&self, mut change: impl FnMut(NodeId, u32, &mut Vec<Pair>) -> bool) {
+        let store = self.store();
+        for ((role, range), upto) in store.ranges().expect("ranges") {
+            let mut rest = Vec::new();
+            store.rest(role, range, &mut |key, value| collect(&mut rest, key, value)).expect("the rest");
+            if change(role, range, &mut rest) {
+                return write(&store, (role, range), &Image { upto, changes: Changes::default(), rest });
+            }
         }
-        let mut bytes = head.to_vec();
-        manifest.put(&mut bytes);
-        crc32c(&bytes).put(&mut bytes);
-        fs::write(path, bytes).expect("write of the manifest");
+        panic!("no range was changed");
+    }
+
+    /// The store of the checkpoint.
+    fn store(&self) -> Store {
+        let superblock = onpath_host::dir::read_superblock(&self.path).expect("the superblock");
+        Store::open(&self.path.join("checkpoint"), superblock.fsid).expect("the store")
     }
 
     /// Runs fsck, which must find exactly this kind of fault, and change nothing.
@@ -295,25 +302,15 @@ fn fingerprint(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
     all
 }
 
-onpath_wire::wire_struct! {
-    /// One image in a manifest.
-    #[allow(unreachable_pub)]
-    pub struct ManifestEntry {
-        pub role: NodeId,
-        pub range: u32,
-        pub upto: RecordSeq,
-        pub bytes: u64,
-    }
+fn collect(pairs: &mut Vec<Pair>, key: &[u8], value: Result<&[u8], CheckpointError>) -> Result<(), CheckpointError> {
+    value.map(|value| pairs.push((key.to_vec(), value.to_vec())))
 }
 
-onpath_wire::wire_struct! {
-    /// A manifest between its head and its checksum.
-    #[allow(unreachable_pub)]
-    pub struct Manifest {
-        pub fsid: u64,
-        pub from: Lsn,
-        pub images: Vec<ManifestEntry>,
-    }
+fn write(store: &Store, (role, range): (NodeId, u32), image: &Image) {
+    let head = store.head().expect("the head").expect("a checkpoint");
+    let mut draft = store.begin().expect("a transaction");
+    draft.put(role, range, image).expect("put");
+    draft.commit(head.from).expect("commit");
 }
 
 /// An entry of a change-log that puts a name.

@@ -33,44 +33,36 @@ fn the_superblock() {
 fn the_checkpoint() {
     let Some((_site, of)) = stopped("fsck of a checkpoint") else { return };
     let copy = of.copy();
-    copy.flip("checkpoint/manifest", 30);
-    assert_names(&copy.expect_fault("F04", &[]), &copy.path().join("checkpoint/manifest"));
-    let copy = of.copy();
-    copy.flip("checkpoint/manifest", 8);
-    copy.expect_fault("F02", &[]);
+    let store = copy.path().join("checkpoint/objects.redb");
+    let name = b"moved3";
+    let bytes = fs::read(&store).expect("read of the store");
+    let at = bytes.windows(name.len()).position(|part| part == name).expect("the store has the name");
+    copy.flip(&store, at + 1);
+    assert_names(&copy.expect_fault("F15", &[]), &store);
 
     let copy = of.copy();
-    let images = copy.files("checkpoint", "img");
-    copy.flip(&images[3], 60);
-    assert_names(&copy.expect_fault("F05", &[]), &images[3]);
-    copy.flip(&images[5], 60);
-    assert_eq!(copy.expect_fault("F05", &[]).len(), 2, "all damaged images are named");
+    let store = copy.path().join("checkpoint/objects.redb");
+    fs::write(&store, &bytes[..bytes.len() / 2]).expect("write");
+    assert_names(&copy.expect_fault("F15", &[]), &store);
 
     let copy = of.copy();
-    let cut = &copy.files("checkpoint", "img")[4];
-    let whole = fs::read(cut).expect("read");
-    fs::write(cut, &whole[..whole.len() - 9]).expect("write");
-    assert_names(&copy.expect_fault("F05", &[]), cut);
-
-    let copy = of.copy();
-    let gone = &copy.files("checkpoint", "img")[4];
-    fs::remove_file(gone).expect("remove");
-    assert_names(&copy.expect_fault("F06", &[]), gone);
+    fs::remove_file(copy.path().join("checkpoint/objects.redb")).expect("remove");
+    copy.expect_clean(&[]); // the journal still has everything
 }
 
-/// Whole images with objects that are none.
+/// Objects that are none.
 #[test]
 fn objects_of_the_checkpoint() {
     let Some((_site, of)) = stopped("fsck of objects") else { return };
     let copy = of.copy();
-    copy.rewrite_image(|role, _, pairs| {
+    copy.rewrite_objects(|role, pairs| {
         let inode = pairs.iter_mut().find(|(key, _)| role.as_shard().is_some() && key[0] == 1);
         inode.map(|(_, value)| value.truncate(20)).is_some()
     });
     copy.expect_fault("F07", &[]);
 
     let copy = of.copy();
-    copy.rewrite_image(|role, _, pairs| {
+    copy.rewrite_objects(|role, pairs| {
         // An entry is a name (length, bytes), a child and a type: another letter makes it another name.
         let entry = pairs.iter_mut().find(|(key, _)| role.as_shard().is_some() && key[0] == 3);
         entry.map(|(_, value)| value[1] ^= 1).is_some()

@@ -1,6 +1,6 @@
 //! `onpath fsck`: clean file systems are clean, and every kind of planted damage is found and named, alone.
 //!
-//! Damage is planted on copies of a DIR that real use has left: bits are flipped, images rewritten, and records appended
+//! Damage is planted on copies of a DIR that real use has left: bits are flipped, the checkpoint rewritten, and records appended
 //! with the program's own encoders, as a faulty shard would have written them.
 
 #[path = "../common/mod.rs"]

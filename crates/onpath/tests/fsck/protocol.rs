@@ -55,7 +55,7 @@ fn a_change_log_out_of_order() {
     let (a, b) = (LogSeq(copy.new_seq()), LogSeq(copy.new_seq()));
     let site = NodeId::shard(of.another(of.home(dir)));
     let entries = [b, a].map(|seq| entry(seq, &name("f0"), of.id("d/f0"), Kind::File)).to_vec();
-    copy.rewrite_image(|role, range, pairs| {
+    copy.rewrite_range(|role, range, pairs| {
         let global = role == site && range == onpath_meta::GLOBAL_RANGE;
         if global {
             let key = [&[16][..], &dir.0.to_be_bytes()].concat();

@@ -35,6 +35,7 @@ impl Place {
             shard,
             map: map.clone(),
             term: term(shard.0),
+            since: term(0),
             cookie_key: CookieKey([7; 16]),
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,

@@ -3,9 +3,11 @@
 //! kill -9 keeps what was written and perhaps some of what was only appended; a power loss keeps what was
 //! flushed and perhaps some of what was written. Both keep a prefix.
 
-use onpath_store::Image;
+use onpath_store::{Changes, Cold, Image, Pair};
 use onpath_wire::ids::{Lsn, RecordSeq};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
 
 /// One record in the journal.
 #[derive(Debug)]
@@ -17,16 +19,53 @@ pub(crate) struct Entry {
     pub(crate) durable: Lsn,
 }
 
-/// Images of all ranges of one role.
+/// The objects of a role that are read one by one.
 #[derive(Debug, Default)]
-struct Checkpoint {
-    images: Vec<Image>,
+pub(crate) struct Shelf(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+impl Shelf {
+    fn keep(&self, changes: Changes) {
+        let mut all = self.0.lock().expect("a map does not panic");
+        changes.removed.iter().for_each(|key| _ = all.remove(key));
+        all.extend(changes.put);
+    }
+}
+
+impl Cold for Shelf {
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.lock().expect("a map does not panic").get(key).cloned()
+    }
+
+    fn scan(&self, prefix: &[u8], from: &[u8], each: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let all = self.0.lock().expect("a map does not panic");
+        let from = prefix.max(from);
+        for (key, value) in all.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)) {
+            if !key.starts_with(prefix) || !each(key, value) {
+                break;
+            }
+        }
+    }
+}
+
+/// What is kept of one role: its objects, and of each range the last record and all else.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoint {
+    pub(crate) objects: Arc<Shelf>,
+    pub(crate) ranges: Vec<(RecordSeq, Vec<Pair>)>,
 }
 
 impl Checkpoint {
     /// Records up to here need no replay.
     fn covers(&self) -> RecordSeq {
-        self.images.iter().map(|image| image.upto).min().unwrap_or_default()
+        self.ranges.iter().map(|(upto, _)| *upto).min().unwrap_or_default()
+    }
+
+    fn keep(&mut self, images: Vec<Image>) {
+        self.ranges.clear();
+        for Image { upto, changes, rest } in images {
+            self.objects.keep(changes);
+            self.ranges.push((upto, rest));
+        }
     }
 }
 
@@ -93,20 +132,21 @@ impl Disk {
         self.written = self.appended();
     }
 
-    /// A flush that began at `upto` has ended; a finished checkpoint that it covers takes effect.
-    pub(crate) fn flushed(&mut self, upto: Lsn) {
+    /// A flush that began at `upto` has ended; a finished checkpoint that it covers takes effect: of which role.
+    pub(crate) fn flushed(&mut self, upto: Lsn) -> Option<u16> {
         self.durable = self.durable.max(upto);
         let ready = self.draft.as_ref().is_some_and(|d| d.needs.is_some_and(|needs| needs <= self.durable));
         if !ready {
-            return;
+            return None;
         }
         let draft = self.draft.take().expect("just seen");
-        self.checkpoints[draft.server as usize] = Checkpoint { images: draft.images };
+        self.checkpoints[draft.server as usize].keep(draft.images);
         let covers: Vec<_> = self.checkpoints.iter().map(Checkpoint::covers).collect();
         while self.journal.front().is_some_and(|entry| entry.seq <= covers[entry.server as usize]) {
             self.journal.pop_front();
             self.before += 1;
         }
+        Some(draft.server)
     }
 
     /// The checkpoint to go on with; none while a finished one waits for its records, and none if every role has one of all
@@ -127,10 +167,15 @@ impl Disk {
     }
 
     /// The draft has all ranges; it takes effect once everything that it holds is durable.
-    pub(crate) fn draft_complete(&mut self) {
+    pub(crate) fn draft_complete(&mut self) -> Option<u16> {
         let appended = self.appended();
         self.draft.as_mut().expect("a draft").needs = Some(appended);
-        self.flushed(self.durable);
+        self.flushed(self.durable)
+    }
+
+    /// There is no room for the draft: it comes to nothing.
+    pub(crate) fn drop_draft(&mut self) {
+        self.draft = None;
     }
 
     /// A crash leaves this prefix.
@@ -151,11 +196,15 @@ impl Disk {
         self.journal.iter().skip(skip).zip(after.0 + 1..).map(|(entry, lsn)| (Lsn(lsn), entry))
     }
 
-    /// Images and records of one role, with their positions, for its recovery.
-    pub(crate) fn of(&self, server: u16) -> (&[Image], impl Iterator<Item = (Lsn, &Entry)>) {
-        let images = &self.checkpoints[server as usize].images;
+    /// What is kept of a role.
+    pub(crate) fn kept(&self, server: u16) -> &Checkpoint {
+        &self.checkpoints[server as usize]
+    }
+
+    /// The checkpoint and the records of one role, with their positions, for its recovery.
+    pub(crate) fn of(&self, server: u16) -> (&Checkpoint, impl Iterator<Item = (Lsn, &Entry)>) {
         let records = self.journal.iter().zip(self.before + 1..).map(|(entry, lsn)| (Lsn(lsn), entry));
-        (images, records.filter(move |(_, entry)| entry.server == server))
+        (self.kept(server), records.filter(move |(_, entry)| entry.server == server))
     }
 
     /// What the journal said to be durable before the last crash.

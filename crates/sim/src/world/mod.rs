@@ -555,6 +555,7 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         shard,
         map: map.clone(),
         term: Term(0),
+        since: Term(0),
         cookie_key: config.cookie_key,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,

@@ -7,6 +7,7 @@ use onpath_data::{DiskOp, Ticket};
 use onpath_kernel::Now;
 use onpath_kernel::gate::OutputGate;
 use onpath_meta::Shard;
+use onpath_store::FORGET_PARTS;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
@@ -80,12 +81,12 @@ impl Process {
         self.files.sync();
         for index in 0..self.configs.len() {
             let mut role = self.configs[index].create(term(), self.files.count);
-            let (images, records) = self.disk.of(index as u16);
-            for (range, image) in images.iter().enumerate() {
-                role.recoverable().loaded(range as u32, image.upto);
-                for (key, value) in &image.pairs {
-                    let loaded = role.recoverable().load(range as u32, image.upto, key, value);
-                    loaded.map_err(|e| format!("image: {e}"))?;
+            let (kept, records) = self.disk.of(index as u16);
+            role.recoverable().attach(kept.objects.clone());
+            for (range, (upto, rest)) in (0..).zip(&kept.ranges) {
+                role.recoverable().loaded(range, *upto);
+                for (key, value) in rest {
+                    role.recoverable().load(range, key, value).map_err(|e| format!("image: {e}"))?;
                 }
             }
             let mut in_tail = false;
@@ -164,7 +165,9 @@ impl Process {
     pub(crate) fn flushed(&mut self) -> Vec<(usize, RecordSeq)> {
         let Some(upto) = self.flushing.take() else { return vec![] };
         self.files.flushed();
-        self.disk.flushed(upto);
+        if let Some(server) = self.disk.flushed(upto) {
+            self.settle(server, true);
+        }
         let mut news = vec![];
         for (index, server) in self.servers.iter_mut().enumerate() {
             let mut last = None;
@@ -187,8 +190,24 @@ impl Process {
             }
             draft.images.push(role.image(next));
         }
-        if draft.images.len() as u32 == role.ranges() {
-            self.disk.draft_complete();
+        if draft.images.len() as u32 != role.ranges() {
+            return;
         }
+        let server = draft.server;
+        if self.full {
+            self.disk.drop_draft();
+            self.settle(server, false);
+        } else if let Some(server) = self.disk.draft_complete() {
+            self.settle(server, true);
+        }
+    }
+
+    /// A role hears what became of its checkpoint. Whatever can be forgotten then is, so that nothing is right only because it is
+    /// in memory.
+    fn settle(&mut self, server: u16, kept: bool) {
+        let role = self.servers[server as usize].role.recoverable();
+        (0..role.ranges()).for_each(|range| role.settle(range, kept));
+        // What was asked for since the last time stays for once.
+        (0..FORGET_PARTS).for_each(|part| role.forget(part));
     }
 }

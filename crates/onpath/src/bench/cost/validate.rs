@@ -159,8 +159,13 @@ impl Link for Replies {
 
 fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
     let commit = Commit::Interval(100);
-    let options =
-        ServerOptions { shards: Some(case.shards), commit, checkpoint_bytes: CHECKPOINT_BYTES, form: Form::Owner };
+    let options = ServerOptions {
+        shards: Some(case.shards),
+        commit,
+        checkpoint_bytes: CHECKPOINT_BYTES,
+        memory_bytes: None,
+        form: Form::Owner,
+    };
     let server = ServerBuilder::open(dir, options)?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();
     let replies = Arc::new(Replies { threads, clients: case.clients });

@@ -1,0 +1,359 @@
+//! The store of a checkpoint: one file of ordered tables (`redb`), changed by one transaction a checkpoint.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `head` | 0 | what file system it is of, and from which lsn the journal is replayed over it |
+//! | `ranges` | role, range | the last record that the range's objects reflect |
+//! | `rest` | role, range, key | objects that are loaded at a start |
+//! | `objects-ROLE` | key | objects that are read when they are asked for |
+//!
+//! Values end with a checksum of key and value (CRC-32C), so that bytes that have changed on the disk are noticed when they are read.
+
+use super::CheckpointError;
+use super::pages::{Look, Pages, Room};
+use super::run::RESERVE;
+use onpath_store::{Cold, Image, Pair, StoreError};
+use onpath_wire::checksum::crc32c;
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use onpath_wire::wire_struct;
+use redb::{
+    Builder, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError,
+    WriteTransaction,
+};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// "OnpStore", little-endian.
+const MAGIC: u64 = u64::from_le_bytes(*b"OnpStore");
+const VERSION: u32 = 1;
+/// Name of the file.
+pub(super) const FILE_NAME: &str = "objects.redb";
+/// Most pages of the file that are kept in memory, bytes.
+const CACHE_BYTES: usize = 32 << 20;
+
+type Bytes = &'static [u8];
+const HEAD: TableDefinition<'_, u32, Bytes> = TableDefinition::new("head");
+const RANGES: TableDefinition<'_, (u32, u32), u64> = TableDefinition::new("ranges");
+const REST: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rest");
+
+wire_struct! {
+    /// What a store says of itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Head {
+        /// [`MAGIC`].
+        pub magic: u64,
+        /// [`VERSION`].
+        pub version: u32,
+        /// The file system.
+        pub fsid: u64,
+        /// The first lsn that is replayed over it.
+        pub from: Lsn,
+    }
+}
+
+/// The store of a DIR.
+pub struct Store {
+    db: Database,
+    file: PathBuf,
+    fsid: u64,
+    pub(super) room: Arc<Room>,
+}
+
+/// What ends the process when the store does not give back what was written.
+pub type OnDamage = Arc<dyn Fn(&str) + Send + Sync>;
+
+fn prefix(role: NodeId, range: u32) -> Vec<u8> {
+    [role.0.to_be_bytes(), range.to_be_bytes()].concat()
+}
+
+fn table_name(role: NodeId) -> String {
+    format!("objects-{:08x}", role.0)
+}
+
+fn sealed(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = value.to_vec();
+    bytes.extend_from_slice(&checksum(key, value).to_le_bytes());
+    bytes
+}
+
+fn checksum(key: &[u8], value: &[u8]) -> u32 {
+    crc32c(key).rotate_left(1) ^ crc32c(value)
+}
+
+fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (value, crc) = bytes.split_last_chunk::<4>()?;
+    (checksum(key, value).to_le_bytes() == *crc).then_some(value)
+}
+
+impl Store {
+    /// Opens the store in `dir`, or makes one that was never written.
+    pub fn open(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
+        let path = dir.join(FILE_NAME);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|source| CheckpointError::Io { path: path.clone(), source })?;
+        let room = Room::new(dir.join(RESERVE));
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES);
+        let db = guarded(&path, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
+        Store { db, file: path, fsid, room }.checked()
+    }
+
+    /// Looks at the store in `dir` and changes nothing; none if there is none. All of the file is checked.
+    pub fn look(dir: &Path, fsid: u64) -> Result<Option<Store>, CheckpointError> {
+        let path = dir.join(FILE_NAME);
+        let io = |source| CheckpointError::Io { path: path.clone(), source };
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(io)?,
+        };
+        let look = Look::new(file).map_err(io)?;
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
+        let db = guarded(&path, || builder.create_with_backend(look))?;
+        Store { db, file: path, fsid, room: Room::new(PathBuf::new()) }.checked().map(Some)
+    }
+
+    fn checked(self) -> Result<Store, CheckpointError> {
+        if let Some(head) = self.head()? {
+            if head.version != VERSION {
+                return Err(CheckpointError::Version { file: self.file, found: head.version });
+            }
+            if head.fsid != self.fsid {
+                return Err(CheckpointError::Foreign { file: self.file });
+            }
+        }
+        Ok(self)
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The file system.
+    pub fn fsid(&self) -> u64 {
+        self.fsid
+    }
+
+    /// A role does not take an object.
+    pub(super) fn refused(&self, source: StoreError) -> CheckpointError {
+        CheckpointError::Load { file: self.file.clone(), source }
+    }
+
+    fn damaged(&self, why: impl ToString) -> CheckpointError {
+        CheckpointError::Store { file: self.file.clone(), why: why.to_string() }
+    }
+
+    /// A table of the present state, if it was ever written to.
+    fn table<K: redb::Key + 'static, V: redb::Value + 'static>(
+        &self,
+        definition: TableDefinition<'_, K, V>,
+    ) -> Result<Option<ReadOnlyTable<K, V>>, CheckpointError> {
+        guarded(&self.file, || match self.db.begin_read()?.open_table(definition) {
+            Ok(table) => Ok(Some(table)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(redb::Error::from(error)),
+        })
+    }
+
+    /// What the store says of itself; none if no checkpoint was ever completed.
+    pub fn head(&self) -> Result<Option<Head>, CheckpointError> {
+        let Some(table) = self.table(HEAD)? else { return Ok(None) };
+        let Some(bytes) = guarded(&self.file, || table.get(0))? else { return Ok(None) };
+        let bytes = unsealed(b"head", bytes.value()).ok_or_else(|| self.damaged("its head does not check"))?;
+        let head = Head::from_bytes(bytes).map_err(|error| self.damaged(error))?;
+        if head.magic == MAGIC { Ok(Some(head)) } else { Err(self.damaged("it is no store of Onpath")) }
+    }
+
+    /// The last records that the ranges of all roles reflect.
+    pub fn ranges(&self) -> Result<BTreeMap<(NodeId, u32), RecordSeq>, CheckpointError> {
+        let Some(table) = self.table(RANGES)? else { return Ok(BTreeMap::new()) };
+        guarded(&self.file, || {
+            let all = table.iter()?.map(|entry| {
+                let (key, value) = entry?;
+                let (role, range) = key.value();
+                Ok::<_, redb::Error>(((NodeId(role), range), RecordSeq(value.value())))
+            });
+            all.collect()
+        })
+    }
+
+    /// Shows the objects of a range that are loaded at a start; those that do not check go to `damaged`.
+    pub fn rest(&self, role: NodeId, range: u32, each: &mut Each<'_>) -> Result<(), CheckpointError> {
+        let Some(table) = self.table(REST)? else { return Ok(()) };
+        self.scan(&table, &prefix(role, range), each)
+    }
+
+    /// The same for the objects of a role that may be read one by one.
+    pub fn objects(&self, role: NodeId, each: &mut Each<'_>) -> Result<(), CheckpointError> {
+        let name = table_name(role);
+        let Some(table) = self.table(TableDefinition::<Bytes, Bytes>::new(&name))? else { return Ok(()) };
+        self.scan(&table, &[], each)
+    }
+
+    fn scan(
+        &self,
+        table: &impl ReadableTable<Bytes, Bytes>,
+        prefix: &[u8],
+        each: &mut Each<'_>,
+    ) -> Result<(), CheckpointError> {
+        let mut entries = guarded(&self.file, || table.range::<&[u8]>(prefix..))?;
+        while let Some((key, value)) = guarded(&self.file, || entries.next().transpose())? {
+            let Some(short) = key.value().strip_prefix(prefix) else { break };
+            let value = unsealed(key.value(), value.value());
+            each(short, value.ok_or_else(|| self.damaged(format!("the object {:02x?} does not check", key.value()))))?;
+        }
+        Ok(())
+    }
+
+    /// What the store has of a role's objects now.
+    pub fn view(&self, role: NodeId, on_damage: OnDamage) -> Result<Arc<dyn Cold>, CheckpointError> {
+        let name = table_name(role);
+        let table = self.table(TableDefinition::<Bytes, Bytes>::new(&name))?;
+        Ok(Arc::new(View { table, file: self.file.clone(), on_damage }))
+    }
+
+    /// Begins a checkpoint.
+    pub fn begin(&self) -> Result<Draft<'_>, CheckpointError> {
+        let mut transaction = guarded(&self.file, || self.db.begin_write())?;
+        // So a start after a kill reads nothing but the head.
+        transaction.set_quick_repair(true);
+        Ok(Draft { store: self, transaction, written: 0 })
+    }
+}
+
+/// What takes objects of a store.
+pub type Each<'a> = dyn FnMut(&[u8], Result<&[u8], CheckpointError>) -> Result<(), CheckpointError> + 'a;
+
+/// A checkpoint under way.
+pub struct Draft<'a> {
+    store: &'a Store,
+    transaction: WriteTransaction,
+    /// Objects written and removed so far.
+    pub written: u64,
+}
+
+impl Draft<'_> {
+    /// Takes the image of a range.
+    pub fn put(&mut self, role: NodeId, range: u32, image: &Image) -> Result<(), CheckpointError> {
+        let file = &self.store.file;
+        self.written += guarded(file, || {
+            let name = table_name(role);
+            let mut objects = self.transaction.open_table(TableDefinition::<Bytes, Bytes>::new(&name))?;
+            let changes = &image.changes;
+            for key in &changes.removed {
+                objects.remove(key.as_slice())?;
+            }
+            let mut put: Vec<&Pair> = changes.put.iter().collect();
+            put.sort_unstable(); // neighbours share pages
+            for (key, value) in put {
+                objects.insert(key.as_slice(), sealed(key, value).as_slice())?;
+            }
+            let mut rest = self.transaction.open_table(REST)?;
+            let changed = put_rest(&mut rest, &prefix(role, range), &image.rest)?;
+            self.transaction.open_table(RANGES)?.insert((role.0, range), image.upto.0)?;
+            Ok::<_, redb::Error>((changes.removed.len() + changes.put.len()) as u64 + changed)
+        })?;
+        Ok(())
+    }
+
+    /// Makes it the checkpoint, durably: the journal is replayed from `from`.
+    pub fn commit(self, from: Lsn) -> Result<(), CheckpointError> {
+        let head = Head { magic: MAGIC, version: VERSION, fsid: self.store.fsid, from };
+        guarded(&self.store.file, || {
+            self.transaction.open_table(HEAD)?.insert(0, sealed(b"head", &head.to_bytes()).as_slice())?;
+            self.transaction.commit().map_err(redb::Error::from)
+        })
+    }
+}
+
+/// Makes `pairs` all that there is with this prefix; how many objects that has changed.
+fn put_rest(table: &mut Table<'_, Bytes, Bytes>, prefix: &[u8], pairs: &[Pair]) -> Result<u64, redb::Error> {
+    let mut new: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for (key, value) in pairs {
+        let key = [prefix, key].concat();
+        let value = sealed(&key, value);
+        new.insert(key, value);
+    }
+    let mut gone: Vec<Vec<u8>> = Vec::new();
+    for entry in table.range::<&[u8]>(prefix..)? {
+        let (key, value) = entry?;
+        if !key.value().starts_with(prefix) {
+            break;
+        }
+        match new.get(key.value()) {
+            Some(same) if same == value.value() => _ = new.remove(key.value()),
+            Some(_) => {}
+            None => gone.push(key.value().to_vec()),
+        }
+    }
+    for key in &gone {
+        table.remove(key.as_slice())?;
+    }
+    for (key, value) in &new {
+        table.insert(key.as_slice(), value.as_slice())?;
+    }
+    Ok((gone.len() + new.len()) as u64)
+}
+
+/// Runs a step of the library, which may panic on a file that something else has changed.
+fn guarded<T, E: Into<redb::Error>>(file: &Path, act: impl FnOnce() -> Result<T, E>) -> Result<T, CheckpointError> {
+    let error = match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(error)) => error.into(),
+        Err(_) => redb::Error::Corrupted("a page is not what its checksum says".into()),
+    };
+    Err(match error {
+        redb::Error::Io(source) => CheckpointError::Io { path: file.to_owned(), source },
+        redb::Error::UpgradeRequired(found) => CheckpointError::Version { file: file.to_owned(), found: found.into() },
+        error => CheckpointError::Store { file: file.to_owned(), why: error.to_string() },
+    })
+}
+
+/// What the store has of a role's objects, as of one checkpoint.
+struct View {
+    table: Option<ReadOnlyTable<Bytes, Bytes>>,
+    file: PathBuf,
+    on_damage: OnDamage,
+}
+
+impl View {
+    /// Fail-stop: what the disk does not give back must not look as if it had never been.
+    fn sound<T, E: Into<redb::Error>>(&self, act: impl FnOnce() -> Result<T, E>) -> T {
+        guarded(&self.file, act).unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    fn fail(&self, why: &str) -> ! {
+        (self.on_damage)(why);
+        panic!("{why}");
+    }
+
+    fn value<'a>(&self, key: &[u8], bytes: &'a [u8]) -> &'a [u8] {
+        unsealed(key, bytes).unwrap_or_else(|| {
+            self.fail(&format!("{}: an object does not check; run `onpath fsck`", self.file.display()))
+        })
+    }
+}
+
+impl Cold for View {
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let table = self.table.as_ref()?;
+        let found = self.sound(|| table.get(key))?;
+        Some(self.value(key, found.value()).to_vec())
+    }
+
+    fn scan(&self, prefix: &[u8], from: &[u8], each: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let Some(table) = &self.table else { return };
+        let mut entries = self.sound(|| table.range::<&[u8]>(prefix.max(from)..));
+        while let Some((key, value)) = self.sound(|| entries.next().transpose()) {
+            if !key.value().starts_with(prefix) || !each(key.value(), self.value(key.value(), value.value())) {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What of a shard's objects is not in memory: an ordered store keeps what the last checkpoint had (DESIGN §2, §4).
+//!
+//! The tables are a layer over it: an object that is in memory is newer or the same, one that was removed since the checkpoint
+//! is among a table's *removed* keys, and anything else is as the store has it. So a table may forget any object that has not
+//! changed since the checkpoint, and read it again when it is asked for.
+//!
+//! Keys begin with the class of the object; ids come with their slots last, so that what is born together lies together.
+
+use onpath_wire::hash::inode_hash;
+use onpath_wire::ids::{Cookie, InodeId, Term};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// The objects of one role as the last checkpoint has them. Reading cannot fail: who implements it ends the process when the disk
+/// does not give back what was written, as it does when the journal fails (DESIGN §4).
+pub trait Cold: Send + Sync {
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>>;
+    /// Calls `each` with every key that begins with `prefix` and is not below `from`, in order, until it returns false.
+    fn scan(&self, prefix: &[u8], from: &[u8], each: &mut dyn FnMut(&[u8], &[u8]) -> bool);
+}
+
+/// Classes of objects that a table keeps: the first byte of a key.
+pub mod class {
+    /// An inode.
+    pub const INODE: u8 = 1;
+    /// A name.
+    pub const NAME: u8 = 2;
+    /// An entry of a listing.
+    pub const ENTRY: u8 = 3;
+}
+
+/// Bits of what a table knows of an object.
+pub(crate) mod flag {
+    /// Changed since the last image of its range.
+    pub(crate) const DIRTY: u8 = 0x80;
+    /// In an image that is not kept yet.
+    pub(crate) const LEAVING: u8 = 0x40;
+    /// The store has it, maybe in an older form.
+    pub(crate) const COLD: u8 = 0x20;
+    /// Asked for since the table last looked for something to forget.
+    pub(crate) const USED: u8 = 0x10;
+    /// Not to be forgotten.
+    pub(crate) const HELD: u8 = DIRTY | LEAVING;
+
+    /// The store has (`kept`) or will not have the image that the object is in.
+    pub(crate) fn settle(flags: &mut u8, kept: bool) {
+        if *flags & LEAVING != 0 {
+            *flags = *flags & !LEAVING | if kept { COLD } else { DIRTY };
+        }
+    }
+
+    /// Whether the object can be forgotten and was not asked for since the last time.
+    pub(crate) fn forget(flags: &mut u8) -> bool {
+        let used = *flags & USED != 0;
+        *flags &= !USED;
+        !used && *flags & (HELD | COLD) == COLD
+    }
+}
+
+/// What was removed from a table and the store has, or may have when an image is kept.
+#[derive(Debug)]
+pub(crate) struct Gone<K> {
+    /// Since the last image.
+    fresh: BTreeSet<K>,
+    /// In an image that is not kept yet.
+    leaving: BTreeSet<K>,
+}
+
+impl<K> Default for Gone<K> {
+    fn default() -> Self {
+        Gone { fresh: BTreeSet::new(), leaving: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Clone> Gone<K> {
+    /// An object is removed.
+    pub(crate) fn add(&mut self, key: K) {
+        self.fresh.insert(key);
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.leaving.is_empty()
+    }
+
+    /// Whether the store's object of this key is no more.
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        self.fresh.contains(key) || self.leaving.contains(key)
+    }
+
+    /// Keys of a range go into an image.
+    pub(crate) fn leave(&mut self, range: RangeInclusive<K>, mut each: impl FnMut(&K)) {
+        let keys: Vec<K> = self.fresh.range(range).cloned().collect();
+        for key in keys {
+            each(&key);
+            self.fresh.remove(&key);
+            self.leaving.insert(key);
+        }
+    }
+
+    /// The image of a range is `kept`, or not. An object that is back by then is in the same or the next image, and an image's
+    /// removals come before what it puts.
+    pub(crate) fn settle(&mut self, range: RangeInclusive<K>, kept: bool) {
+        let keys: Vec<K> = self.leaving.range(range).cloned().collect();
+        for key in keys {
+            self.leaving.remove(&key);
+            if !kept {
+                self.fresh.insert(key);
+            }
+        }
+    }
+}
+
+/// An id as it stands in keys.
+pub(crate) fn id_bytes(id: InodeId) -> [u8; 8] {
+    id.0.rotate_left(16).to_be_bytes()
+}
+
+/// The id of a key's bytes.
+pub(crate) fn id_of(bytes: [u8; 8]) -> InodeId {
+    InodeId(u64::from_be_bytes(bytes).rotate_right(16))
+}
+
+/// Key of an inode.
+pub(crate) fn inode_key(id: InodeId) -> Vec<u8> {
+    [&[class::INODE][..], &id_bytes(id)].concat()
+}
+
+/// Key of a name.
+pub(crate) fn name_key(parent: InodeId, name: &[u8]) -> Vec<u8> {
+    [&[class::NAME][..], &id_bytes(parent), name].concat()
+}
+
+/// What the keys of a directory's entries begin with.
+pub(crate) fn listing_prefix(dir: InodeId) -> Vec<u8> {
+    [&[class::ENTRY][..], &id_bytes(dir)].concat()
+}
+
+/// Key of an entry.
+pub(crate) fn entry_key(dir: InodeId, cookie: Cookie) -> Vec<u8> {
+    [&[class::ENTRY][..], &id_bytes(dir), &cookie.0.to_be_bytes()].concat()
+}
+
+/// Bits of a [`Below`]'s filter.
+const FILTER_BITS: u64 = 1 << 19;
+
+/// The store below a table, and what it surely does not have.
+#[derive(Clone, Default)]
+pub(crate) struct Below {
+    cold: Option<Arc<dyn Cold>>,
+    /// Directories born in this term or later have nothing in the store that was not forgotten by the table.
+    since: Term,
+    /// Which of those have lost something, by their hashes; empty if none has.
+    forgotten: Vec<u64>,
+}
+
+impl fmt::Debug for Below {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Below").field("cold", &self.cold.is_some()).field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl Below {
+    /// From now on the store is this.
+    pub(crate) fn set(&mut self, cold: Arc<dyn Cold>) {
+        self.cold = Some(cold);
+    }
+
+    /// What was born since this term is not in the store yet.
+    pub(crate) fn set_since(&mut self, since: Term) {
+        self.since = since;
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> Option<&dyn Cold> {
+        self.cold.as_deref()
+    }
+
+    /// The store, to keep.
+    pub(crate) fn shared(&self) -> Option<Arc<dyn Cold>> {
+        self.cold.clone()
+    }
+
+    /// The store, if it may have something of this directory that the table lacks.
+    #[inline]
+    pub(crate) fn of(&self, dir: InodeId) -> Option<&dyn Cold> {
+        let cold = self.cold.as_deref()?;
+        (dir.term() < self.since || self.has_forgotten(dir)).then_some(cold)
+    }
+
+    fn has_forgotten(&self, dir: InodeId) -> bool {
+        let bit = inode_hash(dir) % FILTER_BITS;
+        self.forgotten.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 != 0)
+    }
+
+    /// The table has forgotten something of this directory.
+    pub(crate) fn forgets(&mut self, dir: InodeId) {
+        if self.forgotten.is_empty() {
+            self.forgotten = vec![0; (FILTER_BITS / 64) as usize];
+        }
+        let bit = inode_hash(dir) % FILTER_BITS;
+        self.forgotten[(bit / 64) as usize] |= 1 << (bit % 64);
+    }
+
+    /// Bytes of the filter.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.forgotten.len() * size_of::<u64>()) as u64
+    }
+}
+
+/// What an image of some slots takes from a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Objects that are new or have changed.
+    pub put: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Keys of objects that are gone.
+    pub removed: Vec<Vec<u8>>,
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::ops::Bound;
+    use std::sync::Mutex;
+
+    /// A store in memory.
+    #[derive(Default)]
+    pub(crate) struct Shelf(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+    impl Shelf {
+        /// Keeps an image.
+        pub(crate) fn keep(&self, changes: &Changes) {
+            let mut all = self.0.lock().unwrap();
+            changes.removed.iter().for_each(|key| _ = all.remove(key));
+            all.extend(changes.put.iter().cloned());
+        }
+
+        /// Everything in it.
+        pub(crate) fn all(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+            self.0.lock().unwrap().clone().into_iter().collect()
+        }
+    }
+
+    impl Cold for Shelf {
+        fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+            self.0.lock().unwrap().get(key).cloned()
+        }
+
+        fn scan(&self, prefix: &[u8], from: &[u8], each: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+            let all = self.0.lock().unwrap();
+            let from = (Bound::Included(from), Bound::Unbounded);
+            let range = all.range::<[u8], _>(from).take_while(|(key, _)| key.starts_with(prefix));
+            range.map(|(key, value)| each(key, value)).take_while(|go_on| *go_on).for_each(drop);
+        }
+    }
+
+    /// What a host does to a table beside its use.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Upkeep {
+        Image,
+        Keep,
+        Lose,
+        Forget,
+    }
+
+    /// An image that may be kept or lost later, and what was done so far.
+    #[derive(Default)]
+    pub(crate) struct Keeper {
+        pub(crate) shelf: Arc<Shelf>,
+        image: Option<Changes>,
+    }
+
+    impl Keeper {
+        /// Does a piece of upkeep with a table, which is `image`, `settle` and `forget`.
+        pub(crate) fn upkeep<T>(
+            &mut self,
+            what: Upkeep,
+            table: &mut T,
+            image: impl FnOnce(&mut T, &mut Changes),
+            settle: impl FnOnce(&mut T, bool),
+            forget: impl FnOnce(&mut T),
+        ) {
+            match what {
+                Upkeep::Image if self.image.is_none() => {
+                    let mut changes = Changes::default();
+                    image(table, &mut changes);
+                    self.image = Some(changes);
+                }
+                Upkeep::Keep | Upkeep::Lose => {
+                    let Some(changes) = self.image.take() else { return };
+                    let kept = matches!(what, Upkeep::Keep);
+                    if kept {
+                        self.shelf.keep(&changes);
+                    }
+                    settle(table, kept);
+                }
+                Upkeep::Forget => forget(table),
+                Upkeep::Image => {}
+            }
+        }
+    }
+
+    pub(crate) fn upkeep() -> impl proptest::strategy::Strategy<Value = Upkeep> {
+        use Upkeep::{Forget, Image, Keep, Lose};
+        proptest::sample::select(vec![Image, Image, Keep, Keep, Lose, Forget, Forget])
+    }
+}
