@@ -1,10 +1,12 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
-use crate::cli::{CommitMode, TrackingForm, absolute, say};
+use crate::background::BackgroundArgs;
+use crate::cli::{CommitMode, TrackingForm, absolute};
 use crate::mounted::{self, Event};
 use crate::signals;
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
+use onpath_host::dir::read_superblock;
 use onpath_host::journal::Commit;
 use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
 use onpath_session::Session;
@@ -18,11 +20,13 @@ use std::sync::mpsc::channel;
 #[derive(Args, Debug)]
 pub(crate) struct DevArgs {
     /// Where the state of the file system is; formatted if it is empty or missing.
+    #[arg(env = "ONPATH_DIR")]
     dir: PathBuf,
     /// Where to mount it. Without, it only serves `onpath mount DIR MOUNTPOINT`.
+    #[arg(env = "ONPATH_MOUNTPOINT")]
     mountpoint: Option<PathBuf>,
     /// Mount options as for mount(8): ro, nodev, nosuid, noexec, noatime, …
-    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
     /// Metadata shards, fixed when DIR is formatted [default: one a core].
     #[arg(long, env = "ONPATH_SHARDS")]
@@ -31,18 +35,25 @@ pub(crate) struct DevArgs {
     #[arg(long, env = "ONPATH_COMMIT", value_enum, default_value = "interval")]
     commit: CommitMode,
     /// Longest time between a change and stable storage with --commit interval, milliseconds.
-    #[arg(long, default_value_t = COMMIT_INTERVAL_MS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    #[arg(long, env = "ONPATH_COMMIT_INTERVAL_MS", default_value_t = COMMIT_INTERVAL_MS)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=60_000))]
     commit_interval_ms: u64,
     /// Who knows that a directory has pending updates: its owner, or the dirty set of a software switch in this process.
     #[arg(long, env = "ONPATH_TRACKING", value_enum, default_value = "owner")]
     tracking: TrackingForm,
     /// Journal bytes between two checkpoints; less on a small disk.
-    #[arg(long, default_value_t = CHECKPOINT_BYTES, value_parser = clap::value_parser!(u64).range(1 << 16..))]
+    #[arg(long, env = "ONPATH_CHECKPOINT_BYTES", default_value_t = CHECKPOINT_BYTES)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1 << 16..))]
     checkpoint_bytes: u64,
     /// Memory that names, inodes and listings may take, as 512M or 2G; what is more is read from the disk when it is asked for
     /// [default: no limit].
     #[arg(long, env = "ONPATH_META_MEMORY", value_parser = parse_bytes, value_name = "BYTES")]
     meta_memory: Option<u64>,
+    /// Refuse a DIR that holds no file system yet, instead of formatting it.
+    #[arg(long)]
+    existing: bool,
+    #[command(flatten)]
+    background: BackgroundArgs,
 }
 
 /// Least memory that may be given to names, inodes and listings, bytes.
@@ -64,10 +75,10 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     if bytes < META_MEMORY_MIN {
         return Err(format!("at least {META_MEMORY_MIN} bytes are needed"));
     }
-    Ok(bytes)
-}
+    Ok(bytes)}
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
+    let Some(ready) = args.background.begin()? else { return Ok(()) };
     let parsed = MountOptions::parse(&args.options.join(","), &["soft"])?;
     let commit = match args.commit {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
@@ -85,12 +96,15 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         form,
     };
     let dir = absolute(&args.dir)?;
+    if args.existing {
+        read_superblock(&dir)?;
+    }
     let mut server = ServerBuilder::open(&dir, options)?;
     let Some(mountpoint) = args.mountpoint else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
-        say(&format!("onpath: serving {}", args.dir.display()));
+        ready.announce(&format!("onpath: serving {}", args.dir.display()));
         receiver.recv()?;
         return Ok(server.stop()?);
     };
@@ -99,6 +113,9 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;
+    let answers = effects.answers();
+    let name = format!("mount-{}", address.number());
+    server.node.add_status(name, Box::new(move || answers.meter().counters()));
     let served = mounted::serve(
         &absolute(&mountpoint)?,
         &parsed.mount.with_source(&dir.to_string_lossy()),
@@ -106,6 +123,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         &session,
         effects,
         (sender, receiver),
+        ready,
     );
     server.stop()?;
     served

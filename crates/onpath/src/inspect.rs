@@ -33,8 +33,15 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
     status::table(&text)
 }
 
+/// The DIR meant by a path: itself if a process serves it, else that of the mount it is on.
+pub(crate) fn serving(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = absolute(path)?;
+    let is_dir = path.join("superblock").exists() || path.join("socket").exists();
+    if is_dir { Ok(path) } else { served_by(&path).or(Ok(path)) }
+}
+
 /// The DIR of the mount that holds `path`.
-fn served_by(path: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn served_by(path: &Path) -> anyhow::Result<PathBuf> {
     let mounts = mounts().context("/proc/self/mountinfo")?;
     let over = mounts.into_iter().filter(|mount| path.starts_with(&mount.mountpoint));
     let mount = over.max_by_key(|mount| mount.mountpoint.as_os_str().len());

@@ -1,25 +1,37 @@
 //! The `onpath` command.
 
+mod background;
 mod bench;
 mod cli;
+mod copy;
 mod dev;
 mod explore;
+mod format;
 mod fsck;
+mod generate;
+mod helper;
 mod inspect;
 mod mount;
 mod mounted;
 mod signals;
 mod sim;
 mod status;
+mod top;
+mod tree;
+mod umount;
+mod walk;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = cli::Cli::parse();
+    if helper::is_called(std::env::args_os().next()) {
+        return helper::main();
+    }
+    let args = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
     cli::start_log(&args.log);
     match cli::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,33 +1,40 @@
 //! `onpath mount DIR MOUNTPOINT`: a further mount of a file system that `onpath dev` serves.
 
+use crate::background::BackgroundArgs;
 use crate::cli::absolute;
-use crate::mounted::{self, Event};
+use crate::mounted::{self, Event, SessionEffects};
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
 use onpath_host::journal::Commit;
 use onpath_host::node::{HostHooks, Node, NodeBuilder, Port};
-use onpath_host::stream::{ClientHooks, StreamClient, StreamError};
+use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_session::{Session, SessionConfig, SessionIn};
 use onpath_wire::ids::NodeId;
 use onpath_wire::map::ClusterMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 /// Arguments of `onpath mount`.
 #[derive(Args, Debug)]
 pub(crate) struct MountArgs {
     /// The DIR of the running `onpath dev`.
+    #[arg(env = "ONPATH_DIR")]
     dir: PathBuf,
     /// Where to mount it.
+    #[arg(env = "ONPATH_MOUNTPOINT")]
     mountpoint: PathBuf,
     /// Mount options as for mount(8), and soft: requests to a server that is gone end with EIO.
-    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
+    #[command(flatten)]
+    background: BackgroundArgs,
 }
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
+    let Some(ready) = args.background.begin()? else { return Ok(()) };
     let options = MountOptions::parse(&args.options.join(","), &["soft"])?;
     let dir = absolute(&args.dir)?;
     let client = StreamClient::connect(&dir)?;
@@ -46,6 +53,8 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
     let hooks = Hooks { session: port.clone(), map, over: sender.clone() };
     let stream = client.start(&node, hooks)?;
+    let stream = Arc::new(stream);
+    let told = tell(&stream, &effects)?;
     let mountpoint = absolute(&args.mountpoint)?;
     let served = mounted::serve(
         &mountpoint,
@@ -54,10 +63,27 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         &port,
         effects,
         (sender, receiver),
+        ready,
     );
+    drop(told);
     stream.stop();
     node.close()?;
     served
+}
+
+/// How often the server is told what this mount does.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// Tells the server what this mount does, until the sender that is returned is dropped.
+fn tell(stream: &Arc<Attached>, effects: &SessionEffects) -> io::Result<Sender<()>> {
+    let (over, ended) = channel();
+    let (stream, answers) = (stream.clone(), effects.answers());
+    std::thread::Builder::new().name("teller".into()).spawn(move || {
+        while ended.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
+            stream.tell(&answers.meter().counters());
+        }
+    })?;
+    Ok(over)
 }
 
 struct NoJournal;

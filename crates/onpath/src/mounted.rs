@@ -1,6 +1,6 @@
 //! A client session behind a mount: the kernel's requests go in, answers go back, until it is unmounted.
 
-use crate::cli::say;
+use crate::background::Readiness;
 use crate::signals;
 use onpath_fuse::adapter::{Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups};
 use onpath_fuse::mount::{Mount, MountError, MountOptions};
@@ -39,6 +39,13 @@ pub(crate) fn effects() -> (SessionEffects, Sender<Event>, Receiver<Event>) {
     let (sender, receiver) = channel();
     let effects = SessionEffects { answers: Arc::default(), invalidator: Arc::default(), lost: sender.clone() };
     (effects, sender, receiver)
+}
+
+impl SessionEffects {
+    /// The requests of the mount.
+    pub(crate) fn answers(&self) -> Arc<Answers> {
+        self.answers.clone()
+    }
 }
 
 impl Effects<Session> for SessionEffects {
@@ -83,6 +90,7 @@ pub(crate) fn serve(
     session: &Port<Session>,
     effects: SessionEffects,
     events: (Sender<Event>, Receiver<Event>),
+    ready: Readiness,
 ) -> anyhow::Result<()> {
     let mount = Arc::new(Mount::new(mountpoint, options)?);
     let (sender, receiver) = events;
@@ -95,7 +103,7 @@ pub(crate) fn serve(
         let mount = mount.clone();
         let shown = mountpoint.to_owned();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
-            let mounted = |_: &_| say(&format!("onpath: mounted on {}", shown.display()));
+            let mounted = |_: &_| ready.announce(&format!("onpath: mounted on {}", shown.display()));
             let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

@@ -16,6 +16,7 @@ mod answer;
 mod convert;
 mod groups;
 mod invalidate;
+mod meter;
 mod nodes;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ use crate::serve::Filesystem;
 
 pub use groups::supplementary_groups;
 pub use invalidate::Invalidator;
+pub use meter::Meter;
+use meter::Timing;
 
 /// Marks the number of an interrupt, as the kernel does; requests have even numbers.
 const INTERRUPT_BIT: u64 = 1;
@@ -70,6 +73,7 @@ struct Prepared {
 struct Pending {
     replier: Replier,
     expected: Expected,
+    timing: Timing,
 }
 
 /// The requests of one mount that the session has not answered yet.
@@ -77,6 +81,7 @@ struct Pending {
 pub struct Answers {
     /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
     pending: Mutex<HashMap<u64, Pending>>,
+    meter: Meter,
 }
 
 impl Answers {
@@ -87,11 +92,17 @@ impl Answers {
     /// Hands in the answer to request `unique`.
     pub fn complete(&self, unique: u64, result: FsResult) {
         let pending = self.pending().remove(&unique);
-        let Some(Pending { replier, expected }) = pending else {
+        let Some(Pending { replier, expected, timing }) = pending else {
             tracing::warn!(unique, "an answer to no request");
             return;
         };
         answer::answer(replier, expected, result);
+        self.meter.count(timing);
+    }
+
+    /// What was answered, and how soon.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 }
 
@@ -113,9 +124,10 @@ impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
         if let Operation::Access { mask: 0 } = request.operation {
             return replier.ok(); // F_OK: the kernel has looked the name up just now
         }
+        let timing = Timing::start(request.header.opcode);
         let Some(prepared) = convert::convert(&request, replier) else { return };
         let Prepared { replier, request, expected } = prepared;
-        self.answers.pending().insert(request.unique, Pending { replier, expected });
+        self.answers.pending().insert(request.unique, Pending { replier, expected, timing });
         self.driver.submit(request);
     }
 

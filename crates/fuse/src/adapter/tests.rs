@@ -69,7 +69,7 @@ impl Bench {
     }
 
     fn ask(&self, unique: u64, nodeid: u64, operation: Operation<'_>) {
-        let header = Header { unique, nodeid: node_id(InodeId(nodeid)), uid: 1000, gid: 100, pid: 77 };
+        let header = Header { opcode: 0, unique, nodeid: node_id(InodeId(nodeid)), uid: 1000, gid: 100, pid: 77 };
         let request = Request { header, supplementary_group: Some(5), operation };
         self.filesystem.handle(request, Replier::new(unique, Arc::clone(&self.transport) as Arc<dyn Transport>));
     }

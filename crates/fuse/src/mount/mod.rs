@@ -208,6 +208,19 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
     }
 }
 
+/// Changes the flags (`ro`, `noatime`, …) of the Onpath mount at `mountpoint` to those of `options`.
+pub fn remount(mountpoint: &Path, options: &MountOptions) -> Result<(), MountError> {
+    let mountpoint = resolve(mountpoint)?;
+    if top(&mountpoint)?.is_none_or(|entry| entry.kind != FILESYSTEM_TYPE) {
+        return Err(MountError::NotMounted(mountpoint));
+    }
+    rustix::mount::mount_remount(&mountpoint, options.flags(), "").map_err(|error| match error {
+        Errno::PERM => MountError::NotRoot,
+        Errno::BUSY => MountError::Busy { mountpoint: mountpoint.clone(), users: Usage::of(&mountpoint) },
+        _ => MountError::system("remount", &mountpoint, error),
+    })
+}
+
 fn umount(mountpoint: &Path, flags: UnmountFlags) -> Result<(), MountError> {
     match rustix::mount::unmount(mountpoint, flags | UnmountFlags::NOFOLLOW) {
         // Not mounted any more: somebody was faster.

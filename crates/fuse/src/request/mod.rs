@@ -19,6 +19,8 @@ pub use parse::ParseError;
 /// Who asks, about what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Number of the operation.
+    pub opcode: u32,
     /// Number of the request; the reply repeats it. Bit 63 marks a repetition after a RESEND.
     pub unique: u64,
     /// The inode the request is about; for names, the directory that holds them.

@@ -80,7 +80,8 @@ impl<'a> Request<'a> {
             rest.split_at(extensions_at.ok_or_else(|| malformed("extensions longer than the body"))?);
         let supplementary_group = supplementary_group(extensions).map_err(malformed)?;
         let operation = operation(&head, Body { rest: body }, buffer).map_err(malformed)?;
-        let header = Header { unique: head.unique, nodeid: head.nodeid, uid: head.uid, gid: head.gid, pid: head.pid };
+        let abi::InHeader { opcode, unique, nodeid, uid, gid, pid, .. } = head;
+        let header = Header { opcode, unique, nodeid, uid, gid, pid };
         Ok(Request { header, supplementary_group, operation })
     }
 }

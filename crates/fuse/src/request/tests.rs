@@ -38,7 +38,10 @@ fn reason(result: Result<Request<'_>, ParseError>) -> &'static str {
 fn the_header_is_kept() {
     let bytes = encode(opcode::LOOKUP, &[b"name\0"], &[]);
     let request = parse(&bytes).unwrap();
-    assert_eq!(request.header, Header { unique: 42, nodeid: 5, uid: 1000, gid: 100, pid: 77 });
+    assert_eq!(
+        request.header,
+        Header { opcode: abi::opcode::LOOKUP, unique: 42, nodeid: 5, uid: 1000, gid: 100, pid: 77 }
+    );
     assert!(matches!(request.operation, Operation::Lookup { name } if name == c"name"));
     assert_eq!(request.supplementary_group, None);
 }

@@ -22,7 +22,7 @@ use onpath_store::{Cold, Image, Recoverable};
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
@@ -34,6 +34,9 @@ const TABLE_BYTES: &str = "table_bytes";
 
 /// Counters with their names.
 pub type Counters = Vec<(String, u64)>;
+
+/// Tells counters of something that is no role of the runtime.
+pub type CounterSource = Box<dyn Fn() -> Counters + Send + Sync>;
 
 /// A role as this runtime keeps it.
 pub trait HostedRole: Role<In: Send, Out: Send> + Send + 'static {
@@ -193,6 +196,7 @@ impl NodeBuilder {
             lost: AtomicU64::new(0),
             watch: OnceLock::new(),
             threads: Mutex::default(),
+            sources: Mutex::default(),
         });
         if let Some(journal) = &node.journal {
             journal.start(Arc::new(Events { node: Arc::downgrade(&node) }));
@@ -261,9 +265,21 @@ pub struct Node {
     lost: AtomicU64,
     watch: OnceLock<Arc<dyn FlushWatch>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Further lines of the status, by their name.
+    sources: Mutex<BTreeMap<String, CounterSource>>,
 }
 
 impl Node {
+    /// The status has these counters too, until they are removed.
+    pub fn add_status(&self, name: String, source: CounterSource) {
+        self.sources.lock().expect("sources do not panic").insert(name, source);
+    }
+
+    /// The status does not have the counters of that name any more.
+    pub fn remove_status(&self, name: &str) {
+        self.sources.lock().expect("sources do not panic").remove(name);
+    }
+
     /// Delivers a message and runs everything that it makes runnable.
     pub fn deliver(&self, to: NodeId, packet: Packet) {
         let mut work = Work::default();
@@ -470,6 +486,8 @@ impl Node {
             ];
             all.push(("journal".into(), counters.map(|(name, value)| (name.into(), value)).into()));
         }
+        let sources = self.sources.lock().expect("sources do not panic");
+        all.extend(sources.iter().map(|(name, source)| (name.clone(), source())));
         all
     }
 

@@ -4,8 +4,8 @@
 //! the session sends again what it waits for. Meanwhile its messages are lost, which the session expects.
 
 use super::conn::Conn;
-use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control, with_socket_path};
-use crate::node::{Link, Node};
+use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control, with_socket_path};
+use crate::node::{Counters, Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use std::io::BufReader;
@@ -164,6 +164,14 @@ impl StreamClient {
 }
 
 impl Attached {
+    /// Tells the server what this process has done, for its status; lost if it is gone.
+    pub fn tell(&self, counters: &Counters) {
+        let conn = self.shared.conn.lock().expect("the connection does not panic").clone();
+        if let Some(conn) = conn {
+            conn.send(NodeId(0), control(&counts(counters)));
+        }
+    }
+
     /// Ends the stream, and with it the session.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Release);

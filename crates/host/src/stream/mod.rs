@@ -31,7 +31,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -75,6 +75,11 @@ wire_enum! {
             why: Blob,
             /// Trying again may help.
             retry: bool,
+        },
+        /// What the client's mount has done, for the status; from time to time.
+        7 => Counts {
+            /// Lines of a name and a number.
+            lines: Blob,
         },
         /// Asks for the status.
         4 => Status {
@@ -206,6 +211,28 @@ fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
 
 fn control(frame: &Control) -> Packet {
     Packet { head: frame.to_bytes(), bulk: bytes::Bytes::new(), innet: None }
+}
+
+/// Most counters that a client may tell.
+const COUNTS_MAX: usize = 4096;
+
+/// Counters as a client tells them.
+fn counts(counters: &Counters) -> Control {
+    let mut lines = String::new();
+    for (name, value) in counters.iter().take(COUNTS_MAX) {
+        let _ = writeln!(lines, "{name} {value}");
+    }
+    Control::Counts { lines: Blob(lines.into_bytes()) }
+}
+
+/// What a client told; lines that are no counters are left out.
+fn counters_of(lines: &Blob) -> Counters {
+    let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let counter = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?)).filter(|(name, _)| plain(name))
+    };
+    String::from_utf8_lossy(&lines.0).lines().take(COUNTS_MAX).filter_map(counter).collect()
 }
 
 /// Writes a control frame to a stream that nobody else writes to yet.

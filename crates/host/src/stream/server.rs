@@ -1,7 +1,7 @@
 //! The serving end: accepts streams, makes each a session, and lets the session die with its stream.
 
 use super::conn::Conn;
-use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control, with_socket_path};
+use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control, with_socket_path};
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_wire::codec::Blob;
@@ -294,6 +294,7 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
         tracing::warn!(%session, error = %ended, "a stream is closed");
     }
     conn.close();
+    shared.node.remove_status(&status_name(address));
     shared.node.detach(address, &link);
     shared.open.lock().expect("the table does not panic").remove(&session);
     // When this process stops, its sessions live on in the next one.
@@ -306,6 +307,11 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
     }
 }
 
+/// How the status calls the mount of a session.
+fn status_name(session: NodeId) -> String {
+    format!("mount-{}", session.number())
+}
+
 /// Delivers what the session sends, until its stream ends.
 fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> StreamError {
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
@@ -313,6 +319,10 @@ fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> Stre
         match receive(&mut from) {
             Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
             Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
+            Ok(Received::Control(Control::Counts { lines })) => {
+                let counters = counters_of(&lines);
+                shared.node.add_status(status_name(address), Box::new(move || counters.clone()));
+            }
             Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
             Err(error) => return error,
         }

@@ -1,8 +1,13 @@
 //! The command line.
 
-use crate::{bench, dev, explore, fsck, inspect, mount, sim, status};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use onpath_fuse::mount::MountError;
+mod groups;
+
+use crate::{bench, copy, dev, explore, format, fsck, generate, inspect, mount, sim, status, top, tree, umount};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use onpath_fuse::mount::{MountError, OptionError};
+use onpath_host::dir::DirError;
+use onpath_host::server::ServerError;
+use onpath_host::stream::StreamError;
 use std::path::PathBuf;
 
 /// A POSIX distributed file system whose metadata is coordinated on the network path.
@@ -26,14 +31,49 @@ pub(crate) struct LogArgs {
     log_json: bool,
 }
 
+impl LogArgs {
+    /// To log from that level on, if the environment does not say otherwise.
+    pub(crate) fn of_level(level: &str) -> LogArgs {
+        let log = std::env::var("ONPATH_LOG").unwrap_or_else(|_| level.to_owned());
+        LogArgs { log, log_json: std::env::var_os("ONPATH_LOG_JSON").is_some() }
+    }
+}
+
+/// The whole command line.
+pub(crate) fn command() -> clap::Command {
+    groups::grouped(Cli::command())
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    /// Makes an empty file system in DIR without serving it.
+    Format(format::FormatArgs),
     /// Runs a whole file system in one process, its state in DIR, and mounts it.
     Dev(dev::DevArgs),
     /// Mounts a file system that `onpath dev` serves once more.
     Mount(mount::MountArgs),
+    /// Unmounts it, also when its server is gone.
+    Umount(umount::UmountArgs),
     /// Shows the counters of a running file system.
     Status(status::StatusArgs),
+    /// Shows what a running file system does: operations with rates and latencies, collects, gates, journal.
+    Top(top::TopArgs),
+    /// Sums up trees: files, directories, bytes.
+    Du(tree::du::DuArgs),
+    /// Shows the space of mounted file systems.
+    Df(tree::df::DfArgs),
+    /// Finds entries of trees by name, kind, size, age or owner, or sums them up.
+    Find(tree::find::FindArgs),
+    /// Removes trees, in parallel.
+    Rmr(tree::rmr::RmrArgs),
+    /// Changes permission bits, of whole trees with -R.
+    Chmod(tree::chmod::ChmodArgs),
+    /// Changes owner and group, of whole trees with -R.
+    Chown(tree::chown::ChownArgs),
+    /// Copies a directory into a mounted file system: in parallel, resumable.
+    Import(copy::CopyArgs),
+    /// Copies a directory out of a mounted file system: in parallel, resumable.
+    Export(copy::CopyArgs),
     /// Checks a file system that is not running, and changes nothing.
     Fsck(fsck::FsckArgs),
     /// Shows what the shards know of a directory: who holds parts of it, what is pending.
@@ -44,6 +84,10 @@ pub(crate) enum Command {
     Explore(explore::ExploreArgs),
     /// Measures file systems from outside.
     Bench(bench::BenchArgs),
+    /// Prints what makes a shell complete commands.
+    Completions(generate::CompletionsArgs),
+    /// Writes the manual pages into DIR.
+    Man(generate::ManArgs),
 }
 
 /// When a change is on stable storage.
@@ -74,6 +118,19 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Sim(args) => sim::run(args),
         Command::Explore(args) => explore::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Format(args) => format::run(args),
+        Command::Umount(args) => umount::run(args),
+        Command::Top(args) => top::run(args),
+        Command::Du(args) => tree::du::run(args),
+        Command::Df(args) => tree::df::run(args),
+        Command::Find(args) => tree::find::run(args),
+        Command::Rmr(args) => tree::rmr::run(args),
+        Command::Chmod(args) => tree::chmod::run(args),
+        Command::Chown(args) => tree::chown::run(args),
+        Command::Import(args) => copy::import(args),
+        Command::Export(args) => copy::export(args),
+        Command::Completions(args) => generate::completions(args),
+        Command::Man(args) => generate::man(args),
     }
 }
 
@@ -86,12 +143,21 @@ pub(crate) fn start_log(args: &LogArgs) {
     if args.log_json { builder.json().init() } else { builder.init() }
 }
 
-/// Exit codes as mount(8) gives them: 1 wrong use or permissions, 2 system, 32 mount failed; fsck has its own.
+/// Exit codes as mount(8) gives them: 1 wrong use, not permitted, or something was left undone; 2 system; 32 the mount failed. fsck has
+/// its own.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(code) = fsck::exit_code(error) {
         return code;
     }
-    if error.downcast_ref::<MountError>().is_some() { 32 } else { 1 }
+    match error.downcast_ref::<MountError>() {
+        Some(MountError::NotRoot) => return 1,
+        Some(_) => return 32,
+        None => {}
+    }
+    if error.is::<OptionError>() {
+        return 1;
+    }
+    if error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() { 32 } else { 1 }
 }
 
 /// A path argument that must be absolute afterwards, whatever the working directory becomes.

@@ -1,0 +1,146 @@
+//! A file system that is served by a process in the background: the command returns once it can be used.
+//!
+//! The command starts itself again with the variable `ONPATH_DETACHED` and reads the other's standard output until that says it is ready; if it ends before,
+//! its exit code is the command's. A service manager that asked for it (`NOTIFY_SOCKET`) is told too.
+
+use crate::cli::{absolute, say};
+use anyhow::Context;
+use clap::Args;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What every line begins with that says a process is ready.
+const READY: &str = "onpath: ";
+/// Set in the environment of a process in the background.
+const DETACHED: &str = "ONPATH_DETACHED";
+
+/// Whether a command that serves waits in the foreground.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BackgroundArgs {
+    /// Return once the file system can be used; a process in the background serves it.
+    #[arg(short = 'd', long, env = "ONPATH_BACKGROUND")]
+    background: bool,
+    /// Where to log once the file system can be used. In the background, without this: to the journal of systemd if standard error is
+    /// that, else nowhere.
+    #[arg(long, env = "ONPATH_LOG_FILE", value_name = "FILE")]
+    log_file: Option<PathBuf>,
+}
+
+/// How a process that serves says that it can be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness {
+    detached: bool,
+    log_file: Option<PathBuf>,
+}
+
+impl BackgroundArgs {
+    /// What to announce with, in the process that serves; none in one that has started another for that.
+    pub(crate) fn begin(&self) -> anyhow::Result<Option<Readiness>> {
+        let log_file = self.log_file.as_deref().map(absolute).transpose()?;
+        if let Some(path) = &log_file {
+            open_log(path)?;
+        }
+        let detached = std::env::var_os(DETACHED).is_some();
+        if detached {
+            // A session of its own: no terminal, no Ctrl-C meant for others. Fails only if it has one already.
+            _ = rustix::process::setsid();
+        } else if self.background {
+            let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+            match start(&args)? {
+                Started::Ready(line) => say(&line),
+                Started::Ended(code) => std::process::exit(code),
+            }
+            return Ok(None);
+        }
+        Ok(Some(Readiness { detached, log_file }))
+    }
+}
+
+/// What became of a process that was to serve in the background.
+pub(crate) enum Started {
+    /// It serves, and says so in these words.
+    Ready(String),
+    /// It has ended with this exit code; its standard error, which is ours, says why.
+    Ended(i32),
+}
+
+/// Starts `onpath ARGS…` and waits until it serves.
+pub(crate) fn start(args: &[OsString]) -> anyhow::Result<Started> {
+    let mut child = Command::new("/proc/self/exe")
+        .args(args)
+        .env(DETACHED, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start a process in the background")?;
+    let output = child.stdout.take().expect("it is piped");
+    for line in BufReader::new(output).lines() {
+        let line = line.context("cannot hear from the process in the background")?;
+        if line.starts_with(READY) {
+            return Ok(Started::Ready(line));
+        }
+    }
+    let status = child.wait().context("cannot wait for the process in the background")?;
+    Ok(Started::Ended(status.code().unwrap_or(2)))
+}
+
+impl Readiness {
+    /// Says that the file system can be used, then lets go of the caller's files. From here on logs go where they were asked to.
+    pub(crate) fn announce(&self, line: &str) {
+        if self.detached {
+            // Nobody may listen any more; the file system can be used all the same.
+            _ = writeln!(std::io::stdout(), "{line}");
+        } else {
+            say(line);
+        }
+        if let Err(error) = notify("READY=1") {
+            tracing::warn!(%error, "the service manager cannot be told");
+        }
+        if let Err(error) = self.let_go() {
+            tracing::warn!(%error, "logs go on to where they went");
+        }
+    }
+
+    fn let_go(&self) -> anyhow::Result<()> {
+        if let Some(path) = &self.log_file {
+            rustix::stdio::dup2_stderr(open_log(path)?)?;
+        }
+        if !self.detached {
+            return Ok(());
+        }
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::stdio::dup2_stdout(&null)?;
+        if self.log_file.is_none() && !logs_to_journal() {
+            rustix::stdio::dup2_stderr(&null)?;
+        }
+        Ok(rustix::process::chdir("/")?)
+    }
+}
+
+fn open_log(path: &Path) -> anyhow::Result<std::fs::File> {
+    let file = std::fs::File::options().append(true).create(true).open(path);
+    file.with_context(|| format!("cannot log to {}: name a file that can be written", path.display()))
+}
+
+/// Whether standard error is the journal of systemd, which says by this variable what device and inode it gave.
+fn logs_to_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    let stderr = rustix::fs::fstat(rustix::stdio::stderr());
+    stderr.is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+/// Tells the service manager, if one asked to be told (sd_notify(3)).
+fn notify(state: &str) -> std::io::Result<()> {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let address = match socket.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(&socket)?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+}

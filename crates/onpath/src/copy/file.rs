@@ -1,0 +1,232 @@
+//! One regular file.
+
+use super::attributes::{self, Place, same_mtime};
+use super::copier::Done;
+use super::part;
+use crate::walk::{Failure, Progress, to};
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// Bytes read and written at once.
+const CHUNK: usize = 1 << 20;
+/// What is zero is left out in units of this.
+const BLOCK: usize = 4096;
+/// Bytes of a block as st_blocks counts them.
+const STAT_BLOCK: u64 = 512;
+/// How often a file is copied that others write meanwhile.
+const TRIES: usize = 3;
+
+/// A file to be copied.
+pub(super) struct File<'a> {
+    pub(super) source: Place<'a>,
+    pub(super) copy: Place<'a>,
+    /// Compare every byte with the source.
+    pub(super) verify: bool,
+    pub(super) done: &'a Done,
+    pub(super) progress: &'a Progress,
+}
+
+impl File<'_> {
+    pub(super) fn copy(&self) -> Result<(), Failure> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let source = rustix::fs::openat(self.source.at, self.source.name, flags, Mode::empty()).map_err(to("open"))?;
+        for _ in 0..TRIES {
+            let before = rustix::fs::fstat(&source).map_err(to("stat"))?;
+            if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+                return Err(Failure { action: "copy (it is no file any more)", errno: Errno::INVAL });
+            }
+            if self.is_there(&source, &before)? {
+                self.done.skipped.add(1);
+                return attributes::copy(self.source, &before, self.copy, self.done);
+            }
+            let name = part::name(self.copy.name, &before);
+            let part = Place { name: &name, ..self.copy };
+            let written = self.fill(&source, &before, part)?;
+            let after = rustix::fs::fstat(&source).map_err(to("stat"))?;
+            if !same_mtime(&before, &after) || before.st_size != after.st_size {
+                rustix::fs::unlinkat(part.at, part.name, AtFlags::empty()).map_err(to("remove an outdated copy of"))?;
+                continue;
+            }
+            if self.verify {
+                self.reread(&source, &before, &written)?;
+            }
+            attributes::copy(self.source, &before, part, self.done)?;
+            rustix::fs::renameat(part.at, part.name, self.copy.at, self.copy.name).map_err(to("name the copy of"))?;
+            self.done.files.add(1);
+            return Ok(());
+        }
+        Err(Failure { action: "copy (others go on writing into it)", errno: Errno::BUSY })
+    }
+
+    /// Whether the copy is complete: what has its name, its size and its time of modification.
+    fn is_there(&self, source: &OwnedFd, stat: &Stat) -> Result<bool, Failure> {
+        let Ok(there) = self.copy.stat() else { return Ok(false) };
+        let same_kind = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
+        if !same_kind || there.st_size != stat.st_size || !same_mtime(&there, stat) {
+            return Ok(false);
+        }
+        if !self.verify {
+            return Ok(true);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let copy = rustix::fs::openat(self.copy.at, self.copy.name, flags, Mode::empty());
+        let copy = copy.map_err(to("open the copy of"))?;
+        Ok(self.equal_bytes(source, &copy)? == stat.st_size.cast_unsigned())
+    }
+
+    /// Writes the bytes, from where an earlier run came to.
+    fn fill(&self, source: &OwnedFd, stat: &Stat, part: Place<'_>) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let copy = rustix::fs::openat(part.at, part.name, flags, Mode::RUSR | Mode::WUSR);
+        let copy = copy.map_err(to("make the copy of"))?;
+        let begun = rustix::fs::fstat(&copy).map_err(to("stat the copy of"))?.st_size;
+        let mut from = 0;
+        if begun > 0 {
+            from = self.equal_bytes(source, &copy)? & !(BLOCK as u64 - 1);
+            rustix::fs::ftruncate(&copy, from).map_err(to("cut the copy of"))?;
+            self.done.resumed.add(1);
+        }
+        let size = stat.st_size.cast_unsigned();
+        let sparse = stat.st_blocks.cast_unsigned() * STAT_BLOCK < size;
+        while let Some((start, end)) = data(source, from, size) {
+            self.write(source, &copy, start..end, sparse)?;
+            from = end;
+        }
+        let have = rustix::fs::fstat(&copy).map_err(to("stat the copy of"))?.st_size;
+        if have != stat.st_size {
+            rustix::fs::ftruncate(&copy, size).map_err(to("extend the copy of"))?;
+        }
+        Ok(copy)
+    }
+
+    fn write(
+        &self,
+        source: &OwnedFd,
+        copy: &OwnedFd,
+        range: std::ops::Range<u64>,
+        sparse: bool,
+    ) -> Result<(), Failure> {
+        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap_or(CHUNK).min(CHUNK)];
+        let mut at = range.start;
+        while at < range.end {
+            let wanted = buffer.len().min(usize::try_from(range.end - at).unwrap_or(CHUNK));
+            let got = read_full(source, &mut buffer[..wanted], at).map_err(to("read"))?;
+            if got == 0 {
+                return Ok(()); // it became shorter: that is noticed afterwards
+            }
+            for (start, bytes) in runs(&buffer[..got], sparse) {
+                write_full(copy, bytes, at + start as u64).map_err(to("write the copy of"))?;
+                self.done.bytes.add(bytes.len() as u64);
+            }
+            at += got as u64;
+            self.progress.add_bytes(got as u64);
+        }
+        Ok(())
+    }
+
+    /// What was written comes back the same, from the file system and not only from this machine's memory.
+    fn reread(&self, source: &OwnedFd, stat: &Stat, copy: &OwnedFd) -> Result<(), Failure> {
+        rustix::fs::fsync(copy).map_err(to("bring to stable storage the copy of"))?;
+        // Advice: where it is not taken, pages of the cache are compared.
+        _ = rustix::fs::fadvise(copy, 0, None, Advice::DontNeed);
+        if self.equal_bytes(source, copy)? == stat.st_size.cast_unsigned() {
+            return Ok(());
+        }
+        Err(Failure { action: "verify the copy of (its bytes differ)", errno: Errno::IO })
+    }
+
+    /// How many bytes of both are the same, from the start.
+    fn equal_bytes(&self, source: &OwnedFd, copy: &OwnedFd) -> Result<u64, Failure> {
+        let (mut ours, mut theirs) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let mut at = 0;
+        loop {
+            let read = read_full(source, &mut ours, at).map_err(to("read"))?;
+            let there = read_full(copy, &mut theirs, at).map_err(to("read the copy of"))?;
+            let both = read.min(there);
+            self.done.compared.add(both as u64);
+            let same = ours[..both].iter().zip(&theirs[..both]).position(|(a, b)| a != b).unwrap_or(both);
+            at += same as u64;
+            if same < CHUNK {
+                return Ok(at);
+            }
+        }
+    }
+}
+
+/// The next range at or after `from` that is not known to be a hole.
+fn data(source: &OwnedFd, from: u64, size: u64) -> Option<(u64, u64)> {
+    if from >= size {
+        return None;
+    }
+    let start = match rustix::fs::seek(source, SeekFrom::Data(from)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return None, // nothing but a hole is left
+        Err(_) => return Some((from, size)),
+    };
+    let end = rustix::fs::seek(source, SeekFrom::Hole(start)).unwrap_or(size);
+    (start < size).then_some((start, end.clamp(start + 1, size)))
+}
+
+/// Parts of the bytes that must be written: all, or what is not a block of zeros.
+fn runs(bytes: &[u8], sparse: bool) -> Vec<(usize, &[u8])> {
+    if !sparse {
+        return vec![(0, bytes)];
+    }
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (number, block) in bytes.chunks(BLOCK).enumerate() {
+        let start = number * BLOCK;
+        if block.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        match runs.last_mut() {
+            Some((_, end)) if *end == start => *end += block.len(),
+            _ => runs.push((start, start + block.len())),
+        }
+    }
+    runs.into_iter().map(|(start, end)| (start, &bytes[start..end])).collect()
+}
+
+fn read_full(file: &OwnedFd, buffer: &mut [u8], at: u64) -> rustix::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::io::pread(file, &mut buffer[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+fn write_full(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(file, bytes, at) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                at += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_zeros_are_left_out() {
+        let mut bytes = vec![0; 4 * BLOCK + 10];
+        bytes[BLOCK] = 1;
+        bytes[2 * BLOCK + 5] = 1;
+        bytes[4 * BLOCK + 9] = 1;
+        let places = |sparse| runs(&bytes, sparse).iter().map(|(at, run)| (*at, run.len())).collect::<Vec<_>>();
+        assert_eq!(places(false), [(0, bytes.len())]);
+        assert_eq!(places(true), [(BLOCK, 2 * BLOCK), (4 * BLOCK, 10)]);
+    }
+}

@@ -1,0 +1,178 @@
+//! `onpath du PATH…`: what trees hold and take.
+
+use super::{Counter, Summary, Task};
+use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs};
+use clap::Args;
+use rustix::fs::{FileType, Stat};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of a block as st_blocks counts them.
+const BLOCK: u64 = 512;
+
+/// Arguments of `onpath du`.
+#[derive(Args, Debug)]
+pub(crate) struct DuArgs {
+    /// Trees to sum up.
+    #[arg(default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Show every directory down to so many levels below a PATH, too.
+    #[arg(short, long, default_value_t = 0)]
+    depth: usize,
+    #[command(flatten)]
+    walk: WalkArgs,
+}
+
+pub(crate) fn run(args: DuArgs) -> anyhow::Result<()> {
+    let task = Task { doing: "counting", paths: &args.paths, follow: true, recursive: true, args: &args.walk };
+    let progress = task.progress();
+    let visitor = Counting {
+        depth: args.depth,
+        progress: &progress,
+        linked: Mutex::default(),
+        shown: Mutex::default(),
+        all: Totals::default(),
+    };
+    task.run(&progress, &visitor, |counting, _| counting.summary())
+}
+
+/// What is below a directory, itself included.
+#[derive(Debug, Default)]
+struct Totals {
+    files: Counter,
+    directories: Counter,
+    others: Counter,
+    /// Sizes of files.
+    bytes: Counter,
+    /// What everything takes on disk.
+    allocated: Counter,
+}
+
+impl Totals {
+    fn count(&self, stat: &Stat, again: bool) {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.directories.add(1),
+            FileType::RegularFile => self.files.add(1),
+            _ => self.others.add(1),
+        }
+        if again {
+            return;
+        }
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            self.bytes.add(stat.st_size.cast_unsigned());
+        }
+        self.allocated.add(stat.st_blocks.cast_unsigned() * BLOCK);
+    }
+
+    fn add(&self, other: &Totals) {
+        self.files.add(other.files.get());
+        self.directories.add(other.directories.get());
+        self.others.add(other.others.get());
+        self.bytes.add(other.bytes.get());
+        self.allocated.add(other.allocated.get());
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "files": self.files.get(),
+            "directories": self.directories.get(),
+            "others": self.others.get(),
+            "bytes": self.bytes.get(),
+            "allocated": self.allocated.get(),
+        })
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "{} in {} files, {} directories, {} others; {} on disk",
+            walk::bytes(self.bytes.get()),
+            self.files.get(),
+            self.directories.get(),
+            self.others.get(),
+            walk::bytes(self.allocated.get())
+        )
+    }
+}
+
+struct Counting<'a> {
+    depth: usize,
+    progress: &'a Progress,
+    /// Inodes of several names that were counted: their bytes count once, as du(1) does. One row for each such inode.
+    linked: Mutex<HashSet<(u64, u64)>>,
+    shown: Mutex<Vec<(PathBuf, String, Value)>>,
+    all: Totals,
+}
+
+impl Counting<'_> {
+    /// Whether it was counted by another name.
+    fn was_counted(&self, stat: &Stat) -> bool {
+        let several = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
+        several && !self.linked.lock().unwrap_or_else(PoisonError::into_inner).insert((stat.st_dev, stat.st_ino))
+    }
+
+    fn show(&self, path: PathBuf, totals: &Totals) {
+        let row = (path, totals.words(), totals.json());
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+    }
+
+    fn summary(&self) -> Summary {
+        let mut shown = std::mem::take(&mut *self.shown.lock().unwrap_or_else(PoisonError::into_inner));
+        shown.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut words = String::new();
+        for (path, line, _) in &shown {
+            let _ = writeln!(words, "{}: {line}", path.display());
+        }
+        let paths: Vec<Value> = shown
+            .into_iter()
+            .map(|(path, _, mut numbers)| {
+                numbers["path"] = json!(path.to_string_lossy());
+                numbers
+            })
+            .collect();
+        let mut numbers = self.all.json();
+        numbers["paths"] = json!(paths);
+        Summary { words, numbers }
+    }
+}
+
+impl Visitor for Counting<'_> {
+    type Dir = Totals;
+
+    fn enter(&self, _dir: &Entry<'_, Totals>, _fd: BorrowedFd<'_>, stat: &Stat) -> Result<Totals, Failure> {
+        self.progress.entry();
+        let totals = Totals::default();
+        totals.count(stat, false);
+        Ok(totals)
+    }
+
+    fn visit(&self, entry: &Entry<'_, Totals>) -> Result<(), Failure> {
+        let stat = entry.stat()?;
+        self.progress.entry();
+        let again = self.was_counted(&stat);
+        match entry.parent() {
+            Some(parent) => parent.data.count(&stat, again),
+            None => {
+                let totals = Totals::default();
+                totals.count(&stat, again);
+                self.all.add(&totals);
+                self.show(entry.path(), &totals);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&self, dir: &Node<Totals>) -> Result<(), Failure> {
+        match dir.parent() {
+            Some(parent) => parent.data.add(&dir.data),
+            None => self.all.add(&dir.data),
+        }
+        if dir.depth() <= self.depth {
+            self.show(dir.path(), &dir.data);
+        }
+        Ok(())
+    }
+}

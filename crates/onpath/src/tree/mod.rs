@@ -1,0 +1,94 @@
+//! Everyday tools for whole trees, through the mount: each walks in parallel, tolerates others that write meanwhile, and tells what failed.
+//!
+//! They work on any file system. What a directory knows of what is below it is the number of its own entries, so totals are counted by
+//! walking.
+
+pub(crate) mod chmod;
+pub(crate) mod chown;
+pub(crate) mod df;
+pub(crate) mod du;
+mod filter;
+pub(crate) mod find;
+mod mode;
+mod owner;
+pub(crate) mod rmr;
+
+use crate::cli::say;
+use crate::walk::{Progress, Report, Trees, Visitor, WalkArgs, walk};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts by several threads.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How a command goes over its trees.
+struct Task<'a> {
+    /// In front of the progress: "removing".
+    doing: &'static str,
+    paths: &'a [PathBuf],
+    /// A path that is a symbolic link stands for what it points to.
+    follow: bool,
+    /// What is in directories, too.
+    recursive: bool,
+    args: &'a WalkArgs,
+}
+
+impl Task<'_> {
+    /// Its progress: visitors count entries on it.
+    fn progress(&self) -> Progress {
+        Progress::new(self.doing, self.args.quiet || self.args.json)
+    }
+
+    /// Walks the trees, then prints what `sum` makes of it, in words or as JSON.
+    fn run<V: Visitor>(
+        &self,
+        progress: &Progress,
+        visitor: &V,
+        sum: impl FnOnce(&V, &Report) -> Summary,
+    ) -> anyhow::Result<()> {
+        let report = Report::new(progress);
+        let trees = Trees { roots: self.paths, follow: self.follow, descend: self.recursive, jobs: self.args.jobs() };
+        walk(&trees, visitor, &report);
+        progress.finish();
+        let summary = sum(visitor, &report);
+        if self.args.json {
+            say(&summary.json(&report, progress).to_string());
+        } else if !summary.words.is_empty() {
+            say(summary.words.trim_end());
+        }
+        report.result()
+    }
+}
+
+/// What a command says at its end.
+struct Summary {
+    /// For people.
+    words: String,
+    /// For programs.
+    numbers: Value,
+}
+
+impl Summary {
+    fn json(self, report: &Report, progress: &Progress) -> Value {
+        let mut all = match self.numbers {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        };
+        all.insert("vanished".into(), json!(report.vanished_count()));
+        all.insert("failures".into(), json!(report.failures()));
+        all.insert("seconds".into(), json!(progress.seconds()));
+        Value::Object(all)
+    }
+}

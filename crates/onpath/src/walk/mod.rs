@@ -1,0 +1,309 @@
+//! Trees walked in parallel, through descriptors: nothing that others rename or replace meanwhile leads outside.
+//!
+//! Every thread walks a part of the tree in depth. Only while another thread has nothing to do are directories, and bundles of entries of
+//! one directory, handed over; so what waits is bounded by the number of threads, whatever the tree is like. A thread holds a descriptor
+//! or two for each level of the tree above it. Other file systems mounted in the tree are left out.
+
+mod node;
+mod pool;
+mod progress;
+mod report;
+
+pub(crate) use node::{Entry, Node};
+pub(crate) use progress::{Progress, bytes};
+pub(crate) use report::{Report, Undone, explain};
+
+use anyhow::Context;
+use clap::Args;
+use pool::{Job, Pool};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Entries of one directory that are handed over together.
+const BUNDLE: usize = 128;
+/// Most threads of a walk.
+pub(crate) const JOBS_MAX: u16 = 256;
+
+/// How to walk.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WalkArgs {
+    /// Threads that work at once [default: two a core].
+    #[arg(short = 'j', long, env = "ONPATH_JOBS", value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
+    jobs: Option<u16>,
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress (it is shown on terminals only).
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl WalkArgs {
+    /// The number of threads.
+    pub(crate) fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(|| (2 * cores()).min(usize::from(JOBS_MAX)), usize::from)
+    }
+}
+
+/// What was tried of an entry, and why it failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure {
+    /// As in "cannot ACTION path".
+    pub(crate) action: &'static str,
+    /// Why not.
+    pub(crate) errno: Errno,
+}
+
+/// For `map_err`: the failure of an action.
+pub(crate) fn to(action: &'static str) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { action, errno }
+}
+
+/// What is done with the entries of a tree. Called by several threads at once, for one directory too.
+pub(crate) trait Visitor: Sync {
+    /// What is kept with a directory until everything below it is done.
+    type Dir: Send + Sync;
+
+    /// A directory was opened; `stat` are its attributes. Before anything in it.
+    fn enter(
+        &self,
+        dir: &Entry<'_, Self::Dir>,
+        fd: std::os::fd::BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Self::Dir, Failure>;
+
+    /// A directory that may not be opened. True if that was changed, and it should be tried again.
+    fn locked(&self, _dir: &Entry<'_, Self::Dir>) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// Something else than a directory; also a directory, where nothing is to be done with what is in it.
+    fn visit(&self, entry: &Entry<'_, Self::Dir>) -> Result<(), Failure>;
+
+    /// Everything in the directory is done.
+    fn leave(&self, dir: &Node<Self::Dir>) -> Result<(), Failure>;
+}
+
+/// What to walk.
+#[derive(Clone, Copy)]
+pub(crate) struct Trees<'a> {
+    /// Where they begin.
+    pub(crate) roots: &'a [PathBuf],
+    /// Follow a root that is a symbolic link; nothing else is ever followed.
+    pub(crate) follow: bool,
+    /// Walk what is in directories; else only the roots are visited.
+    pub(crate) descend: bool,
+    /// Threads.
+    pub(crate) jobs: usize,
+}
+
+/// Walks the trees and returns when everything is done. What fails goes to `report`; the walk goes on.
+pub(crate) fn walk<V: Visitor>(trees: &Trees<'_>, visitor: &V, report: &Report) {
+    raise_descriptors();
+    let jobs = trees.jobs;
+    let pool = Pool::new(jobs);
+    let walk = Walk { visitor, report, pool: &pool };
+    for path in trees.roots {
+        match root(path, trees.follow) {
+            Ok(name) if trees.descend => pool.add(Job::Directory(None, name)),
+            Ok(name) => walk.visit(None, &name, FileType::Unknown),
+            Err(error) => report.note(&format!("{error:#}")),
+        }
+    }
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(|| walk.work());
+        }
+        walk.work();
+    });
+}
+
+fn root(path: &Path, follow: bool) -> anyhow::Result<CString> {
+    let resolved = if follow { path.canonicalize() } else { Ok(path.to_owned()) };
+    let resolved = resolved.with_context(|| format!("cannot find {}", path.display()))?;
+    CString::new(resolved.as_os_str().as_bytes()).with_context(|| format!("{}", path.display()))
+}
+
+/// Deep trees need a descriptor a level: as many as are allowed.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where this is not permitted the limit of before counts.
+    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// A directory whose entries are being read.
+struct Frame<D> {
+    node: Arc<Node<D>>,
+    entries: Dir,
+    bundle: Vec<(CString, FileType)>,
+}
+
+struct Walk<'a, V: Visitor> {
+    visitor: &'a V,
+    report: &'a Report<'a>,
+    pool: &'a Pool<V::Dir>,
+}
+
+impl<V: Visitor> Walk<'_, V> {
+    fn work(&self) {
+        while let Some(job) = self.pool.next() {
+            match job {
+                Job::Directory(parent, name) => self.tree(parent, &name),
+                Job::Bundle(node, bundle) => {
+                    bundle.iter().for_each(|(name, kind)| self.visit(Some(&node), name, *kind));
+                    self.done(node);
+                }
+            }
+        }
+    }
+
+    /// Everything at that name.
+    fn tree(&self, parent: Option<Arc<Node<V::Dir>>>, name: &CStr) {
+        let mut frames = Vec::new();
+        frames.extend(self.open(parent, name));
+        while let Some(frame) = frames.last_mut() {
+            match frame.entries.read() {
+                None => {
+                    if let Some(frame) = frames.pop() {
+                        frame.bundle.iter().for_each(|(name, kind)| self.visit(Some(&frame.node), name, *kind));
+                        self.done(frame.node);
+                    }
+                }
+                Some(Err(errno)) => {
+                    self.report.fail(&frame.node.path(), Failure { action: "list", errno });
+                    frame.node.fail();
+                    if let Some(frame) = frames.pop() {
+                        self.done(frame.node);
+                    }
+                }
+                Some(Ok(entry)) => {
+                    let name = entry.file_name();
+                    if name != c"." && name != c".." && !self.pool.is_cancelled() {
+                        let below = self.entry(frame, name, entry.file_type());
+                        frames.extend(below);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One entry of a directory; a directory that this thread shall walk next is returned.
+    fn entry(&self, frame: &mut Frame<V::Dir>, name: &CStr, kind: FileType) -> Option<Frame<V::Dir>> {
+        let kind = match kind {
+            FileType::Unknown => rustix::fs::statat(frame.node.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let hungry = self.pool.is_hungry();
+        if kind == FileType::Directory {
+            if hungry {
+                self.pool.add(Job::Directory(Some(frame.node.share()), name.to_owned()));
+                return None;
+            }
+            return self.open(Some(frame.node.share()), name);
+        }
+        if hungry || !frame.bundle.is_empty() {
+            frame.bundle.push((name.to_owned(), kind));
+            if frame.bundle.len() == BUNDLE {
+                let bundle = std::mem::take(&mut frame.bundle);
+                self.pool.add(Job::Bundle(frame.node.share(), bundle));
+            }
+            return None;
+        }
+        self.visit(Some(&frame.node), name, kind);
+        None
+    }
+
+    /// Opens a directory, whose part in its parent is taken over. A root may be something else.
+    fn open(&self, parent: Option<Arc<Node<V::Dir>>>, name: &CStr) -> Option<Frame<V::Dir>> {
+        let entry = Entry::new(parent.as_deref(), name, FileType::Directory);
+        match self.try_open(&entry, parent.clone()) {
+            Ok(Some(frame)) => return Some(frame),
+            Ok(None) => {}
+            Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
+            Err(failure) => {
+                self.report.fail(&entry.path(), failure);
+                parent.iter().for_each(|parent| parent.fail());
+            }
+        }
+        parent.into_iter().for_each(|parent| self.done(parent));
+        None
+    }
+
+    fn try_open(
+        &self,
+        entry: &Entry<'_, V::Dir>,
+        parent: Option<Arc<Node<V::Dir>>>,
+    ) -> Result<Option<Frame<V::Dir>>, Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match rustix::fs::openat(entry.at(), entry.name(), flags, Mode::empty()) {
+            Ok(fd) => fd,
+            // No directory: a root that was given as something else, or what somebody put in its place.
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                let kind = FileType::from_raw_mode(entry.stat()?.st_mode);
+                self.visit(parent.as_deref(), entry.name(), kind);
+                return Ok(None);
+            }
+            Err(Errno::ACCESS) if self.visitor.locked(entry)? => {
+                rustix::fs::openat(entry.at(), entry.name(), flags, Mode::empty()).map_err(to("open"))?
+            }
+            Err(errno) => return Err(Failure { action: "open", errno }),
+        };
+        let stat = rustix::fs::fstat(&fd).map_err(to("stat"))?;
+        if parent.as_deref().is_some_and(|parent| parent.device() != stat.st_dev) {
+            self.report.other_filesystem(&entry.path());
+            parent.iter().for_each(|parent| parent.fail());
+            return Ok(None);
+        }
+        let data = self.visitor.enter(entry, std::os::fd::AsFd::as_fd(&fd), &stat)?;
+        let listing = rustix::io::fcntl_dupfd_cloexec(&fd, 0).and_then(Dir::new).map_err(to("list"))?;
+        let node = Node::new(parent, entry.name().to_owned(), fd, &stat, data);
+        Ok(Some(Frame { node: Arc::new(node), entries: listing, bundle: Vec::new() }))
+    }
+
+    fn visit(&self, parent: Option<&Node<V::Dir>>, name: &CStr, kind: FileType) {
+        if self.pool.is_cancelled() {
+            return;
+        }
+        let entry = Entry::new(parent, name, kind);
+        match self.visitor.visit(&entry) {
+            Ok(()) => {}
+            Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
+            Err(failure) => {
+                self.report.fail(&entry.path(), failure);
+                parent.iter().for_each(|parent| parent.fail());
+            }
+        }
+        if self.report.is_over() {
+            self.pool.cancel();
+        }
+    }
+
+    /// A part of the directory is done; with its last one the directory is, and so a part of its parent.
+    fn done(&self, node: Arc<Node<V::Dir>>) {
+        let mut done = node;
+        while done.part_is_done() {
+            if !self.pool.is_cancelled() {
+                match self.visitor.leave(&done) {
+                    Ok(()) => {}
+                    Err(failure) if failure.errno == Errno::NOENT && done.parent().is_some() => self.report.vanished(),
+                    Err(failure) => {
+                        self.report.fail(&done.path(), failure);
+                        done.fail();
+                    }
+                }
+            }
+            let Some(parent) = done.parent() else { return };
+            if done.has_failed() {
+                parent.fail();
+            }
+            done = parent;
+        }
+    }
+}

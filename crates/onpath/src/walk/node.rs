@@ -1,0 +1,129 @@
+//! Directories of a walk, and the entries in them.
+
+use super::{Failure, to};
+use rustix::fs::{AtFlags, CWD, FileType, Stat};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A directory that is walked: open until everything below it is done.
+pub(crate) struct Node<D> {
+    parent: Option<Arc<Node<D>>>,
+    name: CString,
+    fd: OwnedFd,
+    device: u64,
+    /// Its own listing, and what was handed over and is not done.
+    parts: AtomicUsize,
+    failed: AtomicBool,
+    /// What the visitor keeps with it.
+    pub(crate) data: D,
+}
+
+impl<D> Node<D> {
+    pub(super) fn new(parent: Option<Arc<Node<D>>>, name: CString, fd: OwnedFd, stat: &Stat, data: D) -> Node<D> {
+        let (parts, failed) = (AtomicUsize::new(1), AtomicBool::new(false));
+        Node { parent, name, fd, device: stat.st_dev, parts, failed, data }
+    }
+
+    /// Its descriptor.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// As an entry of its parent.
+    pub(crate) fn entry(&self) -> Entry<'_, D> {
+        Entry::new(self.parent.as_deref(), &self.name, FileType::Directory)
+    }
+
+    /// The directory it is in; none for a root.
+    pub(crate) fn parent(&self) -> Option<Arc<Node<D>>> {
+        self.parent.clone()
+    }
+
+    /// Its path, beginning with the root's as it was given.
+    pub(crate) fn path(&self) -> PathBuf {
+        let mut names: Vec<&CStr> = vec![&self.name];
+        let mut above = self.parent.as_deref();
+        while let Some(node) = above {
+            names.push(&node.name);
+            above = node.parent.as_deref();
+        }
+        names.iter().rev().map(|name| OsStr::from_bytes(name.to_bytes())).collect()
+    }
+
+    /// Levels below its root.
+    pub(crate) fn depth(&self) -> usize {
+        std::iter::successors(self.parent.as_deref(), |node| node.parent.as_deref()).count()
+    }
+
+    /// Something below it failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// One more part of it is to be done.
+    pub(super) fn share(self: &Arc<Self>) -> Arc<Self> {
+        self.parts.fetch_add(1, Ordering::Relaxed);
+        self.clone()
+    }
+
+    /// Whether that was the last.
+    pub(super) fn part_is_done(&self) -> bool {
+        self.parts.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Something in a directory of a walk, or one of its roots.
+pub(crate) struct Entry<'a, D> {
+    parent: Option<&'a Node<D>>,
+    name: &'a CStr,
+    kind: FileType,
+}
+
+impl<'a, D> Entry<'a, D> {
+    pub(super) fn new(parent: Option<&'a Node<D>>, name: &'a CStr, kind: FileType) -> Entry<'a, D> {
+        Entry { parent, name, kind }
+    }
+
+    /// The directory it is in; none for a root.
+    pub(crate) fn parent(&self) -> Option<&'a Node<D>> {
+        self.parent
+    }
+
+    /// Where its name is to be looked up.
+    pub(crate) fn at(&self) -> BorrowedFd<'a> {
+        self.parent.map_or(CWD, |node| node.fd.as_fd())
+    }
+
+    /// Its name; of a root its path.
+    pub(crate) fn name(&self) -> &'a CStr {
+        self.name
+    }
+
+    /// What it was when its directory was listed.
+    pub(crate) fn kind(&self) -> FileType {
+        self.kind
+    }
+
+    /// Its path, beginning with the root's as it was given.
+    pub(crate) fn path(&self) -> PathBuf {
+        let name = OsStr::from_bytes(self.name.to_bytes());
+        self.parent.map_or_else(|| PathBuf::from(name), |node| node.path().join(name))
+    }
+
+    /// Its attributes; of a symbolic link its own.
+    pub(crate) fn stat(&self) -> Result<Stat, Failure> {
+        rustix::fs::statat(self.at(), self.name, AtFlags::SYMLINK_NOFOLLOW).map_err(to("stat"))
+    }
+}
