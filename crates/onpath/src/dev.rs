@@ -5,7 +5,7 @@ use crate::cli::{CommitMode, TrackingForm, absolute};
 use crate::mounted::{self, Event};
 use crate::signals;
 use clap::Args;
-use onpath_fuse::mount::MountOptions;
+use onpath_fuse::mount::{MountOptions, detach_dead};
 use onpath_host::dir::read_superblock;
 use onpath_host::journal::Commit;
 use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
@@ -13,7 +13,7 @@ use onpath_session::Session;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::tracking::Form;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
 /// Arguments of `onpath dev`.
@@ -104,6 +104,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
+        detach_dead_mounts(&dir, None)?;
         ready.announce(&format!("onpath: serving {}", args.dir.display()));
         receiver.recv()?;
         return Ok(server.stop()?);
@@ -113,6 +114,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;
+    detach_dead_mounts(&dir, Some(&mountpoint))?;
     let answers = effects.answers();
     let name = format!("mount-{}", address.number());
     server.node.add_status(name, Box::new(move || answers.meter().counters()));
@@ -127,4 +129,17 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     );
     server.stop()?;
     served
+}
+
+/// Mounts that an earlier process for DIR left elsewhere when it was killed are of no use to anybody. Looking at one that lives waits for
+/// its process, so this is done beside the serving.
+fn detach_dead_mounts(dir: &Path, mountpoint: Option<&Path>) -> anyhow::Result<()> {
+    let source = dir.to_string_lossy().into_owned();
+    let mountpoint = mountpoint.map(absolute).transpose()?;
+    std::thread::Builder::new().name("dead-mounts".into()).spawn(move || {
+        if let Err(error) = detach_dead(&source, mountpoint.as_deref()) {
+            tracing::warn!(%error, "a mount whose server is gone stays");
+        }
+    })?;
+    Ok(())
 }

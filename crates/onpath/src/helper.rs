@@ -4,7 +4,7 @@
 //! It returns when the file system can be used, with the exit codes of mount(8); a process in the background serves it.
 
 use crate::background::{self, Started};
-use crate::cli::{LogArgs, absolute, exit_code, start_log};
+use crate::cli::{LogArgs, absolute, exit_code, start_log, usage};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use onpath_fuse::mount::{MountOptions, OptionError, remount};
@@ -18,11 +18,6 @@ use std::process::ExitCode;
 
 /// The names by which mount(8) calls it: for the types `onpath` and, as the mount table has it, `fuse.onpath`.
 pub(crate) const NAMES: [&str; 2] = ["mount.onpath", "mount.fuse.onpath"];
-
-/// Exit code of mount(8): wrong use.
-const EXIT_USAGE: i32 = 1;
-/// What the command says of wrong arguments, if it is started by us.
-const EXIT_COMMAND_USAGE: i32 = 2;
 
 /// Options that become options of the command that serves, and their names there.
 const PASSED_ON: [(&str, &str); 4] = [
@@ -101,11 +96,7 @@ pub(crate) fn is_called(name: Option<OsString>) -> bool {
 pub(crate) fn main() -> ExitCode {
     let args = match command().try_get_matches().and_then(|found| Helper::from_arg_matches(&found)) {
         Ok(args) => args,
-        Err(error) => {
-            // Where its words cannot be printed, the exit code has to do.
-            _ = error.print();
-            return ExitCode::from(if error.use_stderr() { EXIT_USAGE as u8 } else { 0 });
-        }
+        Err(error) => return usage(&error),
     };
     start_log(&LogArgs::of_level("warn"));
     match mount(&args) {
@@ -210,7 +201,6 @@ fn mount(args: &Helper) -> anyhow::Result<i32> {
             }
             Ok(0)
         }
-        Started::Ended(EXIT_COMMAND_USAGE) => Ok(EXIT_USAGE),
         Started::Ended(code) => Ok(code),
     }
 }

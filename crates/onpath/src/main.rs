@@ -31,7 +31,10 @@ fn main() -> ExitCode {
     if helper::is_called(std::env::args_os().next()) {
         return helper::main();
     }
-    let args = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let args = match cli::command().try_get_matches().and_then(|found| cli::Cli::from_arg_matches(&found)) {
+        Ok(args) => args,
+        Err(error) => return cli::usage(&error),
+    };
     cli::start_log(&args.log);
     match cli::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,

@@ -208,6 +208,20 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
     }
 }
 
+/// Takes mounts of `source` out of the name space whose server is gone, but for one at `except`. Where a server lives but does not
+/// answer, this waits for it.
+pub fn detach_dead(source: &str, except: Option<&Path>) -> Result<(), MountError> {
+    let mounts = mounts().map_err(|error| MountError::system("read", Path::new("/proc/self/mountinfo"), error))?;
+    for entry in mounts.iter().filter(|entry| entry.kind == FILESYSTEM_TYPE && entry.source == source) {
+        let dead = || rustix::fs::stat(&entry.mountpoint).err() == Some(Errno::NOTCONN);
+        if except != Some(entry.mountpoint.as_path()) && dead() {
+            tracing::info!(mountpoint = %entry.mountpoint.display(), "removing the mount of a server that is gone");
+            umount(&entry.mountpoint, UnmountFlags::DETACH)?;
+        }
+    }
+    Ok(())
+}
+
 /// Changes the flags (`ro`, `noatime`, …) of the Onpath mount at `mountpoint` to those of `options`.
 pub fn remount(mountpoint: &Path, options: &MountOptions) -> Result<(), MountError> {
     let mountpoint = resolve(mountpoint)?;

@@ -9,6 +9,7 @@ use onpath_host::dir::DirError;
 use onpath_host::server::ServerError;
 use onpath_host::stream::StreamError;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// A POSIX distributed file system whose metadata is coordinated on the network path.
 #[derive(Parser, Debug)]
@@ -158,6 +159,13 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         return 1;
     }
     if error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() { 32 } else { 1 }
+}
+
+/// Prints what clap has to say: help that was asked for, or what is wrong with the command line.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // Where its words cannot be printed, the exit code has to do.
+    _ = error.print();
+    ExitCode::from(u8::from(error.use_stderr()))
 }
 
 /// A path argument that must be absolute afterwards, whatever the working directory becomes.

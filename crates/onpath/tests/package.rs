@@ -1,0 +1,146 @@
+//! The Debian package and the image: built, looked into, installed into a directory of their own, and run from there.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::server::{Site, binary, is_mounted};
+use common::{skipped, tool};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Runs a command, which must succeed, and gives what it printed.
+#[track_caller]
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    said(&output)
+}
+
+/// Builds the package of the binary under test; none where that cannot be.
+fn package(test: &str, directory: &Path) -> Option<PathBuf> {
+    if tool("dpkg-deb").is_none() {
+        skipped(test, "dpkg-deb is missing");
+        return None;
+    }
+    let mut command = Command::new(repository().join("scripts/package"));
+    let path = done(command.arg(directory).env("ONPATH_BINARY", binary()));
+    Some(PathBuf::from(path.lines().last().expect("the path of the package")))
+}
+
+#[test]
+fn the_debian_package_installs_and_runs() {
+    const TEST: &str = "the_debian_package_installs_and_runs";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(package) = package(TEST, &site.root().join("out")) else { return };
+    let control = done(Command::new("dpkg-deb").arg("--info").arg(&package));
+    for words in ["Package: onpath", "Depends: libc6 (>= 2.", "conffiles", "Version: 0."] {
+        assert!(control.contains(words), "{words}: {control}");
+    }
+    let contents = done(Command::new("dpkg-deb").arg("--contents").arg(&package));
+    for path in [
+        "./usr/bin/onpath",
+        "./usr/sbin/mount.onpath -> ../bin/onpath",
+        "./usr/sbin/mount.fuse.onpath -> ../bin/onpath",
+        "./usr/share/man/man1/onpath-import.1.gz",
+        "./usr/share/man/man8/mount.onpath.8.gz",
+        "./usr/share/bash-completion/completions/onpath",
+        "./usr/share/zsh/vendor-completions/_onpath",
+        "./usr/share/fish/vendor_completions.d/onpath.fish",
+        "./usr/lib/systemd/system/onpath@.service",
+        "./etc/default/onpath",
+    ] {
+        assert!(contents.lines().any(|line| line.ends_with(path)), "{path}: {contents}");
+    }
+    assert!(contents.lines().all(|line| line.contains(" root/root ")), "{contents}");
+
+    let root = site.root().join("root");
+    fs::create_dir_all(root.join("var/lib/dpkg/info")).expect("mkdir");
+    fs::create_dir_all(root.join("var/lib/dpkg/updates")).expect("mkdir");
+    fs::write(root.join("var/lib/dpkg/status"), "").expect("a database without packages");
+    let dpkg = |args: &[&str], of: &Path| {
+        let mut command = Command::new("dpkg");
+        // Nothing else is installed there, no shell either.
+        command.arg("--root").arg(&root).args(["--force-depends", "--force-script-chrootless"]).args(args).arg(of);
+        done(&mut command)
+    };
+    dpkg(&["--install"], &package);
+    done(
+        Command::new("sh")
+            .arg("-c")
+            .arg("cd \"$1\" && md5sum --quiet -c var/lib/dpkg/info/onpath.md5sums")
+            .arg("sh")
+            .arg(&root),
+    );
+    runs(&site, &root);
+    dpkg(&["--purge"], Path::new("onpath"));
+    assert!(!root.join("usr/bin/onpath").exists() && !root.join("etc/default/onpath").exists());
+}
+
+/// A file system with what is installed below `root`: served, mounted by the helper, used, unmounted.
+fn runs(site: &Site, root: &Path) {
+    let onpath = root.join("usr/bin/onpath");
+    assert!(done(Command::new(&onpath).arg("--version")).starts_with("onpath 0."));
+    let unit = fs::read_to_string(root.join("usr/lib/systemd/system/onpath@.service")).expect("the unit");
+    assert!(unit.contains("ExecStart=/usr/bin/onpath dev %f"));
+    let (first, second) = (site.mountpoint(0), site.mountpoint(1));
+    // Its outputs would stay open with the process in the background otherwise.
+    done(Command::new(&onpath).args(["dev", "-d", "--log", "warn"]).arg(site.state()).arg(&first));
+    fs::write(first.join("f"), "packed").expect("a file");
+    done(Command::new(root.join("usr/sbin/mount.onpath")).arg(site.state()).arg(&second).args(["-o", "nosuid"]));
+    assert_eq!(fs::read(second.join("f")).expect("read"), b"packed");
+    for mountpoint in [second, first] {
+        done(Command::new(&onpath).arg("umount").arg(&mountpoint));
+        assert!(!is_mounted(&mountpoint));
+    }
+}
+
+/// What could build an image here, if it can.
+fn builder() -> Result<&'static str, String> {
+    let mut why = Vec::new();
+    for name in ["podman", "docker"] {
+        if tool(name).is_none() {
+            why.push(format!("{name} is missing"));
+            continue;
+        }
+        match Command::new("timeout").args(["20", name, "info"]).output() {
+            Ok(output) if output.status.success() => return Ok(name),
+            _ => why.push(format!("{name} does not work here (no daemon?)")),
+        }
+    }
+    Err(why.join(", "))
+}
+
+#[test]
+fn the_image_builds_and_runs() {
+    const TEST: &str = "the_image_builds_and_runs";
+    let builder = match builder() {
+        Ok(builder) => builder,
+        Err(why) => return skipped(TEST, &why),
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    if package(TEST, directory.path()).is_none() {
+        return;
+    }
+    let recipe = repository().join("packaging/Containerfile");
+    let mut build = Command::new("timeout");
+    build.args(["600", builder, "build", "-t", "onpath-test", "-f"]).arg(recipe).arg(directory.path());
+    let output = build.output().expect("the builder runs");
+    if !output.status.success()
+        && ["pulling", "resolve", "dial", "lookup"].iter().any(|word| said(&output).contains(word))
+    {
+        return skipped(TEST, "the base image cannot be had");
+    }
+    assert!(output.status.success(), "{}", said(&output));
+    let version = done(Command::new(builder).args(["run", "--rm", "onpath-test", "--version"]));
+    assert!(version.contains("onpath 0."), "{version}");
+    done(Command::new(builder).args(["rmi", "onpath-test"]));
+}
