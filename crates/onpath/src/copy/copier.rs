@@ -179,6 +179,13 @@ impl Visitor for Copier<'_> {
         };
         let fd = rustix::fs::openat(&parent.fd, dir.name(), flags | OFlags::NOFOLLOW, Mode::empty());
         let fd = fd.map_err(to("make the copy of (something else has its name)"))?;
+        if was_there {
+            // Complete already, and closed to its owner: it is opened until it is complete again.
+            let mode = rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?.st_mode;
+            if mode & 0o700 != 0o700 {
+                rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode & 0o7777 | 0o700)).map_err(to("open the copy of"))?;
+            }
+        }
         (if was_there { &self.done.skipped } else { &self.done.directories }).add(1);
         Ok(Target { fd, stat: *stat, was_there })
     }

@@ -125,8 +125,14 @@ pub(crate) fn walk<V: Visitor>(trees: &Trees<'_>, visitor: &V, report: &Report) 
 }
 
 fn root(path: &Path, follow: bool) -> anyhow::Result<CString> {
-    let resolved = if follow { path.canonicalize() } else { Ok(path.to_owned()) };
-    let resolved = resolved.with_context(|| format!("cannot find {}", path.display()))?;
+    let resolved = match path.canonicalize() {
+        _ if !follow => path.to_owned(),
+        Ok(resolved) => resolved,
+        Err(error) => {
+            let why = Errno::from_io_error(&error).map_or_else(|| error.to_string(), explain);
+            anyhow::bail!("cannot find {}: {why}", path.display());
+        }
+    };
     CString::new(resolved.as_os_str().as_bytes()).with_context(|| format!("{}", path.display()))
 }
 
@@ -227,10 +233,7 @@ impl<V: Visitor> Walk<'_, V> {
             Ok(Some(frame)) => return Some(frame),
             Ok(None) => {}
             Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
-            Err(failure) => {
-                self.report.fail(&entry.path(), failure);
-                parent.iter().for_each(|parent| parent.fail());
-            }
+            Err(failure) => self.fail(&entry, failure),
         }
         parent.into_iter().for_each(|parent| self.done(parent));
         None
@@ -275,11 +278,14 @@ impl<V: Visitor> Walk<'_, V> {
         match self.visitor.visit(&entry) {
             Ok(()) => {}
             Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
-            Err(failure) => {
-                self.report.fail(&entry.path(), failure);
-                parent.iter().for_each(|parent| parent.fail());
-            }
+            Err(failure) => self.fail(&entry, failure),
         }
+    }
+
+    /// Tells the failure, and keeps it with the directories above.
+    fn fail(&self, entry: &Entry<'_, V::Dir>, failure: Failure) {
+        self.report.fail(&entry.path(), failure);
+        entry.parent().into_iter().for_each(Node::fail);
         if self.report.is_over() {
             self.pool.cancel();
         }
