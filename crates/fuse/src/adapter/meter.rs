@@ -46,8 +46,10 @@ impl Default for Meter {
 
 /// The class of a latency.
 fn class(nanoseconds: u64) -> usize {
-    let power = (nanoseconds | 4).ilog2() as usize;
-    let quarter = ((nanoseconds | 4) >> (power - 2)) as usize & 3;
+    // Below four there are no quarters.
+    let nanoseconds = nanoseconds.max(4);
+    let power = nanoseconds.ilog2() as usize;
+    let quarter = (nanoseconds >> (power - 2)) as usize & 3;
     (4 * power + quarter).min(CLASSES - 1)
 }
 
