@@ -11,6 +11,7 @@ mod report;
 mod view;
 
 use crate::cli::{absolute, say};
+use crate::walk::Progress;
 use anyhow::Context;
 use clap::Args;
 use onpath_host::inspect::{Inspection, inspect};
@@ -37,6 +38,9 @@ pub(crate) struct FsckArgs {
     /// Print one JSON object: faults, notes, and what was checked.
     #[arg(long)]
     json: bool,
+    /// Show no progress (it is shown on terminals only).
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Why `onpath fsck` does not exit with 0.
@@ -70,7 +74,8 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
 
 pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let dir = absolute(&args.dir).map_err(FsckError::Failed)?;
-    let report = check(&dir, args.data).map_err(FsckError::Failed)?;
+    let progress = Progress::of("reading", "blocks", args.quiet || args.json || !args.data);
+    let report = check(&dir, args.data.then_some(&progress)).map_err(FsckError::Failed)?;
     if args.json {
         say(&report.json(&dir).to_string());
     } else {
@@ -82,7 +87,7 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     }
 }
 
-fn check(dir: &Path, data: bool) -> anyhow::Result<Report> {
+fn check(dir: &Path, data: Option<&Progress>) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let inspected = quietly(|| inspect(dir));
     let inspection = match inspected {
@@ -106,16 +111,20 @@ fn check(dir: &Path, data: bool) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn everything(inspection: &Inspection, data: bool, report: &mut Report) {
+/// With `data` every block is read.
+fn everything(inspection: &Inspection, data: Option<&Progress>, report: &mut Report) {
     let surveys: Vec<_> = inspection.shards.iter().map(|shard| shard.survey()).collect();
     let view = View::new(&inspection.superblock, &surveys);
     report.checked.namespace = true;
     report.checked.inodes = surveys.iter().map(|survey| survey.inodes.len() as u64).sum();
     report.checked.names = surveys.iter().map(|survey| survey.names.len() as u64).sum();
     report.checked.entries = surveys.iter().flat_map(|s| s.listings.values()).map(|l| l.len() as u64).sum();
-    report.checked.data = data;
+    report.checked.data = data.is_some();
+    let blocks = surveys.iter().flat_map(|survey| &survey.inodes).map(|inode| inode.blocks).sum();
+    data.into_iter().for_each(|progress| progress.set_whole(blocks));
     checks::run(&view, &inspection.data, report);
     checks::data::blocks(inspection, data, report);
+    data.into_iter().for_each(Progress::finish);
 }
 
 /// Runs `work`; a failed assertion of a role, which refuses to hold such a state, is caught and given as its message.

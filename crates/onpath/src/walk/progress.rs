@@ -11,22 +11,28 @@ const DRAWN_EVERY: Duration = Duration::from_millis(200);
 /// A bar or, while the whole is unknown, a counter; nothing where standard error is no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    unit: &'static str,
     bytes: AtomicU64,
     started: Instant,
 }
 
 impl Progress {
-    /// `doing` in front of it, such as "removing".
+    /// `doing` in front of it, such as "removing"; it counts entries.
     pub(crate) fn new(doing: &'static str, quiet: bool) -> Progress {
+        Progress::of(doing, "entries", quiet)
+    }
+
+    /// The same of other units.
+    pub(crate) fn of(doing: &'static str, unit: &'static str, quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {prefix} {human_pos} entries, {msg}{per_sec}");
-        bar.set_style(style.expect("a constant template"));
+        let template = format!("{{spinner}} {{prefix}} {{human_pos}} {unit}, {{msg}}{{per_sec}}");
+        bar.set_style(ProgressStyle::with_template(&template).expect("a constant template"));
         bar.set_prefix(doing);
         if shown {
             bar.enable_steady_tick(DRAWN_EVERY);
         }
-        Progress { bar, bytes: AtomicU64::new(0), started: Instant::now() }
+        Progress { bar, unit, bytes: AtomicU64::new(0), started: Instant::now() }
     }
 
     /// Whether anybody sees it.
@@ -35,14 +41,15 @@ impl Progress {
     }
 
     /// How much there is in all is known now.
-    pub(crate) fn set_whole(&self, entries: u64) {
-        let style =
-            ProgressStyle::with_template("{prefix} [{wide_bar}] {human_pos}/{human_len} entries, {msg}{eta} left");
-        self.bar.set_style(style.expect("a constant template").progress_chars("=> "));
-        self.bar.set_length(entries);
+    pub(crate) fn set_whole(&self, units: u64) {
+        let unit = self.unit;
+        let template = format!("{{prefix}} [{{wide_bar}}] {{human_pos}}/{{human_len}} {unit}, {{msg}}{{eta}} left");
+        let style = ProgressStyle::with_template(&template).expect("a template of constants");
+        self.bar.set_style(style.progress_chars("=> "));
+        self.bar.set_length(units);
     }
 
-    /// An entry is done.
+    /// An entry, or another unit, is done.
     pub(crate) fn entry(&self) {
         self.bar.inc(1);
     }

@@ -3,6 +3,7 @@
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
+use crate::walk::Progress;
 use onpath_data::{DataNode, Fault, FileSummary};
 use onpath_host::blocks::file_name;
 use onpath_host::inspect::Inspection;
@@ -107,10 +108,13 @@ impl Bytes<'_, '_> {
     }
 }
 
-/// Checks the data node's index by itself, and with `read` every block against its checksum.
-pub(in crate::fsck) fn blocks(inspection: &Inspection, read: bool, report: &mut Report) {
-    let mut reader = |file, offset, bytes: &mut [u8]| inspection.read_block(file, offset, bytes);
-    let reader: Option<&mut onpath_data::BlockReader<'_>> = if read { Some(&mut reader) } else { None };
+/// Checks the data node's index by itself, and with `read` every block against its checksum; blocks are counted on that.
+pub(in crate::fsck) fn blocks(inspection: &Inspection, read: Option<&Progress>, report: &mut Report) {
+    let mut reader = |file, offset, bytes: &mut [u8]| {
+        read.into_iter().for_each(Progress::entry);
+        inspection.read_block(file, offset, bytes)
+    };
+    let reader: Option<&mut onpath_data::BlockReader<'_>> = if read.is_some() { Some(&mut reader) } else { None };
     inspection.data.check(inspection.files(), reader, &mut |fault| report.add(fault_of(inspection, &fault)));
 }
 
