@@ -26,7 +26,7 @@ impl Progress {
     pub(crate) fn of(doing: &'static str, unit: &'static str, quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        let template = format!("{{spinner}} {{prefix}} {{human_pos}} {unit}, {{msg}}{{per_sec}}");
+        let template = format!("{{spinner}} {{prefix}} {{human_pos}} {unit}, {{msg}}{{elapsed}}");
         bar.set_style(ProgressStyle::with_template(&template).expect("a constant template"));
         bar.set_prefix(doing);
         if shown {
