@@ -16,6 +16,7 @@ pub(crate) struct Report<'a> {
     vanished: AtomicU64,
     left_out: AtomicU64,
     over: AtomicBool,
+    silent: bool,
 }
 
 /// Some of a walk's work could not be done; each failure was told when it happened.
@@ -45,12 +46,19 @@ impl Undone {
 impl<'a> Report<'a> {
     pub(crate) fn new(progress: &'a Progress) -> Report<'a> {
         let counter = || AtomicU64::new(0);
-        Report { progress, failures: counter(), vanished: counter(), left_out: counter(), over: AtomicBool::new(false) }
+        Report {
+            progress,
+            failures: counter(),
+            vanished: counter(),
+            left_out: counter(),
+            over: AtomicBool::new(false),
+            silent: false,
+        }
     }
 
     /// One that nobody hears.
     pub(crate) fn silent(progress: &'a Progress) -> Report<'a> {
-        Report { failures: AtomicU64::new(TOLD_MAX + 1), ..Report::new(progress) }
+        Report { silent: true, ..Report::new(progress) }
     }
 
     /// Something could not be done.
@@ -66,16 +74,22 @@ impl<'a> Report<'a> {
     pub(crate) fn note(&self, words: &str) {
         let before = self.failures.fetch_add(1, Ordering::Relaxed);
         if before < TOLD_MAX {
-            self.progress.tell(&format!("onpath: {words}"));
+            self.tell(&format!("onpath: {words}"));
         } else if before == TOLD_MAX {
-            self.progress.tell("onpath: further failures are counted, not told");
+            self.tell("onpath: further failures are counted, not told");
+        }
+    }
+
+    fn tell(&self, line: &str) {
+        if !self.silent {
+            self.progress.tell(line);
         }
     }
 
     /// A mounted directory was left out.
     pub(crate) fn other_filesystem(&self, path: &Path) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
-        self.progress.tell(&format!("onpath: {} is another file system: left out", path.display()));
+        self.tell(&format!("onpath: {} is another file system: left out", path.display()));
     }
 
     /// Somebody removed an entry before it could be visited.
