@@ -75,7 +75,8 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     if bytes < META_MEMORY_MIN {
         return Err(format!("at least {META_MEMORY_MIN} bytes are needed"));
     }
-    Ok(bytes)}
+    Ok(bytes)
+}
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let Some(ready) = args.background.begin()? else { return Ok(()) };
