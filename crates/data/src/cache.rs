@@ -30,10 +30,12 @@ impl BlockCache {
         self.blocks.get(&phys).cloned()
     }
 
-    /// The block is free: its number will mean other bytes.
-    pub(crate) fn forget(&mut self, phys: u32) {
-        if !self.blocks.is_empty() {
-            self.blocks.remove(&phys);
+    /// These blocks are free: their numbers will mean other bytes.
+    pub(crate) fn forget(&mut self, first: u32, n: u32) {
+        if n as usize > BLOCKS_KEPT {
+            self.blocks.retain(|phys, _| *phys < first || phys - first >= n);
+        } else if !self.blocks.is_empty() {
+            (first..first + n).for_each(|phys| drop(self.blocks.remove(&phys)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::content::BLOCK;
 use crate::node::DataNode;
 use crate::recover::BlockReader;
-use crate::space::Used;
+use crate::space::{Run, Used};
 use onpath_wire::block::PendingMerge;
 use onpath_wire::checksum::crc32c;
 use onpath_wire::ids::{DataId, RecordSeq};
@@ -17,9 +17,9 @@ pub struct FileSummary {
     pub data: DataId,
     /// Newest cut told.
     pub cut: u32,
-    /// Blocks (4 KiB).
+    /// Blocks (4 KiB), with those that are only reserved.
     pub blocks: u64,
-    /// End of the last block; 0 if there is none. The file's size, which its home knows, ends in this block or later.
+    /// End of the last block with bytes; 0 if there is none. The file's size, which its home knows, ends in this block or later.
     pub end: u64,
     /// A newer generation of the inode is known: the home has yet to drop this one.
     pub superseded: bool,
@@ -122,9 +122,19 @@ impl DataNode {
             let mut used = Used::default();
             let mut bytes = vec![0; BLOCK];
             for (data, file) in state.index.files() {
-                let (counted, found) = (u64::from(file.blocks), file.content.blocks().count() as u64);
+                let reserved = file.content.all_reserved().map(|run| u64::from(run.len)).sum::<u64>();
+                let (counted, found) = (u64::from(file.blocks), file.content.blocks().count() as u64 + reserved);
                 if counted != found {
                     report(Fault::Count { data, counted, found });
+                }
+                for run in file.content.all_reserved() {
+                    let (phys, len) = (run.phys, run.len);
+                    let (number, _) = state.place(phys + (len - 1));
+                    if number >= files {
+                        report(Fault::NoFile { data, block: run.start, file: number });
+                    } else if !used.insert_run(Run { start: phys, len }) {
+                        report(Fault::Shared { data, block: run.start, phys });
+                    }
                 }
                 for (block, m) in file.content.blocks() {
                     let (number, offset) = state.place(m.phys);

@@ -20,6 +20,17 @@ pub enum DiskOp {
         offset: u64,
         /// What to write.
         bytes: Vec<Bytes>,
+        /// The space was taken by [`DiskOp::Reserve`].
+        reserved: bool,
+    },
+    /// Takes space for a range of one data file, made if it is not there; what is in it does not matter.
+    Reserve {
+        /// Number of the data file.
+        file: u32,
+        /// First byte.
+        offset: u64,
+        /// How many.
+        len: u64,
     },
     /// Reads exactly so many bytes; what was never written reads as zeros.
     Read {
@@ -46,7 +57,7 @@ pub enum DiskOp {
 /// How a disk operation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskResult {
-    /// Written or punched.
+    /// Written, reserved or punched.
     Done,
     /// Read.
     Bytes(Bytes),

@@ -19,7 +19,7 @@ impl DataNode {
             let merges = ranges().map(|range| range.merges.len()).sum();
             all.extend([
                 Gauge::queue("writes", state.running.len(), OPERATIONS_MAX),
-                Gauge::queue("reads", state.space.reading(), OPERATIONS_MAX),
+                Gauge::queue("reads, and writes to reserved places", state.space.reading(), 2 * OPERATIONS_MAX),
                 Gauge::queue("requests that wait for a trim", state.cut_waiters, CUT_WAITERS_MAX),
                 Gauge::queue("disk operations", state.disk.len(), 2 * OPERATIONS_MAX),
                 Gauge::queue("punches", state.space.punching(), PUNCHES_MAX),

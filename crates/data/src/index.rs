@@ -7,7 +7,7 @@
 use crate::content::{Content, KEEP_ALL};
 use crate::window::{Seen, Windows};
 use onpath_store::StoreError;
-use onpath_wire::block::{DataRecord, DoneWrite, Extent, Mapping, PendingMerge, UndoneWrite};
+use onpath_wire::block::{BlockRange, DataRecord, DoneWrite, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,6 +35,26 @@ pub(crate) struct File {
 impl File {
     fn new(data: DataId, cut: u32) -> File {
         File { generation: data.generation, cut, blocks: 0, content: Content::Empty }
+    }
+
+    /// New blocks are current; those that they replace are free, but for places that they were kept for.
+    fn put(&mut self, extents: &[Extent], freed: &mut impl FnMut(u32, u32)) {
+        for Extent { start, phys, crcs } in extents {
+            for (i, &crc) in (0u32..).zip(crcs) {
+                let to = Mapping { phys: phys + i, crc, keep: KEEP_ALL };
+                match self.content.set(start + i, Some(to)) {
+                    Some(old) if old != to.phys => freed(old, 1),
+                    Some(_) => {}
+                    None => self.blocks += 1,
+                }
+            }
+        }
+    }
+
+    /// Everything that it has is free.
+    fn free(&self, freed: &mut impl FnMut(u32, u32)) {
+        self.content.blocks().for_each(|(_, m)| freed(m.phys, 1));
+        self.content.all_reserved().for_each(|run| freed(run.phys, run.len));
     }
 }
 
@@ -195,12 +215,12 @@ impl Index {
         self.range(data.inode).windows.seen(session, request, data, cut)
     }
 
-    /// Applies a record; physical blocks that it frees go to `freed`.
+    /// Applies a record; physical blocks that it frees go to `freed`, as (first, count).
     pub(crate) fn apply(
         &mut self,
         seq: RecordSeq,
         record: &DataRecord,
-        freed: &mut impl FnMut(u32),
+        freed: &mut impl FnMut(u32, u32),
     ) -> Result<(), StoreError> {
         match record {
             DataRecord::Written { merge, extents, .. } => self.written(seq, merge, extents, freed)?,
@@ -208,6 +228,9 @@ impl Index {
             DataRecord::Dropped { data } => self.dropped(seq, *data, freed),
             DataRecord::Settled { merges } => self.settled(seq, merges),
             DataRecord::Voided { data } => self.voided(*data, freed),
+            DataRecord::Changed { merge, hole, extents, reserved, .. } => {
+                self.changed(seq, merge, *hole, extents, reserved, freed)?;
+            }
             DataRecord::Restored { data, block, to, writes } => {
                 self.undone(data.inode, writes);
                 self.restored(*data, *block, *to, freed)?;
@@ -222,8 +245,19 @@ impl Index {
         seq: RecordSeq,
         merge: &PendingMerge,
         extents: &[Extent],
-        freed: &mut impl FnMut(u32),
+        freed: &mut impl FnMut(u32, u32),
     ) -> Result<(), StoreError> {
+        self.note(seq, merge)?;
+        let file = self.range_mut(merge.data.inode).file_for(merge.data, merge.cut);
+        let before = file.blocks;
+        file.put(extents, freed);
+        let added = u64::from(file.blocks - before);
+        self.blocks += added;
+        Ok(())
+    }
+
+    /// Remembers a request that is done, and that its home must hear of it.
+    fn note(&mut self, seq: RecordSeq, merge: &PendingMerge) -> Result<(), StoreError> {
         let PendingMerge { data, cut, session, request, oldest, .. } = *merge;
         let range = self.range_mut(data.inode);
         if range.verdict(data, cut) != Verdict::Current {
@@ -231,23 +265,49 @@ impl Index {
         }
         range.windows.note(session, oldest, DoneWrite { request, data, cut }, seq);
         range.merges.insert(seq, *merge);
-        let file = range.file_for(data, cut);
-        let before = file.blocks;
-        for Extent { start, phys, crcs } in extents {
-            for (i, &crc) in (0u32..).zip(crcs) {
-                let to = Mapping { phys: phys + i, crc, keep: KEEP_ALL };
-                match file.content.set(start + i, Some(to)) {
-                    Some(old) => freed(old.phys),
-                    None => file.blocks += 1,
-                }
-            }
-        }
-        let added = u64::from(file.blocks - before);
-        self.blocks += added;
         Ok(())
     }
 
-    fn trimmed(&mut self, data: DataId, cut: u32, size: u64, freed: &mut impl FnMut(u32)) -> Result<(), StoreError> {
+    fn changed(
+        &mut self,
+        seq: RecordSeq,
+        merge: &PendingMerge,
+        hole: Option<BlockRange>,
+        extents: &[Extent],
+        reserved: &[ReservedRun],
+        freed: &mut impl FnMut(u32, u32),
+    ) -> Result<(), StoreError> {
+        self.note(seq, merge)?;
+        let file = self.range_mut(merge.data.inode).file_for(merge.data, merge.cut);
+        let before = i64::from(file.blocks);
+        if let Some(BlockRange { first, last }) = hole {
+            file.content.punch(first, last, &mut |phys, n| {
+                file.blocks -= n;
+                freed(phys, n);
+            });
+        }
+        file.put(extents, freed);
+        for &run in reserved {
+            let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
+            let free = last.and_then(|last| file.content.gaps(run.start, last).next());
+            if free != Some((run.start, u64::from(run.len))) {
+                return Err(contradiction("reserved", merge.data, merge.cut));
+            }
+            file.content.reserve(run);
+            file.blocks += run.len;
+        }
+        let more = i64::from(file.blocks) - before;
+        self.blocks = (self.blocks as i64 + more) as u64;
+        Ok(())
+    }
+
+    fn trimmed(
+        &mut self,
+        data: DataId,
+        cut: u32,
+        size: u64,
+        freed: &mut impl FnMut(u32, u32),
+    ) -> Result<(), StoreError> {
         let range = self.range_mut(data.inode);
         if range.file(data).is_some_and(|file| cut < file.cut) {
             return Err(contradiction("trimmed", data, cut));
@@ -255,16 +315,16 @@ impl Index {
         let file = range.file_to_trim(data, cut);
         let before = file.blocks;
         file.cut = cut;
-        file.content.trim(size, |phys| {
-            file.blocks -= 1;
-            freed(phys);
+        file.content.trim(size, |phys, n| {
+            file.blocks -= n;
+            freed(phys, n);
         });
         let less = u64::from(before - file.blocks);
         self.blocks -= less;
         Ok(())
     }
 
-    fn dropped(&mut self, seq: RecordSeq, data: DataId, freed: &mut impl FnMut(u32)) {
+    fn dropped(&mut self, seq: RecordSeq, data: DataId, freed: &mut impl FnMut(u32, u32)) {
         let range = self.range_mut(data.inode);
         let mut gone: Vec<File> = Vec::new();
         let oldest = DataId { inode: data.inode, generation: Generation(0) };
@@ -277,11 +337,11 @@ impl Index {
         }
         for file in gone {
             self.blocks -= u64::from(file.blocks);
-            file.content.blocks().for_each(|(_, m)| freed(m.phys));
+            file.free(freed);
         }
     }
 
-    fn voided(&mut self, data: DataId, freed: &mut impl FnMut(u32)) {
+    fn voided(&mut self, data: DataId, freed: &mut impl FnMut(u32, u32)) {
         let range = self.range_mut(data.inode);
         let newest = range.files.get(&data.inode).is_some_and(|file| file.generation == data.generation);
         let gone = if newest { range.files.remove(&data.inode) } else { range.older.remove(&data) };
@@ -293,7 +353,7 @@ impl Index {
         }
         if let Some(file) = gone {
             self.blocks -= u64::from(file.blocks);
-            file.content.blocks().for_each(|(_, m)| freed(m.phys));
+            file.free(freed);
         }
     }
 
@@ -319,13 +379,13 @@ impl Index {
         data: DataId,
         block: u32,
         to: Option<Mapping>,
-        freed: &mut impl FnMut(u32),
+        freed: &mut impl FnMut(u32, u32),
     ) -> Result<(), StoreError> {
         let Some(file) = self.range_mut(data.inode).file_mut(data) else {
             return Err(contradiction("restored", data, 0));
         };
         let before = file.content.set(block, to);
-        before.iter().for_each(|m| freed(m.phys));
+        before.filter(|&phys| to.is_none_or(|m| m.phys != phys)).into_iter().for_each(|phys| freed(phys, 1));
         let change = i64::from(to.is_some()) - i64::from(before.is_some());
         file.blocks = (i64::from(file.blocks) + change) as u32;
         self.blocks = (self.blocks as i64 + change) as u64;
@@ -367,7 +427,7 @@ mod tests {
         let mut index = Index::default();
         let id = |n: u64| DataId { inode: InodeId(n), generation: Generation(1) };
         for n in 0..=DROPPED_PER_RANGE as u64 {
-            index.apply(RecordSeq(n + 1), &DataRecord::Dropped { data: id(n) }, &mut |_| ()).unwrap();
+            index.apply(RecordSeq(n + 1), &DataRecord::Dropped { data: id(n) }, &mut |_, _| ()).unwrap();
         }
         assert_eq!(index.ranges[0].dropped.len(), DROPPED_PER_RANGE);
         assert_eq!(index.verdict(id(1), 0), Verdict::Stale);

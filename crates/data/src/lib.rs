@@ -16,6 +16,7 @@ mod index;
 mod node;
 mod ops;
 mod recover;
+mod reserved;
 mod space;
 mod state;
 mod window;

@@ -2,15 +2,19 @@
 
 use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
+use crate::ops::allocate::AllocateJob;
+use crate::ops::copy::CopyJob;
 use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
 use crate::recover::{Suspects, Undone};
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
 use crate::window::Seen;
+use bytes::Bytes;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::block::PendingMerge;
+use onpath_wire::data::{Allocation, DataReply, DataRequest};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq};
+use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
 use onpath_wire::{Errno, Packet};
 use std::collections::BTreeMap;
@@ -138,7 +142,7 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
     let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest() };
     let home = from.node.class() == Some(NodeClass::Shard);
     match request {
-        DataRequest::Write { data, cut, offset, kill_suidgid, append } => {
+        DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. } => {
             let Some(session) = from.node.as_session() else {
                 core.state.counters.rejected += 1;
                 return;
@@ -148,10 +152,15 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
             if header.term != term {
                 return state::refuse(core, from, &DataReply::NewTerm { term });
             }
-            on_write(core, WriteJob { from, session, data, cut, offset, kill_suidgid, append, bytes: packet.bulk });
+            change(core, from, session, request, packet.bulk);
+        }
+        DataRequest::Seek { data, cut, offset, hole } => {
+            let job = Job::Seek { from, data, cut, offset, hole };
+            on_look(core, from, (data, cut), range_error(offset, 1), job);
         }
         DataRequest::Read { data, cut, offset, bytes } => {
-            on_read(core, ReadJob { from, data, cut, offset, bytes });
+            let error = range_error(offset, bytes as usize);
+            on_look(core, from, (data, cut), error, Job::Read(ReadJob { from, data, cut, offset, bytes }));
         }
         DataRequest::Trim { data, cut, size } if home => trim::trim(core, from, header.term, data, cut, size),
         DataRequest::Drop { all } if home => trim::drop_all(core, from, &all),
@@ -169,8 +178,50 @@ fn range_error(offset: u64, bytes: usize) -> Option<Errno> {
     offset.checked_add(bytes as u64).is_none_or(|end| end > FILE_BYTES_MAX).then_some(Errno::EFBIG)
 }
 
-fn on_write(core: &mut Node, job: WriteJob) {
-    let (data, cut, session, request) = (job.data, job.cut, job.session, job.from.seq);
+/// A request of a session that changes a file.
+fn change(core: &mut Node, from: Caller, session: SessionId, request: DataRequest, bytes: Bytes) {
+    let full = core.state.full.then_some(Errno::ENOSPC);
+    let (error, full) = match &request {
+        DataRequest::Write { offset, .. } => (empty(bytes.is_empty()).or(range_error(*offset, bytes.len())), full),
+        DataRequest::Allocate { offset, bytes, how, end, .. } => {
+            let beyond = offset.checked_add(*bytes).is_none_or(|last| last.max(*end) > FILE_BYTES_MAX);
+            let full = full.filter(|_| *how != Allocation::Punch);
+            (empty(*bytes == 0).or(beyond.then_some(Errno::EFBIG)), full)
+        }
+        DataRequest::Copy { offset, from_offset, bytes, .. } => {
+            let n = *bytes as usize;
+            (empty(n == 0).or(range_error(*offset, n)).or(range_error(*from_offset, n)), full)
+        }
+        _ => unreachable!("no change"),
+    };
+    if let Some(errno) = error {
+        return write::refuse(core, from, session, &DataReply::Failed { errno });
+    }
+    match request {
+        DataRequest::Write { data, cut, offset, kill_suidgid, append } => {
+            let job = WriteJob { from, session, data, cut, offset, kill_suidgid, append, bytes };
+            on_change(core, from, job.merge(), full, Job::Write(job));
+        }
+        DataRequest::Allocate { data, cut, offset, bytes, how, end, kill_suidgid } => {
+            let job = AllocateJob { from, session, data, cut, offset, bytes, how, end, kill_suidgid };
+            on_change(core, from, job.merge(), full, Job::Allocate(Box::new(job)));
+        }
+        DataRequest::Copy { data, cut, offset, from: source, from_cut, from_offset, bytes, kill_suidgid } => {
+            let source = (source, from_cut, from_offset);
+            let job = CopyJob { from, session, data, cut, offset, source, bytes, kill_suidgid };
+            on_change(core, from, job.merge(), full, Job::Copy(Box::new(job)));
+        }
+        _ => unreachable!("no change"),
+    }
+}
+
+fn empty(is_empty: bool) -> Option<Errno> {
+    is_empty.then_some(Errno::EINVAL)
+}
+
+/// Starts what the home will be told of by `merge`, unless it was done before or `error` speaks against it.
+fn on_change(core: &mut Node, from: Caller, merge: PendingMerge, error: Option<Errno>, job: Job) {
+    let PendingMerge { data, cut, session, request, .. } = merge;
     let seen = match core.state.running.contains(&(session, request)) {
         true => Seen::Answered, // it will be
         false if core.state.is_over(session, request) => Seen::Answered,
@@ -181,36 +232,29 @@ fn on_write(core: &mut Node, job: WriteJob) {
         Seen::Answered => {}
         Seen::Done => {
             core.state.running.insert((session, request));
-            core.start(Job::Merge { seq: RecordSeq(0), merge: job.merge() });
+            core.start(Job::Merge { seq: RecordSeq(0), merge });
         }
-        Seen::Never => match write_error(core, &job) {
-            Some(errno) => write::refuse(core, &job, &DataReply::Failed { errno }),
-            None if is_stale(core, data, cut) => state::refuse(core, job.from, &DataReply::Stale),
-            None => {
-                core.state.running.insert((session, request));
-                core.start(Job::Write(job));
+        Seen::Never => {
+            let busy = (core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
+            match core.state.failed(session, from).or(error).or(busy) {
+                Some(errno) => write::refuse(core, from, session, &DataReply::Failed { errno }),
+                None if is_stale(core, data, cut) => state::refuse(core, from, &DataReply::Stale),
+                None => {
+                    core.state.running.insert((session, request));
+                    core.start(job);
+                }
             }
-        },
+        }
     }
 }
 
-/// What speaks against executing a write.
-fn write_error(core: &mut Node, job: &WriteJob) -> Option<Errno> {
-    if job.bytes.is_empty() {
-        return Some(Errno::EINVAL);
-    }
-    let state = &mut core.state;
-    let busy = (state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
-    let full = state.full.then_some(Errno::ENOSPC);
-    state.failed(job.session, job.from).or(range_error(job.offset, job.bytes.len())).or(full).or(busy)
-}
-
-fn on_read(core: &mut Node, job: ReadJob) {
+/// Starts what changes nothing, unless `error` speaks against it.
+fn on_look(core: &mut Node, from: Caller, (data, cut): (DataId, u32), error: Option<Errno>, job: Job) {
     let busy = (core.state.space.reading() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
-    match range_error(job.offset, job.bytes as usize).or(busy) {
-        Some(errno) => state::refuse(core, job.from, &DataReply::Failed { errno }),
-        None if is_stale(core, job.data, job.cut) => state::refuse(core, job.from, &DataReply::Stale),
-        None => core.start(Job::Read(job)),
+    match error.or(busy) {
+        Some(errno) => state::refuse(core, from, &DataReply::Failed { errno }),
+        None if is_stale(core, data, cut) => state::refuse(core, from, &DataReply::Stale),
+        None => core.start(job),
     }
 }
 

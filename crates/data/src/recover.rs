@@ -6,17 +6,18 @@
 //! rest on it: none of them was durable. So a power loss leaves a write whole or not at all, and never an error. Homes that had
 //! heard of an append that is undone hear of that, first of all, and the file ends where it did before.
 
-use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL};
+use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL, KEEP_NONE};
 use crate::index::{File, Index, RANGES, Range, range_of};
 use crate::node::DataNode;
 use crate::ops::Job;
-use crate::space::{Space, Used};
+use crate::space::{Run, Space, Used};
 use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Changes, Cold, Image, Pair, Recoverable, StoreError};
 use onpath_wire::block::{
-    ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, SingleBlock, UndoneWrite, WindowImage,
+    BlockRange, ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, ReservedImage, ReservedRun,
+    SingleBlock, UndoneWrite, WindowImage,
 };
 use onpath_wire::checksum::crc32c;
 use onpath_wire::data::UndoneAppend;
@@ -55,23 +56,18 @@ pub(crate) struct Suspects {
     writes: BTreeMap<RecordSeq, PendingMerge>,
     /// Blocks by the records that wrote them, for those that turn out to be durable.
     order: VecDeque<(RecordSeq, (DataId, u32))>,
+    /// Places that were kept, for which the disk may have lost the space again.
+    kept: Vec<(DataId, ReservedRun)>,
 }
 
 impl Suspects {
     /// A record of the tail is about to be applied.
     fn note(&mut self, index: &Index, seq: RecordSeq, record: &DataRecord) {
         match record {
-            DataRecord::Written { merge, extents, .. } => {
-                let file = index.file(merge.data);
-                self.writes.insert(seq, *merge);
-                for Extent { start, phys, crcs } in extents {
-                    for (i, &crc) in (0u32..).zip(crcs) {
-                        let (block, to) = (start + i, Mapping { phys: phys + i, crc, keep: KEEP_ALL });
-                        let before = || vec![(RecordSeq(0), file.and_then(|file| file.content.get(block)))];
-                        self.chains.entry((merge.data, block)).or_insert_with(before).push((seq, Some(to)));
-                        self.order.push_back((seq, (merge.data, block)));
-                    }
-                }
+            DataRecord::Written { merge, extents, .. } => self.written(index, seq, merge, None, extents),
+            DataRecord::Changed { merge, hole, extents, reserved, .. } => {
+                self.written(index, seq, merge, *hole, extents);
+                self.kept.extend(reserved.iter().map(|&run| (merge.data, run)));
             }
             DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size),
             DataRecord::Dropped { data } => {
@@ -82,6 +78,42 @@ impl Suspects {
             DataRecord::Voided { data } => self.remove((*data, 0), (*data, u32::MAX)),
             DataRecord::Settled { .. } => {}
         }
+    }
+
+    /// Blocks become others, and those with bytes that are punched become holes. Places are kept for a hole or given up without
+    /// being noted: it reads as zeros either way.
+    fn written(
+        &mut self,
+        index: &Index,
+        seq: RecordSeq,
+        merge: &PendingMerge,
+        hole: Option<BlockRange>,
+        extents: &[Extent],
+    ) {
+        let file = index.file(merge.data);
+        self.writes.insert(seq, *merge);
+        if let (Some(BlockRange { first, last }), Some(file)) = (hole, file) {
+            let mut from = Some(first);
+            while let Some(block) = from.and_then(|from| file.content.next(from, false)).filter(|&b| b <= last) {
+                self.candidate(merge.data, block, file.content.get(block), (seq, None));
+                from = block.checked_add(1);
+            }
+        }
+        for Extent { start, phys, crcs } in extents {
+            for (i, &crc) in (0u32..).zip(crcs) {
+                let (block, to) = (start + i, Mapping { phys: phys + i, crc, keep: KEEP_ALL });
+                let before = file.and_then(|file| file.content.mapping(block));
+                self.candidate(merge.data, block, before, (seq, Some(to)));
+            }
+        }
+    }
+
+    fn candidate(&mut self, data: DataId, block: u32, before: Option<Mapping>, now: (RecordSeq, Option<Mapping>)) {
+        let chain = self.chains.entry((data, block)).or_insert_with(|| vec![(RecordSeq(0), before)]);
+        // A hole for which a place is kept since, or is not any more.
+        chain.last_mut().expect("not empty").1 = before;
+        chain.push(now);
+        self.order.push_back((now.0, (data, block)));
     }
 
     fn trimmed(&mut self, data: DataId, size: u64) {
@@ -113,7 +145,7 @@ impl Suspects {
         for (&(data, _), chain) in &self.chains {
             let Some(((_, Some(newest)), earlier)) = chain.split_last() else { continue };
             if !arrived(newest)
-                && let Some((at, _)) = fallback(earlier, used, arrived)
+                && let Some((at, _)) = fallback(earlier, Some(newest.phys), used, arrived)
             {
                 let lost = chain[at + 1].0;
                 first.entry(data).and_modify(|first: &mut RecordSeq| *first = lost.min(*first)).or_insert(lost);
@@ -137,7 +169,7 @@ impl Suspects {
     ) -> Option<RecordSeq> {
         let lost = self.of(data).filter_map(|(_, chain)| {
             let kept = chain.partition_point(|(seq, _)| *seq < first);
-            let (at, _) = fallback(&chain[..kept], used, arrived).filter(|_| kept < chain.len())?;
+            let (at, _) = fallback(&chain[..kept], place_now(chain), used, arrived).filter(|_| kept < chain.len())?;
             (at + 1 < kept).then(|| chain[at + 1].0)
         });
         lost.min()
@@ -179,7 +211,9 @@ impl DataNode {
     /// Begins to serve, after load and replay. The host has made durable what it replayed (else a second loss could
     /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
     pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
-        let restored = self.restore_lost(now, reader);
+        let suspects = self.suspects.take().unwrap_or_default();
+        let restored = self.restore_lost(now, reader, &suspects);
+        let kept = self.kernel.with(|core| still_kept(&core.state.index, &suspects.kept));
         self.kernel.with(|core| {
             let state = &mut core.state;
             assert!(state.next_record > state.index.last, "a start has a newer term than all its records");
@@ -195,6 +229,7 @@ impl DataNode {
         let recount = self.take_recount();
         self.kernel.handle(now, Input::Tick, |core, _| {
             recount.into_iter().for_each(|(data, undone)| core.start(Job::Recount(data, undone)));
+            kept.chunks(KEEP_AT_ONCE).for_each(|runs| core.start(Job::Keep(runs.to_vec())));
             for (seq, merge) in merges {
                 core.state.running.insert((merge.session, merge.request));
                 core.start(Job::Merge { seq, merge });
@@ -210,8 +245,7 @@ impl DataNode {
     }
 
     /// Undoes writes of the tail of which some bytes are not there, and what was written to the same files after them.
-    fn restore_lost(&mut self, now: Now, reader: &mut BlockReader<'_>) -> u64 {
-        let suspects = self.suspects.take().unwrap_or_default();
+    fn restore_lost(&mut self, now: Now, reader: &mut BlockReader<'_>, suspects: &Suspects) -> u64 {
         let mut lost = Vec::new();
         self.kernel.with(|core| {
             let mut used = used_blocks(&core.state.index);
@@ -226,8 +260,10 @@ impl DataNode {
                     if kept.len() == chain.len() {
                         continue;
                     }
-                    if let Some((at, to)) = fallback(kept, &used, &mut arrived) {
-                        to.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
+                    let now = place_now(chain);
+                    if let Some((at, to)) = fallback(kept, now, &used, &mut arrived) {
+                        let taken = to.filter(|m| m.keep > KEEP_NONE || now != Some(m.phys));
+                        taken.into_iter().for_each(|m| assert!(used.insert(m.phys), "the place is free"));
                         let writes = chain[at + 1..].iter();
                         let undone =
                             |&(record, _): &(RecordSeq, _)| UndoneWrite { record, merge: suspects.writes[&record] };
@@ -266,6 +302,19 @@ impl DataNode {
     }
 }
 
+/// What of these runs still is reserved.
+fn still_kept(index: &Index, kept: &[(DataId, ReservedRun)]) -> Vec<Run> {
+    let still = |(data, run): &(DataId, ReservedRun)| {
+        let (start, phys) = (run.start, run.phys);
+        let now: Vec<ReservedRun> = match index.file(*data) {
+            Some(file) => file.content.reserved(start, start + (run.len - 1)).collect(),
+            None => Vec::new(),
+        };
+        now.into_iter().filter(move |now| now.phys.checked_sub(phys) == Some(now.start - start))
+    };
+    kept.iter().flat_map(still).map(|run| Run { start: run.phys, len: run.len }).collect()
+}
+
 /// Remembers what a record has put back, for the home.
 fn note_undone(recount: &mut BTreeMap<DataId, Undone>, seq: RecordSeq, record: &DataRecord) {
     let DataRecord::Restored { data, writes, .. } = record else { return };
@@ -279,15 +328,23 @@ fn note_undone(recount: &mut BTreeMap<DataId, Undone>, seq: RecordSeq, record: &
 
 /// What counts instead of a block whose bytes are not there, and its place in the chain: the newest earlier one whose
 /// bytes are, or a hole if the block was one before. Nothing if the bytes from before are gone too, which is damage for a reader to hear of. A place
-/// that another block has taken since is not the old bytes, whatever it holds.
+/// that another block has taken since is not the old bytes, whatever it holds. A block that was only reserved is so again, also where it is
+/// `now`, or a hole if its place is taken.
 fn fallback(
     earlier: &[(RecordSeq, Option<Mapping>)],
+    now: Option<u32>,
     used: &Used,
     arrived: &mut impl FnMut(&Mapping) -> bool,
 ) -> Option<(usize, Option<Mapping>)> {
-    let mut valid = |m: &Mapping| !used.contains(m.phys) && arrived(m);
+    let mut valid = |m: &Mapping| m.keep == KEEP_NONE || !used.contains(m.phys) && arrived(m);
     let at = earlier.iter().rposition(|(_, m)| m.is_none_or(|m| valid(&m)))?;
-    Some((at, earlier[at].1))
+    let is_free = |m: &Mapping| m.keep > KEEP_NONE || now == Some(m.phys) || !used.contains(m.phys);
+    Some((at, earlier[at].1.filter(is_free)))
+}
+
+/// Where the newest bytes of a block are.
+fn place_now(chain: &Chain) -> Option<u32> {
+    chain.last().and_then(|(_, m)| *m).map(|m| m.phys)
 }
 
 fn used_blocks(index: &Index) -> Used {
@@ -296,9 +353,17 @@ fn used_blocks(index: &Index) -> Used {
         for (_, m) in file.content.blocks() {
             used.insert(m.phys);
         }
+        for run in file.content.all_reserved() {
+            used.insert_run(Run { start: run.phys, len: run.len });
+        }
     }
     used
 }
+
+/// Runs for which space is taken again at a time.
+const KEEP_AT_ONCE: usize = 256;
+/// Runs of reserved blocks in one pair of an image.
+const RUNS_IN_PAIR: usize = 4_096;
 
 /// First byte of an image key: the kind of object, in the order in which they must be loaded.
 mod tag {
@@ -307,6 +372,7 @@ mod tag {
     pub(super) const WINDOW: u8 = 3;
     pub(super) const MERGE: u8 = 4;
     pub(super) const DROPPED: u8 = 5;
+    pub(super) const RESERVED: u8 = 6;
 }
 
 fn key(tag: u8, data: DataId, chunk: Option<u32>) -> Vec<u8> {
@@ -331,6 +397,11 @@ fn file_pairs(data: DataId, file: &File, pairs: &mut Vec<Pair>) {
         let masks = cut.map(|segment| Mask { block: segment.extent.start, keep: segment.keep }).collect();
         let extents = segments.into_iter().map(|segment| segment.extent).collect();
         pairs.push((key(tag::CHUNK, data, Some(chunk)), ChunkImage { extents, masks }.to_bytes()));
+    }
+    let reserved: Vec<ReservedRun> = file.content.all_reserved().collect();
+    for runs in reserved.chunks(RUNS_IN_PAIR) {
+        let key = key(tag::RESERVED, data, Some(runs[0].start));
+        pairs.push((key, ReservedImage { runs: runs.to_vec() }.to_bytes()));
     }
 }
 
@@ -369,6 +440,11 @@ fn load_pair(range: &mut Range, key: &[u8], value: &[u8]) -> Result<u64, WireErr
             let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
             let file = range.file_mut(data).ok_or(WireError::Bad("chunk of an unknown file"))?;
             load_chunk(file, ChunkImage::from_bytes(value)?)
+        }
+        tag::RESERVED => {
+            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
+            let file = range.file_mut(data).ok_or(WireError::Bad("reservation of an unknown file"))?;
+            load_reserved(file, &ReservedImage::from_bytes(value)?)
         }
         tag::WINDOW => {
             let session = rest.try_into().map_err(|_| WireError::Truncated)?;
@@ -419,6 +495,21 @@ fn load_chunk(file: &mut File, image: ChunkImage) -> Result<u64, WireError> {
     for Mask { block, keep } in image.masks {
         let at = file.content.get(block).ok_or(WireError::Bad("mask of a hole"))?;
         file.content.set(block, Some(Mapping { keep, ..at }));
+    }
+    Ok(u64::from(file.blocks - before))
+}
+
+/// Loads reserved blocks; returns how many.
+fn load_reserved(file: &mut File, image: &ReservedImage) -> Result<u64, WireError> {
+    let before = file.blocks;
+    for &run in &image.runs {
+        let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
+        let gap = last.and_then(|last| file.content.gaps(run.start, last).next());
+        if gap != Some((run.start, u64::from(run.len))) {
+            return Err(WireError::Bad("reservation of a block that is there"));
+        }
+        file.content.reserve(run);
+        file.blocks += run.len;
     }
     Ok(u64::from(file.blocks - before))
 }
@@ -479,7 +570,7 @@ impl Recoverable for DataNode {
                 return Ok(());
             }
             suspects.into_iter().for_each(|suspects| suspects.note(index, seq, &record));
-            index.apply(seq, &record, &mut |_| ())
+            index.apply(seq, &record, &mut |_, _| ())
         })
     }
 }

@@ -166,19 +166,32 @@ impl Space {
         self.warm.insert(run, self.file_blocks);
     }
 
-    /// A block that record `freed_by` freed.
-    pub(crate) fn free(&mut self, phys: u32, freed_by: RecordSeq) {
+    /// Blocks that record `freed_by` freed.
+    pub(crate) fn free(&mut self, freed: Run, freed_by: RecordSeq) {
         let reads_before = self.next_read;
-        match self.limbo.back_mut() {
-            Some(last)
-                if last.freed_by == freed_by
-                    && last.run.start + last.run.len == phys
-                    && !phys.is_multiple_of(self.file_blocks) =>
-            {
-                last.run.len += 1;
+        for run in self.within_files(freed) {
+            match self.limbo.back_mut() {
+                Some(last)
+                    if last.freed_by == freed_by
+                        && last.run.start + last.run.len == run.start
+                        && !run.start.is_multiple_of(self.file_blocks) =>
+                {
+                    last.run.len += run.len;
+                }
+                _ => self.limbo.push_back(Limbo { freed_by, reads_before, run }),
             }
-            _ => self.limbo.push_back(Limbo { freed_by, reads_before, run: Run { start: phys, len: 1 } }),
         }
+    }
+
+    /// The parts of a run in one data file each.
+    pub(crate) fn within_files(&self, run: Run) -> impl Iterator<Item = Run> + use<> {
+        let (file_blocks, mut start, mut left) = (self.file_blocks, run.start, run.len);
+        std::iter::from_fn(move || {
+            let len = left.min(file_blocks - start % file_blocks);
+            let part = Run { start, len };
+            (start, left) = (start.saturating_add(len), left - len);
+            (len > 0).then_some(part)
+        })
     }
 
     /// A read of blocks begins; it is named in [`Space::end_read`].
@@ -292,6 +305,11 @@ pub(crate) struct Used {
 }
 
 impl Used {
+    /// Notes a run of blocks; false if one of them was noted before.
+    pub(crate) fn insert_run(&mut self, run: Run) -> bool {
+        (run.start..run.start + run.len).fold(true, |new, phys| self.insert(phys) && new)
+    }
+
     /// Notes a block; false if it was noted before.
     pub(crate) fn insert(&mut self, phys: u32) -> bool {
         let (word, bit) = (phys as usize / 64, 1u64 << (phys % 64));
@@ -340,7 +358,7 @@ mod tests {
         let mut space = Space::new(64);
         assert_eq!(space.allocate(4).unwrap().as_slice(), [run(0, 4)]);
         let read = space.begin_read();
-        (0..4).for_each(|phys| space.free(phys, RecordSeq(7)));
+        (0..4).for_each(|phys| space.free(run(phys, 1), RecordSeq(7)));
         assert_eq!(space.allocate(1).unwrap().as_slice(), [run(4, 1)]);
         space.durable(RecordSeq(7), 0);
         assert_eq!(space.allocate(1).unwrap().as_slice(), [run(5, 1)], "a reader may still want it");
@@ -352,7 +370,7 @@ mod tests {
     fn what_stays_free_is_punched_and_nobody_takes_it_meanwhile() {
         let mut space = Space::new(64);
         space.allocate(8).unwrap();
-        [3, 1, 2].into_iter().for_each(|phys| space.free(phys, RecordSeq(1)));
+        [3, 1, 2].into_iter().for_each(|phys| space.free(run(phys, 1), RecordSeq(1)));
         space.durable(RecordSeq(1), 10);
         assert_eq!(space.next_deadline(), Some(10 + PUNCH_INTERVAL_US));
         space.tick(10 + PUNCH_INTERVAL_US);
@@ -368,7 +386,7 @@ mod tests {
     fn a_run_never_crosses_the_end_of_a_data_file() {
         let mut space = Space::new(8);
         assert_eq!(space.allocate(12).unwrap().as_slice(), [run(0, 8), run(8, 4)]);
-        (4..12).for_each(|phys| space.free(phys, RecordSeq(1)));
+        space.free(run(4, 8), RecordSeq(1));
         space.durable(RecordSeq(1), 0);
         assert_eq!(space.allocate(8).unwrap().as_slice(), [run(12, 4), run(4, 4)]);
     }

@@ -4,7 +4,7 @@ use crate::cache::BlockCache;
 use crate::disk::{Disk, DiskOp, DiskResult, Results, Ticket};
 use crate::index::{Index, Verdict};
 use crate::ops::Job;
-use crate::space::Space;
+use crate::space::{Run, Space};
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Cx, Need, Protocol};
@@ -259,9 +259,9 @@ pub(crate) fn record(core: &mut Node, record: &DataRecord) -> RecordSeq {
     let seq = state.next_record;
     state.next_record.0 += 1;
     let (index, space, cache) = (&mut state.index, &mut state.space, &mut state.cache);
-    let freed = &mut |phys| {
-        space.free(phys, seq);
-        cache.forget(phys);
+    let freed = &mut |phys, n| {
+        space.free(Run { start: phys, len: n }, seq);
+        cache.forget(phys, n);
     };
     index.apply(seq, record, freed).expect("a record is checked before it is made");
     if let Some(inode) = record.inode() {

@@ -199,7 +199,10 @@ impl BlockFiles {
     /// Does a disk operation of the data node; its result goes back to the node.
     pub fn execute(&self, op: DiskOp) -> DiskResult {
         let result = match op {
-            DiskOp::Write { file, offset, bytes } => self.write(file, offset, &bytes).map(|()| DiskResult::Done),
+            DiskOp::Write { file, offset, bytes, reserved } => {
+                self.write(file, offset, &bytes, reserved).map(|()| DiskResult::Done)
+            }
+            DiskOp::Reserve { file, offset, len } => self.reserve(file, offset, len).map(|()| DiskResult::Done),
             DiskOp::Read { file, offset, len } => self.read(file, offset, len as usize).map(DiskResult::Bytes),
             DiskOp::Punch { file, offset, len } => self.punch(file, offset, len).map(|()| DiskResult::Done),
             DiskOp::Space => sys::space(&self.dir)
@@ -288,9 +291,11 @@ impl BlockFiles {
         Ok(BlockFile { file, dirty: AtomicBool::new(true) })
     }
 
-    fn write(&self, file: u32, mut offset: u64, parts: &[Bytes]) -> io::Result<()> {
+    fn write(&self, file: u32, mut offset: u64, parts: &[Bytes], reserved: bool) -> io::Result<()> {
         let len = parts.iter().map(Bytes::len).sum::<usize>();
-        self.admit(len as i64)?;
+        if !reserved {
+            self.admit(len as i64)?;
+        }
         let file = self.file_or_new(file)?;
         for part in parts {
             file.file.write_all_at(part, offset)?;
@@ -299,6 +304,19 @@ impl BlockFiles {
         file.dirty.store(true, Ordering::Release);
         self.written.fetch_add(len as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Takes space for a range, so that writes to it need none.
+    fn reserve(&self, file: u32, offset: u64, len: u64) -> io::Result<()> {
+        self.admit(len as i64)?;
+        let file = self.file_or_new(file)?;
+        let result = match fallocate(&file.file, libc::FALLOC_FL_KEEP_SIZE, offset, len) {
+            // A file system that knows no other way to take space.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeros(&file.file, offset, len),
+            result => result,
+        };
+        file.dirty.store(true, Ordering::Release);
+        result
     }
 
     /// Keeps the reserve: looks at the free space only when half of what was free the last time may be used up.
@@ -397,10 +415,27 @@ fn read_header(bytes: &[u8]) -> Result<(DataFileHeader, u32), WireError> {
 
 /// Gives the space of a range back; it reads as zeros afterwards.
 fn punch_hole(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: no memory is passed.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    fallocate(file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len)
+}
+
+fn fallocate(file: &File, mode: i32, offset: u64, len: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: no memory is passed.
+        let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) };
+        match io::Error::last_os_error() {
+            _ if result == 0 => return Ok(()),
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
+        }
+    }
+}
+
+fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let step = ZEROS.len() as u64;
+    (0..len)
+        .step_by(ZEROS.len())
+        .try_for_each(|at| file.write_all_at(&ZEROS[..step.min(len - at) as usize], offset + at))
 }
 
 #[cfg(test)]
@@ -416,7 +451,26 @@ mod tests {
 
     fn write(files: &BlockFiles, file: u32, block: u64, parts: &[&'static [u8]]) -> DiskResult {
         let bytes = parts.iter().map(|part| Bytes::from_static(part)).collect();
-        files.execute(DiskOp::Write { file, offset: FIRST + block * 4096, bytes })
+        files.execute(DiskOp::Write { file, offset: FIRST + block * 4096, bytes, reserved: false })
+    }
+
+    #[test]
+    fn what_is_reserved_takes_space_and_is_written_without_a_look_at_the_reserve() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        let reserve = DiskOp::Reserve { file: 0, offset: FIRST, len: 64 << 12 };
+        assert_eq!(files.execute(reserve), DiskResult::Done);
+        let blocks = || fs::metadata(dir.path().join("0000.blk")).unwrap().blocks();
+        let before = blocks();
+        assert!(before >= 64 * 8);
+        let full = BlockFiles::open(dir.path(), 7, 1024, 1 << 60).unwrap();
+        let op =
+            |reserved| DiskOp::Write { file: 0, offset: FIRST, bytes: vec![Bytes::from_static(&[7; 4096])], reserved };
+        assert_eq!(full.execute(op(false)), DiskResult::Failed(Errno::ENOSPC));
+        assert_eq!(full.execute(op(true)), DiskResult::Done);
+        assert_eq!(blocks(), before);
+        let reserve = DiskOp::Reserve { file: 0, offset: FIRST, len: 4096 };
+        assert_eq!(full.execute(reserve), DiskResult::Failed(Errno::ENOSPC));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Effects<DataNode> for Disk {
 
     fn is_slow(&self, DataOut::Disk { op, .. }: &DataOut) -> bool {
         match op {
-            DiskOp::Punch { .. } => true,
+            DiskOp::Punch { .. } | DiskOp::Reserve { .. } => true,
             DiskOp::Write { bytes, .. } => bytes.iter().map(|b| b.len()).sum::<usize>() >= SLOW_BYTES,
             DiskOp::Read { .. } | DiskOp::Space => false,
         }

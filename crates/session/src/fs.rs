@@ -95,6 +95,12 @@ pub enum FsOp {
     Flush { handle: Handle, lock_owner: u64 },
     /// Last close of a handle. `flock_owner`: whose flock(2) locks go with it. → `Done`
     Release { handle: Handle, flock_owner: Option<u64> },
+    /// fallocate(2) with its `mode`. → `Done`
+    Allocate { handle: Handle, mode: u32, offset: u64, bytes: u64 },
+    /// Where the next data begins, or with `hole` the next hole (SEEK_DATA, SEEK_HOLE). → `Position`
+    Seek { handle: Handle, offset: u64, hole: bool },
+    /// copy_file_range(2), short at the end of the source and where it is long. → `Copied`
+    Copy { from: Handle, from_offset: u64, handle: Handle, offset: u64, bytes: u64 },
     /// fsync or fdatasync of a file. → `Done`
     Fsync { handle: Handle },
     /// → `Opened`
@@ -159,6 +165,10 @@ pub enum FsReply {
     Data(Vec<Bytes>),
     /// Bytes written.
     Written(u32),
+    /// Where data or a hole begins.
+    Position(u64),
+    /// Bytes copied.
+    Copied(u64),
     /// A page of a listing.
     Dir(Vec<DirEntry>),
     /// The same with attributes (none for a child that vanished meanwhile).

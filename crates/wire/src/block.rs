@@ -47,6 +47,30 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// Consecutive logical blocks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BlockRange {
+        /// The first one.
+        pub first: u32,
+        /// The last one.
+        pub last: u32,
+    }
+}
+
+wire_struct! {
+    /// Consecutive logical blocks without bytes, for which consecutive physical blocks are kept free.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReservedRun {
+        /// First logical block of the file.
+        pub start: u32,
+        /// Physical block kept for it.
+        pub phys: u32,
+        /// How many blocks.
+        pub len: u32,
+    }
+}
+
+wire_struct! {
     /// Where one logical block is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Mapping {
@@ -54,7 +78,7 @@ wire_struct! {
         pub phys: u32,
         /// CRC-32C of all of it.
         pub crc: u32,
-        /// Bytes at and after this offset within the block read as zeros; 4096 if all of it counts.
+        /// Bytes at and after this offset within the block read as zeros; 4096 if all of it counts, 0 if the block is only reserved.
         pub keep: u16,
     }
 }
@@ -89,7 +113,7 @@ wire_struct! {
         pub data: DataId,
         /// Cut under which they were written.
         pub cut: u32,
-        /// End of the write, bytes.
+        /// End of the write, bytes; 0 if the size stays.
         pub end: u64,
         /// The writer.
         pub session: SessionId,
@@ -163,6 +187,20 @@ wire_enum! {
             /// Whose bytes.
             data: DataId,
         },
+        /// A file has changed otherwise than by new bytes alone: blocks of a hole are free, then others are current, then free
+        /// places are kept for holes.
+        7 => Changed {
+            /// What the home will be told.
+            merge: PendingMerge,
+            /// When.
+            stamp: Stamp,
+            /// What becomes a hole.
+            hole: Option<BlockRange>,
+            /// Where new blocks are.
+            extents: Vec<Extent>,
+            /// What is reserved.
+            reserved: Vec<ReservedRun>,
+        },
     }
 }
 
@@ -170,7 +208,7 @@ impl DataRecord {
     /// The inode that it changes, if it is one.
     pub fn inode(&self) -> Option<InodeId> {
         match self {
-            DataRecord::Written { merge, .. } => Some(merge.data.inode),
+            DataRecord::Written { merge, .. } | DataRecord::Changed { merge, .. } => Some(merge.data.inode),
             DataRecord::Trimmed { data, .. } | DataRecord::Dropped { data } => Some(data.inode),
             DataRecord::Restored { data, .. } | DataRecord::Voided { data } => Some(data.inode),
             DataRecord::Settled { .. } => None,
@@ -197,6 +235,15 @@ wire_struct! {
         pub extents: Vec<Extent>,
         /// Those among them that are partly trimmed.
         pub masks: Vec<Mask>,
+    }
+}
+
+wire_struct! {
+    /// Image of some of a file's reserved blocks.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ReservedImage {
+        /// In order.
+        pub runs: Vec<ReservedRun>,
     }
 }
 

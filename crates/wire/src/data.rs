@@ -5,7 +5,20 @@ use crate::ids::{DataId, RequestSeq, SessionId, Term};
 use crate::{wire_enum, wire_struct};
 
 wire_enum! {
-    /// What a data node is asked. `Write` and `Read` come from sessions, the others from homes.
+    /// What becomes of a range of a file without new bytes (fallocate(2)).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Allocation {
+        /// Holes get space that later writes use; what is there stays.
+        1 => Reserve,
+        /// Whole blocks are free, parts of blocks are zeros.
+        2 => Punch,
+        /// All of it reads as zeros and has space.
+        3 => Zero,
+    }
+}
+
+wire_enum! {
+    /// What a data node is asked. `Write`, `Allocate`, `Copy` and `Read` come from sessions, the others from homes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum DataRequest {
         /// Writes the packet's bulk. The home answers the session (`Written`, `Stale`), a data node only `Stale`, `NewTerm` or
@@ -54,6 +67,53 @@ wire_enum! {
         },
         /// Space. → `Space`
         6 => Space,
+        /// Reserves, frees or zeroes a range. Answered as `Write` is.
+        7 => Allocate {
+            /// Whose bytes.
+            data: DataId,
+            /// Cut under which the caller works.
+            cut: u32,
+            /// First byte.
+            offset: u64,
+            /// How many.
+            bytes: u64,
+            /// What becomes of them.
+            how: Allocation,
+            /// The file is at least so long afterwards, bytes; 0 leaves its size.
+            end: u64,
+            /// Clear setuid and setgid.
+            kill_suidgid: bool,
+        },
+        /// Where the next data or hole begins, by whole blocks; reserved blocks without bytes are holes. → `Position`
+        8 => Seek {
+            /// Whose bytes.
+            data: DataId,
+            /// Cut under which the caller works.
+            cut: u32,
+            /// From this byte on.
+            offset: u64,
+            /// A hole, not data.
+            hole: bool,
+        },
+        /// Writes bytes that this node reads from a file of its own. Answered as `Write` is, or `SourceStale`.
+        9 => Copy {
+            /// Whose bytes are written.
+            data: DataId,
+            /// Cut under which the writer works.
+            cut: u32,
+            /// First byte written.
+            offset: u64,
+            /// Whose bytes are read.
+            from: DataId,
+            /// Cut under which the reader works.
+            from_cut: u32,
+            /// First byte read.
+            from_offset: u64,
+            /// How many, at most [`crate::limits::IO_BYTES_MAX`].
+            bytes: u32,
+            /// Clear setuid and setgid.
+            kill_suidgid: bool,
+        },
     }
 }
 
@@ -91,6 +151,13 @@ wire_enum! {
             /// The node's present term.
             term: Term,
         },
+        /// Where data or a hole begins; none if there is none before the largest size of a file.
+        8 => Position {
+            /// Byte.
+            offset: Option<u64>,
+        },
+        /// The generation or cut of a copy's source is older than the node has been told; nothing was written.
+        9 => SourceStale,
     }
 }
 
@@ -98,13 +165,13 @@ wire_enum! {
     /// What a data node tells the home, again and again until the home answers (kind `Peer`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Merge {
-        /// Bytes up to `end` are written.
+        /// Bytes up to `end` are written, or the file has changed without (`end` 0).
         1 => Written {
             /// Whose bytes.
             data: DataId,
             /// Cut under which they were written.
             cut: u32,
-            /// End of the write, bytes.
+            /// End of the write, bytes; 0 leaves the size.
             end: u64,
             /// 4 KiB blocks the generation has at this node.
             blocks: u64,

@@ -8,6 +8,12 @@ pub const TARGET_BYTES_MAX: usize = 4095;
 pub const IO_BYTES_MAX: usize = 1 << 20;
 /// Largest file, bytes (16 TiB).
 pub const FILE_BYTES_MAX: u64 = 16 << 40;
+/// Ranges that one fallocate reserves, each consecutive in the file and in a data file; one that would need more is ENOSPC.
+pub const RESERVED_RUNS_MAX: usize = 1 << 17;
+/// Bytes that one copy_file_range copies, holes left out; a longer one is cut short.
+pub const COPY_BYTES_MAX: u64 = 64 << 20;
+/// Pieces of data and holes that one copy_file_range copies; one with more is cut short.
+pub const COPY_PIECES_MAX: usize = 1_024;
 /// A block of data, bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 /// A chunk of data, bytes.

@@ -1,12 +1,16 @@
 //! Operations of a data node, one file each.
 
+pub(crate) mod allocate;
+pub(crate) mod copy;
 pub(crate) mod merge;
 pub(crate) mod read;
+pub(crate) mod seek;
 pub(crate) mod space;
 pub(crate) mod sync;
 pub(crate) mod trim;
 pub(crate) mod write;
 
+use crate::space::Run;
 use crate::state::{Caller, NodeCx};
 use onpath_wire::block::PendingMerge;
 use onpath_wire::data::UndoneAppend;
@@ -16,6 +20,15 @@ use onpath_wire::ids::{DataId, RecordSeq};
 pub(crate) enum Job {
     Write(write::WriteJob),
     Read(read::ReadJob),
+    Allocate(Box<allocate::AllocateJob>),
+    Copy(Box<copy::CopyJob>),
+    Seek {
+        from: Caller,
+        data: DataId,
+        cut: u32,
+        offset: u64,
+        hole: bool,
+    },
     /// Tell the home of a write that was recorded before (by a lost process, or by an earlier packet of a duplicate).
     Merge {
         seq: RecordSeq,
@@ -23,6 +36,8 @@ pub(crate) enum Job {
     },
     /// Tell the home what is left after a power loss.
     Recount(DataId, Vec<UndoneAppend>),
+    /// Take the space of places that are kept for blocks again: a power loss may have lost it.
+    Keep(Vec<Run>),
     Space {
         from: Caller,
     },
@@ -33,8 +48,13 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
     match job {
         Job::Write(job) => write::write(&cx, job).await,
         Job::Read(job) => read::read(&cx, job).await,
+        // Rare ones are boxed, so that the place of an operation stays as small as the common ones need.
+        Job::Allocate(job) => Box::pin(allocate::allocate(&cx, *job)).await,
+        Job::Copy(job) => Box::pin(copy::copy(&cx, *job)).await,
+        Job::Seek { from, data, cut, offset, hole } => seek::seek(&cx, from, (data, cut), offset, hole).await,
         Job::Merge { seq, merge } => merge::tell(&cx, seq, merge).await,
         Job::Recount(data, undone) => merge::recount(&cx, data, undone).await,
+        Job::Keep(runs) => Box::pin(allocate::keep(&cx, &runs)).await,
         Job::Space { from } => space::space(&cx, from).await,
     }
 }

@@ -31,14 +31,19 @@ pub(crate) async fn read(cx: &NodeCx, job: ReadJob) {
     if let Some(reply) = state::refusal(state::enter(cx, job.data, job.cut).await) {
         return cx.with(|core| state::refuse(core, job.from, &reply));
     }
-    let (segments, after) = cx
-        .with(|core| (find(&core.state, job.data, job.offset, job.bytes.into()), core.state.tail.last(job.data.inode)));
+    let after = cx.with(|core| core.state.tail.last(job.data.inode));
+    let bytes = bytes(cx, &job).await;
+    cx.with(|core| finish(core, &job, bytes, after));
+}
+
+/// The bytes of the range as of now, up to the last one written in it.
+pub(crate) async fn bytes(cx: &NodeCx, job: &ReadJob) -> Result<Bytes, Errno> {
+    let segments = cx.with(|core| find(&core.state, job.data, job.offset, job.bytes.into()));
     let read = match segments.is_empty() {
         true => Ok((segments, Results::new())),
         false => fetch(cx, segments).await,
     };
-    let bytes = read.map(|(segments, results)| assemble(&job, &segments, &results));
-    cx.with(|core| finish(core, &job, bytes, after));
+    read.map(|(segments, results)| assemble(job, &segments, &results))
 }
 
 fn finish(core: &mut state::Node, job: &ReadJob, bytes: Result<Bytes, Errno>, after: RecordSeq) {

@@ -5,7 +5,7 @@ use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Fau
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_store::Recoverable;
 use onpath_wire::block::DATA_FILE_HEADER_BYTES;
-use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::peer::Peer;
@@ -36,14 +36,36 @@ pub(crate) struct Disk {
     pub(crate) writes: u64,
     pub(crate) reads: u64,
     pub(crate) punched: u64,
+    /// Data files that were ever made.
+    made: u32,
 }
 
 impl Disk {
     pub(crate) fn execute(&mut self, op: DiskOp) -> DiskResult {
+        let result = self.execute_on(op);
+        self.made = self.files();
+        result
+    }
+
+    fn execute_on(&mut self, op: DiskOp) -> DiskResult {
         match op {
-            DiskOp::Write { .. } if self.full => DiskResult::Failed(Errno::ENOSPC),
+            DiskOp::Write { reserved: false, .. } | DiskOp::Reserve { .. } if self.full => {
+                DiskResult::Failed(Errno::ENOSPC)
+            }
             DiskOp::Write { .. } | DiskOp::Read { .. } if self.broken => DiskResult::Failed(Errno::EIO),
-            DiskOp::Write { file, offset, bytes } => {
+            DiskOp::Reserve { file, offset, len } => {
+                let blocks = block_of(offset)..block_of(offset) + len / BLOCK as u64;
+                let new = blocks.clone().filter(|n| !self.now.contains_key(&(file, *n)));
+                if self.room.is_some_and(|room| self.now.len() + new.count() > room) {
+                    return DiskResult::Failed(Errno::ENOSPC);
+                }
+                for block in blocks {
+                    assert!(block < u64::from(FILE_BLOCKS), "a reservation beyond the end of a data file");
+                    self.now.entry((file, block)).or_insert_with(|| vec![0xee; BLOCK]);
+                }
+                DiskResult::Done
+            }
+            DiskOp::Write { file, offset, bytes, .. } => {
                 self.writes += 1;
                 let bytes = bytes.concat();
                 let first = block_of(offset);
@@ -80,7 +102,7 @@ impl Disk {
     }
 
     pub(crate) fn files(&self) -> u32 {
-        self.now.keys().map(|(file, _)| file + 1).max().unwrap_or(0)
+        self.now.keys().map(|(file, _)| file + 1).max().unwrap_or(0).max(self.made)
     }
 }
 
@@ -295,6 +317,20 @@ impl World {
                 Ok(read)
             }
             other => Err(other),
+        }
+    }
+
+    pub(crate) fn allocate(&mut self, data: DataId, cut: u32, offset: u64, bytes: u64, how: Allocation) -> RequestSeq {
+        let body = DataRequest::Allocate { data, cut, offset, bytes, how, end: 0, kill_suidgid: false };
+        self.request(&body, &[])
+    }
+
+    /// Where data or a hole begins.
+    pub(crate) fn seek(&mut self, data: DataId, cut: u32, offset: u64, hole: bool) -> Option<u64> {
+        let seq = self.request(&DataRequest::Seek { data, cut, offset, hole }, &[]);
+        match self.reply(seq).expect("an answer").reply {
+            DataReply::Position { offset } => offset,
+            other => panic!("{other:?} instead of a position"),
         }
     }
 

@@ -18,6 +18,11 @@ use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
 
 /// The kernel's mark of an open by execve(2), beside the flags of open(2).
 const FMODE_EXEC: u32 = 0x20;
+/// Largest count that the 32-bit COPY_FILE_RANGE can answer, in whole pages.
+const COPY_BYTES_MAX: u64 = u32::MAX as u64 & !4095;
+/// Kinds of lseek(2) that the kernel passes on.
+const SEEK_DATA: u32 = 3;
+const SEEK_HOLE: u32 = 4;
 /// Kind of a lock request that removes a lock.
 pub(super) const F_UNLCK: u32 = 2;
 /// F_RDLCK, F_WRLCK, F_UNLCK of fcntl(2).
@@ -49,6 +54,7 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
 fn expected(request: &Request<'_>) -> Expected {
     match request.operation {
         Operation::Statx { .. } => Expected::Statx,
+        Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
         Operation::Opendir { .. } => Expected::OpenDirectory,
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
@@ -104,6 +110,18 @@ fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
         }
         Operation::Flush { handle, lock_owner } => FsOp::Flush { handle: Handle(handle), lock_owner },
         Operation::Release { handle, flock_owner, .. } => FsOp::Release { handle: Handle(handle), flock_owner },
+        Operation::Fallocate { handle, offset, length, mode } => {
+            FsOp::Allocate { handle: Handle(handle), mode, offset, bytes: length }
+        }
+        Operation::Lseek { handle, offset, whence } => seek(handle, offset, whence)?,
+        Operation::CopyFileRange { flags: 0, handle, offset, to_handle, to_offset, length, wide, .. } => FsOp::Copy {
+            from: Handle(handle),
+            from_offset: offset,
+            handle: Handle(to_handle),
+            offset: to_offset,
+            bytes: if wide { length } else { length.min(COPY_BYTES_MAX) },
+        },
+        Operation::CopyFileRange { .. } => return Err(Errno::EINVAL),
         Operation::Fsync { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
         Operation::Readdir { handle, offset, size } => page(handle, offset, size),
         Operation::Readdirplus { handle, offset, size } => page(handle, offset, size / PLUS_SIZE_FACTOR),
@@ -114,6 +132,17 @@ fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
         Operation::Ioctl { .. } => return Err(Errno::ENOTTY),
         _ => return Err(Errno::ENOSYS),
     })
+}
+
+/// The kernel decides all other kinds by itself.
+fn seek(handle: u64, offset: i64, whence: u32) -> Result<FsOp, Errno> {
+    let hole = match whence {
+        SEEK_DATA => false,
+        SEEK_HOLE => true,
+        _ => return Err(Errno::EINVAL),
+    };
+    let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    Ok(FsOp::Seek { handle: Handle(handle), offset, hole })
 }
 
 fn page(handle: u64, offset: u64, bytes: u32) -> FsOp {

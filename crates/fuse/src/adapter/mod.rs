@@ -52,6 +52,10 @@ enum Expected {
     Simple,
     /// Attributes with the time of birth.
     Statx,
+    /// Bytes copied, as a 64-bit number or not.
+    Copy {
+        wide: bool,
+    },
     /// Whether a handle of a file or of a directory was asked for.
     OpenFile,
     OpenDirectory,

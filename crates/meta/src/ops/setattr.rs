@@ -16,7 +16,7 @@ use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
 use onpath_wire::peer::part;
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::{SetAttr, set};
@@ -81,7 +81,7 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
             (inode.cut, inode.blocks, inode.blocks_version) = (0, 0, 0);
             effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
             dropped = Some(data);
-        } else if change.size < before.size || change.size == 0 && written {
+        } else if change.size < before.size || change.size == 0 && written || has_blocks_beyond(&before, change.size) {
             inode.cut += 1;
             effects.push(Effect::DataPending { data, cut: inode.cut, size: change.size, drop: false });
             trimmed = Some((data, inode.cut));
@@ -95,6 +95,12 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
         datapending::trim_later(core, data, cut);
     }
     Ok(reply)
+}
+
+/// Whether a truncate to the very size of a file has something to take away: blocks that fallocate(2) has reserved behind its end. There are some
+/// if it has more blocks than its size needs.
+fn has_blocks_beyond(inode: &Inode, size: u64) -> bool {
+    size == inode.size && inode.blocks > size.div_ceil(BLOCK_BYTES)
 }
 
 /// The inode with everything but its size changed, or why the caller may not.

@@ -361,6 +361,18 @@ pub fn copy_file_range(from: impl AsFd, to: impl AsFd, count: usize) -> R<usize>
     call!(libc::copy_file_range(from, std::ptr::null_mut(), to, std::ptr::null_mut(), count, 0)).map(|n| n as usize)
 }
 
+pub fn copy_range(
+    from: impl AsFd,
+    mut from_offset: i64,
+    to: impl AsFd,
+    mut offset: i64,
+    count: usize,
+    flags: u32,
+) -> R<usize> {
+    let (from, to) = (from.as_fd().as_raw_fd(), to.as_fd().as_raw_fd());
+    call!(libc::copy_file_range(from, &raw mut from_offset, to, &raw mut offset, count, flags)).map(|n| n as usize)
+}
+
 pub fn dup(fd: impl AsFd) -> R<OwnedFd> {
     call!(libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)).map(owned)
 }

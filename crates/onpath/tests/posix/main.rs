@@ -14,7 +14,9 @@ mod append;
 mod atomic;
 mod chmod;
 mod chown;
+mod copy_range;
 mod data;
+mod fallocate;
 mod fcntl_locks;
 mod flock;
 mod generic_errors;
@@ -30,6 +32,7 @@ mod readdir;
 mod rename;
 mod rename_errors;
 mod rmdir;
+mod seek_hole;
 mod setgid;
 mod sparse;
 mod stat;
@@ -66,6 +69,7 @@ mod prelude {
     };
     pub(crate) use libc::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK};
     pub(crate) use std::ffi::OsString;
+    pub(crate) use std::os::fd::OwnedFd;
     pub(crate) use std::os::unix::ffi::OsStringExt;
     pub(crate) use std::path::{Path, PathBuf};
 

@@ -1,6 +1,8 @@
 //! The operations: one file a family, each a straight line of questions to shards and data nodes.
 
+mod allocate;
 mod attr;
+mod copy;
 mod dir;
 pub(crate) mod later;
 mod lease;
@@ -10,6 +12,7 @@ mod namei;
 pub(crate) mod open;
 mod read;
 mod restore;
+mod seek;
 mod stale;
 mod write;
 
@@ -91,6 +94,11 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
         FsOp::Write { handle, offset, data, append, kill_suidgid } => {
             let at = if append { write::At::End } else { write::At::Offset(offset) };
             write::write(op, handle, at, data, kill_suidgid).await
+        }
+        FsOp::Allocate { handle, mode, offset, bytes } => allocate::allocate(op, handle, mode, offset, bytes).await,
+        FsOp::Seek { handle, offset, hole } => seek::seek(op, handle, offset, hole).await,
+        FsOp::Copy { from, from_offset, handle, offset, bytes } => {
+            copy::copy(op, (from, from_offset), (handle, offset), bytes).await
         }
         FsOp::Fsync { handle } => misc::fsync(op, handle).await,
         FsOp::FsyncDir { handle } => misc::fsync_dir(op, handle).await,

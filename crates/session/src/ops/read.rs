@@ -53,6 +53,15 @@ fn atime_is_due(attr: &Known, wall_ns: u64) -> bool {
     attr.atime <= attr.mtime || attr.atime <= attr.ctime || attr.atime.saturating_add(DAY_NS) < wall_ns as i64
 }
 
+/// A file is read: its access time follows a little later, if it is due.
+pub(crate) fn accessed(op: &Op, id: InodeId, known: &Known) {
+    op.with(|core| {
+        if atime_is_due(known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime) {
+            later::add(core, Later::Accessed(id));
+        }
+    });
+}
+
 /// Reads; fewer bytes than asked at the end of the file.
 pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
     let (id, fresh) = op.with(|core| match core.state.opens.get(handle)? {
@@ -69,11 +78,7 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
     };
     let mut refusals = Refusals::default();
     loop {
-        op.with(|core| {
-            if atime_is_due(&known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime) {
-                later::add(core, Later::Accessed(id));
-            }
-        });
+        accessed(op, id, &known);
         let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(known.size.saturating_sub(offset));
         if n == 0 {
             return Ok(FsReply::Data(Vec::new()));

@@ -37,10 +37,7 @@ struct How {
 
 /// Writes at an offset, or at the end of the file.
 pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, kill_suidgid: bool) -> FsResult {
-    let id = op.with(|core| match core.state.opens.get(handle)? {
-        open if open.directory || !open.mode.write => Err(Errno::EBADF),
-        open => Ok(open.id),
-    })?;
+    let id = writable(op, handle)?;
     if data.len() > IO_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
@@ -92,6 +89,29 @@ async fn write_once(
     how: How,
     refusals: &mut Refusals,
 ) -> Result<bool, Errno> {
+    let How { kill_suidgid, append } = how;
+    let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append };
+    Ok(change_once(op, id, make, part, refusals).await? == Changed::Done)
+}
+
+/// How a change of a file ended that was asked for once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Done,
+    /// What this session knew of the file's bytes was stale; now it knows better.
+    Stale,
+    /// What it knew of the source of a copy was stale.
+    SourceStale,
+}
+
+/// Asks the data node for a change under what this session knows of the file's bytes; the file's home answers.
+pub(crate) async fn change_once(
+    op: &mut Op,
+    id: InodeId,
+    make: impl FnOnce(DataId, u32) -> DataRequest,
+    bulk: Bytes,
+    refusals: &mut Refusals,
+) -> Result<Changed, Errno> {
     let changed = |core: &mut Core<State>| {
         core.state.opens.inode(id).map(|inode| {
             inode.fresh = None;
@@ -99,25 +119,32 @@ async fn write_once(
         })
     };
     let data = op.with(changed).ok_or(Errno::EBADF)?;
-    let data_id = DataId { inode: id, generation: data.generation };
-    let How { kill_suidgid, append } = how;
-    let request = DataRequest::Write { data: data_id, cut: data.cut, offset, kill_suidgid, append };
-    match op.ask_data(id, request, part).await? {
+    let request = make(DataId { inode: id, generation: data.generation }, data.cut);
+    match op.ask_data(id, request, bulk).await? {
         DataAnswer::Home(Reply::Written { .. }) => {
             op.with(changed);
-            Ok(true)
+            Ok(Changed::Done)
         }
         DataAnswer::Home(Reply::Stale { data }) => {
             op.with(|core| core.state.learn(id, data));
             refusals.by_home()?;
-            Ok(false)
+            Ok(Changed::Stale)
         }
         DataAnswer::Node(DataReply::Stale, _) => {
             refusals.by_node(op, id, data).await?;
-            Ok(false)
+            Ok(Changed::Stale)
         }
+        DataAnswer::Node(DataReply::SourceStale, _) => Ok(Changed::SourceStale),
         _ => Err(Errno::EIO),
     }
+}
+
+/// The inode of a handle that may be written through.
+pub(crate) fn writable(op: &Op, handle: Handle) -> Result<InodeId, Errno> {
+    op.with(|core| match core.state.opens.get(handle)? {
+        open if open.directory || !open.mode.write => Err(Errno::EBADF),
+        open => Ok(open.id),
+    })
 }
 
 /// One reservation and the bytes written under it.

@@ -496,12 +496,18 @@ pub(crate) fn decide(model: &Model, asked: &Asked) -> Decided {
     }
 }
 
-/// A write of bytes as a question about its file.
+/// A write of bytes, or another change of a file at its data node, as a question about the file.
 fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Option<Write>)> {
-    let DataRequest::Write { data, offset, kill_suidgid, .. } = request else { return None };
+    let (data, end, kill_suidgid) = match *request {
+        DataRequest::Write { data, offset, kill_suidgid, .. } => {
+            (data, offset + packet.bulk.len() as u64, kill_suidgid)
+        }
+        DataRequest::Allocate { data, end, kill_suidgid, .. } => (data, end, kill_suidgid),
+        DataRequest::Copy { data, offset, bytes, kill_suidgid, .. } => (data, offset + u64::from(bytes), kill_suidgid),
+        _ => return None,
+    };
     let body = RequestBody { groups: Groups::default(), request: Request::DataRef { id: data.inode } };
-    let write = Write { end: offset + packet.bulk.len() as u64, kill_suidgid: *kill_suidgid };
-    Some((body, Some(write)))
+    Some((body, Some(Write { end, kill_suidgid })))
 }
 
 /// The inode that a create's record makes.

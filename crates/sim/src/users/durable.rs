@@ -1,5 +1,5 @@
 //! One user of one file where power is lost and commits are not awaited: what was synced is there afterwards; whatever was
-//! written, truncated or acknowledged since may be there or not, cell by cell – the old bytes or new ones, never others
+//! written, truncated, punched or acknowledged since may be there or not, cell by cell – the old bytes or new ones, never others
 //! and never parts of both. Cells lie within blocks, at odd places.
 
 use super::User;
@@ -74,7 +74,9 @@ enum Call {
     Create,
     Write { writer: u32, cells: Range<usize> },
     Truncate { from: usize },
+    Clear { cells: Range<usize> },
     Read { cells: Range<usize> },
+    Reserve,
     Sync,
 }
 
@@ -150,6 +152,10 @@ impl Durable {
             (Call::Truncate { from }, Ok(FsReply::Attr { .. })) => {
                 self.cells[from..].iter_mut().for_each(|cell| cell.change(None, sure));
             }
+            (Call::Clear { cells }, Ok(FsReply::Done)) => {
+                self.cells[cells].iter_mut().for_each(|cell| cell.change(None, sure));
+            }
+            (Call::Reserve, Ok(FsReply::Done)) => {}
             (Call::Sync, Ok(FsReply::Done)) => {
                 self.settled = true;
                 if sure {
@@ -200,9 +206,24 @@ impl Durable {
                 let op = FsOp::SetAttr { id: self.id, set: to, handle: Some(handle) };
                 self.call(world, op, Call::Truncate { from: start });
             }
-            58..68 => self.call(world, FsOp::Fsync { handle }, Call::Sync),
+            58..64 => {
+                let mode = [2 | 1, 16 | 1][self.rng.random_range(0..2)];
+                let op = self.allocate(handle, mode, &cells);
+                self.call(world, op, Call::Clear { cells });
+            }
+            64..68 => {
+                let mode = self.rng.random_range(0..2);
+                let op = self.allocate(handle, mode, &cells);
+                self.call(world, op, Call::Reserve);
+            }
+            68..76 => self.call(world, FsOp::Fsync { handle }, Call::Sync),
             _ => self.read(world, cells),
         }
+    }
+
+    fn allocate(&self, handle: Handle, mode: u32, cells: &Range<usize>) -> FsOp {
+        let (offset, bytes) = (self.bounds[cells.start], self.bounds[cells.end] - self.bounds[cells.start]);
+        FsOp::Allocate { handle, mode, offset, bytes }
     }
 
     fn read(&mut self, world: &mut World, cells: Range<usize>) {

@@ -1,6 +1,7 @@
 //! Users of real sessions, who know what every call may answer; they run beside the raw clients.
 
 mod appenders;
+mod blocks;
 mod durable;
 pub(crate) mod history;
 mod lockers;

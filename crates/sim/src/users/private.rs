@@ -1,8 +1,9 @@
 //! System calls through real sessions: a user works alone, in a directory of their own, through two mounts in turn, and
-//! knows exactly what every call must answer – names, sizes and bytes. After a call has returned on one mount the other
+//! knows exactly what every call must answer – names, sizes, bytes, and which blocks have bytes or are reserved. After a call has returned on one mount the other
 //! serves nothing older, whatever late copies the network still holds. Users run beside the raw clients.
 
 use super::User;
+use super::blocks::Blocks;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use bytes::Bytes;
@@ -17,6 +18,11 @@ use rand_chacha::ChaCha8Rng;
 
 /// Largest file that is made, bytes.
 const FILE_BYTES: u64 = 80_000;
+const KEEP_SIZE: u32 = 1;
+const PUNCH_HOLE: u32 = 2;
+const ZERO_RANGE: u32 = 16;
+/// Modes of fallocate(2).
+const MODES: [u32; 5] = [0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE, ZERO_RANGE | KEEP_SIZE];
 /// Files that a session keeps about.
 const FILES: usize = 6;
 
@@ -28,6 +34,25 @@ struct Known {
     /// At each mount; O_APPEND or not.
     handles: [Option<(Handle, bool)>; 2],
     bytes: Vec<u8>,
+    blocks: Blocks,
+}
+
+impl Known {
+    fn allocate(&mut self, mode: u32, offset: u64, bytes: u64) {
+        let (start, end) = (offset as usize, (offset + bytes) as usize);
+        if mode & KEEP_SIZE == 0 {
+            self.bytes.resize(self.bytes.len().max(end), 0);
+        }
+        if mode & (PUNCH_HOLE | ZERO_RANGE) != 0 {
+            let size = self.bytes.len();
+            self.bytes[start.min(size)..end.min(size)].fill(0);
+        }
+        match mode & !KEEP_SIZE {
+            PUNCH_HOLE => self.blocks.punch(offset, bytes),
+            ZERO_RANGE => self.blocks.zero(offset, bytes),
+            _ => self.blocks.reserve(offset, bytes),
+        }
+    }
 }
 
 /// What the call under way must answer.
@@ -37,6 +62,9 @@ enum Expect {
     Create(Name, bool),
     Write { file: usize, offset: u64, data: Bytes },
     Read { file: usize, offset: u64, bytes: usize },
+    Allocate { file: usize, mode: u32, offset: u64, bytes: u64 },
+    Seek { file: usize, offset: u64, hole: bool },
+    Copy { from: usize, from_offset: u64, file: usize, offset: u64, bytes: u64 },
     Truncate { file: usize, size: u64 },
     Size(usize),
     Unlink(usize),
@@ -115,7 +143,13 @@ impl Private {
             (Expect::Create(name, append), Ok(FsReply::Created { attr, opened, fresh: true })) => {
                 let mut handles = [None; 2];
                 handles[self.side] = Some((opened.handle, append));
-                self.files.push(Known { name: Some(name), id: attr.id, handles, bytes: vec![] });
+                self.files.push(Known {
+                    name: Some(name),
+                    id: attr.id,
+                    handles,
+                    bytes: vec![],
+                    blocks: Blocks::default(),
+                });
             }
             (Expect::Write { file, offset, data }, Ok(FsReply::Written(n))) if n as usize == data.len() => {
                 let known = &mut self.files[file];
@@ -124,15 +158,32 @@ impl Private {
                 let end = offset + data.len();
                 known.bytes.resize(known.bytes.len().max(end), 0);
                 known.bytes[offset..end].copy_from_slice(&data);
+                known.blocks.write(offset as u64, data.len() as u64);
+            }
+            (Expect::Allocate { file, mode, offset, bytes }, Ok(FsReply::Done)) => {
+                self.files[file].allocate(mode, offset, bytes);
+            }
+            (Expect::Seek { file, offset, hole }, result) => return self.compare_seek(file, offset, hole, &result),
+            (Expect::Copy { from, from_offset, file, offset, bytes }, Ok(FsReply::Copied(n))) => {
+                let most = bytes.min((self.files[from].bytes.len() as u64).saturating_sub(from_offset));
+                if n > most || (n == 0 && most > 0) {
+                    return Err(format!("{n} bytes are copied instead of {most}"));
+                }
+                self.copied(from, from_offset, file, offset, n);
             }
             (Expect::Read { file, offset, bytes }, Ok(FsReply::Data(parts))) => {
                 return self.compare_bytes(file, offset as usize, bytes, &parts.concat());
             }
             (Expect::Truncate { file, size }, Ok(FsReply::Attr { attr, .. })) => {
-                self.files[file].bytes.resize(size as usize, 0);
+                let known = &mut self.files[file];
+                known.blocks.truncate(known.bytes.len() as u64, size);
+                known.bytes.resize(size as usize, 0);
                 return self.compare_size(file, attr.size);
             }
-            (Expect::Size(file), Ok(FsReply::Attr { attr, .. })) => return self.compare_size(file, attr.size),
+            (Expect::Size(file), Ok(FsReply::Attr { attr, .. })) => {
+                self.files[file].blocks.compare(attr.blocks())?;
+                return self.compare_size(file, attr.size);
+            }
             (Expect::Unlink(file), Ok(FsReply::Done)) => {
                 self.files[file].name = None;
                 self.forget_if_unreachable(file);
@@ -145,6 +196,7 @@ impl Private {
                 let known = &mut self.files[file];
                 known.handles[self.side] = Some((opened.handle, append));
                 if truncate {
+                    known.blocks.truncate(known.bytes.len() as u64, 0);
                     known.bytes.clear();
                 }
             }
@@ -175,6 +227,33 @@ impl Private {
     fn compare_size(&self, file: usize, size: u64) -> Result<(), String> {
         let expected = self.files[file].bytes.len() as u64;
         if size == expected { Ok(()) } else { Err(format!("size {size} instead of {expected}")) }
+    }
+
+    fn compare_seek(
+        &self,
+        file: usize,
+        offset: u64,
+        hole: bool,
+        result: &Result<FsReply, Errno>,
+    ) -> Result<(), String> {
+        let known = &self.files[file];
+        let expected = known.blocks.seek(offset, hole, known.bytes.len() as u64);
+        match (expected, result) {
+            (None, Err(Errno::ENXIO)) => Ok(()),
+            (Some(at), Ok(FsReply::Position(found))) if at == *found => Ok(()),
+            _ => Err(format!("seek from {offset} (hole: {hole}) gives {result:?} instead of {expected:?}")),
+        }
+    }
+
+    fn copied(&mut self, from: usize, from_offset: u64, file: usize, offset: u64, n: u64) {
+        let source = &self.files[from];
+        let bytes = source.bytes[from_offset as usize..(from_offset + n) as usize].to_vec();
+        let blocks = (from != file).then(|| source.blocks.clone());
+        let known = &mut self.files[file];
+        let (start, end) = (offset as usize, (offset + n) as usize);
+        known.bytes.resize(known.bytes.len().max(end), 0);
+        known.bytes[start..end].copy_from_slice(&bytes);
+        known.blocks.copy(blocks.as_ref(), from_offset, offset, n);
     }
 
     fn compare_bytes(&self, file: usize, offset: usize, asked: usize, got: &[u8]) -> Result<(), String> {
@@ -209,7 +288,14 @@ impl Private {
         let known = &self.files[file];
         match (known.handles[self.side], known.name.clone()) {
             (Some((handle, append)), name) => match dice {
-                0..40 => self.write(world, file, handle, append),
+                0..26 => self.write(world, file, handle, append),
+                26..33 => self.allocate(world, file, handle),
+                33..37 => {
+                    let (offset, hole) = (self.rng.random_range(0..FILE_BYTES), self.rng.random_bool(0.5));
+                    self.call(world, FsOp::Seek { handle, offset, hole }, Expect::Seek { file, offset, hole });
+                }
+                37..40 if !append => self.copy(world, file, handle),
+                37..40 => self.read(world, file, handle),
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
                 72..76 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
@@ -285,6 +371,29 @@ impl Private {
         self.call(world, FsOp::Read { handle, offset, bytes }, expect);
     }
 
+    fn allocate(&mut self, world: &mut World, file: usize, handle: Handle) {
+        let mode = MODES[self.rng.random_range(0..MODES.len())];
+        let offset = self.rng.random_range(0..FILE_BYTES);
+        let bytes = [1, 5_000, 4096, 20_000][self.rng.random_range(0..4)];
+        let offset = if self.rng.random_bool(0.5) { offset / 4096 * 4096 } else { offset };
+        let expect = Expect::Allocate { file, mode, offset, bytes };
+        self.call(world, FsOp::Allocate { handle, mode, offset, bytes }, expect);
+    }
+
+    /// Copies from a file that is open on this side, perhaps the same one.
+    fn copy(&mut self, world: &mut World, file: usize, handle: Handle) {
+        let open: Vec<usize> = (0..self.files.len()).filter(|&i| self.files[i].handles[self.side].is_some()).collect();
+        let from = open[self.rng.random_range(0..open.len())];
+        let (source, _) = self.files[from].handles[self.side].expect("just seen");
+        let unit = if self.rng.random_bool(0.5) { 4096 } else { 1 };
+        let mut place = || self.rng.random_range(0..FILE_BYTES / 2) / unit * unit;
+        let (from_offset, offset) = (place(), place());
+        let most = if from == file { from_offset.abs_diff(offset) } else { FILE_BYTES / 2 };
+        let bytes = most.min([100, 4096, 40_000][self.rng.random_range(0..3)]);
+        let expect = Expect::Copy { from, from_offset, file, offset, bytes };
+        self.call(world, FsOp::Copy { from: source, from_offset, handle, offset, bytes }, expect);
+    }
+
     fn truncate(&mut self, world: &mut World, file: usize, handle: Handle) {
         let size = if self.rng.random_bool(0.2) { 0 } else { self.rng.random_range(0..FILE_BYTES) };
         let to = SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size, ..SetAttr::default() };
@@ -333,6 +442,9 @@ fn name_of(expect: &Expect) -> &'static str {
         Expect::Create(..) => "create",
         Expect::Write { .. } => "write",
         Expect::Read { .. } => "read",
+        Expect::Allocate { .. } => "fallocate",
+        Expect::Seek { .. } => "lseek",
+        Expect::Copy { .. } => "copy_file_range",
         Expect::Truncate { .. } => "truncate",
         Expect::Size(_) => "getattr",
         Expect::Unlink(_) => "unlink",

@@ -1,4 +1,4 @@
-//! Several sessions write, truncate and read one file at the same time, each with several calls under way.
+//! Several sessions write, truncate, punch and read one file at the same time, each with several calls under way.
 //!
 //! The file is cut into cells at odd places; a call is about whole cells, and a write fills each with its mark. So every
 //! byte read says who wrote it, and the calls about a cell must have an order (see [`History`]). A cell that shows two
@@ -25,6 +25,8 @@ const CELLS: usize = 24;
 const CELL_BYTES_MAX: u64 = 6_000;
 /// Most cells of a write.
 const WRITE_CELLS_MAX: usize = 5;
+/// Modes of fallocate(2) that leave zeros: punch a hole, zero a range with and without a change of the size.
+const CLEARING: [u32; 3] = [2 | 1, 16 | 1, 16];
 /// Calls that a session has under way.
 const LANES: usize = 2;
 
@@ -33,6 +35,7 @@ enum Call {
     Open,
     Write { writer: u32, cells: Range<usize> },
     Truncate { from: usize },
+    Clear { cells: Range<usize> },
     Read { cells: Range<usize> },
     Sync,
 }
@@ -56,7 +59,7 @@ pub struct Writers {
     bounds: Vec<u64>,
     marks: Marks,
     histories: Vec<History>,
-    /// Whether the file is truncated now and then.
+    /// Whether the file is truncated and punched now and then.
     truncates: bool,
     clock: u64,
     closing: bool,
@@ -117,6 +120,7 @@ impl Writers {
             (Call::Truncate { from }, Ok(FsReply::Attr { .. })) => {
                 self.histories[from..].iter_mut().for_each(|history| history.clear(span));
             }
+            (Call::Clear { cells }, Ok(FsReply::Done)) => cells.for_each(|cell| self.histories[cell].clear(span)),
             (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat(), span),
             (Call::Sync, Ok(FsReply::Done)) => {}
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
@@ -146,7 +150,8 @@ impl Writers {
         };
         match self.rng.random_range(0..100) {
             0..42 => self.write(world, lane, handle),
-            42..50 if self.truncates => {
+            42..46 if self.truncates => self.clear(world, lane, handle),
+            46..50 if self.truncates => {
                 let from = self.rng.random_range(0..CELLS);
                 let to =
                     SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size: self.bounds[from], ..SetAttr::default() };
@@ -177,6 +182,14 @@ impl Writers {
         let offset = self.bounds[cells.start];
         let op = FsOp::Write { handle, offset, data: bytes.into(), append: false, kill_suidgid: false };
         self.call(world, lane, op, Call::Write { writer, cells });
+    }
+
+    /// Punches or zeroes some cells.
+    fn clear(&mut self, world: &mut World, lane: usize, handle: Handle) {
+        let cells = self.cells(CELLS);
+        let mode = CLEARING[self.rng.random_range(0..CLEARING.len())];
+        let (offset, bytes) = (self.bounds[cells.start], self.bounds[cells.end] - self.bounds[cells.start]);
+        self.call(world, lane, FsOp::Allocate { handle, mode, offset, bytes }, Call::Clear { cells });
     }
 
     fn read(&mut self, world: &mut World, lane: usize, handle: Handle, cells: Range<usize>) {

@@ -27,8 +27,14 @@ impl Files {
     /// Does what a data node asks for.
     pub(crate) fn execute(&mut self, op: DiskOp) -> DiskResult {
         match op {
-            DiskOp::Write { .. } if self.full => DiskResult::Failed(Errno::ENOSPC),
-            DiskOp::Write { file, offset, bytes } => {
+            DiskOp::Write { reserved: false, .. } | DiskOp::Reserve { .. } if self.full => {
+                DiskResult::Failed(Errno::ENOSPC)
+            }
+            DiskOp::Reserve { file, .. } => {
+                self.count = self.count.max(file + 1);
+                DiskResult::Done
+            }
+            DiskOp::Write { file, offset, bytes, .. } => {
                 self.count = self.count.max(file + 1);
                 let mut block = offset / BLOCK_BYTES;
                 for part in bytes {
