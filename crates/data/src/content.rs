@@ -256,8 +256,8 @@ impl Many {
         })
     }
 
-    fn cut(&mut self, blocks: u64, freed: &mut impl FnMut(u32, u32)) {
-        if let (Some(reserved), Ok(first)) = (&mut self.reserved, u32::try_from(blocks)) {
+    fn cut(&mut self, blocks: u64, reserved_too: bool, freed: &mut impl FnMut(u32, u32)) {
+        if let (Some(reserved), Ok(first), true) = (&mut self.reserved, u32::try_from(blocks), reserved_too) {
             reserved.remove(first, u32::MAX, freed);
             self.tidy();
         }
@@ -404,8 +404,8 @@ impl Content {
         Content::One { keep: m.keep, block, phys: m.phys, crc: m.crc }
     }
 
-    /// Frees everything at and after byte `size`; what remains of the block there ends at that byte.
-    pub(crate) fn trim(&mut self, size: u64, mut freed: impl FnMut(u32, u32)) {
+    /// Frees everything at and after byte `size`, with reserved blocks or without; what remains of the block there ends at that byte.
+    pub(crate) fn trim(&mut self, size: u64, reserved_too: bool, mut freed: impl FnMut(u32, u32)) {
         let blocks = size.div_ceil(BLOCK_BYTES);
         match self {
             Content::Empty => {}
@@ -415,7 +415,7 @@ impl Content {
             }
             Content::One { .. } => {}
             Content::Many(many) => {
-                many.cut(blocks, &mut freed);
+                many.cut(blocks, reserved_too, &mut freed);
                 if many.is_empty() {
                     *self = Content::Empty;
                 }
@@ -548,13 +548,13 @@ mod tests {
             content.set(block, Some(at(block)));
         }
         let mut freed = vec![];
-        content.trim(1025 * 4096 + 10, |phys, n| freed.extend(phys..phys + n));
+        content.trim(1025 * 4096 + 10, true, |phys, n| freed.extend(phys..phys + n));
         freed.sort_unstable();
         assert_eq!(freed, (1026..3000).collect::<Vec<_>>());
         assert_eq!(content.get(1025).map(|m| m.keep), Some(10));
         content.set(1025, Some(at(9)));
         assert_eq!(content.get(1025).map(|m| m.keep), Some(KEEP_ALL));
-        content.trim(0, |_, _| ());
+        content.trim(0, true, |_, _| ());
         assert_eq!(content, Content::Empty);
     }
 

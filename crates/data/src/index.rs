@@ -8,6 +8,7 @@ use crate::content::{Content, KEEP_ALL};
 use crate::window::{Seen, Windows};
 use onpath_store::StoreError;
 use onpath_wire::block::{BlockRange, DataRecord, DoneWrite, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
+use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -315,7 +316,7 @@ impl Index {
         let file = range.file_to_trim(data, cut);
         let before = file.blocks;
         file.cut = cut;
-        file.content.trim(size, |phys, n| {
+        file.content.trim(size & !KEEP_RESERVED, size & KEEP_RESERVED == 0, |phys, n| {
             file.blocks -= n;
             freed(phys, n);
         });

@@ -20,7 +20,7 @@ use onpath_wire::block::{
     SingleBlock, UndoneWrite, WindowImage,
 };
 use onpath_wire::checksum::crc32c;
-use onpath_wire::data::UndoneAppend;
+use onpath_wire::data::{KEEP_RESERVED, UndoneAppend};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Wire, WireError};
@@ -69,7 +69,7 @@ impl Suspects {
                 self.written(index, seq, merge, *hole, extents);
                 self.kept.extend(reserved.iter().map(|&run| (merge.data, run)));
             }
-            DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size),
+            DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size & !KEEP_RESERVED),
             DataRecord::Dropped { data } => {
                 let oldest = DataId { inode: data.inode, generation: Generation(0) };
                 self.remove((oldest, 0), (*data, u32::MAX));

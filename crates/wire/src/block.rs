@@ -158,7 +158,7 @@ wire_enum! {
             data: DataId,
             /// The cut.
             cut: u32,
-            /// What remains, bytes.
+            /// What remains, bytes; perhaps with [`crate::data::KEEP_RESERVED`].
             size: u64,
         },
         /// This generation and all older ones of its inode are gone.

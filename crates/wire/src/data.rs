@@ -4,6 +4,10 @@ use crate::errno::Errno;
 use crate::ids::{DataId, RequestSeq, SessionId, Term};
 use crate::{wire_enum, wire_struct};
 
+/// Bit of the size of a trim: blocks that are only reserved stay, wherever they are. The trim of a fence takes away bytes that nobody was
+/// told of, not what fallocate(2) has reserved behind the end of the file.
+pub const KEEP_RESERVED: u64 = 1 << 63;
+
 wire_enum! {
     /// What becomes of a range of a file without new bytes (fallocate(2)).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +56,7 @@ wire_enum! {
             data: DataId,
             /// The new cut.
             cut: u32,
-            /// What remains, bytes.
+            /// What remains, bytes; perhaps with [`KEEP_RESERVED`].
             size: u64,
         },
         /// These generations, and every older one of their inodes, are gone. → `Trimmed` of no blocks

@@ -148,7 +148,7 @@ wire_enum! {
             data: DataId,
             /// The new cut.
             cut: u32,
-            /// What remains, bytes.
+            /// What remains, bytes; perhaps with [`crate::data::KEEP_RESERVED`].
             size: u64,
             /// All of the generation goes.
             drop: bool,

@@ -9,7 +9,7 @@ use crate::state::{self, Caller, Node};
 use bytes::Bytes;
 use onpath_kernel::Need;
 use onpath_wire::block::DataRecord;
-use onpath_wire::data::DataReply;
+use onpath_wire::data::{DataReply, KEEP_RESERVED};
 use onpath_wire::ids::{DataId, RecordSeq, Term};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
@@ -22,7 +22,7 @@ pub(crate) fn trim(core: &mut Node, from: Caller, term: Term, data: DataId, cut:
         None => index.verdict(data, cut) == Verdict::Stale && index.newest(data.inode).is_none_or(|g| g.term() >= term),
     };
     if !known {
-        let size = size.min(FILE_BYTES_MAX);
+        let size = (size & !KEEP_RESERVED).min(FILE_BYTES_MAX) | size & KEEP_RESERVED;
         state::record(core, &DataRecord::Trimmed { data, cut, size });
     }
     trimmed(core, from, data);

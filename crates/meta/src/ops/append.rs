@@ -12,6 +12,7 @@ use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId};
 use onpath_wire::inode::{Inode, Kind};
@@ -50,7 +51,7 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
 pub(super) fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
     inode.cut += 1;
     let data = DataId { inode: inode.id, generation: inode.generation };
-    let (cut, size) = (inode.cut, inode.size);
+    let (cut, size) = (inode.cut, inode.size | KEEP_RESERVED);
     let pending = Effect::DataPending { data, cut, size, drop: false };
     commit_own(core, op, vec![Effect::PutInode { inode }, pending]);
     datapending::trim_later(core, data, cut);

@@ -169,7 +169,9 @@ impl Private {
                 if n > most || (n == 0 && most > 0) {
                     return Err(format!("{n} bytes are copied instead of {most}"));
                 }
-                self.copied(from, from_offset, file, offset, n);
+                if n > 0 {
+                    self.copied(from, from_offset, file, offset, n);
+                }
             }
             (Expect::Read { file, offset, bytes }, Ok(FsReply::Data(parts))) => {
                 return self.compare_bytes(file, offset as usize, bytes, &parts.concat());
