@@ -191,3 +191,43 @@ fn filled_and_emptied() {
     mount.stop();
     assert_clean(&state, "after everything was removed");
 }
+
+/// What fallocate(2) has reserved can be written on a full disk, also after kill -9; what it cannot reserve it does not begin.
+#[test]
+fn reserved_space() {
+    const BYTES: usize = 8 << 20;
+    let Some(site) = Site::new("reserved space on a full disk") else { return };
+    let disk = match Disk::new(&site) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("reserved space on a full disk", &reason),
+    };
+    let mount = site.dev_on(&disk.mountpoint.join("state"), &["--shards", "2"]);
+    let ok = |what: &str, result: R<usize>| result.unwrap_or_else(|errno| panic!("{what}: {}", errno_name(errno)));
+    let open = |path: &Path| sys::open(path, libc::O_RDWR | libc::O_CREAT, 0o644).expect("open");
+    let f = open(&mount.path().join("f"));
+    sys::fallocate(&f, 0, 0, BYTES as i64).expect("fallocate");
+    sys::fsync(&f).expect("fsync");
+    std::fs::create_dir(mount.path().join("others")).expect("mkdir");
+    let mut others = Files { files: BTreeMap::new(), next: 0, random: Random::new(4) };
+    others.fill(&mount.path().join("others"), usize::MAX);
+    let bytes = bytes_of(77, BYTES);
+    for (n, piece) in bytes[..BYTES / 2].chunks(50_000).enumerate() {
+        assert_eq!(ok("pwrite", sys::pwrite(&f, piece, n as i64 * 50_000)), piece.len());
+    }
+    let g = open(&mount.path().join("others/g"));
+    assert_eq!(sys::fallocate(&g, 0, 0, BYTES as i64), Err(libc::ENOSPC));
+    assert_eq!(sys::fstat(&g).map(|stat| (stat.size, stat.blocks)), Ok((0, 0)), "ENOSPC comes before any effect");
+    sys::unlink(mount.path().join("others/g")).expect("unlink");
+    sys::fsync(&f).expect("fsync");
+    drop((f, g));
+    let mount = restart(&site, &disk, mount);
+    let f = open(&mount.path().join("f"));
+    let blocks = sys::fstat(&f).expect("fstat").blocks;
+    assert_eq!(ok("pwrite", sys::pwrite(&f, &bytes[BYTES / 2..], BYTES as i64 / 2)), BYTES / 2);
+    assert!(std::fs::read(mount.path().join("f")).expect("read") == bytes);
+    assert_eq!(sys::fstat(&f).expect("fstat").blocks, blocks, "written where it was reserved");
+    others.check(&mount.path().join("others"), "at the end");
+    drop(f);
+    mount.stop();
+    assert_clean(&disk.mountpoint.join("state"), "with reserved space");
+}

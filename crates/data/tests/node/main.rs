@@ -4,5 +4,6 @@ mod bytes;
 mod concurrent;
 mod cuts;
 mod model;
+mod ranges;
 mod recovery;
 mod world;

@@ -9,8 +9,8 @@
 //! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
 //!   with the handle.
 //!
-//! What the session does not offer (extended attributes, fallocate, copy_file_range, nameless files, birth times) is
-//! answered ENOSYS once, after which the kernel does without.
+//! What the session does not offer (extended attributes, nameless files) is answered ENOSYS once, after which the kernel does
+//! without.
 
 mod answer;
 mod convert;

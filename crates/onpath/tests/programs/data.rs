@@ -37,6 +37,49 @@ fn fio() {
     site.assert_clean("after fio");
 }
 
+/// cp and fallocate(1) leave the bytes and make or keep the holes that they say.
+#[test]
+fn sparse_files() {
+    if !installed("cp and fallocate", &["cp", "fallocate", "cmp", "truncate", "du"]) {
+        return;
+    }
+    let Some(site) = Site::new("cp and fallocate") else { return };
+    let mount = site.dev(&[]);
+    let script = r#"
+        kib() { set -- $(du -k "$1"); echo "$1"; }
+        head -c 3000000 /dev/urandom > data
+        truncate -s 40M f
+        dd if=data of=f bs=1000 seek=9000 conv=notrunc status=none
+        for how in auto always never; do
+            cp --sparse=$how f copy-$how
+            cmp f copy-$how
+        done
+        test $(kib copy-auto) -le $(kib f)
+        test $(kib copy-always) -le $(kib f)
+        test $(kib copy-never) -ge 40000
+        fallocate -d copy-never
+        cmp f copy-never
+        test $(kib copy-never) -le 4000
+        fallocate -l 60M f
+        test $(kib f) -ge 60000
+        cmp -n 40M f copy-auto
+        fallocate -p -o 0 -l 60M f
+        test $(kib f) -eq 0
+        cmp -n 60M f /dev/zero
+        fallocate -n -l 10M small
+        test $(stat -c %s small) -eq 0
+        test $(kib small) -ge 10000
+        cp data z
+        fallocate -z -o 1000 -l 1000000 z
+        cmp -n 1000 z data
+        cmp -i 1001000 z data
+        cmp -n 1000000 -i 1000:0 z /dev/zero
+    "#;
+    sh(mount.path(), script, &[]);
+    mount.stop();
+    site.assert_clean("after cp and fallocate");
+}
+
 /// Weights of fsx's operations; the two that a file system may refuse are set by what the mount does.
 fn fsx_settings(length: usize, operation: usize, fallocates: [bool; 2]) -> String {
     let [allocate, punch] = fallocates.map(i32::from);

@@ -8,6 +8,7 @@ mod hammer;
 mod locks;
 mod opened;
 mod pairs;
+mod ranges;
 mod status;
 
 use common::server::{Mount, Site};
