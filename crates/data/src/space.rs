@@ -307,7 +307,11 @@ pub(crate) struct Used {
 impl Used {
     /// Notes a run of blocks; false if one of them was noted before.
     pub(crate) fn insert_run(&mut self, run: Run) -> bool {
-        (run.start..run.start + run.len).fold(true, |new, phys| self.insert(phys) && new)
+        let mut new = true;
+        for phys in run.start..run.start + run.len {
+            new &= self.insert(phys);
+        }
+        new
     }
 
     /// Notes a block; false if it was noted before.

@@ -431,7 +431,7 @@ fn fallocate(file: &File, mode: i32, offset: u64, len: u64) -> io::Result<()> {
 }
 
 fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let step = ZEROS.len() as u64;
     (0..len)
         .step_by(ZEROS.len())

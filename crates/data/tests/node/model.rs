@@ -136,38 +136,7 @@ impl Run {
                 let reply = self.world.trim(model.data, model.cut, size);
                 assert!(matches!(reply, DataReply::Trimmed { .. }));
             }
-            Step::Allocate { file, window, from, len, how } => {
-                let len = len.min(WINDOW - from);
-                let model = self.models.get_mut(&file).unwrap();
-                if how != Allocation::Reserve {
-                    model.windows[window][from as usize..(from + len) as usize].fill(0);
-                }
-                let before = blocks_of(&self.world, model.data);
-                let seq = self.world.allocate(model.data, model.cut, WINDOWS[window] + from, len, how);
-                assert!(self.world.reply(seq).is_none());
-                let now = blocks_of(&self.world, model.data);
-                assert!(if how == Allocation::Punch { now <= before } else { now >= before });
-                self.seek(model_of(&self.models, file));
-            }
-            Step::Copy { file, window, from, len, to, at } => {
-                let len = len.min(WINDOW - from).min(WINDOW - at);
-                let source = self.models[&file].clone();
-                let bytes = &source.windows[window][from as usize..(from + len) as usize];
-                let model = self.models.get_mut(&to).unwrap();
-                model.windows[window][at as usize..(at + len) as usize].copy_from_slice(bytes);
-                let body = DataRequest::Copy {
-                    data: model.data,
-                    cut: model.cut,
-                    offset: WINDOWS[window] + at,
-                    from: source.data,
-                    from_cut: source.cut,
-                    from_offset: WINDOWS[window] + from,
-                    bytes: len as u32,
-                    kill_suidgid: false,
-                };
-                let seq = self.world.request(&body, &[]);
-                assert!(self.world.reply(seq).is_none());
-            }
+            Step::Allocate { .. } | Step::Copy { .. } => self.range(step),
             Step::Renew { file, drop_now } => {
                 let old = self.models[&file].data;
                 let mut new = old;
@@ -200,6 +169,44 @@ impl Run {
             Step::Torn { records, blocks } => self.torn(records, blocks),
         }
         self.history.insert(self.world.journal.len(), self.models.clone());
+    }
+
+    fn range(&mut self, step: &Step) {
+        match *step {
+            Step::Allocate { file, window, from, len, how } => {
+                let len = len.min(WINDOW - from);
+                let model = self.models.get_mut(&file).unwrap();
+                if how != Allocation::Reserve {
+                    model.windows[window][from as usize..(from + len) as usize].fill(0);
+                }
+                let before = blocks_of(&self.world, model.data);
+                let seq = self.world.allocate(model.data, model.cut, WINDOWS[window] + from, len, how);
+                assert!(self.world.reply(seq).is_none());
+                let now = blocks_of(&self.world, model.data);
+                assert!(if how == Allocation::Punch { now <= before } else { now >= before });
+                self.seek(self.models[&file].clone());
+            }
+            Step::Copy { file, window, from, len, to, at } => {
+                let len = len.min(WINDOW - from).min(WINDOW - at);
+                let source = self.models[&file].clone();
+                let bytes = &source.windows[window][from as usize..(from + len) as usize];
+                let model = self.models.get_mut(&to).unwrap();
+                model.windows[window][at as usize..(at + len) as usize].copy_from_slice(bytes);
+                let body = DataRequest::Copy {
+                    data: model.data,
+                    cut: model.cut,
+                    offset: WINDOWS[window] + at,
+                    from: source.data,
+                    from_cut: source.cut,
+                    from_offset: WINDOWS[window] + from,
+                    bytes: len as u32,
+                    kill_suidgid: false,
+                };
+                let seq = self.world.request(&body, &[]);
+                assert!(self.world.reply(seq).is_none());
+            }
+            _ => unreachable!("about a range"),
+        }
     }
 
     /// From every block of the windows on, data and holes begin where the bytes say: what is not zero is no hole.
@@ -278,10 +285,6 @@ impl Run {
             }
         }
     }
-}
-
-fn model_of(models: &Models, file: u64) -> Model {
-    models[&file].clone()
 }
 
 fn blocks_of(world: &World, data: DataId) -> u64 {

@@ -8,6 +8,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Modes of fallocate(2).
+const ALLOCATIONS: [i32; 4] =
+    [0, libc::FALLOC_FL_KEEP_SIZE, libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE, libc::FALLOC_FL_ZERO_RANGE];
 /// Names a writer keeps at most: enough to make every operation possible, few enough to compare them all after every crash.
 const NAMES_MAX: usize = 60;
 /// Largest file, bytes: several blocks, one chunk.
@@ -37,6 +40,13 @@ pub(crate) enum Op {
     Truncate {
         path: String,
         size: usize,
+    },
+    /// fallocate(2) with this mode.
+    Allocate {
+        path: String,
+        mode: i32,
+        offset: usize,
+        length: usize,
     },
     Empty {
         path: String,
@@ -125,6 +135,10 @@ impl Op {
                 whole(sys::write(&fd, bytes)?, bytes)
             }
             Op::Truncate { path, size } => sys::truncate(top.join(path), *size as i64),
+            Op::Allocate { path, mode, offset, length } => {
+                let fd = sys::open(top.join(path), libc::O_WRONLY, 0)?;
+                sys::fallocate(&fd, *mode, *offset as i64, *length as i64)
+            }
             Op::Empty { path } => sys::open(top.join(path), libc::O_WRONLY | libc::O_TRUNC, 0).map(drop),
             Op::Chmod { path, mode } => sys::chmod(top.join(path), *mode),
             Op::Mkdir { path, mode } => sys::mkdir(top.join(path), *mode),
@@ -155,7 +169,13 @@ impl Model {
         let file = self.some(random, |node| matches!(node, Node::File(_)));
         let empty = self.some_empty_dir(random);
         match (file, empty, die) {
-            (Some(path), _, 0..20) => self.some_write(path, random),
+            (Some(path), _, 0..4) => Op::Allocate {
+                path,
+                mode: *random.of(&ALLOCATIONS),
+                offset: random.below(FILE_BYTES_MAX / 2),
+                length: 1 + random.below(FILE_BYTES_MAX / 2),
+            },
+            (Some(path), _, 4..20) => self.some_write(path, random),
             (Some(path), _, 20..26) => Op::Truncate { path, size: random.below(FILE_BYTES_MAX) },
             (Some(path), _, 26..29) => Op::Empty { path },
             (Some(path), _, 29..34) => Op::Chmod { path, mode: 0o600 | random.below(0o200) as u32 },
@@ -264,6 +284,16 @@ impl Model {
             Op::Write { path, offset, bytes, .. } => self.overwrite(path, *offset, bytes),
             Op::Append { path, bytes } => self.overwrite(path, self.file(path).bytes.len(), bytes),
             Op::Truncate { path, size } => self.file_mut(path).bytes.resize(*size, 0),
+            Op::Allocate { path, mode, offset, length } => {
+                let (content, end) = (&mut self.file_mut(path).bytes, offset + length);
+                if mode & libc::FALLOC_FL_KEEP_SIZE == 0 {
+                    content.resize(content.len().max(end), 0);
+                }
+                if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 {
+                    let size = content.len();
+                    content[(*offset).min(size)..end.min(size)].fill(0);
+                }
+            }
             Op::Empty { path } => self.file_mut(path).bytes.clear(),
             Op::Chmod { path, mode } => self.file_mut(path).mode = *mode,
             Op::Mkdir { path, mode } => self.add(path, Node::Dir { mode: *mode }),

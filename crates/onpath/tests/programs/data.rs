@@ -66,6 +66,7 @@ fn sparse_files() {
         fallocate -p -o 0 -l 60M f
         test $(kib f) -eq 0
         cmp -n 60M f /dev/zero
+        : > small
         fallocate -n -l 10M small
         test $(stat -c %s small) -eq 0
         test $(kib small) -ge 10000

@@ -103,7 +103,7 @@ impl Copy {
         }
         self.data(op, known, bytes as u32).await?;
         self.data += bytes;
-        Ok(bytes.into())
+        Ok(bytes)
     }
 
     async fn data(&self, op: &mut Op, known: &mut Known, bytes: u32) -> Result<(), Errno> {

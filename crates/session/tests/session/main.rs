@@ -4,6 +4,7 @@ mod data;
 mod files;
 mod locks;
 mod loss;
+mod ranges;
 mod rig;
 mod routing;
 mod terms;

@@ -151,6 +151,43 @@ impl Private {
                     blocks: Blocks::default(),
                 });
             }
+            (Expect::Unlink(file), Ok(FsReply::Done)) => {
+                self.files[file].name = None;
+                self.forget_if_unreachable(file);
+            }
+            (Expect::Release(file), Ok(FsReply::Done)) => {
+                self.files[file].handles[self.side] = None;
+                self.forget_if_unreachable(file);
+            }
+            (Expect::Open { file, truncate, append }, Ok(FsReply::Opened(opened))) => {
+                let known = &mut self.files[file];
+                known.handles[self.side] = Some((opened.handle, append));
+                if truncate {
+                    known.blocks.truncate(known.bytes.len() as u64, 0);
+                    known.bytes.clear();
+                }
+            }
+            (Expect::Rename(file, name), Ok(FsReply::Done)) => self.files[file].name = Some(name),
+            (Expect::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {
+                return self.compare_size(file, attr.size);
+            }
+            (Expect::Missing, Err(Errno::ENOENT)) | (Expect::Done, Ok(FsReply::Done)) => {}
+            (Expect::List, Ok(FsReply::DirPlus(entries))) => {
+                let mut seen: Vec<_> =
+                    entries.iter().filter(|(e, _)| e.cookie > Cookie::DOTDOT).map(|(e, _)| e.name.clone()).collect();
+                let mut known: Vec<_> = self.files.iter().filter_map(|file| file.name.clone()).collect();
+                seen.sort();
+                known.sort();
+                return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
+            }
+            (expect, result) => return self.take_data(expect, result),
+        }
+        Ok(())
+    }
+
+    /// The same for what is about a file's bytes.
+    fn take_data(&mut self, expect: Expect, result: Result<FsReply, Errno>) -> Result<(), String> {
+        match (expect, result) {
             (Expect::Write { file, offset, data }, Ok(FsReply::Written(n))) if n as usize == data.len() => {
                 let known = &mut self.files[file];
                 let append = known.handles[self.side].is_some_and(|(_, append)| append);
@@ -185,35 +222,6 @@ impl Private {
             (Expect::Size(file), Ok(FsReply::Attr { attr, .. })) => {
                 self.files[file].blocks.compare(attr.blocks())?;
                 return self.compare_size(file, attr.size);
-            }
-            (Expect::Unlink(file), Ok(FsReply::Done)) => {
-                self.files[file].name = None;
-                self.forget_if_unreachable(file);
-            }
-            (Expect::Release(file), Ok(FsReply::Done)) => {
-                self.files[file].handles[self.side] = None;
-                self.forget_if_unreachable(file);
-            }
-            (Expect::Open { file, truncate, append }, Ok(FsReply::Opened(opened))) => {
-                let known = &mut self.files[file];
-                known.handles[self.side] = Some((opened.handle, append));
-                if truncate {
-                    known.blocks.truncate(known.bytes.len() as u64, 0);
-                    known.bytes.clear();
-                }
-            }
-            (Expect::Rename(file, name), Ok(FsReply::Done)) => self.files[file].name = Some(name),
-            (Expect::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {
-                return self.compare_size(file, attr.size);
-            }
-            (Expect::Missing, Err(Errno::ENOENT)) | (Expect::Done, Ok(FsReply::Done)) => {}
-            (Expect::List, Ok(FsReply::DirPlus(entries))) => {
-                let mut seen: Vec<_> =
-                    entries.iter().filter(|(e, _)| e.cookie > Cookie::DOTDOT).map(|(e, _)| e.name.clone()).collect();
-                let mut known: Vec<_> = self.files.iter().filter_map(|file| file.name.clone()).collect();
-                seen.sort();
-                known.sort();
-                return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
             }
             (expect, result) => return Err(format!("{} is answered {result:?}", name_of(&expect))),
         }
