@@ -177,6 +177,31 @@ fn direct() {
     assert_eq!((block[0], block[1]), (9, 1));
 }
 
+/// O_DIRECT at any place and of any length is whole or EINVAL, never something else.
+#[test]
+fn direct_unaligned() {
+    let d = area!();
+    let f = d.file_with("f", &[1; 10_000]);
+    let direct = match open(&f, O_RDWR | libc::O_DIRECT, 0) {
+        Err(libc::EINVAL) => return,
+        result => ok!(result),
+    };
+    let mut expected = vec![1; 10_000];
+    for (round, (offset, length)) in [(5, 10), (4090, 20), (100, 5000), (9_990, 300)].into_iter().enumerate() {
+        match pwrite(&direct, vec![round as u8 + 2; length], offset as i64) {
+            Err(libc::EINVAL) => continue,
+            result => assert_eq!(ok!(result), length),
+        }
+        expected.resize(expected.len().max(offset + length), 0);
+        expected[offset..offset + length].fill(round as u8 + 2);
+        match pread(&direct, length, offset as i64) {
+            Err(libc::EINVAL) => {}
+            result => assert!(ok!(result) == expected[offset..offset + length]),
+        }
+    }
+    assert!(content(&f) == expected);
+}
+
 /// copy_file_range copies bytes and holes, within what is there.
 #[test]
 fn copying() {
