@@ -253,6 +253,7 @@ impl Server {
     /// Lets other processes go (their sessions live on), writes a checkpoint, and stops serving.
     pub fn stop(mut self) -> Result<(), ServerError> {
         self.streams.stop();
+        self.checkpointer.give_up_waiting();
         let written = self.checkpointer.checkpoint();
         self.checkpointer.stop();
         self.node.close()?;

@@ -176,3 +176,52 @@ impl StorageBackend for Look {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> io::Error {
+        io::Error::from_raw_os_error(libc::ENOSPC)
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_reserve_then_waits_then_is_given_up() {
+        let tmp = tempfile::tempdir().unwrap();
+        let reserve = tmp.path().join("reserve");
+        fs::write(&reserve, "room").unwrap();
+        let room = Room::new(reserve.clone());
+        room.retry(|| if reserve.exists() { Err(full()) } else { Ok(()) }).unwrap();
+        let mut tries = 0;
+        room.retry(|| {
+            tries += 1;
+            if tries < 3 { Err(full()) } else { Ok(()) }
+        })
+        .unwrap();
+        let other = || Err(io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(room.retry(other).unwrap_err().raw_os_error(), Some(libc::EIO));
+        room.give_up();
+        assert_eq!(room.retry(|| Err(full())).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    #[test]
+    fn a_look_writes_nothing() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("file");
+        let bytes: Vec<u8> = (0..10_000u32).map(|i| i as u8).collect();
+        fs::write(&path, &bytes).unwrap();
+        let look = Look::new(File::open(&path).unwrap()).unwrap();
+        let mut expected = bytes.clone();
+        look.set_len(12_000).unwrap();
+        expected.resize(12_000, 0);
+        for (offset, length) in [(0, 10), (4090, 20), (8000, 4000), (4096, 4096)] {
+            look.write(offset as u64, &vec![7; length]).unwrap();
+            expected[offset..offset + length].fill(7);
+        }
+        let mut found = vec![0; 12_000];
+        look.read(0, &mut found).unwrap();
+        assert!(found == expected);
+        assert!(look.read(11_999, &mut [0; 2]).is_err());
+        assert!(fs::read(&path).unwrap() == bytes, "the file has changed");
+    }
+}

@@ -5,7 +5,7 @@ use super::{CheckpointError, legacy};
 use crate::journal::Journal;
 use crate::node::{FlushWatch, Node};
 use crate::sys;
-use onpath_store::{Cold, FORGET_PARTS};
+use onpath_store::FORGET_PARTS;
 use onpath_wire::ids::{Lsn, NodeId};
 use std::fs::{self, File};
 use std::io;
@@ -26,9 +26,6 @@ const RESERVE_BYTES_MAX: u64 = 64 << 20;
 const FORGET_EVERY: Duration = Duration::from_millis(100);
 /// Parts that are forgotten between two looks at the memory in use.
 const FORGET_LOOK: u32 = 8;
-
-/// What the store has of each role.
-type Views = Vec<(NodeId, Arc<dyn Cold>)>;
 
 /// When a checkpoint is due, and when roles forget.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +103,11 @@ impl Checkpointer {
         self.inner.checkpoint()
     }
 
+    /// From now on no checkpoint waits for room on a full disk: what is not in the store is in the journal.
+    pub fn give_up_waiting(&self) {
+        self.inner.store.room.give_up();
+    }
+
     /// Asks for a checkpoint soon.
     pub fn request(&self) {
         self.inner.request();
@@ -114,7 +116,7 @@ impl Checkpointer {
     /// Ends the thread; a checkpoint in progress is finished first.
     pub fn stop(&self) {
         self.inner.state.lock().expect("checkpoint control does not panic").stop = true;
-        self.inner.store.room.give_up();
+        self.give_up_waiting();
         self.inner.work.notify_all();
         let thread = self.thread.lock().expect("checkpoint control does not panic").take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
@@ -210,16 +212,13 @@ impl Inner {
         let mut taken = Vec::new();
         let written = self.write(&node, journal, &mut taken);
         let _ = fs::remove_file(&marker);
-        let mut report = written.as_ref().copied().unwrap_or_default();
-        let views = written.and_then(|_| self.views(&taken));
-        for (role, view) in views.iter().flatten() {
-            node.attach_store(*role, view.clone());
+        if written.is_ok() {
+            self.attach(&node);
         }
         for (role, range) in &taken {
-            node.settle(*role, *range, views.is_ok());
+            node.settle(*role, *range, written.is_ok());
         }
-        views?;
-        report.images = taken.len() as u64;
+        let report = CheckpointReport { images: taken.len() as u64, ..written? };
         legacy::remove(&self.dir);
         self.keep_room();
         journal.release(report.from);
@@ -250,18 +249,22 @@ impl Inner {
             }
         }
         report.objects = draft.written;
-        if report.written > 0 {
+        // The journal is released up to where the store says, even if no range has changed.
+        if self.store.head()?.is_none_or(|head| head.from != report.from) {
             journal.wait_durable(last)?;
             draft.commit(report.from)?;
         }
         Ok(report)
     }
 
-    /// What the store has now of each role of which an image was taken.
-    fn views(&self, taken: &[(NodeId, u32)]) -> Result<Views, CheckpointError> {
-        let mut roles: Vec<NodeId> = taken.iter().map(|(role, _)| *role).collect();
-        roles.dedup();
-        roles.into_iter().map(|role| Ok((role, self.store.view(role, self.damage.clone())?))).collect()
+    /// Gives each role what the store has now.
+    fn attach(&self, node: &Node) {
+        for (role, _) in node.recoverable() {
+            match self.store.view(role, self.damage.clone()) {
+                Ok(view) => node.attach_store(role, view),
+                Err(error) => (self.damage)(&error.to_string()),
+            }
+        }
     }
 
     /// Keeps room for the next checkpoint if there is any.
