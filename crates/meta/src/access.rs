@@ -1,14 +1,16 @@
 //! Permission rules (DESIGN §6): decided by the shards, never by sessions.
 //!
 //! uid, gid and groups are the session's word, as with AUTH_SYS. Where membership in a gid decides and is not
-//! known, the answer is [`Stop::NeedGroups`], before any effect.
+//! known, the answer is [`Stop::NeedGroups`], before any effect. ACLs are evaluated as acl(5) and Linux do.
 
 use crate::ops::{Req, Stop};
+use onpath_wire::acl::{Acl, AclEntry, Acls, Who};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::limits::NEED_GROUPS_MAX;
 use onpath_wire::peer::Access;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 /// r, w, x as in access(2).
 pub(crate) const READ: u16 = 4;
@@ -24,29 +26,30 @@ pub(crate) const SETGID: u16 = 0o2000;
 /// Sticky bit.
 pub(crate) const STICKY: u16 = 0o1000;
 
-/// Owner, group and mode of anything.
+/// Owner, group, mode and access ACL of anything.
 #[derive(Clone, Copy)]
-pub(crate) struct Owned {
-    pub(crate) mode: u16,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
+pub(crate) struct Owned<'a> {
+    mode: u16,
+    uid: u32,
+    gid: u32,
+    acl: Option<&'a Acl>,
 }
 
-impl From<&Inode> for Owned {
-    fn from(i: &Inode) -> Owned {
-        Owned { mode: i.mode, uid: i.uid, gid: i.gid }
+impl<'a> Owned<'a> {
+    /// Those of an inode with these ACLs.
+    pub(crate) fn of(i: &Inode, acls: Option<&'a Acls>) -> Owned<'a> {
+        Owned { mode: i.mode, uid: i.uid, gid: i.gid, acl: acls.and_then(|acls| acls.access.as_ref()) }
+    }
+
+    /// Those of attributes with these ACLs.
+    pub(crate) fn shown(a: &AttrWire, acls: Option<&'a Acls>) -> Owned<'a> {
+        Owned { mode: a.mode, uid: a.uid, gid: a.gid, acl: acls.and_then(|acls| acls.access.as_ref()) }
     }
 }
 
-impl From<&AttrWire> for Owned {
-    fn from(a: &AttrWire) -> Owned {
-        Owned { mode: a.mode, uid: a.uid, gid: a.gid }
-    }
-}
-
-impl From<&Access> for Owned {
-    fn from(a: &Access) -> Owned {
-        Owned { mode: a.mode, uid: a.uid, gid: a.gid }
+impl<'a> From<&'a Access> for Owned<'a> {
+    fn from(a: &'a Access) -> Owned<'a> {
+        Owned { mode: a.mode, uid: a.uid, gid: a.gid, acl: a.acls.as_ref().and_then(|acls| acls.access.as_ref()) }
     }
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn in_group(req: &Req, gid: u32) -> Result<bool, Stop> {
 }
 
 /// EACCES unless the caller may do all of `want` (bits r, w, x).
-pub(crate) fn check(req: &Req, what: Owned, kind: Kind, want: u16) -> Result<(), Stop> {
+pub(crate) fn check(req: &Req, what: Owned<'_>, kind: Kind, want: u16) -> Result<(), Stop> {
     let any_x = what.mode & 0o111 != 0;
     if req.uid == 0 {
         // uid 0 passes, but executes only what somebody may execute.
@@ -72,6 +75,8 @@ pub(crate) fn check(req: &Req, what: Owned, kind: Kind, want: u16) -> Result<(),
     let class = |shift: u16| (what.mode >> shift & 7) & want == want;
     let allowed = if req.uid == what.uid {
         class(6)
+    } else if let Some(acl) = what.acl.filter(|_| what.mode & 0o070 != 0) {
+        by_acl(req, what, acl, want)? // Linux does not look into an ACL whose mask allows nothing
     } else if class(3) == class(0) {
         class(0) // membership does not decide
     } else if in_group(req, what.gid)? {
@@ -80,6 +85,32 @@ pub(crate) fn check(req: &Req, what: Owned, kind: Kind, want: u16) -> Result<(),
         class(0)
     };
     if allowed { Ok(()) } else { Err(Errno::EACCES.into()) }
+}
+
+/// What an ACL says to those who do not own the file (acl(5), ACCESS CHECK ALGORITHM). The mask is the mode's group part.
+fn by_acl(req: &Req, what: Owned<'_>, acl: &Acl, want: u16) -> Result<bool, Stop> {
+    let allows = |entry: &AclEntry| entry.perm & (what.mode >> 3) & want == want;
+    if let Some(user) = acl.entries().iter().find(|e| e.who == Who::User(req.uid)) {
+        return Ok(allows(user));
+    }
+    let (mut member, mut unknown) = (false, SmallVec::<[(u32, bool); 4]>::new());
+    for entry in acl.entries() {
+        let gid = match entry.who {
+            Who::OwningGroup => what.gid,
+            Who::Group(gid) => gid,
+            _ => continue,
+        };
+        match in_group(req, gid) {
+            Ok(true) if allows(entry) => return Ok(true),
+            Ok(here) => member |= here,
+            Err(_) => unknown.push((gid, allows(entry))),
+        }
+    }
+    let otherwise = !member && what.mode & want == want;
+    if unknown.iter().all(|(_, allowed)| *allowed == otherwise) {
+        return Ok(otherwise); // membership does not decide
+    }
+    Err(Stop::NeedGroups(unknown.iter().take(NEED_GROUPS_MAX).map(|(gid, _)| *gid).collect()))
 }
 
 /// Search permission on a directory.
@@ -122,8 +153,8 @@ mod tests {
     fn req(uid: u32, gid: u32) -> Req {
         Req { uid, gid, ..Req::default() }
     }
-    fn owned(mode: u16) -> Owned {
-        Owned { mode, uid: 10, gid: 20 }
+    fn owned(mode: u16) -> Owned<'static> {
+        Owned { mode, uid: 10, gid: 20, acl: None }
     }
 
     #[test]
@@ -148,7 +179,7 @@ mod tests {
 
     #[test]
     fn sticky_directories_protect_foreign_children() {
-        let dir = Access { mode: 0o1777, uid: 10, gid: 20 };
+        let dir = Access { mode: 0o1777, uid: 10, gid: 20, acls: None };
         assert!(sticky(&req(11, 1), &dir, 11).is_ok());
         assert!(sticky(&req(10, 1), &dir, 11).is_ok());
         assert!(sticky(&req(12, 1), &dir, 11).is_err());

@@ -7,6 +7,7 @@ use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
 use onpath_wire::reply::DirEntry;
+use onpath_wire::xattr::XattrName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name as its site has it.
@@ -77,6 +78,8 @@ pub struct Survey {
     pub data_pending: Vec<PendingData>,
     /// Registered sessions (at the coordinator).
     pub sessions: Vec<SessionId>,
+    /// Extended attributes of the inodes that have some.
+    pub xattrs: BTreeMap<InodeId, Vec<(XattrName, Vec<u8>)>>,
     /// Inodes without a name, to be reclaimed when nobody has them open.
     pub orphans: Vec<InodeId>,
 }
@@ -121,6 +124,9 @@ impl State {
         for id in self.inodes.in_slots(all.clone()) {
             survey.inodes.extend(self.inodes.get(id));
         }
+        let xattrs = self.inodes.xattrs_in_slots(all.clone());
+        let owned = |(name, value): (&XattrName, &[u8])| (name.clone(), value.to_vec());
+        survey.xattrs.extend(xattrs.map(|(id, set)| (id, set.iter().map(owned).collect())));
         let names = self.names.in_slots(all.clone()).into_iter();
         survey.names.extend(names.map(|(parent, name, found)| SurveyedName {
             parent,

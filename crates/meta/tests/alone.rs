@@ -4,6 +4,7 @@ use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
 use onpath_wire::Wire;
+use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, UndoneAppend};
 use onpath_wire::hash::CookieKey;
@@ -16,11 +17,12 @@ use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
-use onpath_wire::peer::{GrantResult, Peer};
+use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, open, set};
 use onpath_wire::tracking::Form;
+use onpath_wire::xattr::XattrName;
 
 const TERM: Term = Term(5);
 
@@ -431,4 +433,65 @@ fn a_late_copy_of_a_request_of_the_dead_is_not_executed() {
     // Whoever leaves hears that it has left, even if the first answer was lost.
     alone.ask_as(mortal, 9, Request::Detach);
     assert_eq!(alone.replies.pop(), Some((RequestSeq(9), Reply::Done)));
+}
+
+/// Attributes and ACLs come back from the journal, and from images with and without what followed them.
+#[test]
+fn attributes_outlive_a_restart() {
+    let mut alone = Alone::new();
+    let id = alone.create(1).inode;
+    let name = |text: &str| XattrName::new(text.as_bytes()).expect("a name");
+    let acl = |perm| {
+        let whos = [Who::Owner, Who::User(7), Who::OwningGroup, Who::Mask, Who::Other];
+        Acl::new(whos.map(|who| AclEntry { who, perm }).into()).expect("an ACL").to_xattr()
+    };
+    let set = |id, text: &str, value: &[u8]| Request::SetXattr {
+        id,
+        name: name(text),
+        value: Blob(value.to_vec()),
+        flags: 0,
+    };
+    let requests = [
+        set(id, "user.a", b"first"),
+        set(id, "user.b", &[0; 60_000]),
+        set(InodeId::ROOT, "system.posix_acl_default", &acl(6)),
+        set(id, "user.a", b"second"),
+        set(id, "system.posix_acl_access", &acl(5)),
+        Request::RemoveXattr { id, name: name("user.b"), open_for_write: false },
+    ];
+    let mut images = None;
+    for (seq, request) in (2..).zip(requests) {
+        if seq == 5 {
+            images = Some((0..alone.shard.ranges()).map(|range| alone.shard.image(range)).collect::<Vec<_>>());
+        }
+        alone.ask(seq, request);
+        // A directory's change waits for the parts that the other shard might hold.
+        if let Some((seq, Peer::Recall { dir, job, .. })) = alone.calls.pop() {
+            let answer = Peer::Recalled { dir, job, batch: Batch::default(), more: false };
+            alone.hear(MessageKind::PeerAnswer, NodeId::shard(ShardId(1)), seq, &answer);
+        }
+        assert!(matches!(alone.replies.pop(), Some((_, Reply::Attr { .. }))), "request {seq}");
+    }
+    let wanted = alone.shard.survey();
+    assert_eq!(wanted.xattrs.len(), 2);
+    assert_eq!(wanted.xattrs[&id].iter().map(|(_, value)| value.len()).collect::<Vec<_>>(), [44, 6]);
+    assert_eq!(alone.inode(id).mode, 0o555);
+    let mut other = Shard::new(config(Term(TERM.0 + 1)));
+    for (range, image) in (0..).zip(images.expect("taken in between")) {
+        other.loaded(range, image.upto);
+        for (key, value) in &image.rest {
+            other.load(range, key, value).expect("own objects load");
+        }
+        for (key, value) in &image.changes.put {
+            other.load_object(key, value).expect("own objects load");
+        }
+    }
+    for (seq, record) in &alone.journal {
+        other.replay(*seq, record).expect("own records apply");
+    }
+    assert_eq!(other.survey().xattrs, wanted.xattrs, "an image and what followed it");
+    alone.restart();
+    assert_eq!(alone.shard.survey().xattrs, wanted.xattrs, "the journal");
+    alone.ask(20, Request::GetXattr { id, name: name("user.a") });
+    assert!(matches!(alone.replies.pop(), Some((_, Reply::NewTerm { .. }))));
 }

@@ -11,6 +11,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
 use onpath_wire::request::{FileLock, SetAttr};
+use onpath_wire::xattr::XattrName;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -117,6 +118,14 @@ pub enum FsOp {
     StatFs,
     /// access(2): 4 r, 2 w, 1 x. → `Done`
     Access { id: InodeId, mask: u32 },
+    /// `flags` as of setxattr(2). → `Done`
+    SetXattr { id: InodeId, name: XattrName, value: Vec<u8>, flags: u32 },
+    /// `probe`: the caller wants to know the length only. → `Value`
+    GetXattr { id: InodeId, name: XattrName, probe: bool },
+    /// Names, each with a NUL behind it. → `Value`
+    ListXattr { id: InodeId },
+    /// → `Done`
+    RemoveXattr { id: InodeId, name: XattrName },
     /// F_GETLK. → `LockIs`
     TestLock { handle: Handle, lock: FileLock },
     /// F_SETLK, F_SETLKW, flock. → `Done`
@@ -142,7 +151,7 @@ pub struct Opened {
     /// The handle.
     pub handle: Handle,
     /// The caller should bypass its page cache: another session has the inode open, or it was opened with O_APPEND (a write through
-    /// the page cache may become several requests, between which others append).
+    /// the page cache may become several requests, between which others append), or it is a new file that is only written.
     pub shared: bool,
 }
 
@@ -173,6 +182,8 @@ pub enum FsReply {
     Dir(Vec<DirEntry>),
     /// The same with attributes (none for a child that vanished meanwhile).
     DirPlus(Vec<(DirEntry, Option<AttrWire>)>),
+    /// Value of an extended attribute, or names of several.
+    Value(Vec<u8>),
     /// Totals.
     StatFs(Totals),
     /// F_GETLK: the conflicting lock.

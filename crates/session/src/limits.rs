@@ -41,5 +41,8 @@ pub const LATER_MAX: usize = 16;
 pub const LATER_US: u64 = 10_000;
 /// For how long the attributes that a read(2) has asked for hold for its READ, which follows at once, microseconds.
 pub const FRESH_US: u64 = 10_000;
+/// For how long the home's word at an open that the file has no extended attributes holds for the first write of the thread that
+/// opened it, microseconds.
+pub const WITHOUT_XATTRS_US: u64 = 10_000;
 /// Bytes of zeros that stand for holes in a read; a longer hole repeats them.
 pub const ZEROS_BYTES: usize = 64 << 10;

@@ -7,7 +7,7 @@
 use crate::fs::{Handle, OpenMode};
 use crate::limits::HANDLES_MAX;
 use hashbrown::HashMap;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Term};
 use onpath_wire::inode::Kind;
@@ -90,6 +90,8 @@ pub(crate) struct OpenInode {
     /// The change after which the home was told of a read.
     accessed_after: i64,
     pub(crate) fresh: Option<Fresh>,
+    /// This thread has just opened it for writing, and heard that it has no extended attributes; until when that counts.
+    without_xattrs: Option<(u32, u64)>,
 }
 
 /// An open handle.
@@ -206,6 +208,25 @@ impl Opens {
         Some(known)
     }
 
+    /// A thread has opened a file for writing through the page cache, and it has no extended attributes.
+    pub(crate) fn note_without_xattrs(&mut self, id: InodeId, pid: u32, until_us: u64) {
+        if let Some(inode) = self.inodes.get_mut(&id) {
+            inode.without_xattrs = Some((pid, until_us));
+        }
+    }
+
+    /// Whether this thread has just heard that it has none, once.
+    pub(crate) fn take_without_xattrs(&mut self, id: InodeId, pid: u32, now_us: u64) -> bool {
+        let heard = self.inodes.get_mut(&id).and_then(|inode| inode.without_xattrs.take());
+        heard.is_some_and(|(by, until_us)| by == pid && now_us <= until_us)
+    }
+
+    /// Whether some handle of an inode is open for writing.
+    pub(crate) fn is_open_for_write(&self, id: InodeId) -> bool {
+        let mut open = self.handles.iter().filter_map(|(_, open)| open.as_ref());
+        self.inodes.contains_key(&id) && open.any(|open| open.id == id && open.mode.write)
+    }
+
     /// `owner` takes an fcntl lock through this handle.
     pub(crate) fn note_lock_owner(&mut self, handle: Handle, owner: u64) {
         if let Ok(open) = self.get(handle)
@@ -264,6 +285,9 @@ impl Opens {
         }
         let Some(inode) = self.inodes.get_mut(&attr.id) else { return false };
         inode.fresh = None;
+        if attr.flags & flag::XATTRS != 0 {
+            inode.without_xattrs = None;
+        }
         if inode.ctime >= attr.ctime {
             return false;
         }

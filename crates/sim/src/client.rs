@@ -135,7 +135,11 @@ pub(crate) fn slot_of(request: &Request) -> Slot {
         | Q::Reserve { id }
         | Q::Unreserve { id }
         | Q::Sync { id }
-        | Q::DataRef { id } => id.slot(),
+        | Q::DataRef { id }
+        | Q::SetXattr { id, .. }
+        | Q::GetXattr { id, .. }
+        | Q::ListXattr { id }
+        | Q::RemoveXattr { id, .. } => id.slot(),
         Q::GetAttrs { ids } => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
         Q::StatFs | Q::Attach { .. } | Q::Renew | Q::Detach => Slot(0),
     }

@@ -2,12 +2,14 @@
 
 use crate::client::Asked;
 use crate::model::{Caller, Model};
+use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
+use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, CAPABILITY, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::rc::Rc;
@@ -227,8 +229,47 @@ impl Workload {
             2 => Request::Access { id, mask: self.rng.random_range(0..8) },
             3 => Request::ReadLink { id },
             4 if self.rng.random_range(0..4) == 0 => Request::SetAttr { id: parent, set: self.setattr() },
+            5 => self.xattr(id),
+            6 if self.rng.random_range(0..4) == 0 => self.acl(parent),
             _ => Request::GetAttr { id },
         }
+    }
+
+    fn xattr(&mut self, id: InodeId) -> Request {
+        let names = [&b"user.a"[..], b"user.b", b"user.c", b"trusted.a", CAPABILITY, ACL_ACCESS, ACL_DEFAULT, b"user."];
+        let name = XattrName::new(names[self.rng.random_range(0..names.len())]).expect("a short name");
+        match self.rng.random_range(0..8) {
+            0..4 if [ACL_ACCESS, ACL_DEFAULT].contains(&name.as_bytes()) => self.acl(id),
+            0..4 => {
+                let value = Blob(vec![self.rng.random(); [0, 7, 100][self.rng.random_range(0..3)]]);
+                Request::SetXattr { id, name, value, flags: [0, 0, 1, 2][self.rng.random_range(0..4)] }
+            }
+            4 | 5 => Request::GetXattr { id, name },
+            6 => Request::ListXattr { id },
+            _ => Request::RemoveXattr { id, name, open_for_write: self.rng.random_bool(0.5) },
+        }
+    }
+
+    /// Sets a random ACL, now and then none.
+    fn acl(&mut self, id: InodeId) -> Request {
+        let name = XattrName::new([ACL_ACCESS, ACL_DEFAULT][self.rng.random_range(0..2)]).expect("a short name");
+        let named = [Who::User(1001), Who::User(1002), Who::OwningGroup, Who::Group(2001), Who::Group(2002), Who::Mask];
+        let shape = self.rng.random_range(0..8);
+        let kept = |who: &Who| match who {
+            Who::OwningGroup => true,
+            Who::Mask => shape > 0,
+            _ => shape > 1,
+        };
+        let middle = named
+            .into_iter()
+            .filter(kept)
+            .filter(|who| matches!(who, Who::OwningGroup | Who::Mask) || self.rng.random_bool(0.5));
+        let all: Vec<Who> = [Who::Owner].into_iter().chain(middle).chain([Who::Other]).collect();
+        let perms = [7, 7, 7, 5, 3, 0];
+        let entry = |who| AclEntry { who, perm: perms[self.rng.random_range(0..6)] };
+        let acl = Acl::new(all.into_iter().map(entry).collect()).expect("entries in order");
+        let value = Blob(if self.rng.random_range(0..8) == 0 { vec![] } else { acl.to_xattr() });
+        Request::SetXattr { id, name, value, flags: 0 }
     }
 
     fn setattr(&mut self) -> SetAttr {

@@ -140,7 +140,7 @@ fn attr(id: InodeId, ctime: i64, nlink: u32) -> AttrWire {
     AttrWire {
         id,
         kind: Kind::File,
-        spare: 0,
+        flags: 0,
         mode: 0o644,
         uid: 0,
         gid: 0,

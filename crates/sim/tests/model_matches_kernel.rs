@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // helpers that change the thread's file-system user
 
 use onpath_sim::model::{Caller, Model, Plan, Shape};
+use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
@@ -11,6 +12,7 @@ use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
+use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
@@ -41,6 +43,15 @@ fn result(code: libc::c_int) -> Result<(), Errno> {
 
 fn cname(name: &Name) -> CString {
     CString::new(name.as_bytes()).expect("names have no NUL")
+}
+
+fn xattr_cname(name: &XattrName) -> CString {
+    CString::new(name.as_bytes()).expect("names have no NUL")
+}
+
+/// The names that are tried. A thread that gives up its file-system user keeps the capabilities for other namespaces.
+fn xattr_names() -> [XattrName; 4] {
+    [&b"user.a"[..], b"user.b", ACL_ACCESS, ACL_DEFAULT].map(|name| XattrName::new(name).expect("a name"))
 }
 
 /// Makes this thread act on files as `caller`.
@@ -107,9 +118,28 @@ impl Local {
                     // The kernel says ENOENT for an empty path that is no symlink; readlink(2) of a name says EINVAL.
                     result(n as libc::c_int).map_err(|e| if e == Errno::ENOENT { Errno::EINVAL } else { e })
                 }
+                Request::SetXattr { id, name, value, flags } => {
+                    let (path, name, value) = (self.magic(*id), xattr_cname(name), &value.0);
+                    let (bytes, flags) = (value.as_ptr().cast(), *flags as libc::c_int);
+                    result(libc::setxattr(path.as_ptr(), name.as_ptr(), bytes, value.len(), flags))
+                }
+                Request::GetXattr { id, name } => self.xattr(*id, name).map(drop),
+                Request::RemoveXattr { id, name, .. } => {
+                    result(libc::removexattr(self.magic(*id).as_ptr(), xattr_cname(name).as_ptr()))
+                }
                 other => panic!("not part of this test: {other:?}"),
             }
         }
+    }
+
+    fn xattr(&self, id: InodeId, name: &XattrName) -> Result<Vec<u8>, Errno> {
+        let mut value = vec![0u8; 1024];
+        let (path, name) = (self.magic(id), xattr_cname(name));
+        // SAFETY: live CStrings, and a buffer with its length.
+        let n = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        result(n as libc::c_int)?;
+        value.truncate(n as usize);
+        Ok(value)
     }
 
     fn create(&self, parent: InodeId, name: &Name, node: &NewNode) -> Result<(), Errno> {
@@ -246,7 +276,8 @@ impl Test {
             },
             76..82 => Request::Open { id, flags: [1, 2, 3, 1 | 2 | 8, 2 | 8][self.rng.random_range(0..5)] },
             82..85 => Request::Access { id, mask: self.rng.random_range(0..8) },
-            85..87 => Request::ReadLink { id },
+            85..86 => Request::ReadLink { id },
+            86..92 => self.xattr(id, parent),
             _ => Request::SetAttr { id, set: self.setattr() },
         }
     }
@@ -260,6 +291,37 @@ impl Test {
         let open = if kind == Kind::File { opens } else { 0 };
         let target = Blob(if kind == Kind::Symlink { b"nowhere".to_vec() } else { vec![] });
         NewNode { kind, mode: self.mode(), umask, rdev: 0, target, open }
+    }
+
+    fn xattr(&mut self, id: InodeId, dir: InodeId) -> Request {
+        let name = xattr_names()[self.rng.random_range(0..4)].clone();
+        let id = if name.as_bytes() == ACL_DEFAULT && self.rng.random_bool(0.8) { dir } else { id };
+        match self.rng.random_range(0..8) {
+            0 => Request::GetXattr { id, name },
+            1 | 2 => Request::RemoveXattr { id, name, open_for_write: false },
+            _ if name.as_bytes().starts_with(b"user.") => {
+                let value = Blob(vec![self.rng.random(); self.rng.random_range(0..20)]);
+                Request::SetXattr { id, name, value, flags: self.rng.random_range(0..4) }
+            }
+            _ => Request::SetXattr { id, name, value: Blob(self.acl()), flags: 0 },
+        }
+    }
+
+    fn acl(&mut self) -> Vec<u8> {
+        let named = [Who::User(1001), Who::User(1002), Who::OwningGroup, Who::Group(2001), Who::Group(2002), Who::Mask];
+        let shape = self.rng.random_range(0..4);
+        let mut entries = vec![Who::Owner];
+        for who in named {
+            let chosen = match who {
+                Who::OwningGroup => true,
+                Who::Mask => shape > 0,
+                _ => shape > 1 && self.rng.random_bool(0.5),
+            };
+            entries.extend(chosen.then_some(who));
+        }
+        entries.push(Who::Other);
+        let entry = |who| AclEntry { who, perm: self.rng.random_range(0..8) };
+        Acl::new(entries.into_iter().map(entry).collect()).expect("entries in order").to_xattr()
     }
 
     fn setattr(&mut self) -> SetAttr {
@@ -332,6 +394,10 @@ impl Test {
             }
             Request::Open { id, flags } if flags & open::KILL_SUIDGID != 0 && sgid_only(id) => true,
             Request::SetAttr { id, .. } => kind(id) == Kind::Symlink || kind(id) == Kind::Fifo,
+            // A name without an inode's own path is the link's, not the target's.
+            Request::SetXattr { id, .. } | Request::GetXattr { id, .. } | Request::RemoveXattr { id, .. } => {
+                kind(id) == Kind::Symlink
+            }
             // A FIFO without a reader cannot be opened for writing (ENXIO): that is the kernel's own business.
             Request::Open { id, flags } => kind(id) == Kind::Fifo && flags & open::WRITE != 0,
             // The model has protected_hardlinks = 1, as usual.
@@ -366,8 +432,25 @@ impl Test {
         if !node.is_dir() {
             assert_eq!(meta.size(), node.visible_size(), "step {step}: {request:?}");
         }
+        if matches!(request, Request::Create { .. } | Request::SetXattr { .. } | Request::SetAttr { .. })
+            && node.kind != Kind::Symlink
+        {
+            self.compare_xattrs(id, step, request);
+        }
         if node.mtime.exact {
             assert_eq!(meta.mtime() * 1_000_000_000 + meta.mtime_nsec(), node.mtime.value, "step {step}: {request:?}");
+        }
+    }
+
+    fn compare_xattrs(&self, id: InodeId, step: usize, request: &Request) {
+        for name in xattr_names() {
+            let local = self.local.xattr(id, &name);
+            let model = self.model.decide(&Caller::default(), &Request::GetXattr { id, name: name.clone() });
+            let model = model.map(|plan| match plan.answer {
+                Shape::Value { value } => value.to_vec(),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(local, model, "step {step}: {name:?} of {id:?} after {request:?}; left: the kernel");
         }
     }
 
@@ -417,7 +500,10 @@ fn touched(request: &Request) -> impl Iterator<Item = InodeId> {
         }
         Request::Link { id, parent, .. } => [*id, *parent],
         Request::Rename { from_parent, parent, .. } => [*from_parent, *parent],
-        Request::Open { id, .. } | Request::SetAttr { id, .. } => [*id, *id],
+        Request::Open { id, .. }
+        | Request::SetAttr { id, .. }
+        | Request::SetXattr { id, .. }
+        | Request::RemoveXattr { id, .. } => [*id, *id],
         _ => [InodeId::ROOT; 2],
     };
     ids.into_iter()

@@ -3,12 +3,15 @@
 //! S and T are sites, A is the owner of the directory D. Every test ends with a comparison of everything.
 
 use onpath_sim::scenario::{Scenario, alice, create, make, mode, read, rename, rmdir, shard, unlink};
+use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Peer, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
+use onpath_wire::xattr::{ACL_ACCESS, XattrName};
 
 const S: u16 = 0;
 const T: u16 = 1;
@@ -434,6 +437,36 @@ pub(crate) fn a_chmod_reaches_those_who_only_look() {
     sc.must(Request::SetAttr { id: d, set: mode(0o700) });
     let refused = sc.ask_as(alice(), look());
     sc.fails(refused, Errno::EACCES);
+    sc.ends_well();
+}
+
+/// an ACL of a directory is part of what sites decide with. It reaches them before it is answered, and so does its removal.
+#[test]
+pub(crate) fn an_acl_reaches_those_who_only_look() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(A, "d");
+    let x = sc.name_at(d, S, "x");
+    sc.must(create(d, &x));
+    let look = || Request::Lookup { parent: d, name: x.clone() };
+    let found = sc.ask_as(alice(), look());
+    sc.succeeds(found);
+    let whos = [Who::Owner, Who::User(alice().uid), Who::OwningGroup, Who::Mask, Who::Other];
+    let acl = |alices| {
+        let perm = |who| if who == Who::User(alice().uid) { alices } else { 7 };
+        Acl::new(whos.map(|who| AclEntry { who, perm: perm(who) }).into()).expect("an ACL").to_xattr()
+    };
+    let name = XattrName::new(ACL_ACCESS).expect("a name");
+    let set = |value| Request::SetXattr { id: d, name: name.clone(), value: Blob(value), flags: 0 };
+    sc.must(set(acl(0)));
+    let refused = sc.ask_as(alice(), look());
+    sc.fails(refused, Errno::EACCES);
+    sc.must(set(acl(7)));
+    let found = sc.ask_as(alice(), look());
+    sc.succeeds(found);
+    sc.must(set(acl(0)));
+    sc.must(Request::RemoveXattr { id: d, name: name.clone(), open_for_write: false });
+    let found = sc.ask_as(alice(), look());
+    sc.succeeds(found);
     sc.ends_well();
 }
 

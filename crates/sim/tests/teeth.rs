@@ -28,13 +28,14 @@ mod transactions;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 50] = [
+const SCENARIOS: [(Planted, fn()); 51] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
     (Planted::AppliedTwice, owner_form::a_late_copy_of_a_push_is_not_applied_again),
     (Planted::NoCollect, owner_form::a_read_that_begins_later_shows_what_returned_before),
     (Planted::ChmodWithoutRecall, owner_form::a_chmod_reaches_those_who_only_look),
+    (Planted::ChmodWithoutRecall, owner_form::an_acl_reaches_those_who_only_look),
     (Planted::RmdirWithoutRecall, owner_form::a_site_that_asks_during_a_rmdir_hears_the_decision),
     (Planted::EmptyTableAfterRestart, owner_form::a_restarted_owner_asks_everybody),
     (Planted::OneKnownForBoth, owner_form::the_tables_of_the_two_parts_are_known_one_by_one),

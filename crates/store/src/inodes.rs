@@ -4,8 +4,10 @@ use crate::arena::{Arena, Handle, Memory};
 use crate::cold::{Below, Changes, Cold, Gone, flag, id_of, inode_key};
 use crate::packed::{Packed, Record, touch_record};
 use crate::slots::{GROUP_SLOTS, SlotTables};
+use crate::xattrs::{XattrSet, XattrTable};
 use onpath_wire::WireError;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::acl::Acls;
+use onpath_wire::attr::{self, AttrWire};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{InodeId, Slot, Stamp};
@@ -13,6 +15,7 @@ use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::SLOTS;
 use onpath_wire::peer::Access;
 use onpath_wire::reply::DataRef;
+use onpath_wire::xattr::XattrName;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -37,6 +40,7 @@ pub struct Count {
 pub struct Inodes {
     tables: SlotTables,
     arena: Arena,
+    xattrs: XattrTable,
     counts: [Count; RANGES as usize],
     below: Below,
     gone: Gone<InodeId>,
@@ -44,8 +48,8 @@ pub struct Inodes {
 
 impl Default for Inodes {
     fn default() -> Self {
-        let (tables, arena, below, gone) = Default::default();
-        Inodes { tables, arena, counts: [Count::default(); RANGES as usize], below, gone }
+        let (tables, arena, xattrs, below, gone) = Default::default();
+        Inodes { tables, arena, xattrs, counts: [Count::default(); RANGES as usize], below, gone }
     }
 }
 
@@ -130,12 +134,14 @@ impl Inodes {
 
     /// What replies show of it: its attributes, and where its bytes are. Allocates nothing.
     pub fn shown(&mut self, id: InodeId) -> Option<(AttrWire, DataRef)> {
+        let xattrs = self.has_xattrs(id);
         let record = self.record(id)?;
         let inode = record.unpack(id.slot());
         let mut attr = AttrWire::of(&inode);
         if attr.kind == Kind::Symlink {
             attr.size = record.target().len() as u64;
         }
+        attr.flags = if xattrs { attr::flag::XATTRS } else { 0 };
         Some((attr, DataRef { generation: inode.generation, cut: inode.cut, btime: inode.btime }))
     }
 
@@ -151,7 +157,40 @@ impl Inodes {
 
     /// What a check needs to know of it.
     pub fn access(&mut self, id: InodeId) -> Option<Access> {
-        self.record(id).map(Record::access)
+        let acls = self.acls(id);
+        Some(Access { acls, ..self.record(id)?.access() })
+    }
+
+    /// Whether it has extended attributes.
+    #[inline]
+    pub fn has_xattrs(&self, id: InodeId) -> bool {
+        self.xattrs(id).is_some()
+    }
+
+    /// Its extended attributes, if it has any.
+    #[inline]
+    pub fn xattrs(&self, id: InodeId) -> Option<&XattrSet> {
+        if self.xattrs.is_empty() { None } else { self.xattrs.get(id) }
+    }
+
+    /// Its ACLs, if it has any.
+    pub fn acls(&self, id: InodeId) -> Option<Arc<Acls>> {
+        self.xattrs(id)?.acls().cloned()
+    }
+
+    /// Sets an extended attribute of an inode that is there, or will be.
+    pub fn set_xattr(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
+        self.xattrs.set(id, name, value);
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_xattr(&mut self, id: InodeId, name: &XattrName) {
+        self.xattrs.remove(id, name);
+    }
+
+    /// The inodes of some slots that have extended attributes, sorted.
+    pub fn xattrs_in_slots(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = (InodeId, &XattrSet)> {
+        self.xattrs.in_slots(slots)
     }
 
     /// Inserts or replaces an inode; `born`: there never was one of this id, so the store is not asked for it.
@@ -198,8 +237,9 @@ impl Inodes {
         packed.write(self.arena.at_mut(handle));
     }
 
-    /// Removes an inode; false if it is absent.
+    /// Removes an inode with its extended attributes; false if it is absent.
     pub fn remove(&mut self, id: InodeId) -> bool {
+        self.xattrs.remove_all(id);
         let arena = &self.arena;
         let found = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id));
         let blocks = match found {
@@ -258,7 +298,7 @@ impl Inodes {
     }
 
     /// Bytes were written: `size` as given, `blocks` only if their version is newer, times become `stamp`;
-    /// setuid and, if the group may execute, setgid are cleared on demand. False if it is absent.
+    /// setuid and, if the group may execute, setgid are cleared on demand, file capabilities always. False if it is absent.
     pub fn merged(
         &mut self,
         id: InodeId,
@@ -283,6 +323,9 @@ impl Inodes {
             file.ctime = time_of(stamp);
             file.mtime_stamp = stamp;
         });
+        if self.has_xattrs(id) {
+            self.remove_xattr(id, &XattrName::capability());
+        }
         true
     }
 
@@ -364,7 +407,7 @@ impl Inodes {
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        Memory { tables: arena.tables + self.tables.bytes() + self.below.bytes(), ..arena }
+        Memory { tables: arena.tables + self.tables.bytes() + self.xattrs.bytes() + self.below.bytes(), ..arena }
     }
 }
 
@@ -478,7 +521,7 @@ mod tests {
         assert_eq!(inodes.attr(id), expected.map(AttrWire::of));
         assert_eq!(inodes.kind(id), expected.map(|i| i.kind));
         assert_eq!(inodes.nlink(id), expected.map(|i| i.nlink));
-        assert_eq!(inodes.access(id), expected.map(|i| Access { mode: i.mode, uid: i.uid, gid: i.gid }));
+        assert_eq!(inodes.access(id), expected.map(|i| Access { mode: i.mode, uid: i.uid, gid: i.gid, acls: None }));
         let data = expected.map(|i| DataRef { generation: i.generation, cut: i.cut, btime: i.btime });
         assert_eq!(inodes.data_ref(id), data);
     }

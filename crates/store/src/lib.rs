@@ -14,6 +14,7 @@ mod packed;
 mod recoverable;
 mod slots;
 mod tree;
+mod xattrs;
 
 pub use arena::Memory;
 pub use cold::{Changes, Cold};
@@ -21,6 +22,7 @@ pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
 pub use names::{NameValue, Names};
 pub use recoverable::{FORGET_PARTS, Image, Pair, Recoverable};
+pub use xattrs::XattrSet;
 
 use thiserror::Error;
 

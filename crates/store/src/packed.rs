@@ -199,10 +199,10 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The access part.
+    /// The access part, without ACLs.
     pub(crate) fn access(self) -> Access {
         let mode = (self.word(1) >> 32) as u16 & MODE_MASK;
-        Access { mode, uid: self.word(1) as u32, gid: self.gid_nlink().0 }
+        Access { mode, uid: self.word(1) as u32, gid: self.gid_nlink().0, acls: None }
     }
 
     /// 4 KiB blocks.

@@ -4,6 +4,12 @@ use crate::ids::InodeId;
 use crate::inode::{Inode, Kind};
 use crate::wire_struct;
 
+/// Bits of [`AttrWire::flags`].
+pub mod flag {
+    /// The inode has extended attributes, an ACL among them perhaps.
+    pub const XATTRS: u8 = 1;
+}
+
 wire_struct! {
     /// Attributes of an inode, 64 bytes. Times are nanoseconds since 1970, clamped to i64.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +18,8 @@ wire_struct! {
         pub id: InodeId,
         /// File type.
         pub kind: Kind,
-        /// Reserved, 0 (has ACL, has xattr).
-        pub spare: u8,
+        /// Bits of [`flag`].
+        pub flags: u8,
         /// Permission bits including setuid, setgid and sticky.
         pub mode: u16,
         /// Owner.
@@ -36,13 +42,13 @@ wire_struct! {
 }
 
 impl AttrWire {
-    /// Attributes of `inode`.
+    /// Attributes of `inode`, without [`flag`]s.
     pub fn of(inode: &Inode) -> AttrWire {
         let device = matches!(inode.kind, Kind::CharDevice | Kind::BlockDevice);
         AttrWire {
             id: inode.id,
             kind: inode.kind,
-            spare: 0,
+            flags: 0,
             mode: inode.mode,
             uid: inode.uid,
             gid: inode.gid,

@@ -4,6 +4,7 @@
 //! (DESIGN §1), so everything here has one little-endian layout and a decoder that accepts any bytes
 //! and answers with a typed [`WireError`].
 
+pub mod acl;
 pub mod attr;
 pub mod block;
 pub mod checksum;
@@ -25,6 +26,7 @@ pub mod reply;
 pub mod request;
 pub mod superblock;
 pub mod tracking;
+pub mod xattr;
 
 pub use attr::AttrWire;
 pub use codec::{Reader, Wire, WireError};

@@ -18,6 +18,14 @@ pub const COPY_PIECES_MAX: usize = 1_024;
 pub const BLOCK_BYTES: u64 = 4096;
 /// A chunk of data, bytes.
 pub const CHUNK_BYTES: u64 = 4 << 20;
+/// Longest name of an extended attribute, bytes.
+pub const XATTR_NAME_BYTES_MAX: usize = 255;
+/// Longest value of an extended attribute, bytes.
+pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
+/// Longest list of the names of an inode's extended attributes, bytes: what listxattr(2) can return.
+pub const XATTR_LIST_BYTES_MAX: usize = 64 << 10;
+/// Names and values of all extended attributes of an inode together, bytes.
+pub const XATTR_INODE_BYTES_MAX: usize = 256 << 10;
 /// Number of hash slots.
 pub const SLOTS: usize = 1 << 16;
 /// Most shards of one file system.
@@ -26,8 +34,8 @@ pub const SHARDS_MAX: u16 = 256;
 pub const BODY_BYTES_MAX: usize = 2 << 20;
 /// Links to one inode.
 pub const NLINK_MAX: u32 = 1_000_000;
-/// Gids in one `NeedGroups` reply.
-pub const NEED_GROUPS_MAX: usize = 32;
+/// Gids in one `NeedGroups` reply: all that the largest ACL names (the kernel takes 4 KiB of 8 bytes an entry).
+pub const NEED_GROUPS_MAX: usize = 512;
 
 /// Operations in progress at one role; more are refused, and the sender asks again a little later.
 pub const OPERATIONS_MAX: usize = 16_384;

@@ -1,5 +1,6 @@
 //! What metadata shards say to each other: grants and collects (DESIGN §3), transactions, sessions.
 
+use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::errno::Errno;
 use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, Term, TxnSeq};
@@ -10,10 +11,11 @@ use crate::reply::DataRef;
 use crate::request::Groups;
 use crate::tracking::{Tracking, TrackingSide};
 use crate::{wire_enum, wire_struct};
+use std::sync::Arc;
 
 /// The two parts of a grant, as bits.
 pub mod part {
-    /// mode, uid, gid: needed by every check at the site, lookups included.
+    /// mode, uid, gid, ACLs: needed by every check at the site, lookups included.
     pub const ACCESS: u8 = 1;
     /// The right to append to the change-log: needed by updates.
     pub const APPEND: u8 = 2;
@@ -23,7 +25,7 @@ pub mod part {
 
 wire_struct! {
     /// What a check needs to know of a directory.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
     pub struct Access {
         /// Permission bits including setgid and sticky.
         pub mode: u16,
@@ -31,6 +33,8 @@ wire_struct! {
         pub uid: u32,
         /// Group.
         pub gid: u32,
+        /// ACLs, if it has any.
+        pub acls: Option<Arc<Acls>>,
     }
 }
 
@@ -165,7 +169,7 @@ wire_enum! {
 
 wire_enum! {
     /// The outcome of a request for grants.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum GrantResult {
         /// These parts are granted.
         1 => Granted {
@@ -287,7 +291,7 @@ wire_enum! {
         },
         /// Membership in these gids decides; nothing was kept.
         15 => NeedGroups {
-            /// At most 32.
+            /// At most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
             gids: Vec<u32>,
         },
         /// Coordinator → participant: it is decided. A call; answered `Done`.

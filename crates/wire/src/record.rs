@@ -3,12 +3,14 @@
 //! State changes only by applying records, live and in replay alike, so a replayed shard cannot differ from
 //! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
 
+use crate::codec::Blob;
 use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp};
 use crate::inode::{Inode, Kind};
 use crate::name::Name;
 use crate::peer::{LogEntry, PartState, TxnId, TxnPart};
 use crate::reply::Reply;
 use crate::tracking::{Tracking, TrackingSide};
+use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -217,6 +219,22 @@ wire_enum! {
             session: SessionId,
             /// The request.
             request: RequestSeq,
+        },
+        /// An extended attribute is new, or changes to this value.
+        19 => SetXattr {
+            /// Whose.
+            id: InodeId,
+            /// Its name.
+            name: XattrName,
+            /// Its value.
+            value: Blob,
+        },
+        /// An extended attribute is gone.
+        20 => RemoveXattr {
+            /// Whose.
+            id: InodeId,
+            /// Its name.
+            name: XattrName,
         },
     }
 }

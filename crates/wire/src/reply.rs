@@ -118,7 +118,7 @@ wire_enum! {
         },
         /// Membership in these gids decides; ask again with them (DESIGN §6).
         14 => NeedGroups {
-            /// At most 32.
+            /// At most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
             gids: SmallVec<[u32; 4]>,
         },
         /// The request named another term; send it again under this one.
@@ -138,5 +138,10 @@ wire_enum! {
         },
         /// Not now, and nothing has happened: ask again a little later, under a new sequence number.
         18 => Busy,
+        /// Value of an extended attribute, or names of several.
+        24 => Value {
+            /// Bytes.
+            value: Blob,
+        },
     }
 }

@@ -8,6 +8,7 @@ use crate::inode::Kind;
 use crate::map::ClusterMap;
 use crate::name::Name;
 use crate::packet::Packet;
+use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -317,6 +318,38 @@ wire_enum! {
         26 => DataRef {
             /// Inode.
             id: InodeId,
+        },
+        /// Sets an extended attribute. → `Attr`
+        27 => SetXattr {
+            /// Inode.
+            id: InodeId,
+            /// Name of the attribute.
+            name: XattrName,
+            /// Its value.
+            value: Blob,
+            /// Bits of [`crate::xattr::flag`].
+            flags: u32,
+        },
+        /// Value of an extended attribute. → `Value`
+        28 => GetXattr {
+            /// Inode.
+            id: InodeId,
+            /// Name of the attribute.
+            name: XattrName,
+        },
+        /// Names of the extended attributes that the caller may see, each with a NUL behind it. → `Value`
+        29 => ListXattr {
+            /// Inode.
+            id: InodeId,
+        },
+        /// Removes an extended attribute. → `Attr`
+        30 => RemoveXattr {
+            /// Inode.
+            id: InodeId,
+            /// Name of the attribute.
+            name: XattrName,
+            /// The session has the file open for writing: the caller may take its capabilities, as a write does.
+            open_for_write: bool,
         },
     }
 }

@@ -32,6 +32,7 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult) {
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
             replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
         }
+        (Expected::Xattr { size }, Ok(FsReply::Value(value))) => replier.xattr(size, &value),
         (Expected::Statx, Ok(FsReply::Attr { attr, btime })) => replier.statx(&extended(&attr, btime), Duration::ZERO),
         (Expected::Copy { wide }, Ok(FsReply::Copied(bytes))) => replier.copied(bytes, wide),
         (_, Ok(reply)) => simple(replier, &reply),
@@ -52,7 +53,12 @@ fn simple(replier: Replier, reply: &FsReply) {
         FsReply::Position(offset) => replier.position(*offset),
         FsReply::StatFs(totals) => replier.statfs(&statfs(totals)),
         FsReply::LockIs(conflict) => replier.lock(&lock(conflict.as_ref())),
-        FsReply::Copied(_) | FsReply::Opened(_) | FsReply::Created { .. } | FsReply::Dir(_) | FsReply::DirPlus(_) => {
+        FsReply::Copied(_)
+        | FsReply::Opened(_)
+        | FsReply::Created { .. }
+        | FsReply::Dir(_)
+        | FsReply::DirPlus(_)
+        | FsReply::Value(_) => {
             tracing::error!(unique = replier.unique(), "the session's answer does not fit the request");
             replier.error(Errno::IO);
         }

@@ -9,6 +9,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::request::{FileLock, LockKind, SetAttr, set};
+use onpath_wire::xattr::XattrName;
 use rustix::fs::OFlags;
 
 use super::nodes::inode_id;
@@ -57,6 +58,7 @@ fn expected(request: &Request<'_>) -> Expected {
         Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
         Operation::Opendir { .. } => Expected::OpenDirectory,
+        Operation::Getxattr { size, .. } | Operation::Listxattr { size } => Expected::Xattr { size },
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
         Operation::Readdirplus { size, .. } => Expected::Page { size, plus: true },
         _ => Expected::Simple,
@@ -96,6 +98,14 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
         Operation::Opendir { .. } => FsOp::OpenDir { id },
         Operation::Statfs => FsOp::StatFs,
         Operation::Access { mask } => FsOp::Access { id, mask },
+        Operation::Setxattr { name, value, flags } => {
+            FsOp::SetXattr { id, name: XattrName::new(name.to_bytes())?, value: value.to_vec(), flags }
+        }
+        Operation::Getxattr { name, size } => {
+            FsOp::GetXattr { id, name: XattrName::new(name.to_bytes())?, probe: size == 0 }
+        }
+        Operation::Listxattr { .. } => FsOp::ListXattr { id },
+        Operation::Removexattr { name } => FsOp::RemoveXattr { id, name: XattrName::new(name.to_bytes())? },
         _ => return handle_operation(&request.operation),
     })
 }

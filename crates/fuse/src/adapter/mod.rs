@@ -4,13 +4,12 @@
 //! - node ids stand for inode ids, which never repeat: generation 0;
 //! - every name and attribute is valid for no time at all, so that no mount serves an older one;
 //! - directory listings carry no attributes (node id 0): the kernel would throw them away;
-//! - a handle bypasses the page cache if another session has the file open, else pages are kept as long as size and
+//! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
 //! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
 //!   with the handle.
 //!
-//! What the session does not offer (extended attributes, nameless files) is answered ENOSYS once, after which the kernel does
-//! without.
+//! What the session does not offer (nameless files) is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
 mod convert;
@@ -59,6 +58,10 @@ enum Expected {
     /// Whether a handle of a file or of a directory was asked for.
     OpenFile,
     OpenDirectory,
+    /// Value or list of extended attributes, of at most `size` bytes; 0 asks how many there are.
+    Xattr {
+        size: u32,
+    },
     /// A page of a listing, of at most `size` bytes; `plus` for READDIRPLUS.
     Page {
         size: u32,

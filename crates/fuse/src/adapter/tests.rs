@@ -132,8 +132,38 @@ fn errors_pass_through_and_long_names_are_refused_at_once() {
     bench.ask(4, 1, Operation::Lookup { name: &name });
     assert_eq!(bench.sent(), (4, Errno::ENAMETOOLONG.raw(), vec![]));
     assert!(bench.submitted.lock().unwrap().is_empty());
-    bench.ask(6, 1, Operation::Getxattr { name: c"user.a", size: 0 });
-    assert_eq!(bench.sent(), (6, Errno::ENOSYS.raw(), vec![]));
+}
+
+#[test]
+fn attributes_are_asked_for_and_fit_the_buffer_or_not() {
+    let bench = Bench::new();
+    for (unique, size, error, content) in [
+        (2, 0, 0, [5_u32.to_le_bytes(), [0; 4]].concat()),
+        (4, 5, 0, b"value".to_vec()),
+        (6, 4, Errno::ERANGE.raw(), vec![]),
+    ] {
+        bench.ask(unique, FILE, Operation::Getxattr { name: c"user.a", size });
+        let op = bench.submitted().op;
+        let FsOp::GetXattr { id, name, probe } = op else { panic!("{op:?}") };
+        assert_eq!((id, name.as_bytes(), probe), (InodeId(FILE), &b"user.a"[..], size == 0));
+        bench.answer(unique, Ok(FsReply::Value(b"value".to_vec())));
+        assert_eq!(bench.sent(), (unique, error, content));
+    }
+    bench.ask(8, FILE, Operation::Listxattr { size: 7 });
+    assert!(matches!(bench.submitted().op, FsOp::ListXattr { id: InodeId(FILE) }));
+    bench.answer(8, Ok(FsReply::Value(b"user.a\0".to_vec())));
+    assert_eq!(bench.sent(), (8, 0, b"user.a\0".to_vec()));
+    bench.ask(10, FILE, Operation::Setxattr { name: c"user.a", value: b"1", flags: 2 });
+    let op = bench.submitted().op;
+    assert!(matches!(op, FsOp::SetXattr { id: InodeId(FILE), ref value, flags: 2, .. } if value == b"1"), "{op:?}");
+    bench.answer(10, Err(Errno::ENODATA));
+    assert_eq!(bench.sent(), (10, Errno::ENODATA.raw(), vec![]));
+    bench.ask(12, FILE, Operation::Removexattr { name: c"user.a" });
+    assert!(matches!(bench.submitted().op, FsOp::RemoveXattr { id: InodeId(FILE), .. }));
+    bench.answer(12, Ok(FsReply::Done));
+    assert_eq!(bench.sent(), (12, 0, vec![]));
+    bench.ask(14, FILE, Operation::Removexattr { name: c"" });
+    assert_eq!(bench.sent(), (14, Errno::ERANGE.raw(), vec![]));
 }
 
 #[test]

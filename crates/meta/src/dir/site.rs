@@ -66,7 +66,7 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
     if site.gone {
         return Some(Err(Gone));
     }
-    if let (Some(access), true) = (site.access, site.holds() & parts == parts) {
+    if let (Some(access), true) = (site.access.clone(), site.holds() & parts == parts) {
         let room = parts & part::APPEND == 0 || push::has_room(core, dir);
         return room.then_some(Ok(access));
     }

@@ -1,10 +1,10 @@
 //! create, mkdir, mknod, symlink: a name and its inode are born together at the name's site (SwitchFS §5.2.1).
 //!
-//! Semantics: search and write permission on the directory; umask; group and setgid inherited from a setgid
+//! Semantics: search and write permission on the directory; umask, or the directory's default ACL instead; group and setgid inherited from a setgid
 //! directory; O_CREAT without O_EXCL finds an existing file (which the session then opens at its home).
 //! Locks: the name, exclusive. Journals: inode, name, change-log entry. Rules.
 
-use super::{Req, Step, Stop, named, need_space, opens};
+use super::{Req, Step, Stop, acl, named, need_space, opens};
 use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
@@ -68,25 +68,26 @@ fn step(
     if node.target.0.len() > TARGET_BYTES_MAX {
         return Err(Errno::ENAMETOOLONG.into());
     }
-    let mode = mode_of(req, &dir, node)?;
+    let (mode, acls) = acl::inherited(&dir, node);
+    let mode = mode_of(req, &dir, node, mode)?;
     need_space(core)?;
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let id = core.state.new_inode_id(site_of_hash(hash));
     let inode = newborn(req, id, &dir, parent, node, mode, stamp);
     let log = core.state.log(parent, 1, i8::from(node.kind == Kind::Directory));
-    let effects: Effects = vec![
+    let mut effects: Effects = vec![
         Effect::PutInode { inode },
         Effect::PutName { parent, name: name.clone(), child: id, kind: node.kind, log },
     ];
+    effects.extend(acls.into_iter().map(|(name, value)| Effect::SetXattr { id, name, value }));
     if node.open & open::REGISTER != 0 {
         core.state.opens.register(id, req.session)?;
     }
     Ok(Outcome::Reply(commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects)))
 }
 
-/// Permission bits after the umask, with what a setgid directory adds and takes.
-fn mode_of(req: &Req, dir: &Access, node: &NewNode) -> Result<u16, Stop> {
-    let mode = node.mode & 0o7777 & !(node.umask & 0o777);
+/// Permission bits that are `mode` after the umask or the default ACL, with what a setgid directory adds and takes.
+fn mode_of(req: &Req, dir: &Access, node: &NewNode, mode: u16) -> Result<u16, Stop> {
     let inherits = dir.mode & access::SETGID != 0;
     match node.kind {
         Kind::Symlink => Ok(0o777),

@@ -13,6 +13,7 @@ use crate::state::keys;
 use crate::txn::coordinator::{self, Plan, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
+use onpath_wire::acl::Acls;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::{Inode, Kind};
@@ -61,7 +62,7 @@ fn check(core: &mut Core, req: &Req, dir: Result<Access, Gone>, parent: InodeId,
 }
 
 /// Whether a further name may be given to this inode.
-pub(crate) fn may_link(req: &Req, inode: &Inode) -> Result<(), Stop> {
+pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<(), Stop> {
     if inode.is_dir() {
         return Err(Errno::EPERM.into());
     }
@@ -72,7 +73,7 @@ pub(crate) fn may_link(req: &Req, inode: &Inode) -> Result<(), Stop> {
         return Ok(());
     }
     let special = inode.kind != Kind::File || inode.mode & access::SETUID != 0 || inode.mode & 0o2010 == 0o2010;
-    let rights = access::check(req, Owned::from(inode), inode.kind, access::READ | access::WRITE);
+    let rights = access::check(req, Owned::of(inode, acls), inode.kind, access::READ | access::WRITE);
     match rights {
         Err(Stop::NeedGroups(gids)) => Err(Stop::NeedGroups(gids)),
         Ok(()) if !special => Ok(()),
@@ -82,7 +83,7 @@ pub(crate) fn may_link(req: &Req, inode: &Inode) -> Result<(), Stop> {
 
 fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: &Name) -> Step {
     let mut inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0).ok_or(Errno::ENOENT)?;
-    may_link(req, &inode)?;
+    may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     inode.nlink += 1;
     inode.ctime = stamp.0 as i64;

@@ -3,6 +3,7 @@
 //! Nothing here knows how directories are tracked. Errors are checked in the order in which Linux reports them.
 
 mod access;
+mod acl;
 mod append;
 mod create;
 pub(crate) mod datapending;
@@ -26,6 +27,7 @@ mod setattr;
 mod statfs;
 mod sync;
 pub(crate) mod unlink;
+mod xattr;
 
 use crate::dir::epoch::Tracked;
 use crate::dir::mark;
@@ -167,6 +169,8 @@ pub(crate) fn changes(request: &Request) -> bool {
             | Request::GetAttrs { .. }
             | Request::TestLock { .. }
             | Request::DataRef { .. }
+            | Request::GetXattr { .. }
+            | Request::ListXattr { .. }
             | Request::Renew
     )
 }
@@ -201,6 +205,14 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::Renew => crate::coord::sessions::renew(cx, req),
         Request::Detach => crate::coord::sessions::detach(cx, req),
         Request::DataRef { id } => getattr::data_ref(cx, id).await,
+        Request::SetXattr { id, name, value, flags } => {
+            Box::pin(xattr::change(cx, req, id, name, xattr::Change::Set(value, flags))).await
+        }
+        Request::GetXattr { id, name } => xattr::get(cx, req, id, &name).await,
+        Request::ListXattr { id } => xattr::list(cx, req, id).await,
+        Request::RemoveXattr { id, name, open_for_write } => {
+            Box::pin(xattr::change(cx, req, id, name, xattr::Change::Remove { open_for_write })).await
+        }
     }
 }
 

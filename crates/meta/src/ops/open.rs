@@ -1,11 +1,12 @@
 //! open: checks permissions at the inode's home and registers the session's open (DESIGN §6).
 //!
-//! Semantics: r, w or x by mode; ELOOP for a symlink, EISDIR for writing a directory, EACCES for executing one; O_TRUNC
+//! Semantics: r, w or x by mode and ACL; ELOOP for a symlink, EISDIR for writing a directory, EACCES for executing one; O_TRUNC
 //! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
 use super::{Req, Step, named, opens, setattr};
-use crate::{Core, Cx, access};
+use crate::access::{self, Owned};
+use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -36,7 +37,8 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
         if flags & open::TRUNCATE != 0 {
             want |= access::WRITE;
         }
-        access::check(req, (&attr).into(), attr.kind, want)?;
+        let acls = core.state.inodes.acls(id);
+        access::check(req, Owned::shown(&attr, acls.as_deref()), attr.kind, want)?;
     }
     if flags & open::REGISTER != 0 {
         core.state.opens.register(id, req.session)?;

@@ -43,7 +43,7 @@ async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<In
         let dir = site::grant_settled(cx, parent).await;
         // Without permission nothing is recalled: a stranger must not slow a directory down.
         let sealed = cx.with(|core| {
-            let refused = dir.is_err() || dir.is_ok_and(|dir| access::modify(req, &dir).is_err());
+            let refused = dir.as_ref().map_or(true, |dir| access::modify(req, dir).is_err());
             refused
                 || planted::is(Planted::RmdirWithoutRecall)
                 || child.is_none_or(|child| collect::is_clear(core, child, part::BOTH))

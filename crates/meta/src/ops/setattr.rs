@@ -6,13 +6,14 @@
 //! Locks: the inode, exclusive. Journals: the inode; for a shrink the trim or drop. Rules.
 
 use super::unlink::drop_data;
-use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space};
+use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, xattr};
 use crate::access::{self, Owned};
 use crate::dir::{collect, owner};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::acl::Acls;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
@@ -29,7 +30,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Ste
     let access_changes = change.valid & (set::MODE | set::UID | set::GID) != 0;
     let allowed = cx.with(|core| {
         let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
-        let changed = changed(req, inode, change, Stamp(0));
+        let acls = core.state.inodes.acls(id);
+        let changed = changed(req, inode, acls.as_deref(), change, Stamp(0));
         changed.map(|_| ())
     });
     if allowed.is_ok() {
@@ -46,7 +48,8 @@ fn dir_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, change: SetAttr) 
         return Err(Errno::EISDIR.into());
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let inode = changed(req, inode, change, stamp)?;
+    let acls = core.state.inodes.acls(id);
+    let inode = changed(req, inode, acls.as_deref(), change, stamp)?;
     let reply = commit(core, op, req, stamp, Answer::Attr { id }, vec![Effect::PutInode { inode }]);
     owner::wake(core, id);
     Ok(reply)
@@ -60,7 +63,8 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
         return getattr::attr(core, id, false);
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let mut inode = changed(req, before.clone(), change, stamp)?;
+    let acls = core.state.inodes.acls(id);
+    let mut inode = changed(req, before.clone(), acls.as_deref(), change, stamp)?;
     let mut effects = Effects::new();
     let mut dropped = None;
     let mut trimmed = None;
@@ -89,6 +93,9 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
         inode.size = change.size;
     }
     effects.insert(0, Effect::PutInode { inode });
+    if change.valid & (set::SIZE | set::UID | set::GID) != 0 {
+        effects.extend(xattr::without_capabilities(core, id));
+    }
     let reply = commit(core, op, req, stamp, Answer::Attr { id }, effects);
     drop_data(core, dropped);
     if let Some((data, cut)) = trimmed {
@@ -104,15 +111,14 @@ fn has_blocks_beyond(inode: &Inode, size: u64) -> bool {
 }
 
 /// The inode with everything but its size changed, or why the caller may not.
-fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result<Inode, Stop> {
+fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, stamp: Stamp) -> Result<Inode, Stop> {
     let has = |bit| change.valid & bit != 0;
     if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
         inode.atime = stamp.0 as i64;
         return Ok(inode);
     }
     if has(set::SIZE) && !has(set::OPEN_FOR_WRITE) {
-        let owned = Owned::from(&inode);
-        access::check(req, owned, inode.kind, access::WRITE)?;
+        access::check(req, Owned::of(&inode, acls), inode.kind, access::WRITE)?;
     }
     change_owner(req, &mut inode, change)?;
     if has(set::MODE) {
@@ -132,7 +138,7 @@ fn changed(req: &Req, mut inode: Inode, change: SetAttr, stamp: Stamp) -> Result
         if !(has(set::ATIME_NOW) && has(set::MTIME_NOW)) {
             access::owner(req, inode.uid)?;
         } else if req.uid != inode.uid {
-            access::check(req, Owned::from(&inode), inode.kind, access::WRITE)?;
+            access::check(req, Owned::of(&inode, acls), inode.kind, access::WRITE)?;
         }
         if has(set::ATIME) {
             inode.atime = if has(set::ATIME_NOW) { now } else { change.atime };

@@ -5,7 +5,7 @@
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::NameValue;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, ShardId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
@@ -61,11 +61,21 @@ impl State {
         for effect in &record.effects {
             self.apply_effect(record.stamp, effect, wants);
         }
-        let reply = put_by(record).or_else(|| self.derive(&record.answer))?;
+        let reply = put_by(record).map(|reply| self.flagged(reply)).or_else(|| self.derive(&record.answer))?;
         if record.session.0 != 0 && wants.wants(GLOBAL_RANGE) {
             self.replies.remember(record.session, record.request, record.oldest, reply.clone(), true);
         }
         Some(reply)
+    }
+
+    /// The reply with what an inode's record does not say of it.
+    fn flagged(&self, mut reply: Reply) -> Reply {
+        if let Reply::Entry { attr, .. } | Reply::Attr { attr, .. } = &mut reply
+            && self.inodes.has_xattrs(attr.id)
+        {
+            attr.flags |= flag::XATTRS;
+        }
+        reply
     }
 
     fn derive(&mut self, answer: &Answer) -> Option<Reply> {
@@ -110,6 +120,12 @@ impl State {
             }
             Effect::Merged { id, size, blocks, version, kill_suidgid } if wants.wants(range_of(id.slot())) => {
                 self.inodes.merged(*id, *size, *blocks, *version, *kill_suidgid, stamp);
+            }
+            Effect::SetXattr { id, name, value } if wants.wants(range_of(id.slot())) => {
+                self.inodes.set_xattr(*id, name, &value.0);
+            }
+            Effect::RemoveXattr { id, name } if wants.wants(range_of(id.slot())) => {
+                self.inodes.remove_xattr(*id, name);
             }
             Effect::AppliedLog { dir, from, upto, entries, dcount, dnlink, stamp }
                 if wants.wants(range_of(dir.slot())) =>

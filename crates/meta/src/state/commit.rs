@@ -56,7 +56,10 @@ fn touched(effect: &Effect) -> impl Iterator<Item = Key> {
             [Some(keys::name(*parent, name)), listed_here]
         }
         Effect::PutInode { inode } => [Some(keys::inode(inode.id)), None],
-        Effect::DropInode { id } | Effect::Merged { id, .. } => [Some(keys::inode(*id)), None],
+        Effect::DropInode { id }
+        | Effect::Merged { id, .. }
+        | Effect::SetXattr { id, .. }
+        | Effect::RemoveXattr { id, .. } => [Some(keys::inode(*id)), None],
         Effect::AppliedLog { dir, .. } => [Some(keys::inode(*dir)), None],
         Effect::DataDone { data, .. } => [Some(keys::inode(data.inode)), None],
         _ => [None, None],

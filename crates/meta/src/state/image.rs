@@ -12,6 +12,7 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
 use onpath_wire::reply::Reply;
 use onpath_wire::tracking::{Tracking, TrackingSide};
+use onpath_wire::xattr::XattrName;
 use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
@@ -20,12 +21,15 @@ pub const WRONG_COOKIE: WireError = WireError::Bad("cookie of an entry");
 /// What is wrong with an object that is a change-log whose positions do not grow.
 pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 
+const XATTR_NAME: WireError = WireError::Bad("name of an extended attribute");
+
 mod class {
     pub(super) use onpath_store::cold::class::{ENTRY, INODE, NAME};
     pub(super) const WATERMARK: u8 = 4;
     pub(super) const DATA_PENDING: u8 = 5;
     pub(super) const ORPHAN: u8 = 6;
     pub(super) const COUNT: u8 = 7;
+    pub(super) const XATTR: u8 = 8;
     pub(super) const LOG: u8 = 16;
     pub(super) const TRIMMED: u8 = 17;
     pub(super) const FLOOR: u8 = 18;
@@ -88,6 +92,10 @@ impl State {
         }
         let orphans = self.orphans.iter().filter(|id| crate::state::recover::range_of(id.slot()) == range);
         orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Vec::new())));
+        for (id, set) in self.inodes.xattrs_in_slots(slots_of(range)) {
+            let id = id.0.to_be_bytes();
+            pairs.extend(set.iter().map(|(name, value)| (key(class::XATTR, &[&id, name.as_bytes()]), value.to_vec())));
+        }
         let Count { inodes, blocks } = self.inodes.count(range);
         let count = value(|o| {
             inodes.put(o);
@@ -194,6 +202,11 @@ impl State {
                 if !self.listings.restore(dir, cookie, name.as_bytes(), value, false) {
                     return Err(WRONG_COOKIE);
                 }
+            }
+            class::XATTR => {
+                let id = InodeId(be64(&mut k)?);
+                let name = XattrName::new(k.bytes(k.remaining())?).map_err(|_| XATTR_NAME)?;
+                self.inodes.set_xattr(id, &name, v.bytes(v.remaining())?);
             }
             class::ORPHAN => _ = self.orphans.insert(InodeId(be64(&mut k)?)),
             class::COUNT => {

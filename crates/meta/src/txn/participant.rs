@@ -2,6 +2,7 @@
 //! restarts (steps 3, 4, 8).
 
 use super::TxnId;
+use crate::access::{self, Owned};
 use crate::dir::{collect, mark, site};
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
@@ -9,7 +10,7 @@ use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
-use crate::{Core, Cx, access};
+use crate::{Core, Cx};
 use onpath_kernel::{Key, Mode, OpId};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
@@ -162,16 +163,17 @@ fn source(
     access::modify(req, &dir)?;
     if let Some(inode) = core.state.inodes.get(found.child) {
         access::sticky(req, &dir, inode.uid)?;
-        may_move(req, &inode, parent != to)?;
+        may_move(core, req, &inode, parent != to)?;
     }
     let sticky = access::sticky_owner(&dir);
     Ok(PartState::Source { child: found.child, kind: found.kind, sticky })
 }
 
 /// Moving a directory changes its "..", which needs write permission on it.
-pub(crate) fn may_move(req: &Req, inode: &Inode, parent_changes: bool) -> Result<(), Stop> {
+pub(crate) fn may_move(core: &mut Core, req: &Req, inode: &Inode, parent_changes: bool) -> Result<(), Stop> {
     if inode.is_dir() && parent_changes {
-        access::check(req, inode.into(), Kind::Directory, access::WRITE)?;
+        let acls = core.state.inodes.acls(inode.id);
+        access::check(req, Owned::of(inode, acls.as_deref()), Kind::Directory, access::WRITE)?;
     }
     Ok(())
 }
@@ -188,10 +190,10 @@ fn inode(
         return Err(Errno::EPERM.into());
     }
     match change {
-        InodeChange::Link => link::may_link(req, &inode)?,
+        InodeChange::Link => link::may_link(req, &inode, core.state.inodes.acls(id).as_deref())?,
         InodeChange::Unlink | InodeChange::Replace if inode.is_dir() => return Err(Errno::EISDIR.into()),
         InodeChange::Unlink | InodeChange::Replace => {}
-        InodeChange::Move { parent_changes, .. } => may_move(req, &inode, parent_changes)?,
+        InodeChange::Move { parent_changes, .. } => may_move(core, req, &inode, parent_changes)?,
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());

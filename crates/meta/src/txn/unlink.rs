@@ -37,10 +37,10 @@ pub(crate) async fn attempt(
     attempt: u32,
 ) -> Result<Option<Reply>, Stop> {
     let dir = site::grant_settled(cx, parent).await;
-    let found = cx.with(|core| check(core, req, dir, parent, name, what))?;
+    let found = cx.with(|core| check(core, req, dir.as_ref(), parent, name, what))?;
     let (txn, plan) = cx.with(|core| {
         let txn = coordinator::begin(core, attempt, &[parent]);
-        (txn, questions(core, dir.expect("checked"), found, what))
+        (txn, questions(core, dir.as_ref().expect("checked"), found, what))
     });
     match coordinator::prepare(cx, req, txn, &plan).await {
         Ok(states) => {
@@ -56,16 +56,16 @@ pub(crate) async fn attempt(
 fn check(
     core: &mut Core,
     req: &Req,
-    dir: Result<Access, Gone>,
+    dir: Result<&Access, &Gone>,
     parent: InodeId,
     name: &Name,
     what: What,
 ) -> Result<NameValue, Stop> {
     begin(core, req)?;
-    let dir = dir?;
-    access::search(req, &dir)?;
+    let dir = dir.map_err(|gone| *gone)?;
+    access::search(req, dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
-    access::modify(req, &dir)?;
+    access::modify(req, dir)?;
     match (what, found.kind) {
         (What::File, Kind::Directory) => Err(Errno::EISDIR.into()),
         (What::Directory, kind) if kind != Kind::Directory => Err(Errno::ENOTDIR.into()),
@@ -73,10 +73,10 @@ fn check(
     }
 }
 
-fn questions(core: &Core, dir: Access, found: NameValue, what: What) -> Plan {
+fn questions(core: &Core, dir: &Access, found: NameValue, what: What) -> Plan {
     let (change, sticky) = match what {
         What::File => (InodeChange::Unlink, None), // checked in the decision
-        What::Directory => (InodeChange::RemoveDir, access::sticky_owner(&dir)), // a stranger must not seal it
+        What::Directory => (InodeChange::RemoveDir, access::sticky_owner(dir)), // a stranger must not seal it
     };
     let part = TxnPart::Inode { id: found.child, change, sticky };
     vec![(core.state.config.map.home(found.child), vec![part])]
@@ -100,13 +100,13 @@ fn decide(
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // recalled meanwhile (F2)
     };
-    let checked = check(core, req, dir, parent, name, what);
-    let checked = checked.and_then(|_| access::sticky(req, &dir.expect("checked"), attr.uid));
+    let checked = check(core, req, dir.as_ref(), parent, name, what);
+    let checked = checked.and_then(|_| access::sticky(req, dir.as_ref().expect("checked"), attr.uid));
     if let Err(stop) = checked {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));
     }
-    if questions(core, dir.expect("checked"), found, what) != *plan {
+    if questions(core, dir.as_ref().expect("checked"), found, what) != *plan {
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // the directory is sticky now, say: what the home has checked does not count any more
     }

@@ -11,6 +11,7 @@ pub mod server;
 pub mod sys;
 pub mod tree;
 pub mod user;
+pub mod xattr;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -2,10 +2,12 @@
 
 use crate::craft::{Copy, Original, entry, name};
 use crate::stopped;
+use onpath_wire::codec::Blob;
 use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::peer::LogEntry;
 use onpath_wire::record::Effect;
+use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 
 /// What the owner of a directory may have made of somebody's change-log.
 fn applied(dir: InodeId, from: ShardId, entries: Vec<LogEntry>, dcount: i64, dnlink: i64) -> Effect {
@@ -118,6 +120,32 @@ fn directories_that_are_no_tree() {
     let log = copy.log(&of, e, site, 1, 1);
     copy.record(site, [Effect::PutName { parent: e, name: again, child: sub.id, kind, log }]);
     copy.expect_fault("F33", &[]);
+}
+
+#[test]
+fn attributes_that_do_not_belong() {
+    let Some((_site, of)) = stopped("fsck of attributes") else { return };
+    let (file, dir) = (of.inode("d/empty").id, of.inode("d").id);
+    let set = |id, name: &[u8], value: &[u8]| {
+        let name = XattrName::new(name).expect("a name");
+        Effect::SetXattr { id, name, value: Blob(value.to_vec()) }
+    };
+    for (id, name, value) in [
+        (file, &b"user.a"[..], &b"1"[..]),
+        (dir, b"security.a", b""),
+        (dir, ACL_DEFAULT, &[2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255]),
+        (file, ACL_DEFAULT, b"2"),
+        (file, ACL_ACCESS, b"no ACL"),
+        (file, b"nowhere.a", b"1"),
+    ] {
+        let copy = of.copy();
+        copy.record(of.home(id), [set(id, name, value)]);
+        if name.starts_with(b"user") || name.starts_with(b"security") {
+            copy.expect_clean(&[]);
+        } else {
+            assert_eq!(copy.expect_fault("F37", &[]).len(), 1, "{name:?}");
+        }
+    }
 }
 
 #[test]

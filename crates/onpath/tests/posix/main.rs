@@ -10,6 +10,7 @@
 mod common;
 
 mod access;
+mod acl;
 mod append;
 mod atomic;
 mod chmod;
@@ -46,6 +47,7 @@ mod umask;
 mod unlink;
 mod unlinked;
 mod utimensat;
+mod xattr;
 
 use common::check::Dir;
 use common::server::{Mount, Site};
@@ -62,6 +64,7 @@ mod prelude {
     pub(crate) use crate::common::process::*;
     pub(crate) use crate::common::sys::*;
     pub(crate) use crate::common::user::*;
+    pub(crate) use crate::common::xattr::*;
     pub(crate) use crate::common::{skipped, wait_until};
     pub(crate) use crate::{area, expect_errno, ok};
     pub(crate) use libc::{

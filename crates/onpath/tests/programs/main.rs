@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attributes;
 mod builds;
 mod data;
 mod git;

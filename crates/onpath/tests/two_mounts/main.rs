@@ -10,6 +10,7 @@ mod opened;
 mod pairs;
 mod ranges;
 mod status;
+mod xattrs;
 
 use common::server::{Mount, Site};
 use common::sys;

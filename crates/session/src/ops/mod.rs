@@ -15,6 +15,7 @@ mod restore;
 mod seek;
 mod stale;
 mod write;
+mod xattr;
 
 use crate::fs::{FsOp, FsRequest, FsResult};
 use crate::input::finish;
@@ -105,6 +106,10 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
         FsOp::ReadDir { handle, after, bytes } => dir::readdir(op, handle, after, bytes).await,
         FsOp::ReadDirPlus { handle, after, bytes } => dir::readdir_plus(op, handle, after, bytes).await,
         FsOp::StatFs => misc::statfs(op).await,
+        FsOp::SetXattr { id, name, value, flags } => xattr::set(op, id, name, value, flags).await,
+        FsOp::GetXattr { id, name, probe } => xattr::get(op, id, name, probe).await,
+        FsOp::ListXattr { id } => xattr::list(op, id).await,
+        FsOp::RemoveXattr { id, name } => xattr::remove(op, id, name).await,
         FsOp::TestLock { handle, lock } => lock::test(op, handle, lock).await,
         FsOp::Lookup { .. } | FsOp::GetAttr { .. } | FsOp::SetLock { .. } | FsOp::Interrupt { .. } => {
             unreachable!("served by its own path")

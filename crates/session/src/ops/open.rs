@@ -2,14 +2,14 @@
 //! the last close releases it in the background: nobody waits for a RELEASE (DESIGN §6), so a few are told together.
 
 use crate::fs::{FsOp, FsReply, FsResult, Handle, OpenMode, Opened};
-use crate::limits::RELEASES_MAX;
+use crate::limits::{RELEASES_MAX, WITHOUT_XATTRS_US};
 use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
 use crate::ops::{later, lock};
 use crate::state::{Job, Later, State, WaitKey};
 use onpath_kernel::Core;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -55,6 +55,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         .await?;
     let register = if entered? { 0 } else { open::REGISTER };
     let result = op.ask_home(id, Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
+    let pid = op.caller.pid;
     op.with(|core| {
         let opens = &mut core.state.opens;
         let inode = opens.inode(id).expect("counted above");
@@ -62,7 +63,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
             Ok((attr, data, shared)) => {
                 inode.registered = true;
                 let shared = shared || mode.append;
-                let handle = add(core, &attr, data, mode, shared);
+                let handle = add(core, &attr, data, mode, shared, pid);
                 Ok((attr, Opened { handle, shared }))
             }
             Err(errno) => {
@@ -79,8 +80,12 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
 }
 
 /// Gives out a handle of an inode that is counted already.
-fn add(core: &mut Core<State>, attr: &AttrWire, data: DataRef, mode: OpenMode, direct: bool) -> Handle {
+fn add(core: &mut Core<State>, attr: &AttrWire, data: DataRef, mode: OpenMode, direct: bool, pid: u32) -> Handle {
     core.state.learn(attr.id, data);
+    if mode.write && !direct && attr.flags & flag::XATTRS == 0 {
+        let until_us = core.now.mono_us + WITHOUT_XATTRS_US;
+        core.state.opens.note_without_xattrs(attr.id, pid, until_us);
+    }
     if core.state.opens.observe(attr, false) {
         core.emit(crate::session::SessionOut::Invalidate { id: attr.id });
     }
@@ -97,10 +102,13 @@ pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, 
     if !fresh {
         return open_existing(op, &attr, how).await;
     }
+    let pid = op.caller.pid;
     op.with(|core| {
         core.state.opens.enter(attr.id)?.registered = true;
-        let handle = add(core, &attr, data, how, how.append);
-        Ok(FsReply::Created { attr, opened: Opened { handle, shared: how.append }, fresh })
+        // Who only writes a new file has no use for its page cache, and without it the kernel does not ask for capabilities.
+        let direct = how.append || !how.read;
+        let handle = add(core, &attr, data, how, direct, pid);
+        Ok(FsReply::Created { attr, opened: Opened { handle, shared: direct }, fresh })
     })
 }
 

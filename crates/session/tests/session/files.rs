@@ -2,14 +2,17 @@
 
 use crate::rig::*;
 use onpath_session::SessionOut;
-use onpath_session::fs::{FsOp, FsReply, OpenMode};
-use onpath_session::limits::{LATER_MAX, LATER_US};
+use onpath_session::fs::{Caller, FsOp, FsReply, OpenMode};
+use onpath_session::limits::{LATER_MAX, LATER_US, WITHOUT_XATTRS_US};
+use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, open, set};
+use onpath_wire::xattr::XattrName;
 
 fn flags_of(request: Request) -> u32 {
     match request {
@@ -243,4 +246,69 @@ fn an_access_time_is_told_before_it_is_asked_for() {
     let told = rig.sent();
     assert!(matches!(told.request(), Request::SetAttr { id: of, set } if of == id && set.valid & set::ATIME_NOW != 0));
     assert!(matches!(rig.sent().request(), Request::GetAttr { .. }));
+}
+
+/// The kernel's question before a write is answered here once, when the home has just said at the open that there is nothing.
+#[test]
+fn capabilities_before_the_first_write() {
+    let capability = XattrName::capability;
+    for (flags, pid, pause_us, asks) in [
+        (0, USER.pid, 0, false),
+        (flag::XATTRS, USER.pid, 0, true),
+        (0, USER.pid + 1, 0, true),
+        (0, USER.pid, WITHOUT_XATTRS_US + 1, true),
+    ] {
+        let mut rig = Rig::new();
+        let id = inode_at(1, 1);
+        let unique = rig.fs(FsOp::Open { id, mode: READ_WRITE });
+        let sent = rig.sent();
+        let opened = AttrWire { flags, ..attr(id, Kind::File) };
+        rig.reply(&sent, Reply::Attr { attr: opened, data: data_ref(5, 0), shared: false });
+        rig.result(unique).unwrap();
+        rig.pass(pause_us);
+        let get = FsOp::GetXattr { id, name: capability(), probe: true };
+        let unique = rig.fs_as(Caller { pid, ..USER }, get.clone());
+        if asks {
+            let sent = rig.sent();
+            assert_eq!(sent.request(), Request::GetXattr { id, name: capability() });
+            rig.reply(&sent, Reply::Failed { errno: Errno::ENODATA });
+        }
+        rig.fails(unique, Errno::ENODATA);
+        let unique = rig.fs(get);
+        let sent = rig.sent();
+        assert_eq!(sent.request(), Request::GetXattr { id, name: capability() }, "only once");
+        rig.reply(&sent, Reply::Value { value: Blob(vec![1]) });
+        assert!(matches!(rig.result(unique), Ok(FsReply::Value(value)) if value == [1]));
+    }
+}
+
+/// Set through this mount, an attribute is there at once.
+#[test]
+fn an_attribute_set_after_the_open_is_asked_for() {
+    let mut rig = Rig::new();
+    let id = inode_at(1, 1);
+    let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
+    let name = XattrName::capability();
+    let unique = rig.fs(FsOp::SetXattr { id, name: name.clone(), value: vec![1], flags: 0 });
+    let sent = rig.sent();
+    assert_eq!(sent.request(), Request::SetXattr { id, name: name.clone(), value: Blob(vec![1]), flags: 0 });
+    let changed = AttrWire { flags: flag::XATTRS, ctime: 9, ..attr(id, Kind::File) };
+    rig.reply(&sent, Reply::Attr { attr: changed, data: data_ref(5, 0), shared: false });
+    rig.result(unique).unwrap();
+    let unique = rig.fs(FsOp::GetXattr { id, name: name.clone(), probe: true });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Value { value: Blob(vec![1]) });
+    rig.result(unique).unwrap();
+    let remove = |rig: &mut Rig| {
+        let unique = rig.fs(FsOp::RemoveXattr { id, name: XattrName::capability() });
+        let sent = rig.sent();
+        let Request::RemoveXattr { open_for_write, .. } = sent.request() else { panic!("{:?}", sent.request()) };
+        rig.reply(&sent, Reply::Failed { errno: Errno::ENODATA });
+        rig.fails(unique, Errno::ENODATA);
+        open_for_write
+    };
+    assert!(remove(&mut rig), "the home lets a writer take capabilities");
+    let unique = rig.fs(FsOp::Release { handle, flock_owner: None });
+    rig.result(unique).unwrap();
+    assert!(!remove(&mut rig));
 }

@@ -38,7 +38,10 @@ impl Gated {
         let inodes = |effect: &Effect| match effect {
             Effect::PutName { child, .. } | Effect::DropName { child, .. } => Some(*child),
             Effect::PutInode { inode } => Some(inode.id),
-            Effect::DropInode { id } | Effect::Merged { id, .. } => Some(*id),
+            Effect::DropInode { id }
+            | Effect::Merged { id, .. }
+            | Effect::SetXattr { id, .. }
+            | Effect::RemoveXattr { id, .. } => Some(*id),
             _ => None,
         };
         self.record.effects.iter().any(|mine| {
@@ -96,6 +99,10 @@ pub(super) fn inode(request: &Request) -> Option<InodeId> {
         | Request::Open { id, .. }
         | Request::ReadLink { id }
         | Request::Access { id, .. }
+        | Request::SetXattr { id, .. }
+        | Request::GetXattr { id, .. }
+        | Request::ListXattr { id }
+        | Request::RemoveXattr { id, .. }
         | Request::ReadDir { id, .. } => Some(*id),
         _ => None,
     }

@@ -9,6 +9,7 @@
 mod digest;
 mod gated;
 mod log;
+mod own;
 mod queues;
 mod rest;
 
@@ -26,11 +27,10 @@ use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
-use onpath_wire::inode::Kind;
 use onpath_wire::packet::Packet;
 use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody, SetAttr, set};
+use onpath_wire::request::{Groups, Request, RequestBody};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -272,47 +272,6 @@ impl Checker {
         }
         if self.log.end().is_multiple_of(TRIM_EVERY) {
             self.trim();
-        }
-    }
-
-    /// What a shard does of its own accord must not be visible, but that a power loss took an append.
-    fn own_work(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
-        for effect in &record.effects {
-            if let Effect::PutInode { inode } = effect
-                && self.model.node(inode.id).is_some_and(|node| node.kind == Kind::File && inode.size < node.size)
-            {
-                self.shortened(by, inode.id, inode.size, at);
-            }
-            if let Effect::AppliedLog { dir, from, upto, .. } = effect {
-                self.applied(*dir, *from, *upto);
-            }
-            if let Effect::DropInode { id } = effect
-                && self.model.node(*id).is_some_and(|node| node.nlink > 0)
-            {
-                self.violation(format!("{by:?} drops {id:?}, which has a name"));
-            }
-        }
-    }
-
-    /// The file ends where it did before an append; that may be repeated.
-    fn shortened(&mut self, by: NodeId, id: InodeId, size: u64, at: (usize, u64)) {
-        if !self.lost_power {
-            return self.violation(format!("{by:?} shortens {id:?} to {size} bytes"));
-        }
-        for pending in self.sessions.values_mut().flat_map(|known| &mut known.pending) {
-            let undone = pending.asked.write.as_ref().is_some_and(|write| write.end > size);
-            if undone && pending.asked.body.request == (Request::DataRef { id }) {
-                pending.witness = None;
-                pending.valid.retain(|(_, change)| !*change);
-            }
-        }
-        let set = SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
-        let body = RequestBody { groups: Groups::default(), request: Request::SetAttr { id, set } };
-        let asked = Rc::new(Asked { caller: Caller::default(), body, write: None });
-        let change = decide(&self.model, &asked).map_err(|e| e.to_string());
-        match change.and_then(|plan| self.model.apply(&plan.change, None)) {
-            Ok(delta) => _ = self.log.push((SessionId(0), RequestSeq(0)), asked, at, None, delta),
-            Err(why) => self.violation(format!("{by:?} shortens {id:?}: {why}")),
         }
     }
 
@@ -583,6 +542,7 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Res
 fn no_space(asked: &Asked) -> Result<(), String> {
     match asked.body.request {
         Request::Create { .. } | Request::Link { .. } | Request::Rename { .. } | Request::SetAttr { .. } => Ok(()),
+        Request::SetXattr { .. } => Ok(()),
         Request::DataRef { .. } if asked.write.is_some() => Ok(()),
         _ => Err("is refused for want of space, of which it needs none".into()),
     }

@@ -6,8 +6,10 @@ use crate::model::Model;
 use onpath_data::FileSummary;
 use onpath_kernel::Gauge;
 use onpath_meta::{Survey, SurveyedName};
+use onpath_wire::acl::Acl;
 use onpath_wire::ids::{DataId, InodeId, NodeId};
 use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::xattr::{ACL_ACCESS, XattrName};
 use std::collections::BTreeMap;
 
 /// Everything that shards and data nodes have.
@@ -32,6 +34,7 @@ impl Rest {
         self.nothing_is_under_way(&mut wrong);
         self.names(model, &mut wrong);
         self.inodes(model, &mut wrong);
+        self.xattrs(model, &mut wrong);
         self.listings(model, &mut wrong);
         self.bytes(&mut wrong);
         wrong
@@ -73,6 +76,24 @@ impl Rest {
                 // Directories count their links with their entries, which is checked where they are asked for.
                 if (expected == 0) != orphan || (*nlink == 0) != orphan {
                     wrong.push(format!("{id:?} has {nlink} links instead of {expected}; an orphan: {orphan}"));
+                }
+            }
+        }
+    }
+
+    /// Extended attributes, ACLs as the permission bits complete them.
+    fn xattrs(&self, model: &Model, wrong: &mut Vec<String>) {
+        let none = Vec::new();
+        for survey in &self.shards {
+            for inode in survey.inodes.iter().filter(|inode| inode.nlink > 0) {
+                let Some(node) = model.node(inode.id) else { continue }; // said above
+                let shown = |(name, value): &(XattrName, Vec<u8>)| {
+                    let acl = (name.as_bytes() == ACL_ACCESS).then(|| Acl::from_xattr(value).ok().flatten()).flatten();
+                    (name.clone(), acl.map_or_else(|| value.clone(), |acl| acl.with_mode(inode.mode).to_xattr()))
+                };
+                let there: Vec<_> = survey.xattrs.get(&inode.id).unwrap_or(&none).iter().map(shown).collect();
+                if there != node.shown_xattrs() {
+                    wrong.push(format!("{:?} has {there:?} instead of {:?}", inode.id, node.shown_xattrs()));
                 }
             }
         }
@@ -188,6 +209,12 @@ mod tests {
         let lost = Inode { nlink: 1, ..Inode::new(InodeId::new(Slot(1), Term(1), 9), Kind::File) };
         assert!(spoilt(|rest| rest.shards[0].inodes.push(lost)).contains("1 links instead of 0"));
         assert!(spoilt(|rest| rest.shards[0].orphans.push(id())).contains("an orphan: true"));
+    }
+
+    #[test]
+    fn attributes_that_nobody_has_set_are_found() {
+        let name = XattrName::new(b"user.a").expect("a name");
+        assert!(spoilt(|rest| drop(rest.shards[0].xattrs.insert(id(), vec![(name, vec![1])]))).contains("user.a"));
     }
 
     #[test]

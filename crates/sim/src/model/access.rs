@@ -1,5 +1,6 @@
 //! Permission rules of the model: search, write, sticky, ownership, in the kernel's order of errors.
 
+use super::xattr::acl_permits;
 use super::{Caller, Model, Node};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -19,6 +20,8 @@ pub(super) fn permits(caller: &Caller, node: &Node, want: u16) -> bool {
     }
     let class = if caller.uid == node.uid {
         node.mode >> 6
+    } else if let Some(permitted) = acl_permits(caller, node, want) {
+        return permitted;
     } else if caller.in_group(node.gid) {
         node.mode >> 3
     } else {

@@ -81,6 +81,9 @@ fn with(caller: &Caller, old: &Node, to: &SetAttr) -> Node {
     if has(set::UID | set::GID | set::KILL_SUIDGID) && !node.is_dir() {
         node.mode = without_suid_sgid(node.mode);
     }
+    if has(set::UID | set::GID | set::SIZE) && !node.is_dir() {
+        node.without_capabilities();
+    }
     if has(set::MODE) {
         node.mode = to.mode & 0o7777;
         if !caller.is_root() && !caller.in_group(node.gid) {

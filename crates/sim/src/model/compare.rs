@@ -84,20 +84,21 @@ impl Model {
             (Ok(plan), Reply::Failed { errno }) => {
                 return Err(format!("failed with {errno} instead of {:?}", plan.answer));
             }
-            (Ok(plan), _) => plan.answer,
+            (Ok(plan), _) => &plan.answer,
         };
         match (shape, reply) {
             (Shape::Any, _) | (Shape::Done, Reply::Done) => Ok(()),
             // Found by the name's site, which may have asked the inode's home a while ago: not the last word on times.
-            (Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {
+            (&Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {
                 self.compare_attr(id, attr, exact, Seen::Elsewhere)
             }
-            (Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, seen),
-            (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[&id].target {
+            (&Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, seen),
+            (Shape::Value { value: expected }, Reply::Value { value }) if **expected == value.0 => Ok(()),
+            (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[id].target {
                 Some(expected) if **expected == target.0 => Ok(()),
                 _ => Err("another target".into()),
             },
-            (Shape::Dir { id, after, bytes }, Reply::Dir { parent, entries, end }) => {
+            (&Shape::Dir { id, after, bytes }, Reply::Dir { parent, entries, end }) => {
                 self.compare_page(id, after, bytes, *parent, entries, *end)
             }
             _ => Err(format!("answered {reply:?} instead of {shape:?}")),
@@ -123,6 +124,10 @@ impl Model {
             | Request::Open { id, .. }
             | Request::ReadDir { id, .. }
             | Request::ReadLink { id }
+            | Request::SetXattr { id, .. }
+            | Request::GetXattr { id, .. }
+            | Request::ListXattr { id }
+            | Request::RemoveXattr { id, .. }
             | Request::Access { id, .. } => removed(id),
             Request::Link { id, parent, .. } => removed(id) || removed(parent),
             Request::Rename { from_parent, parent, .. } => removed(from_parent) || removed(parent),
@@ -265,7 +270,7 @@ mod tests {
         AttrWire {
             id,
             kind: Kind::File,
-            spare: 0,
+            flags: 0,
             mode: 0o644,
             uid: 0,
             gid: 0,

@@ -66,7 +66,7 @@ pub enum Change {
 }
 
 /// The shape of a successful answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `Done`.
     Done,
@@ -102,6 +102,11 @@ pub enum Shape {
     Target {
         /// The symlink.
         id: InodeId,
+    },
+    /// `Value`, of these bytes.
+    Value {
+        /// The bytes.
+        value: Arc<Vec<u8>>,
     },
     /// Anything: the model does not speak of it.
     Any,
@@ -159,6 +164,12 @@ impl Model {
                 let node = self.existing(*id)?;
                 if permits(caller, node, *mask as u16 & 7) { reads(Shape::Done) } else { Err(Errno::EACCES) }
             }
+            Request::SetXattr { id, name, value, flags } => self.decide_set_xattr(caller, *id, name, &value.0, *flags),
+            Request::GetXattr { id, name } => self.decide_get_xattr(caller, *id, name),
+            Request::ListXattr { id } => self.decide_list_xattr(caller, *id),
+            Request::RemoveXattr { id, name, open_for_write } => {
+                self.decide_remove_xattr(caller, *id, name, *open_for_write)
+            }
             _ => reads(Shape::Any),
         }
     }
@@ -168,6 +179,7 @@ impl Model {
         let mut node = self.existing(id)?.clone();
         node.size = node.size.max(end);
         node.modify();
+        node.without_capabilities();
         if kill_suidgid {
             node.mode = without_suid_sgid(node.mode);
         }
@@ -248,6 +260,7 @@ impl Model {
         let mut node = node.clone();
         node.size = 0;
         node.modify();
+        node.without_capabilities();
         if flags & open::KILL_SUIDGID != 0 {
             node.mode = without_suid_sgid(node.mode);
         }
@@ -261,11 +274,15 @@ pub(super) fn may_link(caller: &Caller, node: &Node) -> bool {
     owns(caller, node) || (!special && permits(caller, node, R | W))
 }
 
-/// The inode that `caller` makes in `dir`: umask, setgid inheritance.
+/// The inode that `caller` makes in `dir`: umask or default ACL, setgid inheritance.
 fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNode) -> Node {
     let inherits = dir.mode & 0o2000 != 0;
     let gid = if inherits { dir.gid } else { caller.gid };
-    let mut mode = new.mode & 0o7777 & !(new.umask & 0o777);
+    let mut node = Node { uid: caller.uid, gid, ..Model::blank(new.kind, new.mode & 0o7777) };
+    if !node.inherit_acl(dir, new.mode & 0o7777) {
+        node.mode &= !(new.umask & 0o777);
+    }
+    let mut mode = node.mode;
     match new.kind {
         Kind::Directory => mode = mode & 0o1777 | if inherits { 0o2000 } else { 0 },
         Kind::Symlink => mode = 0o777,
@@ -273,7 +290,7 @@ fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNode) -> Node 
         _ if inherits && new.mode & 0o2010 == 0o2010 && !caller.is_root() && !caller.in_group(gid) => mode &= !0o2000,
         _ => {}
     }
-    let mut node = Node { uid: caller.uid, gid, ..Model::blank(new.kind, mode) };
+    node.mode = mode;
     match new.kind {
         Kind::Directory => node.parent = parent,
         Kind::Symlink => node.target = Some(Arc::new(new.target.0.clone())),

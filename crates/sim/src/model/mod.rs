@@ -12,6 +12,7 @@ mod compare;
 mod decide;
 mod reasons;
 mod rename;
+mod xattr;
 
 pub use apply::Delta;
 pub use compare::{Expected, Mismatch, Seen};
@@ -110,6 +111,8 @@ pub struct Node {
     pub ctime: Time,
     /// Target of a symlink.
     pub target: Option<Arc<Vec<u8>>>,
+    /// Extended attributes, ACLs among them.
+    xattrs: xattr::Xattrs,
     /// The highest change time that any answer told.
     told: i64,
     /// How often the change time moved on: two times of which nothing is known look the same.
@@ -196,6 +199,7 @@ impl Model {
             mtime: Time::after(i64::MIN),
             ctime: Time::after(i64::MIN),
             target: None,
+            xattrs: None,
             told: i64::MIN,
             changes: 0,
         }

@@ -13,8 +13,10 @@ use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
+use onpath_wire::xattr::{CAPABILITY, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
 
 /// Largest file that is made, bytes.
 const FILE_BYTES: u64 = 80_000;
@@ -35,6 +37,7 @@ struct Known {
     handles: [Option<(Handle, bool)>; 2],
     bytes: Vec<u8>,
     blocks: Blocks,
+    xattrs: BTreeMap<XattrName, Vec<u8>>,
 }
 
 impl Known {
@@ -67,6 +70,7 @@ enum Expect {
     Copy { from: usize, from_offset: u64, file: usize, offset: u64, bytes: u64 },
     Truncate { file: usize, size: u64 },
     Size(usize),
+    Xattr { file: usize, name: XattrName, what: Xattr },
     Unlink(usize),
     Release(usize),
     Open { file: usize, truncate: bool, append: bool },
@@ -75,6 +79,13 @@ enum Expect {
     Missing,
     List,
     Done,
+}
+
+/// What is done with an extended attribute.
+enum Xattr {
+    Set(Vec<u8>),
+    Get,
+    Remove,
 }
 
 /// A user of two sessions.
@@ -149,8 +160,10 @@ impl Private {
                     handles,
                     bytes: vec![],
                     blocks: Blocks::default(),
+                    xattrs: BTreeMap::new(),
                 });
             }
+            (Expect::Xattr { file, name, what }, result) => return self.take_xattr(file, name, what, result),
             (Expect::Unlink(file), Ok(FsReply::Done)) => {
                 self.files[file].name = None;
                 self.forget_if_unreachable(file);
@@ -224,6 +237,24 @@ impl Private {
                 return self.compare_size(file, attr.size);
             }
             (expect, result) => return Err(format!("{} is answered {result:?}", name_of(&expect))),
+        }
+        Ok(())
+    }
+
+    fn take_xattr(
+        &mut self,
+        file: usize,
+        name: XattrName,
+        what: Xattr,
+        result: Result<FsReply, Errno>,
+    ) -> Result<(), String> {
+        let xattrs = &mut self.files[file].xattrs;
+        match (what, result) {
+            (Xattr::Set(value), Ok(FsReply::Done)) => drop(xattrs.insert(name, value)),
+            (Xattr::Get, Ok(FsReply::Value(value))) if xattrs.get(&name) == Some(&value) => {}
+            (Xattr::Remove, Ok(FsReply::Done)) if xattrs.remove(&name).is_some() => {}
+            (Xattr::Get | Xattr::Remove, Err(Errno::ENODATA)) if !xattrs.contains_key(&name) => {}
+            (_, result) => return Err(format!("{name:?} of {:?} is answered {result:?}", self.files[file].id)),
         }
         Ok(())
     }
@@ -308,8 +339,9 @@ impl Private {
                 37..40 => self.read(world, file, handle),
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
-                72..76 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
-                76..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id, handle: None }, Expect::Size(file)),
+                72..75 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
+                75..78 => self.xattr(world, file),
+                78..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id, handle: None }, Expect::Size(file)),
                 80..86 => self.call(world, FsOp::Release { handle, flock_owner: None }, Expect::Release(file)),
                 _ => self.by_name(world, file, name, dice),
             },
@@ -404,6 +436,27 @@ impl Private {
         self.call(world, FsOp::Copy { from: source, from_offset, handle, offset, bytes }, expect);
     }
 
+    fn xattr(&mut self, world: &mut World, file: usize) {
+        let names = [&b"user.a"[..], b"user.b", b"trusted.c", CAPABILITY];
+        let name = XattrName::new(names[self.rng.random_range(0..names.len())]).expect("a short name");
+        let id = self.files[file].id;
+        match self.rng.random_range(0..8) {
+            0..3 if name.as_bytes() != CAPABILITY => {
+                let value = vec![self.rng.random(); self.rng.random_range(0..300)];
+                let op = FsOp::SetXattr { id, name: name.clone(), value: value.clone(), flags: 0 };
+                self.call(world, op, Expect::Xattr { file, name, what: Xattr::Set(value) });
+            }
+            3 => {
+                let op = FsOp::RemoveXattr { id, name: name.clone() };
+                self.call(world, op, Expect::Xattr { file, name, what: Xattr::Remove });
+            }
+            _ => {
+                let op = FsOp::GetXattr { id, name: name.clone(), probe: false };
+                self.call(world, op, Expect::Xattr { file, name, what: Xattr::Get });
+            }
+        }
+    }
+
     fn truncate(&mut self, world: &mut World, file: usize, handle: Handle) {
         let size = if self.rng.random_bool(0.2) { 0 } else { self.rng.random_range(0..FILE_BYTES) };
         let to = SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size, ..SetAttr::default() };
@@ -457,6 +510,7 @@ fn name_of(expect: &Expect) -> &'static str {
         Expect::Copy { .. } => "copy_file_range",
         Expect::Truncate { .. } => "truncate",
         Expect::Size(_) => "getattr",
+        Expect::Xattr { .. } => "setxattr, getxattr or removexattr",
         Expect::Unlink(_) => "unlink",
         Expect::Release(_) => "release",
         Expect::Open { .. } => "open",

@@ -61,7 +61,7 @@ fn decided(
     dir: Result<Access, Gone>,
     from_dir: Result<Access, Gone>,
 ) -> Result<(), Stop> {
-    plan::check(core, req, what, look, Some(NameValue { child, kind }), dir, from_dir)?;
+    plan::check(core, req, what, look, Some(NameValue { child, kind }), dir.clone(), from_dir.clone())?;
     let is_dir = kind == Kind::Directory;
     let replaced = look.destination;
     // Inodes that live elsewhere are locked there; their directories are what they are now.
@@ -74,7 +74,7 @@ fn decided(
     if let (Some(inode), false) = (&local_child, look.source_here) {
         // Its home is here but its name was elsewhere: the checks that its site could not make.
         access::sticky(req, &from_sticky(votes), inode.uid)?;
-        may_move(req, inode, what.from_parent != what.parent)?;
+        may_move(core, req, inode, what.from_parent != what.parent)?;
     }
     let local_replaced = replaced.and_then(|r| core.state.inodes.get(r.child));
     if local_replaced.as_ref().is_some_and(|inode| inode.is_dir() && inode.entries > 0) {
@@ -113,7 +113,7 @@ fn decided(
 /// The source directory's stickiness, as its site found it.
 fn from_sticky(votes: &Votes) -> Access {
     match votes.source_sticky() {
-        Some(uid) => Access { mode: access::STICKY, uid, gid: 0 },
+        Some(uid) => Access { mode: access::STICKY, uid, gid: 0, acls: None },
         None => Access::default(),
     }
 }

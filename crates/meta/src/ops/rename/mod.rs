@@ -88,7 +88,7 @@ async fn attempt_once(
     let look = plan::lock(cx, what).await;
     loop {
         let dir = site::grant_settled(cx, what.parent).await;
-        let from_dir = if look.source_here { site::grant_settled(cx, what.from_parent).await } else { dir };
+        let from_dir = if look.source_here { site::grant_settled(cx, what.from_parent).await } else { dir.clone() };
         let both = cx.with(|core| plan::both(core, cx.op(), what, look.source_here));
         if both.is_none() {
             continue; // one was recalled while we waited for the other

@@ -88,11 +88,11 @@ pub(super) fn both(
     source_here: bool,
 ) -> Option<(Result<Access, Gone>, Result<Access, Gone>)> {
     if planted::is(Planted::DecisionWithoutLook) {
-        let open = Access { mode: 0o777, uid: 0, gid: 0 };
-        return Some((Ok(open), Ok(open)));
+        let open = Access { mode: 0o777, uid: 0, gid: 0, acls: None };
+        return Some((Ok(open.clone()), Ok(open)));
     }
     let dir = site::have_settled(core, op, what.parent)?;
-    let from_dir = if source_here { site::have_settled(core, op, what.from_parent)? } else { dir };
+    let from_dir = if source_here { site::have_settled(core, op, what.from_parent)? } else { dir.clone() };
     Some((dir, from_dir))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn check(
         access::modify(req, &from_dir)?;
         if let Some(inode) = core.state.inodes.get(source.child) {
             access::sticky(req, &from_dir, inode.uid)?;
-            may_move(req, &inode, what.from_parent != what.parent)?;
+            may_move(core, req, &inode, what.from_parent != what.parent)?;
         }
     }
     if what.parent == source.child {

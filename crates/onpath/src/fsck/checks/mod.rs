@@ -7,6 +7,7 @@ mod listings;
 mod logs;
 mod placement;
 mod transactions;
+mod xattrs;
 
 use super::report::Report;
 use super::view::View;
@@ -18,6 +19,7 @@ pub(super) fn run(view: &View<'_>, data: &DataNode, report: &mut Report) {
     links::check(view, report);
     listings::check(view, report);
     directories::check(view, report);
+    xattrs::check(view, report);
     logs::check(view, report);
     transactions::check(view, report);
     data::check(view, data, report);

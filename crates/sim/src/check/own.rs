@@ -1,0 +1,74 @@
+//! What shards do of their own accord: nothing that anybody sees, but that power losses took writes, or gave them back.
+
+use super::{Checker, decide};
+use crate::client::Asked;
+use crate::model::Caller;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::inode::Kind;
+use onpath_wire::record::{Effect, Record};
+use onpath_wire::request::{Groups, Request, RequestBody, SetAttr, set};
+use std::rc::Rc;
+
+impl Checker {
+    /// What a shard does of its own accord must not be visible, but that a power loss took an append.
+    pub(super) fn own_work(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
+        for effect in &record.effects {
+            if let Effect::PutInode { inode } = effect
+                && self.model.node(inode.id).is_some_and(|node| node.kind == Kind::File && inode.size < node.size)
+            {
+                self.shortened(by, inode.id, inode.size, at);
+            }
+            if let Effect::Merged { id, size, .. } = effect
+                && self.model.node(*id).is_some_and(|node| *size > node.size)
+            {
+                self.lengthened(by, *id, *size, at);
+            }
+            if let Effect::AppliedLog { dir, from, upto, .. } = effect {
+                self.applied(*dir, *from, *upto);
+            }
+            if let Effect::DropInode { id } = effect
+                && self.model.node(*id).is_some_and(|node| node.nlink > 0)
+            {
+                self.violation(format!("{by:?} drops {id:?}, which has a name"));
+            }
+        }
+    }
+
+    /// The file ends where it did before an append; that may be repeated.
+    fn shortened(&mut self, by: NodeId, id: InodeId, size: u64, at: (usize, u64)) {
+        if !self.lost_power {
+            return self.violation(format!("{by:?} shortens {id:?} to {size} bytes"));
+        }
+        for pending in self.sessions.values_mut().flat_map(|known| &mut known.pending) {
+            let undone = pending.asked.write.as_ref().is_some_and(|write| write.end > size);
+            if undone && pending.asked.body.request == (Request::DataRef { id }) {
+                pending.witness = None;
+                pending.valid.retain(|(_, change)| !*change);
+            }
+        }
+        let set = SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
+        let body = RequestBody { groups: Groups::default(), request: Request::SetAttr { id, set } };
+        self.unasked(by, id, Rc::new(Asked { caller: Caller::default(), body, write: None }), at);
+    }
+
+    /// A power loss took a write from its home, and the data node tells of it once more when its session has given it up.
+    fn lengthened(&mut self, by: NodeId, id: InodeId, size: u64, at: (usize, u64)) {
+        let lost = |asked: &Asked| {
+            asked.body.request == (Request::DataRef { id }) && asked.write.is_some_and(|write| write.end == size)
+        };
+        let key = self.reviving.iter().find(|(_, asked)| lost(asked)).map(|(key, _)| *key);
+        match key.and_then(|key| self.reviving.remove(&key)) {
+            Some(asked) => self.unasked(by, id, asked, at),
+            None => self.violation(format!("{by:?} lengthens {id:?} to {size} bytes")),
+        }
+    }
+
+    /// A shard changes a file of its own accord as if it was asked to.
+    fn unasked(&mut self, by: NodeId, id: InodeId, asked: Rc<Asked>, at: (usize, u64)) {
+        let change = decide(&self.model, &asked).map_err(|e| e.to_string());
+        match change.and_then(|plan| self.model.apply(&plan.change, None)) {
+            Ok(delta) => _ = self.log.push((SessionId(0), RequestSeq(0)), asked, at, None, delta),
+            Err(why) => self.violation(format!("{by:?} changes {id:?}: {why}")),
+        }
+    }
+}

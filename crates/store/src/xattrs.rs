@@ -1,0 +1,180 @@
+//! Extended attributes, a side table: inodes without any are not in it. It is in memory whole, whatever of the inodes is cold.
+
+use onpath_wire::acl::{Acl, Acls};
+use onpath_wire::ids::{InodeId, Slot};
+use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// The extended attributes of an inode; never none.
+#[derive(Clone, Debug, Default)]
+pub struct XattrSet {
+    /// Sorted by name.
+    attributes: Vec<(XattrName, Box<[u8]>)>,
+    /// Those among them that are ACLs, ready to be used.
+    acls: Option<Arc<Acls>>,
+}
+
+impl XattrSet {
+    /// The value of an attribute.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.place(name).ok().map(|at| &*self.attributes[at].1)
+    }
+
+    /// All attributes in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&XattrName, &[u8])> {
+        self.attributes.iter().map(|(name, value)| (name, &**value))
+    }
+
+    /// Bytes of names and values.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(|(name, value)| name.as_bytes().len() + value.len()).sum()
+    }
+
+    /// Its ACLs, if there are any.
+    pub fn acls(&self) -> Option<&Arc<Acls>> {
+        self.acls.as_ref()
+    }
+
+    fn place(&self, name: &[u8]) -> Result<usize, usize> {
+        self.attributes.binary_search_by(|(other, _)| other.as_bytes().cmp(name))
+    }
+
+    fn set(&mut self, name: &XattrName, value: &[u8]) {
+        match self.place(name.as_bytes()) {
+            Ok(at) => self.attributes[at].1 = value.into(),
+            Err(at) => self.attributes.insert(at, (name.clone(), value.into())),
+        }
+        self.read_acls(name);
+    }
+
+    fn remove(&mut self, name: &XattrName) {
+        if let Ok(at) = self.place(name.as_bytes()) {
+            self.attributes.remove(at);
+        }
+        self.read_acls(name);
+    }
+
+    /// Only valid ACLs are ever stored.
+    fn read_acls(&mut self, changed: &XattrName) {
+        if ![ACL_ACCESS, ACL_DEFAULT].contains(&changed.as_bytes()) {
+            return;
+        }
+        let read = |name| self.get(name).and_then(|value| Acl::from_xattr(value).ok().flatten());
+        let acls = Acls { access: read(ACL_ACCESS), default: read(ACL_DEFAULT) };
+        self.acls = (acls != Acls::default()).then(|| Arc::new(acls));
+    }
+}
+
+/// The extended attributes of the inodes that have some.
+#[derive(Debug, Default)]
+pub(crate) struct XattrTable {
+    sets: BTreeMap<InodeId, XattrSet>,
+    bytes: u64,
+}
+
+impl XattrTable {
+    /// Whether no inode has any.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    pub(crate) fn get(&self, id: InodeId) -> Option<&XattrSet> {
+        self.sets.get(&id)
+    }
+
+    pub(crate) fn set(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
+        let set = self.sets.entry(id).or_default();
+        self.bytes -= set.bytes() as u64;
+        set.set(name, value);
+        self.bytes += set.bytes() as u64;
+    }
+
+    /// Removes one.
+    pub(crate) fn remove(&mut self, id: InodeId, name: &XattrName) {
+        let Some(set) = self.sets.get_mut(&id) else { return };
+        self.bytes -= set.bytes() as u64;
+        set.remove(name);
+        self.bytes += set.bytes() as u64;
+        if set.attributes.is_empty() {
+            self.sets.remove(&id);
+        }
+    }
+
+    /// The inode is gone.
+    pub(crate) fn remove_all(&mut self, id: InodeId) {
+        if let Some(set) = self.sets.remove(&id) {
+            self.bytes -= set.bytes() as u64;
+        }
+    }
+
+    /// Inodes of some slots, sorted.
+    pub(crate) fn in_slots(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = (InodeId, &XattrSet)> {
+        let (first, last) = (u64::from(slots.start().0) << 48, u64::from(slots.end().0) << 48 | ((1 << 48) - 1));
+        self.sets.range(InodeId(first)..=InodeId(last)).map(|(&id, set)| (id, set))
+    }
+
+    /// Bytes in use, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        const SET_BYTES: u64 = 2 * size_of::<(InodeId, XattrSet)>() as u64;
+        self.bytes + SET_BYTES * self.sets.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Inodes;
+    use onpath_wire::attr::flag;
+    use onpath_wire::ids::{InodeId, Slot, Stamp, Term};
+    use onpath_wire::inode::{Inode, Kind};
+    use onpath_wire::xattr::XattrName;
+
+    fn name(text: &str) -> XattrName {
+        XattrName::new(text.as_bytes()).unwrap()
+    }
+
+    fn file() -> (Inodes, Inode) {
+        let (mut inodes, inode) = (Inodes::default(), Inode::new(InodeId::new(Slot(3), Term(1), 1), Kind::File));
+        inodes.put(&inode, true);
+        (inodes, inode)
+    }
+
+    #[test]
+    fn what_is_shown_says_whether_there_are_any() {
+        let (mut inodes, inode) = file();
+        let id = inode.id;
+        assert_eq!(inodes.attr(id).unwrap().flags, 0);
+        inodes.set_xattr(id, &name("user.a"), b"1");
+        inodes.set_xattr(id, &name("user.b"), b"22");
+        inodes.put(&Inode { mode: 0o600, ..inode }, false);
+        assert_eq!(inodes.attr(id).unwrap().flags, flag::XATTRS, "kept over a change");
+        assert_eq!(inodes.xattrs(id).unwrap().get(b"user.b"), Some(&b"22"[..]));
+        inodes.remove_xattr(id, &name("user.a"));
+        assert!(inodes.has_xattrs(id));
+        inodes.remove_xattr(id, &name("user.b"));
+        assert_eq!((inodes.has_xattrs(id), inodes.attr(id).unwrap().flags), (false, 0));
+    }
+
+    #[test]
+    fn a_write_takes_capabilities_and_nothing_else() {
+        let (mut inodes, inode) = file();
+        for left in [None, Some(name("user.a"))] {
+            inodes.set_xattr(inode.id, &XattrName::capability(), b"1");
+            left.iter().for_each(|name| inodes.set_xattr(inode.id, name, b"2"));
+            assert!(inodes.merged(inode.id, 5, 1, 1, false, Stamp(9)));
+            let names: Vec<_> = inodes.xattrs(inode.id).into_iter().flat_map(|set| set.iter()).collect();
+            assert_eq!(names.into_iter().map(|(name, _)| name.clone()).next(), left);
+        }
+    }
+
+    #[test]
+    fn attributes_go_with_their_inode() {
+        let (mut inodes, inode) = file();
+        inodes.set_xattr(inode.id, &name("user.a"), b"1");
+        assert_eq!(inodes.xattrs_in_slots(Slot(3)..=Slot(3)).count(), 1);
+        assert_eq!(inodes.xattrs_in_slots(Slot(4)..=Slot(u16::MAX)).count(), 0);
+        assert!(inodes.remove(inode.id) && inodes.xattrs(inode.id).is_none());
+    }
+}
