@@ -8,6 +8,7 @@
 
 mod background;
 mod cell;
+mod keep;
 mod timer;
 
 #[cfg(test)]
@@ -18,7 +19,7 @@ use background::Background;
 use cell::{AnyCell, Cell};
 use onpath_kernel::gate::OutputGate;
 use onpath_kernel::{Need, Role};
-use onpath_store::{Cold, Image, Recoverable};
+use onpath_store::Recoverable;
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
@@ -489,56 +490,6 @@ impl Node {
         let sources = self.sources.lock().expect("sources do not panic");
         all.extend(sources.iter().map(|(name, source)| (name.clone(), source())));
         all
-    }
-
-    /// Addresses of the roles that have durable state, with their numbers of ranges.
-    pub fn recoverable(&self) -> Vec<(NodeId, u32)> {
-        let cells = self.cells.iter().enumerate();
-        cells
-            .filter_map(|(index, cell)| {
-                let ranges = cell.ranges();
-                self.resume(index);
-                ranges.map(|ranges| (cell.address(), ranges))
-            })
-            .collect()
-    }
-
-    /// The present state of a range of a role, and the lsn of the last batch that it can reflect. Takes the
-    /// role's lock for as long as the image takes.
-    pub fn image(&self, role: NodeId, range: u32) -> Option<(Image, Lsn)> {
-        let index = self.local(role)?;
-        let image = self.cells[index].image(self, range);
-        self.resume(index);
-        image
-    }
-
-    fn with_recoverable<T>(&self, role: NodeId, act: impl FnOnce(&mut dyn Recoverable) -> T) -> Option<T> {
-        let index = self.local(role)?;
-        let mut act = Some(act);
-        let mut done = None;
-        self.cells[index].recoverable(&mut |role| done = act.take().map(|act| act(role)));
-        self.resume(index);
-        done
-    }
-
-    /// From now on a role's objects that are not in its memory are as this store has them.
-    pub fn attach_store(&self, role: NodeId, cold: Arc<dyn Cold>) {
-        self.with_recoverable(role, |role| role.attach(cold));
-    }
-
-    /// The image of a range of a role that was taken last is `kept`, or will not be.
-    pub fn settle(&self, role: NodeId, range: u32, kept: bool) {
-        self.with_recoverable(role, |role| role.settle(range, kept));
-    }
-
-    /// Bytes that a role's objects take in memory.
-    pub fn memory(&self, role: NodeId) -> u64 {
-        self.with_recoverable(role, |role| role.memory()).unwrap_or(0)
-    }
-
-    /// Lets a role forget a part of what the store has too.
-    pub fn forget(&self, role: NodeId, part: u32) {
-        self.with_recoverable(role, |role| role.forget(part));
     }
 
     /// Stops serving, without a flush: what a crash would leave is left.
