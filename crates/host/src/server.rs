@@ -11,7 +11,7 @@ use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard};
-use onpath_session::SessionConfig;
+use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Term};
@@ -160,6 +160,7 @@ impl ServerBuilder {
             cluster: superblock.fsid as u32,
             map: ClusterMap::even(superblock.shards),
             soft,
+            access_times: AccessTimes::default(),
         }
     }
 

@@ -111,7 +111,8 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         return Ok(server.stop()?);
     };
     let (effects, sender, receiver) = mounted::effects();
-    let config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
+    let mut config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
+    config.access_times = parsed.mount.access_times();
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;

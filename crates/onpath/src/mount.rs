@@ -45,6 +45,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         cluster: welcome.fsid as u32,
         map: map.clone(),
         soft: options.own.iter().any(|(name, _)| name == "soft"),
+        access_times: options.mount.access_times(),
     });
     let (effects, sender, receiver) = mounted::effects();
     let mut builder = NodeBuilder::new();

@@ -2,7 +2,9 @@
 
 use crate::background::Readiness;
 use crate::signals;
-use onpath_fuse::adapter::{Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups};
+use onpath_fuse::adapter::{
+    Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups, waits_as_process,
+};
 use onpath_fuse::mount::{Mount, MountError, MountOptions};
 use onpath_fuse::serve::{ServeError, ServeOptions};
 use onpath_host::node::{Effects, Node, Port};
@@ -56,6 +58,9 @@ impl Effects<Session> for SessionEffects {
             }
             SessionOut::ReadGroups { ticket, pid } => {
                 done.push(SessionIn::Groups { ticket, gids: supplementary_groups(pid) });
+            }
+            SessionOut::HowItWaits { ticket, pid } => {
+                done.push(SessionIn::WaitsAs { ticket, process: waits_as_process(pid) });
             }
             SessionOut::Invalidate { id } => {
                 if let Some(invalidator) = self.invalidator.get() {

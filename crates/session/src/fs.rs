@@ -58,6 +58,8 @@ pub struct OpenMode {
     pub exclusive: bool,
     /// Clear setuid and setgid with O_TRUNC (the caller lacks CAP_FSETID).
     pub kill_suidgid: bool,
+    /// O_NOATIME: reading leaves the access time alone.
+    pub noatime: bool,
 }
 
 /// The operations.
@@ -77,6 +79,8 @@ pub enum FsOp {
     Make { parent: InodeId, name: Name, kind: Kind, mode: u16, umask: u16, rdev: u32, target: Vec<u8> },
     /// open(2) with O_CREAT of a name that the caller believes missing. → `Created`
     Create { parent: InodeId, name: Name, mode: u16, umask: u16, open: OpenMode },
+    /// open(2) with O_TMPFILE; `open.exclusive`: it never gets a name. → `Created`
+    TmpFile { parent: InodeId, mode: u16, umask: u16, open: OpenMode },
     /// → `Entry`
     Link { id: InodeId, parent: InodeId, name: Name },
     /// → `Done`
@@ -105,7 +109,7 @@ pub enum FsOp {
     /// fsync or fdatasync of a file. → `Done`
     Fsync { handle: Handle },
     /// → `Opened`
-    OpenDir { id: InodeId },
+    OpenDir { id: InodeId, noatime: bool },
     /// Entries after a cookie, at most about `bytes` of them; "." and ".." come first. → `Dir`
     ReadDir { handle: Handle, after: Cookie, bytes: u32 },
     /// The same with attributes, one message a shard. → `DirPlus`

@@ -35,6 +35,12 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
                 core.wake(WaitKey::Groups(ticket).hash());
             }
         }
+        Input::Own(SessionIn::WaitsAs { ticket, process }) => {
+            if let Some(place) = core.state.kinds.get_mut(&ticket) {
+                *place = Some(process);
+                core.wake(WaitKey::Groups(ticket).hash());
+            }
+        }
         Input::Own(SessionIn::PeerReset(node)) => {
             core.resend_all(node);
             resend_waits(core, node);
@@ -126,8 +132,8 @@ fn interrupt(core: &mut Core<State>, unique: u64) {
         return reply(core, unique, Err(Errno::EINTR));
     }
     if let Some((_, wait)) = state.waiting.iter_mut().find(|(_, w)| w.unique == unique && !w.answered) {
-        if !wait.cancelling {
-            wait.cancelling = true;
+        if !wait.cancelling || wait.deadlocked {
+            (wait.cancelling, wait.deadlocked) = (true, false);
             core.start(Job::CancelWait(unique));
             core.start(Job::CancelTimeout(unique));
         }

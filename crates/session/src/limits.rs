@@ -21,6 +21,15 @@ pub const BUSY_PAUSE_US: u64 = 20_000;
 pub const SOFT_TIMEOUT_US: u64 = 30_000_000;
 /// A waiting lock of which nothing was heard for so long is asked for again, microseconds.
 pub const LOCK_ASK_AGAIN_US: u64 = 2_000_000;
+/// A lock that has waited for so long is looked at: is it part of a deadlock? Microseconds. Then twice as much later, four times, and
+/// as often as it is asked for again.
+pub const DEADLOCK_LOOK_US: u64 = 20_000;
+/// Waits that are followed from one to the next in search of a deadlock; a longer circle is not seen.
+pub const DEADLOCK_DEPTH_MAX: usize = 64;
+/// Owners of locks that are looked at in one search.
+pub const DEADLOCK_OWNERS_MAX: usize = 1_024;
+/// So many looks before a lock is asked for again for the first time.
+pub const DEADLOCK_LOOKS_MAX: u32 = 4;
 /// Locks of this session that may wait at a time; more end with ENOLCK.
 pub const WAITING_LOCKS_MAX: usize = SESSION_WINDOW as usize / 4;
 /// Ranges locked by this session, remembered to be taken again after a restart of their home; more end with ENOLCK.

@@ -115,6 +115,10 @@ pub(crate) struct WaitingLock {
     pub(crate) cancelling: bool,
     /// The caller has been answered EINTR (the home could not be reached): a grant is given back.
     pub(crate) answered: bool,
+    /// It is given up because it is part of a deadlock.
+    pub(crate) deadlocked: bool,
+    /// Whether it is a process's, and not that of an open file, once that is known.
+    pub(crate) process: Option<bool>,
     /// A new sequence number is being asked for, the old one has become too old for the window.
     pub(crate) renewing: bool,
 }

@@ -22,6 +22,19 @@ pub struct SessionConfig {
     pub map: ClusterMap,
     /// `-o soft`: requests to a dead server end with EIO instead of waiting for it.
     pub soft: bool,
+    /// Whose access times move.
+    pub access_times: AccessTimes,
+}
+
+/// When reading moves access times, as of mount(8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessTimes {
+    /// Never (noatime, or a read-only mount).
+    pub never: bool,
+    /// Not those of directories (nodiratime).
+    pub not_of_directories: bool,
+    /// At every read (strictatime), and not only after a change or a day (relatime).
+    pub always: bool,
 }
 
 /// Inputs of a session.
@@ -35,6 +48,13 @@ pub enum SessionIn {
         ticket: u64,
         /// The gids.
         gids: Vec<u32>,
+    },
+    /// The answer to [`SessionOut::HowItWaits`].
+    WaitsAs {
+        /// Of the question.
+        ticket: u64,
+        /// Whether it waits for a lock of its process (F_SETLKW), and not for one of an open file; nothing if that cannot be seen.
+        process: Option<bool>,
     },
     /// The stream to this peer was rebuilt: what is open there is sent again.
     PeerReset(NodeId),
@@ -54,6 +74,13 @@ pub enum SessionOut {
     },
     /// Which supplementary groups does this thread have? Answered by [`SessionIn::Groups`].
     ReadGroups {
+        /// To be given back.
+        ticket: u64,
+        /// Thread id.
+        pid: u32,
+    },
+    /// For which kind of fcntl lock does this thread wait? The kernel does not say. Answered by [`SessionIn::WaitsAs`].
+    HowItWaits {
         /// To be given back.
         ticket: u64,
         /// Thread id.
@@ -137,7 +164,13 @@ mod tests {
 
     #[test]
     fn a_place_for_an_operation_is_as_small_as_said() {
-        let config = SessionConfig { session: SessionId(1), cluster: 0, map: ClusterMap::even(1), soft: false };
+        let config = SessionConfig {
+            session: SessionId(1),
+            cluster: 0,
+            map: ClusterMap::even(1),
+            soft: false,
+            access_times: AccessTimes::default(),
+        };
         let place = Session::new(config).kernel.place_bytes() as u64;
         // What rarely waits is boxed, and no larger than what is not.
         assert!(2 * place <= memory::REQUEST_AT_SESSION, "{place} bytes");

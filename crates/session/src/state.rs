@@ -50,6 +50,8 @@ pub(crate) enum Job {
     RenewWait(RequestSeq),
     /// Its caller got a signal: the home decides whether the lock came first.
     CancelWait(u64),
+    /// Looks whether a lock that has waited for so long is part of a deadlock.
+    SeekDeadlock { unique: u64, after_us: u64 },
     /// Answers EINTR for a waiting lock whose home does not answer.
     CancelTimeout(u64),
     /// Gives back a lock that was granted to a caller who is gone.
@@ -74,7 +76,7 @@ pub(crate) enum Phase {
 pub(crate) enum WaitKey {
     /// Room in the window.
     Window,
-    /// The answer to a question for groups.
+    /// The answer to a question for groups, or how a caller waits.
     Groups(u64),
     /// The end of what is under way for an open inode.
     Inode(InodeId),
@@ -141,7 +143,11 @@ pub(crate) struct State {
     pub(crate) turns: HashSet<u64>,
     /// Questions for groups and their answers.
     pub(crate) groups: BTreeMap<u64, Option<Vec<u32>>>,
+    /// Questions how a caller waits, and their answers.
+    pub(crate) kinds: BTreeMap<u64, Option<Option<bool>>>,
     pub(crate) last_ticket: u64,
+    /// Files made without a name.
+    pub(crate) nameless: u64,
     /// Releases under way, or waiting in `later`, that no request waits for.
     pub(crate) releases: usize,
     /// At most [`LATER_MAX`](crate::limits::LATER_MAX).
@@ -179,7 +185,9 @@ impl State {
             relocking: vec![0; shards],
             turns: HashSet::new(),
             groups: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             last_ticket: 0,
+            nameless: 0,
             releases: 0,
             later: Vec::new(),
             tells_later: false,

@@ -132,6 +132,7 @@ pub(crate) fn slot_of(request: &Request) -> Slot {
         | Q::TestLock { id, .. }
         | Q::CancelLock { id, .. }
         | Q::DropLocks { id, .. }
+        | Q::ConfirmWait { id, .. }
         | Q::Reserve { id }
         | Q::Unreserve { id }
         | Q::Sync { id }
@@ -140,8 +141,9 @@ pub(crate) fn slot_of(request: &Request) -> Slot {
         | Q::GetXattr { id, .. }
         | Q::ListXattr { id }
         | Q::RemoveXattr { id, .. } => id.slot(),
+        Q::TmpFile { slot, .. } => *slot,
         Q::GetAttrs { ids } => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
-        Q::StatFs | Q::Attach { .. } | Q::Renew | Q::Detach => Slot(0),
+        Q::LockWaits { .. } | Q::StatFs | Q::Attach { .. } | Q::Renew | Q::Detach => Slot(0),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::users::{Appenders, Durable, Lockers, Mortals, Private, User, Writers};
+use crate::users::{Appenders, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
@@ -21,7 +21,8 @@ pub struct SimConfig {
     /// Sessions that write to one file at the same time, and as many that append to another; where acknowledged changes may
     /// be lost, so many that each have a file; 0: none.
     pub writers: usize,
-    /// Sessions that lock one file, of which the last one dies; 0: none.
+    /// Sessions that lock one file, of which the last one dies, and as many that lock several files and come to wait for each other
+    /// in circles; 0: none.
     pub lockers: usize,
     /// Sessions that die, one after another, with what they have open, locked and under way; 0: none.
     pub mortals: usize,
@@ -184,6 +185,7 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     }
     if config.lockers > 0 && !may_lose {
         users.push(Box::new(Lockers::begin(world, config.seed, config.lockers)));
+        users.push(Box::new(Entangled::begin(world, config.seed, config.lockers)));
     }
     if config.mortals > 0 {
         if may_lose {

@@ -4,7 +4,7 @@ use crate::client::Asked;
 use crate::model::{Caller, Model};
 use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::codec::Blob;
-use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::ids::{Cookie, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
@@ -50,6 +50,9 @@ impl Default for WorkloadConfig {
 /// Directories of real sessions, which are nobody else's business.
 pub(crate) const PRIVATE: &str = "session";
 
+/// Files without a name that the workload remembers.
+const NAMELESS: usize = 4;
+
 fn is_private(name: &Name) -> bool {
     name.as_bytes().starts_with(PRIVATE.as_bytes())
 }
@@ -62,6 +65,8 @@ pub struct Workload {
     /// Directories believed to exist; the root first.
     dirs: Vec<InodeId>,
     scans: Vec<(InodeId, Cookie)>,
+    /// Files made without a name.
+    nameless: Vec<InodeId>,
 }
 
 impl Workload {
@@ -73,7 +78,7 @@ impl Workload {
             callers.extend([with(1001, 2001, &[2002]), with(1002, 2002, &[]), with(1003, 2003, &[2001, 2002])]);
         }
         let rng = ChaCha8Rng::seed_from_u64(config.seed);
-        Workload { config, rng, callers, dirs: vec![InodeId::ROOT], scans: vec![] }
+        Workload { config, rng, callers, dirs: vec![InodeId::ROOT], scans: vec![], nameless: vec![] }
     }
 
     /// The first question: everybody may write into the root.
@@ -89,6 +94,9 @@ impl Workload {
                 if attr.kind == Kind::Directory && !is_private(name) && !self.dirs.contains(&attr.id) =>
             {
                 self.dirs.push(attr.id);
+            }
+            (Request::TmpFile { .. }, Reply::Entry { attr, .. }) if self.nameless.len() < NAMELESS => {
+                self.nameless.push(attr.id);
             }
             (Request::ReadDir { id, .. }, Reply::Dir { entries, end: false, .. }) if self.scans.len() < 8 => {
                 self.scans.extend(entries.last().map(|entry| (*id, entry.cookie)));
@@ -168,6 +176,9 @@ impl Workload {
     }
 
     fn create(&mut self, _: &Model, parent: InodeId) -> Request {
+        if self.config.transactions && self.rng.random_range(0..24) == 0 {
+            return self.tmpfile(parent);
+        }
         let mkdir = self.dirs.len() < self.config.directories || self.rng.random_range(0..20) == 0;
         let kind = match self.rng.random_range(0..20) {
             _ if mkdir => Kind::Directory,
@@ -187,6 +198,14 @@ impl Workload {
         Request::Create { parent, name: self.name(if mkdir { 'd' } else { 'f' }), node }
     }
 
+    /// Nobody has it open, so it goes by itself unless somebody is quick to link it.
+    fn tmpfile(&mut self, parent: InodeId) -> Request {
+        let open = [0, 0, 0, open::EXCLUSIVE][self.rng.random_range(0..4)];
+        let mode = [0o644, 0o2755][self.rng.random_range(0..2)];
+        let node = NewNode { kind: Kind::File, mode, umask: 0o022, rdev: 0, target: Blob::default(), open };
+        Request::TmpFile { parent, slot: Slot(self.rng.random()), node }
+    }
+
     fn remove(&mut self, model: &Model, parent: InodeId) -> Request {
         let name = self.some_name(model, parent);
         Request::Unlink { parent, name }
@@ -203,9 +222,16 @@ impl Workload {
     fn rename(&mut self, model: &Model, from_parent: InodeId) -> Request {
         let parent = if self.rng.random_bool(0.5) { self.dir(model) } else { from_parent };
         let from = self.some_name(model, from_parent);
-        let onto = self.rng.random_range(0..4) == 0;
+        let flags = match self.rng.random_range(0..32) {
+            0..4 => rename::NOREPLACE,
+            4..12 => rename::EXCHANGE,
+            12..14 => rename::WHITEOUT,
+            14 => rename::WHITEOUT | rename::NOREPLACE,
+            15 => rename::EXCHANGE | rename::NOREPLACE,
+            _ => 0,
+        };
+        let onto = flags & rename::EXCHANGE != 0 || self.rng.random_range(0..4) == 0;
         let name = if onto { self.some_name(model, parent) } else { self.name('f') };
-        let flags = if self.rng.random_range(0..8) == 0 { rename::NOREPLACE } else { 0 };
         Request::Rename { from_parent, from, parent, name, flags }
     }
 
@@ -213,10 +239,20 @@ impl Workload {
         let is_directory = |of: &Option<(Name, InodeId, Kind)>| matches!(of, Some((.., Kind::Directory)));
         let found = (0..8).map(|_| self.living(model, from_parent)).find(is_directory).flatten();
         let from = found.map_or_else(|| self.name('d'), |(name, ..)| name);
-        Request::Rename { from_parent, from, parent: self.dir(model), name: self.name('d'), flags: 0 }
+        let parent = self.dir(model);
+        if self.rng.random_range(0..3) == 0 {
+            let found = (0..4).map(|_| self.living(model, parent)).find(is_directory).flatten();
+            let name = found.map_or_else(|| self.some_name(model, parent), |(name, ..)| name);
+            return Request::Rename { from_parent, from, parent, name, flags: rename::EXCHANGE };
+        }
+        Request::Rename { from_parent, from, parent, name: self.name('d'), flags: 0 }
     }
 
     fn link(&mut self, model: &Model, from: InodeId) -> Request {
+        if !self.nameless.is_empty() && self.rng.random_range(0..2) == 0 {
+            let id = self.nameless.swap_remove(0);
+            return Request::Link { id, parent: self.dir(model), name: self.name('l') };
+        }
         let id = self.living(model, from).map_or(from, |(_, id, _)| id);
         Request::Link { id, parent: self.dir(model), name: self.name('l') }
     }
@@ -279,10 +315,11 @@ impl Workload {
             set::GID,
             set::MTIME | set::ATIME,
             set::MTIME | set::MTIME_NOW | set::ATIME | set::ATIME_NOW,
+            set::READ | set::ATIME | set::ATIME_NOW,
         ];
         let (uids, gids) = ([0, 0, 1001, 1002], [0, 2001, 2002, 2003]);
         SetAttr {
-            valid: valid[self.rng.random_range(0..5)],
+            valid: valid[self.rng.random_range(0..6)],
             mode: [0o777, 0o777, 0o1777, 0o2777, 0o770, 0o6755][self.rng.random_range(0..6)],
             uid: uids[self.rng.random_range(0..4)],
             gid: gids[self.rng.random_range(0..4)],

@@ -16,6 +16,7 @@ const OPEN: OpenMode = OpenMode {
     append: true,
     exclusive: false,
     kill_suidgid: false,
+    noatime: false,
 };
 
 /// Virtual time for what need not wait, ns.

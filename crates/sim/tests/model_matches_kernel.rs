@@ -272,13 +272,24 @@ impl Test {
                 from: self.name(),
                 parent,
                 name,
-                flags: if self.rng.random_bool(0.2) { rename::NOREPLACE } else { 0 },
+                flags: self.rename_flags(),
             },
             76..82 => Request::Open { id, flags: [1, 2, 3, 1 | 2 | 8, 2 | 8][self.rng.random_range(0..5)] },
             82..85 => Request::Access { id, mask: self.rng.random_range(0..8) },
             85..86 => Request::ReadLink { id },
             86..92 => self.xattr(id, parent),
             _ => Request::SetAttr { id, set: self.setattr() },
+        }
+    }
+
+    fn rename_flags(&mut self) -> u32 {
+        match self.rng.random_range(0..20) {
+            0..4 => rename::NOREPLACE,
+            4..10 => rename::EXCHANGE,
+            10..12 => rename::WHITEOUT,
+            12 => rename::WHITEOUT | rename::NOREPLACE,
+            13 => rename::EXCHANGE | [rename::WHITEOUT, rename::NOREPLACE][self.rng.random_range(0..2)],
+            _ => 0,
         }
     }
 
@@ -375,6 +386,11 @@ impl Test {
         {
             self.keep(id, *parent, name);
         }
+        if let Request::Rename { from_parent, from, .. } = &request
+            && self.model.node(id).is_some()
+        {
+            self.keep(id, *from_parent, from); // a whiteout
+        }
         for id in touched(&request).chain([id]) {
             self.compare(id, step, &request);
         }
@@ -399,7 +415,9 @@ impl Test {
                 kind(id) == Kind::Symlink
             }
             // A FIFO without a reader cannot be opened for writing (ENXIO): that is the kernel's own business.
-            Request::Open { id, flags } => kind(id) == Kind::Fifo && flags & open::WRITE != 0,
+            Request::Open { id, flags } if kind(id) == Kind::Fifo => flags & open::WRITE != 0,
+            // So is a device without a driver.
+            Request::Open { id, .. } => kind(id) == Kind::CharDevice,
             // The model has protected_hardlinks = 1, as usual.
             Request::Link { id, .. } => {
                 let owner = caller.is_root() || caller.uid == self.model.node(*id).unwrap().uid;

@@ -49,6 +49,10 @@ pub const INBOX_MAX: usize = 65_536;
 pub const OPENS_PER_SESSION_MAX: usize = 1 << 20;
 /// File locks on one inode, held and waiting.
 pub const LOCKS_PER_INODE_MAX: usize = 65_536;
+/// Owners of locks about which a session asks a shard at a time, in search of a deadlock.
+pub const LOCKERS_ASKED_MAX: usize = 256;
+/// Waits that the answer names; a circle of which more is needed is not seen.
+pub const WAIT_EDGES_MAX: usize = 4_096;
 /// Directories of which a shard holds grants.
 pub const GRANTS_HELD_MAX: usize = 1 << 20;
 /// Grant requests waiting at a directory's owner while a job runs.

@@ -113,6 +113,11 @@ wire_enum! {
         4 => RemoveDir,
         /// Its name is taken over by another inode.
         5 => Replace,
+        /// As `Link`, in this directory, which is charged for the inode if it is its first name.
+        6 => Name {
+            /// The directory.
+            parent: InodeId,
+        },
     }
 }
 
@@ -141,6 +146,31 @@ wire_enum! {
             /// check it itself when it decides.
             sticky: Option<u32>,
         },
+        /// The source name of a rename leads to another inode (EXCHANGE, WHITEOUT).
+        3 => Swap {
+            /// Its directory.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+            /// Where what it leads to goes: the new directory.
+            to: InodeId,
+            /// If it leads to this inode, nothing will be done, and nothing need be allowed.
+            unless: InodeId,
+            /// What it leads to then.
+            child: InodeId,
+            /// Type of that.
+            kind: Kind,
+        },
+    }
+}
+
+impl TxnPart {
+    /// The source name of a rename, if that is the part.
+    pub fn source(&self) -> Option<(InodeId, &Name)> {
+        match self {
+            TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. } => Some((*parent, name)),
+            TxnPart::Inode { .. } => None,
+        }
     }
 }
 

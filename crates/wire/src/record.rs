@@ -236,6 +236,18 @@ wire_enum! {
             /// Its name.
             name: XattrName,
         },
+        /// An inode was read: its access time.
+        24 => Accessed {
+            /// Which.
+            id: InodeId,
+            /// When, ns since 1970.
+            atime: i64,
+        },
+        /// An inode born without a name may still get one.
+        23 => Linkable {
+            /// Which.
+            id: InodeId,
+        },
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::attr::AttrWire;
 use crate::codec::Blob;
 use crate::errno::Errno;
-use crate::ids::{Cookie, Generation, InodeId, SessionId, Term};
+use crate::ids::{Cookie, Generation, InodeId, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
-use crate::request::FileLock;
+use crate::request::{FileLock, Locker};
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -35,6 +35,24 @@ wire_struct! {
         pub cookie: Cookie,
         /// Its name.
         pub name: Name,
+    }
+}
+
+wire_struct! {
+    /// One fcntl lock waits for another: an edge of the graph in which a deadlock is a circle. Two edges that are equal have been
+    /// one edge all the time in between.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct WaitEdge {
+        /// Who waits.
+        pub waiter: Locker,
+        /// By which request.
+        pub seq: RequestSeq,
+        /// Since when.
+        pub stamp: Stamp,
+        /// Who holds what is waited for.
+        pub blocker: Locker,
+        /// Which lock of theirs: a number that the shard never gives again.
+        pub grant: u64,
     }
 }
 
@@ -75,11 +93,15 @@ wire_enum! {
             entries: Vec<DirEntry>,
             /// Nothing follows.
             end: bool,
+            /// The directory's access time is due (relatime): the reader says that it has read.
+            due: bool,
         },
         /// Target of a symlink.
         6 => Target {
             /// Bytes.
             target: Blob,
+            /// The access time is due, as in `Dir`.
+            due: bool,
         },
         /// Totals.
         7 => StatFs {
@@ -142,6 +164,11 @@ wire_enum! {
         24 => Value {
             /// Bytes.
             value: Blob,
+        },
+        /// Who waits for whom.
+        32 => LockWaits {
+            /// At most [`crate::limits::WAIT_EDGES_MAX`].
+            edges: Vec<WaitEdge>,
         },
     }
 }

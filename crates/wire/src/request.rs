@@ -2,7 +2,7 @@
 
 use crate::codec::Blob;
 use crate::header::Header;
-use crate::ids::{Cookie, InodeId, NodeId, SessionId, TrackingEpoch};
+use crate::ids::{Cookie, InodeId, NodeId, SessionId, Slot, TrackingEpoch};
 use crate::innet::InNet;
 use crate::inode::Kind;
 use crate::map::ClusterMap;
@@ -94,6 +94,15 @@ pub mod open {
 pub mod rename {
     /// RENAME_NOREPLACE.
     pub const NOREPLACE: u32 = 1;
+    /// RENAME_EXCHANGE: both names are there and change places.
+    pub const EXCHANGE: u32 = 2;
+    /// RENAME_WHITEOUT: a character device 0/0 stays under the old name.
+    pub const WHITEOUT: u32 = 4;
+
+    /// Whether renameat2(2) knows these flags together.
+    pub fn is_known(flags: u32) -> bool {
+        flags & !(NOREPLACE | EXCHANGE | WHITEOUT) == 0 && (flags & EXCHANGE == 0 || flags == EXCHANGE)
+    }
 }
 
 wire_struct! {
@@ -144,6 +153,17 @@ wire_struct! {
         pub owner: u64,
         /// Process id, as F_GETLK reports it.
         pub pid: u32,
+    }
+}
+
+wire_struct! {
+    /// Whose fcntl locks: numbers of owners are a session's own.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Locker {
+        /// The session.
+        pub session: SessionId,
+        /// The owner within it.
+        pub owner: u64,
     }
 }
 
@@ -350,6 +370,27 @@ wire_enum! {
             name: XattrName,
             /// The session has the file open for writing: the caller may take its capabilities, as a write does.
             open_for_write: bool,
+        },
+        /// open(2) with O_TMPFILE: a file without a name, to be linked later unless `open::EXCLUSIVE` is set. → `Entry`
+        32 => TmpFile {
+            /// The directory that it is asked for in.
+            parent: InodeId,
+            /// The slot of its id, one of the receiver's.
+            slot: Slot,
+            /// The new inode.
+            node: NewNode,
+        },
+        /// The session's lock that waits is a process's, and not that of an open file: it counts in searches for deadlocks. → `Done`
+        33 => ConfirmWait {
+            /// Inode.
+            id: InodeId,
+            /// The waiting lock.
+            lock: FileLock,
+        },
+        /// For whom do these wait, by confirmed waits at this shard? → `LockWaits`
+        34 => LockWaits {
+            /// At most [`crate::limits::LOCKERS_ASKED_MAX`].
+            of: Vec<Locker>,
         },
     }
 }

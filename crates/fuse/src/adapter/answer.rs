@@ -29,6 +29,11 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult) {
         (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
             replier.created(&entry(&attr), &file(opened, fresh));
         }
+        (Expected::OpenNameless, Ok(FsReply::Created { attr, opened, fresh })) => {
+            // Its link count is 0, by which the kernel knows that O_EXCL forbids a name.
+            let nameless = Entry { attr: attributes(&attr), ..entry(&attr) };
+            replier.created(&nameless, &file(opened, fresh));
+        }
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
             replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
         }

@@ -57,6 +57,7 @@ fn expected(request: &Request<'_>) -> Expected {
         Operation::Statx { .. } => Expected::Statx,
         Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
+        Operation::Tmpfile { .. } => Expected::OpenNameless,
         Operation::Opendir { .. } => Expected::OpenDirectory,
         Operation::Getxattr { size, .. } | Operation::Listxattr { size } => Expected::Xattr { size },
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
@@ -95,7 +96,15 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
             umask: permissions(umask),
             open: open_mode(flags, kill_suidgid),
         },
-        Operation::Opendir { .. } => FsOp::OpenDir { id },
+        Operation::Tmpfile { flags, mode, umask } => FsOp::TmpFile {
+            parent: id,
+            mode: permissions(mode),
+            umask: permissions(umask),
+            open: open_mode(flags, false),
+        },
+        Operation::Opendir { flags } => {
+            FsOp::OpenDir { id, noatime: OFlags::from_bits_retain(flags).contains(OFlags::NOATIME) }
+        }
         Operation::Statfs => FsOp::StatFs,
         Operation::Access { mask } => FsOp::Access { id, mask },
         Operation::Setxattr { name, value, flags } => {
@@ -196,6 +205,7 @@ fn open_mode(flags: u32, kill_suidgid: bool) -> OpenMode {
         append: flags_of_open.contains(OFlags::APPEND),
         exclusive: flags_of_open.contains(OFlags::EXCL),
         kill_suidgid,
+        noatime: flags_of_open.contains(OFlags::NOATIME),
     }
 }
 

@@ -9,11 +9,11 @@
 //! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
 //!   with the handle.
 //!
-//! What the session does not offer (nameless files) is answered ENOSYS once, after which the kernel does without.
+//! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
+mod caller;
 mod convert;
-mod groups;
 mod invalidate;
 mod meter;
 mod nodes;
@@ -29,7 +29,7 @@ use crate::reply::Replier;
 use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
 
-pub use groups::supplementary_groups;
+pub use caller::{supplementary_groups, waits_as_process};
 pub use invalidate::Invalidator;
 pub use meter::Meter;
 use meter::Timing;
@@ -55,8 +55,9 @@ enum Expected {
     Copy {
         wide: bool,
     },
-    /// Whether a handle of a file or of a directory was asked for.
+    /// Whether a handle of a file, of a file without a name or of a directory was asked for.
     OpenFile,
+    OpenNameless,
     OpenDirectory,
     /// Value or list of extended attributes, of at most `size` bytes; 0 asks how many there are.
     Xattr {

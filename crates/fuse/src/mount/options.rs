@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::os::fd::RawFd;
 
+use onpath_session::AccessTimes;
 use rustix::mount::MountFlags;
 
 /// Options of `mount(2)` for one mount.
@@ -113,6 +114,16 @@ impl MountOptions {
         self.flags.contains(MountFlags::RDONLY)
     }
 
+    /// Whose access times reading moves. The kernel leaves them to the server.
+    pub fn access_times(&self) -> AccessTimes {
+        let has = |flags| self.flags.intersects(flags);
+        AccessTimes {
+            never: has(MountFlags::NOATIME | MountFlags::RDONLY),
+            not_of_directories: has(MountFlags::NODIRATIME),
+            always: has(MountFlags::STRICTATIME),
+        }
+    }
+
     pub(super) fn source(&self) -> &str {
         &self.source
     }
@@ -149,6 +160,14 @@ mod tests {
     fn devices_are_opened_only_where_that_was_asked_for() {
         assert_eq!(MountOptions::default().flags, MountFlags::NODEV);
         assert_eq!(MountOptions::parse("dev", &[]).unwrap().mount.flags, MountFlags::empty());
+    }
+
+    #[test]
+    fn access_times_are_the_sessions_business() {
+        let times = |list| MountOptions::parse(list, &[]).unwrap().mount.access_times();
+        assert_eq!(times("relatime"), AccessTimes::default());
+        assert!(times("noatime").never && times("ro").never && !times("noatime,atime").never);
+        assert!(times("nodiratime").not_of_directories && times("strictatime").always);
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn step(
 }
 
 /// Permission bits that are `mode` after the umask or the default ACL, with what a setgid directory adds and takes.
-fn mode_of(req: &Req, dir: &Access, node: &NewNode, mode: u16) -> Result<u16, Stop> {
+pub(super) fn mode_of(req: &Req, dir: &Access, node: &NewNode, mode: u16) -> Result<u16, Stop> {
     let inherits = dir.mode & access::SETGID != 0;
     match node.kind {
         Kind::Symlink => Ok(0o777),
@@ -101,7 +101,16 @@ fn mode_of(req: &Req, dir: &Access, node: &NewNode, mode: u16) -> Result<u16, St
     }
 }
 
-fn newborn(req: &Req, id: InodeId, dir: &Access, parent: InodeId, node: &NewNode, mode: u16, stamp: Stamp) -> Inode {
+/// A new inode of the caller's, or of a setgid directory's group.
+pub(crate) fn newborn(
+    req: &Req,
+    id: InodeId,
+    dir: &Access,
+    parent: InodeId,
+    node: &NewNode,
+    mode: u16,
+    stamp: Stamp,
+) -> Inode {
     let now = stamp.0 as i64;
     let mut inode = Inode::new(id, node.kind);
     inode.mode = mode;

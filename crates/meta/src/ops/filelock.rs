@@ -8,10 +8,14 @@
 
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Term};
-use onpath_wire::limits::{LOCKS_PER_INODE_MAX, memory};
-use onpath_wire::request::{FileLock, LockKind};
-use std::collections::VecDeque;
+use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Stamp, Term};
+use onpath_wire::limits::{LOCKS_PER_INODE_MAX, WAIT_EDGES_MAX, memory};
+use onpath_wire::reply::WaitEdge;
+use onpath_wire::request::{FileLock, LockKind, Locker};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Confirmed waits are looked through when there are more than so many, and twice as many as were left the last time.
+const CONFIRMED_SWEPT_MIN: usize = 256;
 
 /// Whose lock: owners of different sessions differ.
 type Owner = (SessionId, u64);
@@ -20,6 +24,8 @@ type Owner = (SessionId, u64);
 struct Held {
     session: SessionId,
     lock: FileLock,
+    /// Numbers the grant.
+    grant: u64,
 }
 
 /// A request that waits.
@@ -30,12 +36,18 @@ pub(crate) struct Waiting {
     pub(crate) lock: FileLock,
     /// Whether it waits for holders too, and not only to learn whether there are any.
     pub(crate) wait: bool,
+    /// Since when.
+    pub(crate) since: Stamp,
+    /// Its session has said that it is a process's, and not that of an open file, which never counts as deadlocked (fcntl(2)).
+    pub(crate) confirmed: bool,
 }
 
 #[derive(Default, Debug)]
 struct Locks {
     held: Vec<Held>,
     waiting: VecDeque<Waiting>,
+    /// The number of the last grant.
+    grants: u64,
 }
 
 const _: () = assert!(2 * (size_of::<Waiting>() + size_of::<(InodeId, Locks)>()) as u64 <= memory::LOCK_AT_HOME);
@@ -46,6 +58,10 @@ pub(crate) struct FileLocks {
     inodes: HashMap<InodeId, Locks>,
     /// New locks on inodes born before this term are withheld.
     withheld_before: Option<Term>,
+    /// Where owners wait by what their sessions have confirmed. Ended waits go when they are come across.
+    confirmed: BTreeSet<(Locker, InodeId)>,
+    /// So many of them are looked through for ended ones.
+    confirmed_swept: usize,
 }
 
 /// How a lock is asked for.
@@ -72,19 +88,26 @@ pub(crate) enum Outcome {
 impl Locks {
     fn conflict(&self, session: SessionId, lock: &FileLock) -> Option<FileLock> {
         let owner = (session, lock.owner);
-        let clash = |h: &&Held| {
+        self.in_the_way(owner, lock).next().map(|h| h.lock)
+    }
+
+    /// What others hold that conflicts with this lock.
+    fn in_the_way(&self, owner: Owner, lock: &FileLock) -> impl Iterator<Item = &Held> {
+        let lock = *lock;
+        self.held.iter().filter(move |h| {
             h.lock.flock == lock.flock
                 && (h.session, h.lock.owner) != owner
                 && h.lock.start <= lock.end
                 && lock.start <= h.lock.end
                 && (h.lock.kind == LockKind::Write || lock.kind == LockKind::Write)
-        };
-        self.held.iter().find(clash).map(|h| h.lock)
+        })
     }
 
     /// Makes `lock` the only word of its owner on its bytes.
     fn set(&mut self, session: SessionId, lock: FileLock) {
         let owner: Owner = (session, lock.owner);
+        self.grants += 1;
+        let grant = self.grants;
         let mut kept = Vec::with_capacity(self.held.len() + 2);
         let mut merged = lock;
         for held in self.held.drain(..) {
@@ -100,19 +123,25 @@ impl Locks {
                 // Another kind: what lies outside the new range stays as it was.
                 if held.lock.start < lock.start {
                     let end = held.lock.end.min(lock.start - 1);
-                    kept.push(Held { session, lock: FileLock { end, ..held.lock } });
+                    kept.push(Held { session, lock: FileLock { end, ..held.lock }, grant });
                 }
                 if held.lock.end > lock.end {
                     let start = held.lock.start.max(lock.end + 1);
-                    kept.push(Held { session, lock: FileLock { start, ..held.lock } });
+                    kept.push(Held { session, lock: FileLock { start, ..held.lock }, grant });
                 }
             }
         }
         if lock.kind != LockKind::Unlock {
-            kept.push(Held { session, lock: merged });
+            kept.push(Held { session, lock: merged, grant });
         }
         kept.sort_by_key(|h| (h.lock.flock, h.lock.start, h.session, h.lock.owner));
         self.held = kept;
+    }
+
+    /// Confirmed waits of an owner.
+    fn confirmed(&self, of: Locker) -> impl Iterator<Item = &Waiting> {
+        let mine = move |w: &&Waiting| w.session == of.session && w.lock.owner == of.owner && !w.lock.flock;
+        self.waiting.iter().filter(mine).filter(|w| w.confirmed)
     }
 
     /// Whether this very request waits: it is a copy.
@@ -154,6 +183,7 @@ impl FileLocks {
         session: SessionId,
         lock: FileLock,
         ask: Ask,
+        since: Stamp,
         granted: &mut Vec<Waiting>,
     ) -> Outcome {
         let withheld = self.withholds(id);
@@ -178,7 +208,9 @@ impl FileLocks {
                 }
                 Outcome::Granted
             }
-            Ask::Now(seq) if !conflict => locks.queue(Waiting { session, seq, lock, wait: false }),
+            Ask::Now(seq) if !conflict => {
+                locks.queue(Waiting { session, seq, lock, wait: false, since, confirmed: false })
+            }
             Ask::Now(_) | Ask::Again => Outcome::Conflict,
             Ask::Wait(seq) => {
                 if lock.flock && conflict {
@@ -188,7 +220,7 @@ impl FileLocks {
                         locks.grant_waiting(granted);
                     }
                 }
-                locks.queue(Waiting { session, seq, lock, wait: true })
+                locks.queue(Waiting { session, seq, lock, wait: true, since, confirmed: false })
             }
         };
         self.tidy(id);
@@ -216,6 +248,52 @@ impl FileLocks {
             refused.extend(locks.waiting.iter().filter(|w| !w.wait));
             locks.waiting.retain(|w| w.wait);
         }
+    }
+
+    /// A session says that its waiting lock is a process's.
+    pub(crate) fn confirm(&mut self, id: InodeId, session: SessionId, lock: &FileLock) {
+        let Some(locks) = self.inodes.get_mut(&id) else { return };
+        let mut found = false;
+        for waiting in locks.waiting.iter_mut().filter(|w| w.wait && w.session == session && w.lock == *lock) {
+            waiting.confirmed = true;
+            found = true;
+        }
+        if found && !lock.flock {
+            self.confirmed.insert((Locker { session, owner: lock.owner }, id));
+            self.sweep();
+        }
+    }
+
+    fn sweep(&mut self) {
+        if self.confirmed.len() > self.confirmed_swept.max(CONFIRMED_SWEPT_MIN) {
+            let inodes = &self.inodes;
+            self.confirmed
+                .retain(|(locker, id)| inodes.get(id).is_some_and(|locks| locks.confirmed(*locker).next().is_some()));
+            self.confirmed_swept = 2 * self.confirmed.len();
+        }
+    }
+
+    /// For whom an owner waits here, by confirmed waits.
+    pub(crate) fn waits_of(&mut self, waiter: Locker, edges: &mut Vec<WaitEdge>) {
+        let of = (waiter, InodeId(0))..=(waiter, InodeId(u64::MAX));
+        let ids: Vec<_> = self.confirmed.range(of).map(|(_, id)| *id).collect();
+        for id in ids {
+            let before = edges.len();
+            for waiting in self.inodes.get(&id).into_iter().flat_map(|locks| locks.confirmed(waiter)) {
+                let locks = &self.inodes[&id];
+                edges.extend(locks.in_the_way((waiter.session, waiter.owner), &waiting.lock).map(|held| WaitEdge {
+                    waiter,
+                    seq: waiting.seq,
+                    stamp: waiting.since,
+                    blocker: Locker { session: held.session, owner: held.lock.owner },
+                    grant: held.grant,
+                }));
+            }
+            if edges.len() == before {
+                self.confirmed.remove(&(waiter, id));
+            }
+        }
+        edges.truncate(WAIT_EDGES_MAX);
     }
 
     /// The first lock in the way, for F_GETLK.
@@ -295,7 +373,8 @@ mod tests {
 
     fn set(locks: &mut FileLocks, session: u32, l: FileLock) -> (Outcome, Vec<Waiting>) {
         let mut granted = vec![];
-        let outcome = locks.set(ID, SessionId(session), l, Ask::Wait(RequestSeq(owner_seq(&l))), &mut granted);
+        let ask = Ask::Wait(RequestSeq(owner_seq(&l)));
+        let outcome = locks.set(ID, SessionId(session), l, ask, Stamp(owner_seq(&l)), &mut granted);
         (outcome, granted)
     }
     fn owner_seq(l: &FileLock) -> u64 {
@@ -331,8 +410,9 @@ mod tests {
         let mut granted = vec![];
         locks.withhold(Term(9));
         let old = InodeId::new(Slot(1), Term(8), 1);
-        let mut ask =
-            |locks: &mut FileLocks, id, session, l, ask| locks.set(id, SessionId(session), l, ask, &mut granted);
+        let mut ask = |locks: &mut FileLocks, id, session, l, ask| {
+            locks.set(id, SessionId(session), l, ask, Stamp(1), &mut granted)
+        };
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
         let [mine, theirs] = [all(1), all(2)];
         let (now, wait) = (|seq| Ask::Now(RequestSeq(seq)), |seq| Ask::Wait(RequestSeq(seq)));
@@ -367,7 +447,8 @@ mod tests {
         locks.withhold(Term(9));
         let old = InodeId::new(Slot(1), Term(8), 1);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
-        let mut ask = |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, &mut granted);
+        let mut ask =
+            |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, Stamp(1), &mut granted);
         assert_eq!(ask(2, Ask::Now(RequestSeq(1))), Outcome::Queued);
         assert_eq!(ask(3, Ask::Wait(RequestSeq(2))), Outcome::Queued);
         assert_eq!(ask(1, Ask::Again), Outcome::Granted);
@@ -385,7 +466,8 @@ mod tests {
         locks.withhold(Term(9));
         let old = InodeId::new(Slot(1), Term(8), 1);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
-        let mut ask = |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, &mut granted);
+        let mut ask =
+            |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, Stamp(1), &mut granted);
         for seq in [1, 4] {
             assert_eq!(ask(2, Ask::Now(RequestSeq(seq))), Outcome::Queued, "under a new number as well");
         }
@@ -410,6 +492,36 @@ mod tests {
         waiting.resize(LOCKS_PER_INODE_MAX, Waiting { session: SessionId(3), seq: RequestSeq(1), ..waiting[0] });
         assert_eq!(set(&mut locks, 4, all(4)).0, Outcome::TooMany);
         assert_eq!(set(&mut locks, 2, all(2)).0, Outcome::Queued);
+    }
+
+    #[test]
+    fn only_confirmed_waits_lead_to_holders() {
+        let mut locks = FileLocks::default();
+        let all = |owner| lock(owner, LockKind::Write, 0, 99);
+        let locker = |session, owner| Locker { session: SessionId(session), owner };
+        let edges = |locks: &mut FileLocks, of| {
+            let mut edges = vec![];
+            locks.waits_of(of, &mut edges);
+            edges.iter().map(|e| (e.stamp.0, e.blocker)).collect::<Vec<_>>()
+        };
+        set(&mut locks, 1, all(1));
+        set(&mut locks, 2, all(2));
+        assert_eq!(edges(&mut locks, locker(2, 2)), [], "it may be that of an open file");
+        for _ in 0..2 {
+            locks.confirm(ID, SessionId(2), &all(2));
+            assert_eq!(edges(&mut locks, locker(2, 2)), [(200, locker(1, 1))]);
+        }
+        let grant = |locks: &mut FileLocks| {
+            let mut edges = vec![];
+            locks.waits_of(locker(2, 2), &mut edges);
+            edges[0].grant
+        };
+        let before = grant(&mut locks);
+        set(&mut locks, 1, lock(1, LockKind::Read, 0, 99));
+        assert_ne!(grant(&mut locks), before, "another lock of the same owner");
+        set(&mut locks, 1, lock(1, LockKind::Unlock, 0, 99));
+        assert_eq!(edges(&mut locks, locker(2, 2)), [], "granted");
+        assert!(locks.confirmed.is_empty(), "and forgotten");
     }
 
     #[test]

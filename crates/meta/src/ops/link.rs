@@ -15,7 +15,7 @@ use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::acl::Acls;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::NLINK_MAX;
 use onpath_wire::name::Name;
@@ -81,12 +81,23 @@ pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<
     }
 }
 
-fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: &Name) -> Step {
-    let mut inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0).ok_or(Errno::ENOENT)?;
-    may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
-    let stamp = core.state.clock.stamp(core.now.wall_ns);
+/// An inode with one more name, in this directory; its first name decides which directory is charged for it.
+pub(crate) fn linked(mut inode: Inode, parent: InodeId, stamp: Stamp) -> Inode {
+    if inode.nlink == 0 {
+        inode.parent = parent;
+    }
     inode.nlink += 1;
     inode.ctime = stamp.0 as i64;
+    inode
+}
+
+fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: &Name) -> Step {
+    // Born without a name, it may still get one.
+    let linkable = core.state.linkable.contains(&id);
+    let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0 || linkable).ok_or(Errno::ENOENT)?;
+    may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let inode = linked(inode, parent, stamp);
     let log = core.state.log(parent, 1, 0);
     let kind = inode.kind;
     let effects: Effects =
@@ -96,7 +107,7 @@ fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name:
 
 fn plan(core: &mut Core, id: InodeId, parent: InodeId, attempt: u32) -> (TxnId, Plan) {
     let txn = coordinator::begin(core, attempt, &[parent]);
-    let part = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+    let part = TxnPart::Inode { id, change: InodeChange::Name { parent }, sticky: None };
     (txn, vec![(core.state.config.map.home(id), vec![part])])
 }
 

@@ -10,8 +10,9 @@ use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::limits::LOCKERS_ASKED_MAX;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::FileLock;
+use onpath_wire::request::{FileLock, Locker};
 
 pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: bool, again: bool) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
@@ -26,7 +27,8 @@ pub(crate) async fn set(cx: &Cx, req: &Req, id: InodeId, lock: FileLock, wait: b
             (false, true) => Ask::Wait(req.seq),
             (false, false) => Ask::Now(req.seq),
         };
-        let outcome = core.state.filelocks.set(id, req.session, lock, ask, &mut granted);
+        let since = core.state.clock.stamp(core.now.wall_ns);
+        let outcome = core.state.filelocks.set(id, req.session, lock, ask, since, &mut granted);
         tell(core, granted);
         match outcome {
             Outcome::Granted => Ok(Reply::Done),
@@ -56,6 +58,27 @@ pub(crate) fn cancel(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
         }
         let holds = core.state.filelocks.holds(id, req.session, &lock);
         Ok(if holds && cancelled.is_empty() { Reply::Granted } else { Reply::Done })
+    })
+}
+
+/// A session says that its waiting lock is a process's: it counts in searches for deadlocks.
+pub(crate) fn confirm(cx: &Cx, req: &Req, id: InodeId, lock: FileLock) -> Step {
+    cx.with(|core| {
+        begin(core, req)?;
+        core.state.filelocks.confirm(id, req.session, &lock);
+        Ok(Reply::Done)
+    })
+}
+
+/// For whom these wait here.
+pub(crate) fn waits(cx: &Cx, of: &[Locker]) -> Step {
+    if of.len() > LOCKERS_ASKED_MAX {
+        return Err(Errno::EINVAL.into());
+    }
+    cx.with(|core| {
+        let mut edges = Vec::new();
+        of.iter().for_each(|&locker| core.state.filelocks.waits_of(locker, &mut edges));
+        Ok(Reply::LockWaits { edges })
     })
 }
 

@@ -5,7 +5,7 @@
 mod access;
 mod acl;
 mod append;
-mod create;
+pub(crate) mod create;
 pub(crate) mod datapending;
 pub(crate) mod fences;
 pub(crate) mod filelock;
@@ -26,6 +26,7 @@ pub(crate) mod root;
 mod setattr;
 mod statfs;
 mod sync;
+mod tmpfile;
 pub(crate) mod unlink;
 mod xattr;
 
@@ -132,6 +133,8 @@ pub(crate) fn may_wait(request: &Request) -> bool {
         Request::GetAttrs { .. }
         | Request::StatFs
         | Request::CancelLock { .. }
+        | Request::ConfirmWait { .. }
+        | Request::LockWaits { .. }
         | Request::DropLocks { .. }
         | Request::Release { .. }
         | Request::Unreserve { .. }
@@ -171,6 +174,8 @@ pub(crate) fn changes(request: &Request) -> bool {
             | Request::DataRef { .. }
             | Request::GetXattr { .. }
             | Request::ListXattr { .. }
+            | Request::ConfirmWait { .. }
+            | Request::LockWaits { .. }
             | Request::Renew
     )
 }
@@ -185,7 +190,8 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::Unlink { parent, name } => unlink::run(cx, req, parent, &name).await,
         Request::Rmdir { parent, name } => rmdir::run(cx, req, parent, &name).await,
         Request::Rename { from_parent, from, parent, name, flags } => {
-            Box::pin(rename::run(cx, req, rename::Rename { from_parent, from, parent, name, flags })).await
+            let what = rename::Rename { from_parent, from, parent, name, flags, whiteout: None };
+            Box::pin(rename::run(cx, req, what)).await
         }
         Request::Open { id, flags } => open::run(cx, req, id, flags).await,
         Request::Release { id } => opens::release(cx, req, id).await,
@@ -198,6 +204,8 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::TestLock { id, lock } => lock::test(cx, req, id, lock).await,
         Request::CancelLock { id, lock } => lock::cancel(cx, req, id, lock),
         Request::DropLocks { id, flock, owner } => lock::drop_owner(cx, req, id, flock, owner),
+        Request::ConfirmWait { id, lock } => lock::confirm(cx, req, id, lock),
+        Request::LockWaits { of } => lock::waits(cx, &of),
         Request::Reserve { id } => append::reserve(cx, req, id).await,
         Request::Unreserve { id } => append::unreserve(cx, req, id),
         Request::Sync { id } => sync::run(cx, req, id).await,
@@ -213,6 +221,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::RemoveXattr { id, name, open_for_write } => {
             Box::pin(xattr::change(cx, req, id, name, xattr::Change::Remove { open_for_write })).await
         }
+        Request::TmpFile { parent, slot, node } => tmpfile::run(cx, req, parent, slot, &node).await,
     }
 }
 

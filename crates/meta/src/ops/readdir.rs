@@ -10,6 +10,7 @@ use crate::dir::collect;
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::inode::Inode;
 use onpath_wire::limits::IO_BYTES_MAX;
 use onpath_wire::reply::Reply;
 
@@ -23,6 +24,13 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, after: Cookie, bytes: u
     cx.with(|core| {
         let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
         let (entries, end) = core.state.listings.page(id, after, (bytes as usize).min(IO_BYTES_MAX));
-        Ok(Reply::Dir { parent: inode.parent, entries, end })
+        let due = after <= Cookie::DOTDOT && atime_is_due(&inode, core.now.wall_ns);
+        Ok(Reply::Dir { parent: inode.parent, entries, end, due })
     })
+}
+
+/// relatime: the access time follows when it is not after the last change, or a day old.
+pub(super) fn atime_is_due(inode: &Inode, wall_ns: u64) -> bool {
+    const DAY_NS: i64 = 24 * 3_600 * 1_000_000_000;
+    inode.atime <= inode.mtime || inode.atime <= inode.ctime || inode.atime.saturating_add(DAY_NS) < wall_ns as i64
 }

@@ -1,5 +1,6 @@
 //! readlink: the target of a symlink. Locks: the inode, shared. Journals: nothing.
 
+use super::readdir::atime_is_due;
 use super::{Step, named};
 use crate::Cx;
 use onpath_kernel::Mode;
@@ -14,5 +15,6 @@ pub(crate) async fn run(cx: &Cx, id: InodeId) -> Step {
     if inode.kind != Kind::Symlink {
         return Err(Errno::EINVAL.into());
     }
-    Ok(Reply::Target { target: inode.target })
+    let due = cx.with(|core| atime_is_due(&inode, core.now.wall_ns));
+    Ok(Reply::Target { target: inode.target, due })
 }

@@ -24,6 +24,9 @@ use onpath_wire::request::{SetAttr, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     named::lock_inode(cx, id, Mode::Exclusive).await;
+    if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
+        return cx.with(|core| accessed(core, cx.op(), req, id));
+    }
     if cx.with(|core| core.state.inodes.kind(id)) != Some(Kind::Directory) {
         return cx.with(|core| file_step(core, cx.op(), req, id, change));
     }
@@ -39,6 +42,17 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Ste
         collect::recall(cx, id, if both { part::BOTH } else { part::APPEND }).await;
     }
     cx.with(|core| dir_step(core, cx.op(), req, id, change))
+}
+
+/// It was read. That is no change: a directory is not collected for it.
+fn accessed(core: &mut Core, op: OpId, req: &Req, id: InodeId) -> Step {
+    begin(core, req)?;
+    if !core.state.inodes.contains(id) {
+        return Err(Errno::ESTALE.into());
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let effect = Effect::Accessed { id, atime: stamp.0 as i64 };
+    Ok(commit(core, op, req, stamp, Answer::Attr { id }, vec![effect]))
 }
 
 fn dir_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, change: SetAttr) -> Step {
@@ -113,10 +127,6 @@ fn has_blocks_beyond(inode: &Inode, size: u64) -> bool {
 /// The inode with everything but its size changed, or why the caller may not.
 fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, stamp: Stamp) -> Result<Inode, Stop> {
     let has = |bit| change.valid & bit != 0;
-    if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
-        inode.atime = stamp.0 as i64;
-        return Ok(inode);
-    }
     if has(set::SIZE) && !has(set::OPEN_FOR_WRITE) {
         access::check(req, Owned::of(&inode, acls), inode.kind, access::WRITE)?;
     }

@@ -114,6 +114,7 @@ impl State {
             Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
                 self.inodes.remove(*id);
                 self.orphans.remove(id);
+                self.linkable.remove(id);
                 self.unreclaimed.remove(id);
                 self.fences.gone(*id);
                 self.listings.drop_dir(*id);
@@ -138,6 +139,15 @@ impl State {
             }
             Effect::DataPending { data, cut, size, drop } if wants.wants(range_of(data.inode.slot())) => {
                 self.data_pends((*data, *cut, *drop), *size);
+            }
+            Effect::Accessed { id, atime } if wants.wants(range_of(id.slot())) => {
+                if let Some(mut inode) = self.inodes.get(*id) {
+                    inode.atime = *atime;
+                    self.inodes.put(&inode, false);
+                }
+            }
+            Effect::Linkable { id } if wants.wants(range_of(id.slot())) => {
+                self.linkable.insert(*id);
             }
             Effect::DataDone { data, cut, drop, blocks, version } if wants.wants(range_of(data.inode.slot())) => {
                 self.data_done(*data, *cut, *drop);
@@ -213,6 +223,8 @@ impl State {
     pub(crate) fn put_inode(&mut self, inode: &Inode, born: bool) {
         if inode.nlink == 0 {
             self.orphans.insert(inode.id);
+        } else if self.linkable.remove(&inode.id) {
+            self.orphans.remove(&inode.id); // born without a name, it has one now
         }
         self.inodes.put(inode, born);
     }

@@ -2,7 +2,7 @@
 //! the object's class.
 
 use crate::state::State;
-use crate::state::recover::{GLOBAL_RANGE, slots_of};
+use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
 use onpath_store::{Changes, Count, NameValue, Pair};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
@@ -30,6 +30,7 @@ mod class {
     pub(super) const ORPHAN: u8 = 6;
     pub(super) const COUNT: u8 = 7;
     pub(super) const XATTR: u8 = 8;
+    pub(super) const LINKABLE: u8 = 12;
     pub(super) const LOG: u8 = 16;
     pub(super) const TRIMMED: u8 = 17;
     pub(super) const FLOOR: u8 = 18;
@@ -85,17 +86,19 @@ impl State {
             pairs.push((key, upto.to_bytes()));
         });
         for (&(data, cut, drop), &size) in &self.data_pending {
-            if crate::state::recover::range_of(data.inode.slot()) == range {
+            if range_of(data.inode.slot()) == range {
                 let id = data.to_bytes();
                 pairs.push((key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]), size.to_bytes()));
             }
         }
-        let orphans = self.orphans.iter().filter(|id| crate::state::recover::range_of(id.slot()) == range);
+        let orphans = self.orphans.iter().filter(|id| range_of(id.slot()) == range);
         orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Vec::new())));
         for (id, set) in self.inodes.xattrs_in_slots(slots_of(range)) {
             let id = id.0.to_be_bytes();
             pairs.extend(set.iter().map(|(name, value)| (key(class::XATTR, &[&id, name.as_bytes()]), value.to_vec())));
         }
+        let linkable = self.linkable.iter().filter(|id| range_of(id.slot()) == range);
+        linkable.for_each(|id| pairs.push((key(class::LINKABLE, &[&id.0.to_be_bytes()]), Vec::new())));
         let Count { inodes, blocks } = self.inodes.count(range);
         let count = value(|o| {
             inodes.put(o);
@@ -222,6 +225,7 @@ impl State {
                 let id = (DataId::take(&mut k)?, u32::take(&mut k)?, bool::take(&mut k)?);
                 self.data_pends(id, u64::take(&mut v)?);
             }
+            class::LINKABLE => _ = self.linkable.insert(InodeId(be64(&mut k)?)),
             _ => self.load_global(class, &mut k, &mut v)?,
         }
         k.finish()?;

@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub(crate) drops_run: bool,
     /// Inodes without a name, to be reclaimed when nobody has them open.
     pub(crate) orphans: BTreeSet<InodeId>,
+    /// Those that were born without one and may still get it (O_TMPFILE).
+    pub(crate) linkable: BTreeSet<InodeId>,
     pub(crate) record_seq: RecordSeq,
     next_inode: HashMap<Slot, u32>,
     next_generation: u64,
@@ -156,6 +158,7 @@ impl State {
             drops: Vec::new(),
             drops_run: false,
             orphans: BTreeSet::new(),
+            linkable: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),
             next_inode: HashMap::new(),
             next_generation: 0,

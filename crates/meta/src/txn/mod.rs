@@ -180,7 +180,7 @@ impl Transactions {
     fn count_parts(&mut self, parts: &[TxnPart], up: bool) {
         for part in parts {
             let (table, dir) = match part {
-                TxnPart::Source { parent, .. } => (&mut self.doubt, *parent),
+                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => (&mut self.doubt, *parent),
                 TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => (&mut self.sealed, *id),
                 TxnPart::Inode { .. } => continue,
             };

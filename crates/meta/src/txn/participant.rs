@@ -82,7 +82,7 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
 /// as the grant, before the next recall.
 async fn await_parts(cx: &Cx, parts: &[TxnPart]) {
     for part in parts {
-        let TxnPart::Source { parent, .. } = *part else { continue };
+        let Some((parent, _)) = part.source() else { continue };
         if cx.with(|core| site::have_settled(core, cx.op(), parent).is_some()) {
             continue;
         }
@@ -114,7 +114,7 @@ fn keys_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
     let mut locked = SmallVec::new();
     for part in parts {
         match part {
-            TxnPart::Source { parent, name, .. } => {
+            TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. } => {
                 locked.push((keys::name(*parent, name), Mode::Exclusive));
                 if let Some(found) = core.state.name(*parent, name)
                     && core.state.is_home(found.child)
@@ -132,7 +132,9 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
-            TxnPart::Source { parent, name, to, unless } => source(core, cx.op(), req, *parent, name, *to, *unless)?,
+            TxnPart::Source { parent, name, to, unless } | TxnPart::Swap { parent, name, to, unless, .. } => {
+                source(core, cx.op(), req, *parent, name, *to, *unless)?
+            }
             TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
         });
     }
@@ -185,12 +187,15 @@ fn inode(
     change: InodeChange,
     sticky: Option<u32>,
 ) -> Result<PartState, Refused> {
-    let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0).ok_or(Errno::ENOENT)?;
+    let named = matches!(change, InodeChange::Name { .. }) && core.state.linkable.contains(&id);
+    let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0 || named).ok_or(Errno::ENOENT)?;
     if sticky.is_some_and(|owner| ![0, owner, inode.uid].contains(&req.uid)) {
         return Err(Errno::EPERM.into());
     }
     match change {
-        InodeChange::Link => link::may_link(req, &inode, core.state.inodes.acls(id).as_deref())?,
+        InodeChange::Link | InodeChange::Name { .. } => {
+            link::may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
+        }
         InodeChange::Unlink | InodeChange::Replace if inode.is_dir() => return Err(Errno::EISDIR.into()),
         InodeChange::Unlink | InodeChange::Replace => {}
         InodeChange::Move { parent_changes, .. } => may_move(core, req, &inode, parent_changes)?,
@@ -234,7 +239,7 @@ async fn obey(cx: &Cx, txn: TxnId) {
         core.wake(keys::txn(txn));
         for part in &promise.parts {
             match part {
-                TxnPart::Source { parent, .. } => {
+                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => {
                     core.wake(keys::doubt(*parent));
                     core.wake(keys::group(core.state.config.map.fingerprint(*parent)));
                     core.wake(keys::grants(*parent));
@@ -260,7 +265,7 @@ fn carry_out(
 ) -> Option<onpath_wire::ids::DataId> {
     match (part, state) {
         (TxnPart::Source { parent, name, to, .. }, PartState::Source { child, kind, .. }) => {
-            let log = core.state.log(*parent, -1, if *kind == Kind::Directory { -1 } else { 0 });
+            let log = core.state.log(*parent, -1, -links(*kind));
             let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
             effects.push(Effect::DropName { parent, name, child, kind, log });
             if let Some(inode) = core.state.inodes.get(child) {
@@ -268,13 +273,20 @@ fn carry_out(
             }
             None
         }
+        (TxnPart::Swap { parent, name, to, child, kind, .. }, PartState::Source { child: old, kind: old_kind, .. }) => {
+            let log = core.state.log(*parent, 0, links(*kind) - links(*old_kind));
+            effects.push(Effect::PutName { parent: *parent, name: name.clone(), child: *child, kind: *kind, log });
+            if let Some(inode) = core.state.inodes.get(*old) {
+                effects.push(moved(inode, *to, stamp));
+            }
+            None
+        }
         (TxnPart::Inode { id, change, .. }, _) => {
-            let mut inode = core.state.inodes.get(*id)?;
+            let inode = core.state.inodes.get(*id)?;
             match change {
-                InodeChange::Link => {
-                    inode.nlink += 1;
-                    inode.ctime = stamp.0 as i64;
-                    effects.push(Effect::PutInode { inode });
+                InodeChange::Link | InodeChange::Name { .. } => {
+                    let parent = if let InodeChange::Name { parent } = change { *parent } else { inode.parent };
+                    effects.push(Effect::PutInode { inode: link::linked(inode, parent, stamp) });
                     None
                 }
                 InodeChange::Unlink | InodeChange::RemoveDir => remove_link(core, inode, stamp, effects),
@@ -287,6 +299,11 @@ fn carry_out(
         }
         _ => unreachable!("a state fits its part"),
     }
+}
+
+/// What a name of an inode of this type adds to nlink of its directory.
+pub(crate) fn links(kind: Kind) -> i8 {
+    i8::from(kind == Kind::Directory)
 }
 
 /// An inode whose name has moved to another directory.

@@ -28,6 +28,8 @@ pub(super) type NameOf<'a> = (InodeId, &'a Name);
 pub(super) struct Promised<'a> {
     /// Names that will go: their inodes have others already.
     pub(super) names: BTreeSet<NameOf<'a>>,
+    /// Names that will lead to another inode.
+    pub(super) swaps: BTreeMap<NameOf<'a>, Target>,
     /// Changes of nlink.
     pub(super) links: BTreeMap<InodeId, i64>,
     /// Directories that will go: they have no name any more.
@@ -68,6 +70,7 @@ impl<'a> View<'a> {
         let mut names_of: BTreeMap<InodeId, Vec<NameOf<'a>>> = BTreeMap::new();
         for (name, target) in &names {
             if !promised.names.contains(name) {
+                let target = promised.swaps.get(name).unwrap_or(target);
                 names_of.entry(target.child).or_default().push(*name);
             }
         }
@@ -127,8 +130,16 @@ fn promised<'a>(surveys: &'a [Survey], decided: &BTreeSet<TxnId>, map: &ClusterM
                         promised.moved.insert(*child, *to);
                     }
                 }
+                TxnPart::Swap { parent, name, to, child, kind, .. } => {
+                    promised.swaps.insert((*parent, name), Target { child: *child, kind: *kind });
+                    if let PartState::Source { child, .. } = state
+                        && map.home(*child) == shard
+                    {
+                        promised.moved.insert(*child, *to);
+                    }
+                }
                 TxnPart::Inode { id, change, .. } => match change {
-                    InodeChange::Link => *promised.links.entry(*id).or_default() += 1,
+                    InodeChange::Link | InodeChange::Name { .. } => *promised.links.entry(*id).or_default() += 1,
                     InodeChange::Unlink | InodeChange::Replace => *promised.links.entry(*id).or_default() -= 1,
                     InodeChange::Move { parent, .. } => {
                         promised.moved.insert(*id, *parent);

@@ -27,6 +27,7 @@ pub fn errno_name(errno: i32) -> String {
         libc::ESPIPE => "ESPIPE",
         libc::EROFS => "EROFS",
         libc::EMLINK => "EMLINK",
+        libc::EDEADLK => "EDEADLK",
         libc::ENAMETOOLONG => "ENAMETOOLONG",
         libc::ENOSYS => "ENOSYS",
         libc::ENOTEMPTY => "ENOTEMPTY",

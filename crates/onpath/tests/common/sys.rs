@@ -182,6 +182,12 @@ pub fn linkat(old: impl AsRef<Path>, new: impl AsRef<Path>, flags: i32) -> R {
     call!(libc::linkat(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), flags)).map(drop)
 }
 
+pub fn linkat_from(dir: impl AsFd, old: impl AsRef<Path>, new: impl AsRef<Path>, flags: i32) -> R {
+    let (old, new) = (c(old), c(new));
+    let from = dir.as_fd().as_raw_fd();
+    call!(libc::linkat(from, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), flags)).map(drop)
+}
+
 pub fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> R {
     call!(libc::symlink(c(target).as_ptr(), c(path).as_ptr())).map(drop)
 }

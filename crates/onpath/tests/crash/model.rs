@@ -77,6 +77,17 @@ pub(crate) enum Op {
         old: String,
         new: String,
     },
+    /// RENAME_EXCHANGE.
+    Exchange {
+        old: String,
+        new: String,
+    },
+    /// O_TMPFILE, written, then linked: there whole or not at all.
+    Nameless {
+        path: String,
+        mode: u32,
+        bytes: Vec<u8>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -147,6 +158,12 @@ impl Op {
             Op::Link { old, new } => sys::link(top.join(old), top.join(new)),
             Op::Unlink { path } => sys::unlink(top.join(path)),
             Op::Rename { old, new } => sys::rename(top.join(old), top.join(new)),
+            Op::Exchange { old, new } => sys::renameat2(top.join(old), top.join(new), libc::RENAME_EXCHANGE),
+            Op::Nameless { path, mode, bytes } => {
+                let fd = sys::open(top.join(parent(path)), libc::O_TMPFILE | libc::O_RDWR, *mode)?;
+                whole(sys::pwrite(&fd, bytes, 0)?, bytes)?;
+                sys::linkat(sys::fd_path(&fd), top.join(path), libc::AT_SYMLINK_FOLLOW)
+            }
         }
     }
 }
@@ -200,6 +217,14 @@ impl Model {
             }
             (_, _, 83..86) if grow => {
                 Op::Symlink { target: format!("to/{}", random.below(1000)), path: self.fresh(shared, random) }
+            }
+            (Some(old), _, 86..91) => match self.some_besides(&old, random) {
+                Some(new) => Op::Exchange { old, new },
+                None => Op::Unlink { path: old },
+            },
+            (_, _, 91..94) if grow => {
+                let (count, mode) = (1 + random.below(9000), 0o600 | random.below(0o200) as u32);
+                Op::Nameless { path: self.fresh(shared, random), mode, bytes: random.bytes(count) }
             }
             (Some(path), _, _) if !grow => Op::Unlink { path },
             (_, Some(path), _) if !grow => Op::Rmdir { path },
@@ -257,6 +282,13 @@ impl Model {
         (!dirs.is_empty()).then(|| random.of(&dirs).clone())
     }
 
+    /// Something that may change places with `other`.
+    fn some_besides(&self, other: &str, random: &mut Random) -> Option<String> {
+        let apart = |path: &&String| *path != other && !is_below(other, path) && !is_below(path, other);
+        let found: Vec<&String> = self.names.keys().filter(apart).collect();
+        (!found.is_empty()).then(|| (*random.of(&found)).clone())
+    }
+
     fn dirs(&self) -> Vec<String> {
         self.names.iter().filter(|(_, node)| matches!(node, Node::Dir { .. })).map(|(path, _)| path.clone()).collect()
     }
@@ -301,6 +333,11 @@ impl Model {
             Op::Link { old, new } => self.add(new, self.names[old].clone()),
             Op::Unlink { path } | Op::Rmdir { path } => drop(self.names.remove(path)),
             Op::Rename { old, new } => self.rename(old, new),
+            Op::Exchange { old, new } => self.exchange(old, new),
+            Op::Nameless { path, mode, bytes } => {
+                self.apply(&Op::Create { path: path.clone(), mode: *mode });
+                self.overwrite(path, 0, bytes);
+            }
         }
     }
 
@@ -329,6 +366,19 @@ impl Model {
             let node = self.names.remove(&path).expect("just listed");
             self.names.insert(format!("{new}{}", &path[old.len()..]), node);
         }
+    }
+
+    fn exchange(&mut self, old: &str, new: &str) {
+        let at = |path: &str, dir: &str| path == dir || is_below(path, dir);
+        let names = std::mem::take(&mut self.names).into_iter().map(|(path, node)| {
+            let path = match (at(&path, old), at(&path, new)) {
+                (true, _) => format!("{new}{}", &path[old.len()..]),
+                (_, true) => format!("{old}{}", &path[new.len()..]),
+                _ => path,
+            };
+            (path, node)
+        });
+        self.names = names.collect();
     }
 
     /// What must be seen.

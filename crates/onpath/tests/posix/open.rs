@@ -276,25 +276,6 @@ fn reopen() {
     assert_eq!(ok!(read(&first, 2)), b"C");
 }
 
-/// An O_TMPFILE has no name until it is linked, and none at all with O_EXCL. (A mount may not have it: EOPNOTSUPP.)
-#[test]
-fn unnamed() {
-    let d = area!();
-    let fd = match open(d.path(), libc::O_TMPFILE | O_RDWR, 0o640) {
-        Err(libc::EOPNOTSUPP) => return,
-        result => ok!(result),
-    };
-    assert_eq!((ok!(fstat(&fd)).nlink, ok!(names(d.path())).len()), (0, 0));
-    ok!(write(&fd, "named later"));
-    ok!(linkat(fd_path(&fd), d.p("f"), libc::AT_SYMLINK_FOLLOW));
-    let s = ok!(stat(d.p("f")));
-    assert_eq!((s.nlink, s.perm()), (1, 0o640));
-    assert_eq!(content(d.p("f")), b"named later");
-    let never = ok!(open(d.path(), libc::O_TMPFILE | O_RDWR | O_EXCL, 0o640));
-    expect_errno!(linkat(fd_path(&never), d.p("g"), libc::AT_SYMLINK_FOLLOW), ENOENT);
-    expect_errno!(open(d.path(), libc::O_TMPFILE | O_RDONLY, 0o640), EINVAL);
-}
-
 /// A running program cannot be opened for writing, and a file open for writing cannot be run (ETXTBSY).
 #[test]
 fn busy_text() {

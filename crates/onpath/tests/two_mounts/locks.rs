@@ -194,3 +194,32 @@ fn counting() {
     }
     pair.stop("after counting");
 }
+
+/// A circle of waits that leads over both mounts and two files ends with EDEADLK for whoever closes it.
+#[test]
+fn deadlocks() {
+    let Some(pair) = Pair::new("deadlocks over two mounts", &[]) else { return };
+    for i in 0..5 {
+        let (f, g) = (pair.both(&format!("f{i}")), pair.both(&format!("g{i}")));
+        for file in [&f[0], &g[0]] {
+            std::fs::write(file, "x").expect("write");
+        }
+        let lock = |fd: &OwnedFd, command, kind| sys::lock(fd, command, kind, 0, 0);
+        let mine = done("open", sys::open(&f[0], libc::O_RDWR, 0));
+        done("lock", lock(&mine, libc::F_SETLK, libc::F_WRLCK));
+        let child = fork(|| {
+            let locks = || {
+                let (held, wanted) = (sys::open(&g[1], libc::O_RDWR, 0)?, sys::open(&f[1], libc::O_RDWR, 0)?);
+                lock(&held, libc::F_SETLK, libc::F_WRLCK)?;
+                lock(&wanted, libc::F_SETLKW, libc::F_WRLCK)
+            };
+            code(locks())
+        });
+        child.wait_blocked_in(libc::SYS_fcntl);
+        let other = done("open", sys::open(&g[0], libc::O_RDWR, 0));
+        assert_eq!(lock(&other, libc::F_SETLKW, libc::F_WRLCK).err(), Some(libc::EDEADLK));
+        done("unlock", lock(&mine, libc::F_SETLK, libc::F_UNLCK));
+        assert_eq!(child.wait(), End::Exit(0));
+    }
+    pair.stop("after deadlocks");
+}

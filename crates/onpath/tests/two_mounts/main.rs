@@ -6,6 +6,7 @@ mod common;
 mod death;
 mod hammer;
 mod locks;
+mod nameless;
 mod opened;
 mod pairs;
 mod ranges;

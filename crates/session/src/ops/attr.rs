@@ -4,6 +4,7 @@ use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::FRESH_US;
 use crate::op::{Op, attr, done};
 use crate::opens::{Fresh, Known};
+use crate::ops::later;
 use crate::session::SessionOut;
 use crate::state::State;
 use onpath_kernel::Core;
@@ -69,7 +70,10 @@ pub(crate) async fn access(op: &mut Op, id: InodeId, mask: u32) -> FsResult {
 /// Target of a symlink.
 pub(crate) async fn readlink(op: &mut Op, id: InodeId) -> FsResult {
     match op.ask_home(id, Request::ReadLink { id }).await? {
-        Reply::Target { target } => Ok(FsReply::Target(target.0)),
+        Reply::Target { target, due } => {
+            op.with(|core| later::accessed(core, id, due, true));
+            Ok(FsReply::Target(target.0))
+        }
         _ => Err(Errno::EIO),
     }
 }

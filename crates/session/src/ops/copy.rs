@@ -36,14 +36,14 @@ struct Copy {
 }
 
 pub(crate) async fn copy(op: &mut Op, source: (Handle, u64), to: (Handle, u64), bytes: u64) -> FsResult {
-    let from = op.with(|core| match core.state.opens.get(source.0)? {
+    let (from, noatime) = op.with(|core| match core.state.opens.get(source.0)? {
         open if open.directory || !open.mode.read => Err(Errno::EBADF),
-        open => Ok(open.id),
+        open => Ok((open.id, open.mode.noatime)),
     })?;
     let id = writable(op, to.0)?;
     let (from_offset, offset) = (source.1, to.1);
     let mut known = data_ref(op, from).await?;
-    accessed(op, from, &known);
+    accessed(op, from, noatime, &known);
     let bytes = bytes.min(known.size.saturating_sub(from_offset));
     if bytes == 0 {
         return Ok(FsReply::Copied(0));

@@ -3,6 +3,7 @@
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::Op;
+use crate::ops::later;
 use crate::state::header;
 use onpath_kernel::Answer;
 use onpath_wire::attr::AttrWire;
@@ -26,14 +27,14 @@ const PLUS_FACTOR: u32 = 4;
 
 /// A page of names.
 pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
-    let id = directory(op, handle)?;
-    Ok(FsReply::Dir(page(op, id, after, bytes).await?))
+    let (id, noatime) = directory(op, handle)?;
+    Ok(FsReply::Dir(page(op, id, noatime, after, bytes).await?))
 }
 
 /// A page of names with attributes.
 pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
-    let id = directory(op, handle)?;
-    let entries = page(op, id, after, bytes / PLUS_FACTOR).await?;
+    let (id, noatime) = directory(op, handle)?;
+    let entries = page(op, id, noatime, after, bytes / PLUS_FACTOR).await?;
     let attrs = attributes(op, &entries).await?;
     let pairs = entries.into_iter().map(|entry| {
         let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT).copied();
@@ -42,20 +43,27 @@ pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, byt
     Ok(FsReply::DirPlus(pairs.collect()))
 }
 
-fn directory(op: &Op, handle: Handle) -> Result<InodeId, Errno> {
+/// The directory, and whether its access time is to be left alone.
+fn directory(op: &Op, handle: Handle) -> Result<(InodeId, bool), Errno> {
     op.with(|core| match core.state.opens.get(handle)? {
-        open if open.directory => Ok(open.id),
+        open if open.directory => Ok((open.id, open.mode.noatime)),
         _ => Err(Errno::ENOTDIR),
     })
 }
 
 /// Entries after a cookie.
-async fn page(op: &mut Op, id: InodeId, after: Cookie, bytes: u32) -> Result<Vec<DirEntry>, Errno> {
+async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32) -> Result<Vec<DirEntry>, Errno> {
     let bytes = bytes.max(PAGE_BYTES_MIN);
     let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
-    let Reply::Dir { parent, mut entries, .. } = op.ask_home(id, request).await? else {
+    let Reply::Dir { parent, mut entries, due, .. } = op.ask_home(id, request).await? else {
         return Err(Errno::EIO);
     };
+    if !noatime {
+        op.with(|core| {
+            let begins = after <= Cookie::DOTDOT && !core.state.config.access_times.not_of_directories;
+            later::accessed(core, id, begins && due, begins);
+        });
+    }
     if after < Cookie::DOTDOT {
         let up = if parent.is_some() { parent } else { id };
         let dots = [(id, Cookie::DOT, Name::dot()), (up, Cookie::DOTDOT, Name::dot_dot())];

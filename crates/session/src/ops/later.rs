@@ -9,6 +9,7 @@ use crate::limits::{LATER_MAX, LATER_US};
 use crate::op::Op;
 use crate::state::{Job, Later, State};
 use onpath_kernel::Core;
+use onpath_wire::ids::InodeId;
 
 /// Tells a home soon.
 pub(crate) fn add(core: &mut Core<State>, what: Later) {
@@ -20,6 +21,14 @@ pub(crate) fn add(core: &mut Core<State>, what: Later) {
     if !state.tells_later {
         state.tells_later = true;
         core.start(Job::TellLater);
+    }
+}
+
+/// Something was read: its home hears of it if that is `due` by relatime, or `always` if every read counts.
+pub(crate) fn accessed(core: &mut Core<State>, id: InodeId, due: bool, always: bool) {
+    let times = core.state.config.access_times;
+    if !times.never && (due || times.always && always) && !core.state.later.contains(&Later::Accessed(id)) {
+        add(core, Later::Accessed(id));
     }
 }
 

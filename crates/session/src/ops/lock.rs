@@ -6,7 +6,7 @@
 //! window; before it blocks the window, it gets a new number.
 
 use crate::fs::{FsReply, FsResult, Handle};
-use crate::limits::{LOCK_ASK_AGAIN_US, RESTORE_BATCH, UNREACHABLE_US, WAITING_LOCKS_MAX};
+use crate::limits::{DEADLOCK_LOOK_US, LOCK_ASK_AGAIN_US, RESTORE_BATCH, UNREACHABLE_US, WAITING_LOCKS_MAX};
 use crate::locks::{LockOwner, WaitingLock};
 use crate::op::{Op, answer, done};
 use crate::state::{Job, Phase, State, WaitKey, header, window_used};
@@ -95,6 +95,8 @@ async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileL
                 wait,
                 cancelling: interrupted,
                 answered: false,
+                deadlocked: false,
+                process: None,
                 renewing: false,
             };
             match queued(core, seq, waiting) {
@@ -121,6 +123,9 @@ fn queued(core: &mut Core<State>, seq: RequestSeq, wait: WaitingLock) -> Result<
     if wait.cancelling {
         core.start(Job::CancelWait(wait.unique));
         core.start(Job::CancelTimeout(wait.unique));
+    }
+    if wait.wait && !wait.lock.flock {
+        core.start(Job::SeekDeadlock { unique: wait.unique, after_us: DEADLOCK_LOOK_US });
     }
     core.state.waiting.insert(seq, wait);
     if !core.state.watching {
@@ -186,7 +191,7 @@ fn end_wait(core: &mut Core<State>, seq: RequestSeq, result: Result<(), Errno>) 
     answer(core, wait.unique, result.map(|()| FsReply::Done));
 }
 
-fn seq_of(core: &Core<State>, unique: u64) -> Option<RequestSeq> {
+pub(crate) fn seq_of(core: &Core<State>, unique: u64) -> Option<RequestSeq> {
     core.state.waiting.iter().find(|(_, wait)| wait.unique == unique).map(|(&seq, _)| seq)
 }
 
@@ -216,6 +221,9 @@ pub(crate) async fn watch(op: &Op) {
         let go_on = op.with(|core| {
             let all: Vec<_> = core.state.waiting.keys().copied().collect();
             core.state.watching = !all.is_empty();
+            let waits: Vec<_> =
+                core.state.waiting.values().filter(|w| w.wait && !w.lock.flock).map(|w| w.unique).collect();
+            waits.into_iter().for_each(|unique| core.start(Job::SeekDeadlock { unique, after_us: 0 }));
             all.into_iter().for_each(|seq| ask_again(core, seq));
             core.state.watching
         });
@@ -263,8 +271,8 @@ pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
     });
 }
 
-/// The caller of a waiting lock got a signal: the home decides whether the grant came first.
-pub(crate) async fn cancel(mut op: Op, unique: u64) {
+/// The caller of a waiting lock got a signal, or the lock is part of a deadlock: the home decides whether the grant came first.
+pub(crate) async fn cancel(mut op: Op, unique: u64, errno: Errno) {
     let find = |core: &mut Core<State>| seq_of(core, unique).map(|seq| core.state.waiting[&seq].clone());
     let Some(wait) = op.with(find) else { return };
     op.caller = wait.caller;
@@ -274,7 +282,7 @@ pub(crate) async fn cancel(mut op: Op, unique: u64) {
         let Some(seq) = seq_of(core, unique) else { return };
         match result {
             Ok(Reply::Granted) => end_wait(core, seq, Ok(())),
-            _ => end_wait(core, seq, Err(Errno::EINTR)),
+            _ => end_wait(core, seq, Err(errno)),
         }
     });
 }

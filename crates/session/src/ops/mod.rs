@@ -3,6 +3,7 @@
 mod allocate;
 mod attr;
 mod copy;
+mod deadlock;
 mod dir;
 pub(crate) mod later;
 mod lease;
@@ -23,6 +24,7 @@ use crate::op::Op;
 use crate::running::Slot;
 use crate::state::{Job, State};
 use onpath_kernel::Cx;
+use onpath_wire::errno::Errno;
 
 /// Turns a job into its operation.
 pub(crate) async fn run(cx: Cx<State>, job: Job) {
@@ -50,7 +52,8 @@ async fn background(mut op: Op, job: Job) {
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,
         Job::WatchLocks => lock::watch(&op).await,
         Job::RenewWait(seq) => lock::renew_wait(op, seq).await,
-        Job::CancelWait(seq) => lock::cancel(op, seq).await,
+        Job::CancelWait(seq) => lock::cancel(op, seq, Errno::EINTR).await,
+        Job::SeekDeadlock { unique, after_us } => deadlock::seek(op, unique, after_us).await,
         Job::CancelTimeout(seq) => lock::cancel_timeout(&op, seq).await,
         Job::GiveBack { id, lock } => lock::give_back(&mut op, id, lock).await,
         Job::Interrupt { slot, unique } => misc::interrupt(&op, slot, unique).await,
@@ -77,6 +80,7 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
             namei::make(op, parent, name, namei::node(kind, mode, umask, rdev, target)).await
         }
         FsOp::Create { parent, name, mode, umask, open } => open::create(op, parent, name, mode, umask, open).await,
+        FsOp::TmpFile { parent, mode, umask, open } => open::tmpfile(op, parent, mode, umask, open).await,
         FsOp::Link { id, parent, name } => namei::link(op, id, parent, name).await,
         FsOp::Unlink { parent, name } => namei::unlink(op, parent, name).await,
         FsOp::Rmdir { parent, name } => namei::rmdir(op, parent, name).await,
@@ -87,7 +91,7 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
         FsOp::ReadLink { id } => attr::readlink(op, id).await,
         FsOp::Access { id, mask } => attr::access(op, id, mask).await,
         FsOp::Open { id, mode } => open::open(op, id, mode).await,
-        FsOp::OpenDir { id } => open::opendir(op, id).await,
+        FsOp::OpenDir { id, noatime } => open::opendir(op, id, noatime).await,
         FsOp::Flush { handle, lock_owner } => open::flush(op, handle, lock_owner).await,
         FsOp::Release { handle, flock_owner } => open::release(op, handle, flock_owner).await,
         FsOp::ReleaseDir { handle } => open::release(op, handle, None).await,

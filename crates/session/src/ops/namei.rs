@@ -70,9 +70,9 @@ pub(crate) async fn rmdir(op: &mut Op, parent: InodeId, name: Name) -> FsResult 
     Ok(FsReply::Done)
 }
 
-/// Renames; EXCHANGE and WHITEOUT are not supported (EINVAL, as rename(2) says).
+/// Renames, exchanges, or leaves a whiteout behind: flags that do not go together are EINVAL.
 pub(crate) async fn rename(op: &mut Op, from: (InodeId, Name), to: (InodeId, Name), flags: u32) -> FsResult {
-    if flags & !rename::NOREPLACE != 0 {
+    if !rename::is_known(flags) {
         return Err(Errno::EINVAL);
     }
     let at = onpath_wire::hash::site(to.0, to.1.as_bytes());

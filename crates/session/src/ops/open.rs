@@ -12,6 +12,7 @@ use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
+use onpath_wire::hash::site;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -38,8 +39,8 @@ pub(crate) async fn open(op: &mut Op, id: InodeId, mode: OpenMode) -> FsResult {
 }
 
 /// Opens a directory: read permission is checked here, once.
-pub(crate) async fn opendir(op: &mut Op, id: InodeId) -> FsResult {
-    let mode = OpenMode { read: true, ..OpenMode::default() };
+pub(crate) async fn opendir(op: &mut Op, id: InodeId, noatime: bool) -> FsResult {
+    let mode = OpenMode { read: true, noatime, ..OpenMode::default() };
     let (_, opened) = open_inode(op, id, mode).await?;
     Ok(FsReply::Opened(opened))
 }
@@ -103,13 +104,29 @@ pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, 
         return open_existing(op, &attr, how).await;
     }
     let pid = op.caller.pid;
-    op.with(|core| {
-        core.state.opens.enter(attr.id)?.registered = true;
-        // Who only writes a new file has no use for its page cache, and without it the kernel does not ask for capabilities.
-        let direct = how.append || !how.read;
-        let handle = add(core, &attr, data, how, direct, pid);
-        Ok(FsReply::Created { attr, opened: Opened { handle, shared: direct }, fresh })
-    })
+    op.with(|core| created(core, attr, data, how, pid))
+}
+
+/// open(2) with O_TMPFILE: any shard can give birth to what has no name, so each in turn does.
+pub(crate) async fn tmpfile(op: &mut Op, parent: InodeId, mode: u16, umask: u16, how: OpenMode) -> FsResult {
+    let open = flags(how) | open::REGISTER;
+    let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
+    let slot = op.with(|core| {
+        core.state.nameless += 1;
+        site(parent, &core.state.nameless.to_le_bytes())
+    });
+    let (attr, data, _) = entry(op.ask(slot, Request::TmpFile { parent, slot, node }).await?)?;
+    let pid = op.caller.pid;
+    op.with(|core| created(core, attr, data, how, pid))
+}
+
+/// A handle of an inode that this request has made.
+fn created(core: &mut Core<State>, attr: AttrWire, data: DataRef, how: OpenMode, pid: u32) -> FsResult {
+    core.state.opens.enter(attr.id)?.registered = true;
+    // Who only writes a new file has no use for its page cache, and without it the kernel does not ask for capabilities.
+    let direct = how.append || !how.read;
+    let handle = add(core, &attr, data, how, direct, pid);
+    Ok(FsReply::Created { attr, opened: Opened { handle, shared: direct }, fresh: true })
 }
 
 /// Somebody else made the name first: its inode may live elsewhere, and its home decides who may open it.

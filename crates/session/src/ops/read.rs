@@ -10,7 +10,7 @@ use crate::op::{DataAnswer, Op, attr, data_answer};
 use crate::opens::Known;
 use crate::ops::later;
 use crate::ops::stale::Refusals;
-use crate::state::{Later, header};
+use crate::state::header;
 use bytes::Bytes;
 use onpath_kernel::Answer;
 use onpath_wire::data::{DataReply, DataRequest};
@@ -54,22 +54,23 @@ fn atime_is_due(attr: &Known, wall_ns: u64) -> bool {
 }
 
 /// A file is read: its access time follows a little later, if it is due.
-pub(crate) fn accessed(op: &Op, id: InodeId, known: &Known) {
+pub(crate) fn accessed(op: &Op, id: InodeId, noatime: bool, known: &Known) {
     op.with(|core| {
-        if atime_is_due(known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime) {
-            later::add(core, Later::Accessed(id));
+        if !noatime {
+            let due = atime_is_due(known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime);
+            later::accessed(core, id, due, true);
         }
     });
 }
 
 /// Reads; fewer bytes than asked at the end of the file.
 pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
-    let (id, fresh) = op.with(|core| match core.state.opens.get(handle)? {
+    let (id, noatime, fresh) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory => Err(Errno::EISDIR),
         open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),
         open => {
-            let id = open.id;
-            Ok((id, core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us)))
+            let (id, noatime) = (open.id, open.mode.noatime);
+            Ok((id, noatime, core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us)))
         }
     })?;
     let mut known = match fresh {
@@ -78,7 +79,7 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
     };
     let mut refusals = Refusals::default();
     loop {
-        accessed(op, id, &known);
+        accessed(op, id, noatime, &known);
         let n = u64::from(bytes).min(IO_BYTES_MAX as u64).min(known.size.saturating_sub(offset));
         if n == 0 {
             return Ok(FsReply::Data(Vec::new()));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
@@ -88,7 +88,8 @@ impl Rig {
     /// A session that has not said anything yet.
     pub(crate) fn cold(soft: bool) -> Rig {
         let map = ClusterMap::even(SHARDS);
-        let config = SessionConfig { session: ME, cluster: 9, map: map.clone(), soft };
+        let config =
+            SessionConfig { session: ME, cluster: 9, map: map.clone(), soft, access_times: AccessTimes::default() };
         Rig {
             session: Session::new(config),
             now: Now { mono_us: 1_000, wall_ns: 1_000_000_000 },
@@ -278,4 +279,5 @@ pub(crate) const READ_WRITE: OpenMode = OpenMode {
     append: false,
     exclusive: false,
     kill_suidgid: false,
+    noatime: false,
 };

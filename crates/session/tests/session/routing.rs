@@ -221,7 +221,7 @@ fn statfs_adds_all_shards_and_the_data_node() {
 fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let mut rig = Rig::new();
     let dir = inode_at(1, 1);
-    let unique = rig.fs(FsOp::OpenDir { id: dir });
+    let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
     let sent = rig.sent();
     let mut found = attr(dir, Kind::Directory);
     found.id = dir;
@@ -237,7 +237,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
         .collect();
     let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(0), bytes: 32 << 10 });
     let sent = rig.sent();
-    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true });
+    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false });
     let asked: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     assert_eq!(asked.len(), 3);
     for sent in &asked {
@@ -256,7 +256,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     for (after, dots) in [(Cookie(1), 1), (Cookie(2), 0)] {
         let unique = rig.fs(FsOp::ReadDir { handle: opened.handle, after, bytes: 1000 });
         let sent = rig.sent();
-        rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true });
+        rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false });
         assert!(matches!(rig.result(unique), Ok(FsReply::Dir(page)) if page.len() == dots));
     }
 }

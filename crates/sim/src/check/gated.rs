@@ -40,6 +40,7 @@ impl Gated {
             Effect::PutInode { inode } => Some(inode.id),
             Effect::DropInode { id }
             | Effect::Merged { id, .. }
+            | Effect::Accessed { id, .. }
             | Effect::SetXattr { id, .. }
             | Effect::RemoveXattr { id, .. } => Some(*id),
             _ => None,

@@ -437,8 +437,7 @@ fn witness(
         Ok(plan) => plan,
         Err(errno) => return Err(format!("succeeds instead of {errno}")),
     };
-    let created = born(&asked.body.request, record);
-    let created = created.filter(|_| matches!(plan.change, crate::model::Change::Create { .. }));
+    let created = if plan.change.makes_an_inode() { born(model, &asked.body.request, record) } else { None };
     let delta = model.apply(&plan.change, created)?;
     let expected = model.expect(plan.answer, created);
     // Also what changes nothing that the model knows, such as an attach: a crash may take it back.
@@ -469,11 +468,11 @@ fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Opti
     Some((body, Some(Write { end, kill_suidgid })))
 }
 
-/// The inode that a create's record makes.
-fn born(request: &Request, record: &Record) -> Option<InodeId> {
-    let Request::Create { .. } = request else { return None };
+/// The inode that a record makes: of a create the one that its name leads to, else the one that was not there before.
+fn born(model: &Model, request: &Request, record: &Record) -> Option<InodeId> {
     record.effects.iter().find_map(|effect| match effect {
-        Effect::PutName { child, .. } => Some(*child),
+        Effect::PutName { child, .. } if matches!(request, Request::Create { .. }) => Some(*child),
+        Effect::PutInode { inode } if model.node(inode.id).is_none() => Some(inode.id),
         _ => None,
     })
 }
@@ -541,8 +540,12 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Res
 /// Where disks are full whatever needs space may be refused, but not what frees it.
 fn no_space(asked: &Asked) -> Result<(), String> {
     match asked.body.request {
-        Request::Create { .. } | Request::Link { .. } | Request::Rename { .. } | Request::SetAttr { .. } => Ok(()),
-        Request::SetXattr { .. } => Ok(()),
+        Request::Create { .. }
+        | Request::TmpFile { .. }
+        | Request::Link { .. }
+        | Request::Rename { .. }
+        | Request::SetAttr { .. }
+        | Request::SetXattr { .. } => Ok(()),
         Request::DataRef { .. } if asked.write.is_some() => Ok(()),
         _ => Err("is refused for want of space, of which it needs none".into()),
     }

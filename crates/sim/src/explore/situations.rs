@@ -100,10 +100,10 @@ fn link(id: InodeId, parent: InodeId, name: &Name) -> Request {
     Request::Link { id, parent, name: name.clone() }
 }
 
-fn rename_noreplace(from: (InodeId, &Name), to: (InodeId, &Name)) -> Request {
+fn rename_with(flags: u32, from: (InodeId, &Name), to: (InodeId, &Name)) -> Request {
     match rename(from, to) {
         Request::Rename { from_parent, from, parent, name, .. } => {
-            Request::Rename { from_parent, from, parent, name, flags: request::rename::NOREPLACE }
+            Request::Rename { from_parent, from, parent, name, flags }
         }
         other => other,
     }
@@ -234,8 +234,19 @@ const SITUATIONS: &[Situation] = &[
         world: NETWORK,
         script: Script::Requests(|sc| {
             let ((from, b), (to, a)) = two_directories(sc);
-            let moves = rename_noreplace((from, &b), (to, &a));
+            let moves = rename_with(request::rename::NOREPLACE, (from, &b), (to, &a));
             vec![by_root([moves]), by_root([create(to, &a), unlink(to, &a)])]
+        }),
+    },
+    Situation {
+        name: "exchange",
+        about: "two names of two directories change places, while one is looked up and the other is removed",
+        world: NETWORK,
+        script: Script::Requests(|sc| {
+            let ((from, b), (to, a)) = two_directories(sc);
+            sc.must(create(to, &a));
+            let exchanges = rename_with(request::rename::EXCHANGE, (from, &b), (to, &a));
+            vec![by_root([exchanges, lookup(from, &b)]), by_root([unlink(to, &a), read(from)])]
         }),
     },
     Situation {

@@ -4,12 +4,13 @@ use super::decide::Change;
 use super::{Leads, Model, NameKey, Node, REMOVED_MAX};
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
 use smallvec::SmallVec;
 
 /// The other side of a change: what stood in its places before it (or, when taken back, after it).
 #[derive(Clone, Debug, Default)]
 pub struct Delta {
-    nodes: SmallVec<[(InodeId, Option<Node>); 3]>,
+    nodes: SmallVec<[(InodeId, Option<Node>); 4]>,
     names: SmallVec<[(NameKey, Option<Leads>); 2]>,
 }
 
@@ -27,18 +28,18 @@ impl Model {
         match change {
             Change::Nothing => {}
             Change::Create { parent, name, node } => {
-                let id = id.ok_or("a create whose record makes no inode")?;
-                if !id.is_some() || self.nodes.contains_key(&id) {
-                    return Err(format!("inode id {id:?} is given out a second time"));
-                }
-                delta.nodes.push((id, None));
-                self.nodes.insert(id, (**node).clone());
+                let id = self.born(&mut delta, id, node)?;
                 self.put_name(&mut delta, self.key(*parent, name), Leads { child: id, kind: node.kind });
                 self.dir_changes(&mut delta, *parent, 1, i32::from(node.kind == Kind::Directory));
+            }
+            Change::Nameless { node } => {
+                let id = self.born(&mut delta, id, node)?;
+                self.removed.push_back(id);
             }
             Change::Link { id, parent, name } => {
                 let node = self.edit(&mut delta, *id);
                 node.nlink += 1;
+                node.linkable = false;
                 node.touch();
                 let kind = node.kind;
                 self.put_name(&mut delta, self.key(*parent, name), Leads { child: *id, kind });
@@ -50,20 +51,55 @@ impl Model {
                 self.dir_changes(&mut delta, *parent, -1, -i32::from(is_dir));
                 self.unlinked(&mut delta, *id);
             }
-            Change::Rename { .. } => self.apply_rename(&mut delta, change),
+            Change::Rename { .. } => self.apply_rename(&mut delta, change, id)?,
+            Change::Exchange { from_parent, from, parent, name } => {
+                self.exchange(&mut delta, (*from_parent, from), (*parent, name));
+            }
             Change::Attributes { id, node } => *self.edit(&mut delta, *id) = (**node).clone(),
         }
         Ok(delta)
     }
 
-    fn apply_rename(&mut self, delta: &mut Delta, change: &Change) {
-        let Change::Rename { from_parent, from, parent, name, id, replaced } = change else {
+    /// A new inode; its id is the system's choice.
+    fn born(&mut self, delta: &mut Delta, id: Option<InodeId>, node: &Node) -> Result<InodeId, String> {
+        let id = id.ok_or("a create whose record makes no inode")?;
+        if !id.is_some() || self.nodes.contains_key(&id) {
+            return Err(format!("inode id {id:?} is given out a second time"));
+        }
+        delta.nodes.push((id, None));
+        self.nodes.insert(id, node.clone());
+        Ok(id)
+    }
+
+    fn exchange(&mut self, delta: &mut Delta, one: (InodeId, &Name), other: (InodeId, &Name)) {
+        let leads =
+            [one, other].map(|(parent, name)| self.find(parent, name).expect("decided on names that are there"));
+        for ((parent, name), (comes, goes)) in [(one, (leads[1], leads[0])), (other, (leads[0], leads[1]))] {
+            self.put_name(delta, self.key(parent, name), comes);
+            let is_dir = |leads: Leads| i32::from(leads.kind == Kind::Directory);
+            self.dir_changes(delta, parent, 0, is_dir(comes) - is_dir(goes));
+            let node = self.edit(delta, comes.child);
+            node.touch();
+            if comes.kind == Kind::Directory {
+                node.parent = parent;
+            }
+        }
+    }
+
+    fn apply_rename(&mut self, delta: &mut Delta, change: &Change, born: Option<InodeId>) -> Result<(), String> {
+        let Change::Rename { from_parent, from, parent, name, id, replaced, whiteout } = change else {
             unreachable!("only renames come here")
         };
         let kind = self.nodes[id].kind;
         let is_dir = i32::from(kind == Kind::Directory);
-        self.drop_name(delta, self.key(*from_parent, from));
-        self.dir_changes(delta, *from_parent, -1, -is_dir);
+        if let Some(whiteout) = whiteout {
+            let child = self.born(delta, born, whiteout)?;
+            self.put_name(delta, self.key(*from_parent, from), Leads { child, kind: whiteout.kind });
+            self.dir_changes(delta, *from_parent, 0, -is_dir);
+        } else {
+            self.drop_name(delta, self.key(*from_parent, from));
+            self.dir_changes(delta, *from_parent, -1, -is_dir);
+        }
         let (mut added, mut links) = (1, is_dir);
         if let Some(old) = replaced {
             added = 0;
@@ -77,6 +113,7 @@ impl Model {
         if kind == Kind::Directory {
             node.parent = *parent;
         }
+        Ok(())
     }
 
     /// Goes over a change the other way: back if it stands, forth if it was taken back.

@@ -60,7 +60,8 @@ impl Model {
                     return Err(format!("says created: {created}"));
                 }
                 compare_node(*id, node, attr, *exact)?;
-                if *created || !node.is_dir() && node.nlink == 1 {
+                // Of a link the home tells the time of change later.
+                if *created {
                     self.pin(*id, attr, Some(node), *exact);
                 }
                 Ok(())
@@ -94,11 +95,11 @@ impl Model {
             }
             (&Shape::Attr { id, exact }, Reply::Attr { attr, .. }) => self.compare_attr(id, attr, exact, seen),
             (Shape::Value { value: expected }, Reply::Value { value }) if **expected == value.0 => Ok(()),
-            (Shape::Target { id }, Reply::Target { target }) => match &self.nodes[id].target {
+            (Shape::Target { id }, Reply::Target { target, .. }) => match &self.nodes[id].target {
                 Some(expected) if **expected == target.0 => Ok(()),
                 _ => Err("another target".into()),
             },
-            (&Shape::Dir { id, after, bytes }, Reply::Dir { parent, entries, end }) => {
+            (&Shape::Dir { id, after, bytes }, Reply::Dir { parent, entries, end, .. }) => {
                 self.compare_page(id, after, bytes, *parent, entries, *end)
             }
             _ => Err(format!("answered {reply:?} instead of {shape:?}")),
@@ -132,6 +133,7 @@ impl Model {
             Request::Link { id, parent, .. } => removed(id) || removed(parent),
             Request::Rename { from_parent, parent, .. } => removed(from_parent) || removed(parent),
             Request::Lookup { parent, .. }
+            | Request::TmpFile { parent, .. }
             | Request::Create { parent, .. }
             | Request::Unlink { parent, .. }
             | Request::Rmdir { parent, .. } => removed(parent),

@@ -23,6 +23,11 @@ pub enum Change {
         /// The inode.
         node: Box<Node>,
     },
+    /// A new inode without a name.
+    Nameless {
+        /// The inode.
+        node: Box<Node>,
+    },
     /// A further name.
     Link {
         /// The inode.
@@ -55,6 +60,19 @@ pub enum Change {
         id: InodeId,
         /// What the new name led to.
         replaced: Option<InodeId>,
+        /// What stays under the old name (RENAME_WHITEOUT).
+        whiteout: Option<Box<Node>>,
+    },
+    /// Two names change places.
+    Exchange {
+        /// One directory.
+        from_parent: InodeId,
+        /// Its name.
+        from: Name,
+        /// The other directory.
+        parent: InodeId,
+        /// Its name.
+        name: Name,
     },
     /// New attributes.
     Attributes {
@@ -63,6 +81,13 @@ pub enum Change {
         /// All of it, as it will be.
         node: Box<Node>,
     },
+}
+
+impl Change {
+    /// Whether an inode comes with it, whose id is the system's choice.
+    pub fn makes_an_inode(&self) -> bool {
+        matches!(self, Change::Create { .. } | Change::Nameless { .. } | Change::Rename { whiteout: Some(_), .. })
+    }
 }
 
 /// The shape of a successful answer.
@@ -149,6 +174,7 @@ impl Model {
             Request::Rename { from_parent, from, parent, name, flags } => {
                 self.decide_rename(caller, (*from_parent, from), (*parent, name), *flags)
             }
+            Request::TmpFile { parent, node, .. } => self.decide_nameless(caller, *parent, node),
             Request::Open { id, flags } => self.decide_open(caller, *id, *flags),
             Request::ReadDir { id, after, bytes } => {
                 if !self.existing(*id)?.is_dir() {
@@ -206,6 +232,14 @@ impl Model {
         Ok(Plan { change: Change::Create { parent, name: name.clone(), node }, answer })
     }
 
+    fn decide_nameless(&self, caller: &Caller, parent: InodeId, new: &NewNode) -> Decided {
+        let dir = self.searchable(caller, parent)?;
+        self.may_add(caller, dir)?;
+        let linkable = new.open & open::EXCLUSIVE == 0;
+        let node = Box::new(Node { nlink: 0, linkable, ..inherit(caller, dir, parent, new) });
+        Ok(Plan { change: Change::Nameless { node }, answer: Shape::Entry { id: None, exact: true } })
+    }
+
     fn decide_link(&self, caller: &Caller, id: InodeId, parent: InodeId, name: &Name) -> Decided {
         let dir = self.searchable(caller, parent)?;
         if self.find(parent, name).is_some() {
@@ -219,7 +253,7 @@ impl Model {
         if node.is_dir() {
             return Err(Errno::EPERM);
         }
-        if node.nlink == 0 {
+        if node.nlink == 0 && !node.linkable {
             return Err(Errno::ENOENT);
         }
         let answer = Shape::Entry { id: Some(id), exact: true };
@@ -275,7 +309,7 @@ pub(super) fn may_link(caller: &Caller, node: &Node) -> bool {
 }
 
 /// The inode that `caller` makes in `dir`: umask or default ACL, setgid inheritance.
-fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNode) -> Node {
+pub(super) fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNode) -> Node {
     let inherits = dir.mode & 0o2000 != 0;
     let gid = if inherits { dir.gid } else { caller.gid };
     let mut node = Node { uid: caller.uid, gid, ..Model::blank(new.kind, new.mode & 0o7777) };

@@ -113,9 +113,11 @@ pub struct Node {
     pub target: Option<Arc<Vec<u8>>>,
     /// Extended attributes, ACLs among them.
     xattrs: xattr::Xattrs,
+    /// Born without a name, and may get one.
+    pub linkable: bool,
     /// The highest change time that any answer told.
     told: i64,
-    /// How often the change time moved on: two times of which nothing is known look the same.
+    /// How often the change time or the access time moved on: two times of which nothing is known look the same.
     changes: u64,
 }
 
@@ -200,6 +202,7 @@ impl Model {
             ctime: Time::after(i64::MIN),
             target: None,
             xattrs: None,
+            linkable: false,
             told: i64::MIN,
             changes: 0,
         }

@@ -66,7 +66,7 @@ impl Model {
             None => found.extend([Errno::ENOENT, Errno::ESTALE]),
             Some(node) if node.is_dir() => found.push(Errno::EPERM),
             Some(node) => {
-                found.extend((node.nlink == 0).then_some(Errno::ENOENT));
+                found.extend((node.nlink == 0 && !node.linkable).then_some(Errno::ENOENT));
                 found.extend((!may_link(caller, node)).then_some(Errno::EPERM));
             }
         }
@@ -84,10 +84,13 @@ impl Model {
         self.dir_reasons(caller, from_parent, &mut found);
         self.dir_reasons(caller, parent, &mut found);
         let target = self.find(parent, name);
+        let exchanges = flags & rename::EXCHANGE != 0;
+        found.extend((exchanges && flags != rename::EXCHANGE).then_some(Errno::EINVAL));
+        found.extend((exchanges && target.is_none()).then_some(Errno::ENOENT));
         found.extend((target.is_some() && flags & rename::NOREPLACE != 0).then_some(Errno::EEXIST));
         if let Ok((_, old)) = self.child(parent, name) {
             found.extend(self.sticky(caller, parent, old));
-            found.extend((old.entries > 0).then_some(Errno::ENOTEMPTY));
+            found.extend((!exchanges && old.entries > 0).then_some(Errno::ENOTEMPTY));
         }
         let Ok((id, node)) = self.child(from_parent, from) else {
             found.push(Errno::ENOENT);
@@ -96,9 +99,15 @@ impl Model {
         self.victim_reasons(caller, from_parent, node, node.is_dir(), &mut found);
         found.retain(|errno| !(*errno == Errno::ENOTEMPTY && node.is_dir()));
         found.extend((node.is_dir() && self.is_ancestor(id, parent)).then_some(Errno::EINVAL));
-        found.extend((node.is_dir() && from_parent != parent && !permits(caller, node, W)).then_some(Errno::EACCES));
+        let stays = |node: &Node| node.is_dir() && from_parent != parent && !permits(caller, node, W);
+        found.extend(stays(node).then_some(Errno::EACCES));
         if let Some(target) = target {
             let old = self.node(target.child).expect("names lead to inodes");
+            if exchanges {
+                found.extend(stays(old).then_some(Errno::EACCES));
+                found.extend(self.is_ancestor(target.child, from_parent).then_some(Errno::EINVAL));
+                return found;
+            }
             self.victim_reasons(caller, parent, old, node.is_dir(), &mut found);
             found.extend((self.is_ancestor(target.child, from_parent) || old.entries > 0).then_some(Errno::ENOTEMPTY));
         }

@@ -30,6 +30,7 @@ const OPEN: OpenMode = OpenMode {
     append: true,
     exclusive: false,
     kill_suidgid: false,
+    noatime: false,
 };
 
 #[derive(Debug)]

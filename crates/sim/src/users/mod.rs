@@ -3,6 +3,7 @@
 mod appenders;
 mod blocks;
 mod durable;
+mod entangled;
 pub(crate) mod history;
 mod lockers;
 mod mortals;
@@ -13,6 +14,7 @@ mod writers;
 
 pub use appenders::Appenders;
 pub use durable::Durable;
+pub use entangled::Entangled;
 pub use history::History;
 pub use lockers::Lockers;
 pub use mortals::Mortals;

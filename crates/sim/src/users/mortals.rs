@@ -30,6 +30,7 @@ const OPEN: OpenMode = OpenMode {
     append: true,
     exclusive: false,
     kill_suidgid: false,
+    noatime: false,
 };
 
 /// What a thread of a mortal session is for.
@@ -47,6 +48,7 @@ const WORK: [Work; 3] = [Work::Nameless, Work::Locks, Work::Appends];
 enum Call {
     Open,
     Unlink,
+    Link,
     Write,
     Lock,
     Unlock,
@@ -65,6 +67,8 @@ struct Lane {
     work: Option<Work>,
     handle: Option<Handle>,
     name: Option<Name>,
+    /// Of a file that never had a name.
+    tmpfile: Option<InodeId>,
     locked: bool,
     awaited: Option<(u64, Call)>,
 }
@@ -90,7 +94,7 @@ pub struct Mortals {
 }
 
 fn lane(session: usize, work: Option<Work>) -> Lane {
-    Lane { session, work, handle: None, name: None, locked: false, awaited: None }
+    Lane { session, work, handle: None, name: None, tmpfile: None, locked: false, awaited: None }
 }
 
 impl Mortals {
@@ -147,10 +151,12 @@ impl Mortals {
     fn mortal_goes_on(&mut self, world: &mut World, index: usize) {
         let lane = &self.mortal[index];
         match (lane.work.expect("a mortal works"), lane.handle) {
+            (Work::Nameless, None) if self.rng.random_bool(0.5) => {
+                let tmpfile = FsOp::TmpFile { parent: InodeId::ROOT, mode: 0o600, umask: 0, open: OPEN };
+                self.call(world, Some(index), tmpfile, Call::Open);
+            }
             (Work::Nameless, None) => {
-                self.names += 1;
-                let name = format!("{PRIVATE}s-nameless-{}-{}", lane.session, self.names);
-                let name = Name::new(name.as_bytes()).expect("a short name");
+                let name = self.new_name(index);
                 self.mortal[index].name = Some(name.clone());
                 let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o600, umask: 0, open: OPEN };
                 self.call(world, Some(index), create, Call::Open);
@@ -159,6 +165,11 @@ impl Mortals {
                 Some(name) => {
                     let unlink = FsOp::Unlink { parent: InodeId::ROOT, name };
                     self.call(world, Some(index), unlink, Call::Unlink);
+                }
+                None if self.mortal[index].tmpfile.is_some() && self.rng.random_bool(0.2) => {
+                    let id = self.mortal[index].tmpfile.take().expect("just seen");
+                    let link = FsOp::Link { id, parent: InodeId::ROOT, name: self.new_name(index) };
+                    self.call(world, Some(index), link, Call::Link);
                 }
                 None => {
                     // A few writes, then the next file; this one stays open until the session dies.
@@ -178,6 +189,12 @@ impl Mortals {
             }
             (Work::Appends, Some(handle)) => self.append(world, Some(index), handle),
         }
+    }
+
+    fn new_name(&mut self, index: usize) -> Name {
+        self.names += 1;
+        let name = format!("{PRIVATE}s-nameless-{}-{}", self.mortal[index].session, self.names);
+        Name::new(name.as_bytes()).expect("a short name")
     }
 
     /// Each mortal locks a place of its own.
@@ -276,9 +293,11 @@ impl Mortals {
     fn mortal_takes(&mut self, world: &mut World, index: usize, call: Call, result: FsResult) {
         let lane = &mut self.mortal[index];
         match (call, result) {
-            (Call::Open, Ok(FsReply::Created { opened, .. } | FsReply::Opened(opened))) => {
+            (Call::Open, Ok(FsReply::Created { attr, opened, .. })) => {
                 lane.handle = Some(opened.handle);
+                lane.tmpfile = (attr.nlink == 0).then_some(attr.id);
             }
+            (Call::Open, Ok(FsReply::Opened(opened))) => lane.handle = Some(opened.handle),
             (Call::Lock, result) => lane.locked = result.is_ok(),
             (Call::Unlock, _) => lane.locked = false,
             (Call::Append(writer), Ok(FsReply::Written(_))) => {

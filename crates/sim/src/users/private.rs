@@ -12,7 +12,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::request::{SetAttr, set};
+use onpath_wire::request::{SetAttr, rename, set};
 use onpath_wire::xattr::{CAPABILITY, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -30,8 +30,10 @@ const FILES: usize = 6;
 
 /// A file as its only user knows it.
 struct Known {
-    /// None: unlinked, but still open.
+    /// None: unlinked, or never linked, but still open.
     name: Option<Name>,
+    /// Born without a name, and may get one.
+    linkable: bool,
     id: InodeId,
     /// At each mount; O_APPEND or not.
     handles: [Option<(Handle, bool)>; 2],
@@ -41,6 +43,12 @@ struct Known {
 }
 
 impl Known {
+    /// A file that was just made, without a name so far.
+    fn fresh(id: InodeId, handles: [Option<(Handle, bool)>; 2]) -> Known {
+        let (bytes, blocks, xattrs) = Default::default();
+        Known { name: None, linkable: false, id, handles, bytes, blocks, xattrs }
+    }
+
     fn allocate(&mut self, mode: u32, offset: u64, bytes: u64) {
         let (start, end) = (offset as usize, (offset + bytes) as usize);
         if mode & KEEP_SIZE == 0 {
@@ -63,6 +71,10 @@ enum Expect {
     MakeDir,
     OpenDir,
     Create(Name, bool),
+    TmpFile { append: bool, linkable: bool },
+    Link(usize, Name),
+    Unlinkable,
+    Exchange(usize, usize),
     Write { file: usize, offset: u64, data: Bytes },
     Read { file: usize, offset: u64, bytes: usize },
     Allocate { file: usize, mode: u32, offset: u64, bytes: u64 },
@@ -154,14 +166,23 @@ impl Private {
             (Expect::Create(name, append), Ok(FsReply::Created { attr, opened, fresh: true })) => {
                 let mut handles = [None; 2];
                 handles[self.side] = Some((opened.handle, append));
-                self.files.push(Known {
-                    name: Some(name),
-                    id: attr.id,
-                    handles,
-                    bytes: vec![],
-                    blocks: Blocks::default(),
-                    xattrs: BTreeMap::new(),
-                });
+                self.files.push(Known { name: Some(name), linkable: false, ..Known::fresh(attr.id, handles) });
+            }
+            (Expect::TmpFile { append, linkable }, Ok(FsReply::Created { attr, opened, fresh: true }))
+                if attr.nlink == 0 =>
+            {
+                let mut handles = [None; 2];
+                handles[self.side] = Some((opened.handle, append));
+                self.files.push(Known { name: None, linkable, ..Known::fresh(attr.id, handles) });
+            }
+            (Expect::Link(file, name), Ok(FsReply::Entry(attr))) if attr.nlink == 1 => {
+                (self.files[file].name, self.files[file].linkable) = (Some(name), false);
+                return self.compare_size(file, attr.size);
+            }
+            (Expect::Unlinkable, Err(Errno::ENOENT)) => {}
+            (Expect::Exchange(one, other), Ok(FsReply::Done)) => {
+                let name = self.files[one].name.take();
+                self.files[one].name = std::mem::replace(&mut self.files[other].name, name);
             }
             (Expect::Xattr { file, name, what }, result) => return self.take_xattr(file, name, what, result),
             (Expect::Unlink(file), Ok(FsReply::Done)) => {
@@ -318,7 +339,7 @@ impl Private {
         }
         self.side = if self.has_both_mounts() { self.rng.random_range(0..2) } else { 1 };
         if self.dir_handles[self.side].is_none() {
-            return self.call(world, FsOp::OpenDir { id: self.dir }, Expect::OpenDir);
+            return self.call(world, FsOp::OpenDir { id: self.dir, noatime: false }, Expect::OpenDir);
         }
         let room = self.files.len() < FILES;
         let file = if self.files.is_empty() { 0 } else { self.rng.random_range(0..self.files.len()) };
@@ -357,12 +378,24 @@ impl Private {
 
     fn by_name(&mut self, world: &mut World, file: usize, name: Option<Name>, dice: u32) {
         let (parent, Some(name)) = (self.dir, name) else {
+            let Known { id, linkable, handles, .. } = self.files[file];
+            if dice < 93 && handles[self.side].is_some() {
+                let name = self.new_name();
+                let expect = if linkable { Expect::Link(file, name.clone()) } else { Expect::Unlinkable };
+                return self.call(world, FsOp::Link { id, parent: self.dir, name }, expect);
+            }
             let name = Name::new(b"nothing").expect("a short name");
             return self.call(world, FsOp::Lookup { parent: self.dir, name }, Expect::Missing);
         };
         match dice {
             86..90 => self.call(world, FsOp::Unlink { parent, name }, Expect::Unlink(file)),
             90..93 => {
+                let other = self.rng.random_range(0..self.files.len());
+                if let Some(to) = self.files[other].name.clone().filter(|_| other != file && dice == 90) {
+                    let flags = rename::EXCHANGE;
+                    let op = FsOp::Rename { from_parent: parent, from: name, parent, name: to, flags };
+                    return self.call(world, op, Expect::Exchange(file, other));
+                }
                 let to = self.new_name();
                 let op = FsOp::Rename { from_parent: parent, from: name, parent, name: to.clone(), flags: 0 };
                 self.call(world, op, Expect::Rename(file, to));
@@ -385,6 +418,12 @@ impl Private {
         let name = self.new_name();
         let append = self.rng.random_bool(0.2);
         let open = OpenMode { read: true, write: true, append, ..OpenMode::default() };
+        if self.rng.random_bool(0.2) {
+            let linkable = self.rng.random_bool(0.8);
+            let open = OpenMode { exclusive: !linkable, ..open };
+            let op = FsOp::TmpFile { parent: self.dir, mode: 0o644, umask: 0, open };
+            return self.call(world, op, Expect::TmpFile { append, linkable });
+        }
         let op = FsOp::Create { parent: self.dir, name: name.clone(), mode: 0o644, umask: 0, open };
         self.call(world, op, Expect::Create(name, append));
     }
@@ -503,6 +542,10 @@ fn name_of(expect: &Expect) -> &'static str {
         Expect::MakeDir => "mkdir",
         Expect::OpenDir => "opendir",
         Expect::Create(..) => "create",
+        Expect::TmpFile { .. } => "open of a file without a name",
+        Expect::Link(..) => "link",
+        Expect::Unlinkable => "link of what may have no name",
+        Expect::Exchange(..) => "exchange",
         Expect::Write { .. } => "write",
         Expect::Read { .. } => "read",
         Expect::Allocate { .. } => "fallocate",

@@ -8,7 +8,7 @@ use crate::check::Rest;
 use crate::model::Caller;
 use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
-use onpath_session::{Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::packet::Packet;
@@ -52,7 +52,13 @@ impl World {
     pub fn add_session(&mut self, callers: &[Caller]) -> usize {
         let number = self.sessions.len();
         let id = SessionId(FIRST_SESSION + number as u32);
-        let config = SessionConfig { session: id, cluster: 1, map: self.map.clone(), soft: false };
+        let config = SessionConfig {
+            session: id,
+            cluster: 1,
+            map: self.map.clone(),
+            soft: false,
+            access_times: AccessTimes::default(),
+        };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {
             node: NodeId::session(id),
@@ -183,7 +189,7 @@ impl World {
         }
         let now = shown(self.now_ns, self.sessions[number].skew_ns + self.sessions[number].wrong_ns);
         self.sessions[number].session.handle(now, input);
-        let mut asks = vec![];
+        let (mut asks, mut kinds) = (vec![], vec![]);
         while let Some(output) = self.sessions[number].session.poll_output() {
             match output {
                 Output::Send { packet, .. } if self.is_unheard(number, &packet) => {}
@@ -203,6 +209,7 @@ impl World {
                     }
                 }
                 Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
+                Output::Own(SessionOut::HowItWaits { ticket, .. }) => kinds.push(ticket),
                 Output::Own(SessionOut::Lost(_)) if self.sessions[number].unheard_until_ns > 0 => {
                     self.narrate(|| format!("session {} knows that it is dead", FIRST_SESSION as usize + number));
                     self.sessions[number].dead = true;
@@ -216,6 +223,9 @@ impl World {
         for (ticket, pid) in asks {
             let gids = self.sessions[number].callers[pid as usize - 1].groups.to_vec();
             self.session_input(number, Input::Own(SessionIn::Groups { ticket, gids }));
+        }
+        for ticket in kinds {
+            self.session_input(number, Input::Own(SessionIn::WaitsAs { ticket, process: Some(true) }));
         }
         self.look_at_session(number);
         self.arm_session(number);

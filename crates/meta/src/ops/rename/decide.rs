@@ -3,22 +3,25 @@
 use super::Rename;
 use super::plan::{self, Look, Votes};
 use crate::access;
-use crate::dir::site::Gone;
+use crate::dir::site::{self, Gone};
 use crate::dir::{collect, owner};
+use crate::ops::create::newborn;
 use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop};
 use crate::state::commit::{Effects, commit};
 use crate::state::{keys, packets};
 use crate::txn::coordinator;
-use crate::txn::participant::{may_move, moved};
+use crate::txn::participant::{links, may_move, moved};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_store::NameValue;
+use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
-use onpath_wire::inode::Kind;
+use onpath_wire::ids::{InodeId, Stamp};
+use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
+use onpath_wire::request::NewNode;
 
 /// Decides; nothing if parts were recalled meanwhile (F2).
 #[allow(clippy::too_many_arguments)]
@@ -45,7 +48,11 @@ pub(super) fn step(
     if !look.source_here && core.state.is_home(child) && !core.is_free([(keys::inode(child), Mode::Exclusive)]) {
         return None;
     }
-    Some(decided(core, cx, req, what, look, votes, child, kind, dir, from_dir))
+    let born_in = match what.whiteout {
+        Some(_) if !look.source_here => site::have(core, what.from_parent, part::ACCESS)?,
+        _ => from_dir.clone(),
+    };
+    Some(decided(core, cx, req, what, look, votes, NameValue { child, kind }, [dir, from_dir, born_in]))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -56,13 +63,10 @@ fn decided(
     what: &Rename,
     look: &Look,
     votes: &Votes,
-    child: InodeId,
-    kind: Kind,
-    dir: Result<Access, Gone>,
-    from_dir: Result<Access, Gone>,
+    source: NameValue,
+    [dir, from_dir, born_in]: [Result<Access, Gone>; 3],
 ) -> Result<(), Stop> {
-    plan::check(core, req, what, look, Some(NameValue { child, kind }), dir.clone(), from_dir.clone())?;
-    let is_dir = kind == Kind::Directory;
+    plan::check(core, req, what, look, Some(source), dir.clone(), from_dir.clone())?;
     let replaced = look.destination;
     // Inodes that live elsewhere are locked there; their directories are what they are now.
     for (dir, moved) in [(from_dir, look.source.map(|s| s.child)), (dir, replaced.map(|r| r.child))] {
@@ -70,36 +74,31 @@ fn decided(
             access::sticky(req, &dir, uid)?;
         }
     }
-    let local_child = core.state.inodes.get(child);
+    let local_child = core.state.inodes.get(source.child);
     if let (Some(inode), false) = (&local_child, look.source_here) {
         // Its home is here but its name was elsewhere: the checks that its site could not make.
         access::sticky(req, &from_sticky(votes), inode.uid)?;
-        may_move(core, req, inode, what.from_parent != what.parent)?;
+        may_move(core, req, inode, what.parent_changes())?;
     }
     let local_replaced = replaced.and_then(|r| core.state.inodes.get(r.child));
-    if local_replaced.as_ref().is_some_and(|inode| inode.is_dir() && inode.entries > 0) {
+    if !what.exchanges() && local_replaced.as_ref().is_some_and(|inode| inode.is_dir() && inode.entries > 0) {
         return Err(Errno::ENOTEMPTY.into());
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let mut effects = Effects::new();
-    for (txn, plan) in &votes.plans {
-        if plan.is_empty() {
-            core.state.txns.end(*txn);
-        } else {
-            effects.push(coordinator::decision(*txn, plan));
-        }
+    let mut effects = names(core, what, look, votes, source);
+    if let Some(id) = what.whiteout {
+        effects.push(Effect::PutInode { inode: whiteout(req, id, &born_in?, what.from_parent, stamp) });
     }
-    if look.source_here {
-        let log = core.state.log(what.from_parent, -1, -i8::from(is_dir));
-        effects.push(Effect::DropName { parent: what.from_parent, name: what.from.clone(), child, kind, log });
-    }
-    let replaced_dir = replaced.is_some_and(|r| r.kind == Kind::Directory);
-    let log = core.state.log(what.parent, i8::from(replaced.is_none()), i8::from(is_dir) - i8::from(replaced_dir));
-    effects.push(Effect::PutName { parent: what.parent, name: what.name.clone(), child, kind, log });
     if let Some(inode) = local_child {
         effects.push(moved(inode, what.parent, stamp));
     }
-    let dropped = local_replaced.and_then(|inode| replace_link(core, inode, stamp, &mut effects));
+    let dropped = local_replaced.and_then(|inode| {
+        if what.exchanges() {
+            effects.push(moved(inode, what.from_parent, stamp));
+            return None;
+        }
+        replace_link(core, inode, stamp, &mut effects)
+    });
     let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
     coordinator::let_go(core);
     packets::reply(core, cx.op(), req, &reply);
@@ -108,6 +107,44 @@ fn decided(
         owner::wake(core, replaced.child);
     }
     Ok(())
+}
+
+/// The decision, and what it does to the names that are here.
+fn names(core: &mut Core, what: &Rename, look: &Look, votes: &Votes, source: NameValue) -> Effects {
+    let mut effects = Effects::new();
+    for (txn, plan) in &votes.plans {
+        if plan.is_empty() {
+            core.state.txns.end(*txn);
+        } else {
+            effects.push(coordinator::decision(*txn, plan));
+        }
+    }
+    let (leaves, NameValue { child, kind }) = (what.leaves(look), source);
+    if look.source_here {
+        let (parent, name) = (what.from_parent, what.from.clone());
+        match leaves {
+            None => {
+                let log = core.state.log(parent, -1, -links(kind));
+                effects.push(Effect::DropName { parent, name, child, kind, log });
+            }
+            Some(NameValue { child, kind: left }) => {
+                let log = core.state.log(parent, 0, links(left) - links(kind));
+                effects.push(Effect::PutName { parent, name, child, kind: left, log });
+            }
+        }
+    }
+    let replaced = look.destination;
+    let log =
+        core.state.log(what.parent, i8::from(replaced.is_none()), links(kind) - replaced.map_or(0, |r| links(r.kind)));
+    effects.push(Effect::PutName { parent: what.parent, name: what.name.clone(), child, kind, log });
+    effects
+}
+
+/// What RENAME_WHITEOUT leaves behind: nobody may open it.
+fn whiteout(req: &Req, id: InodeId, dir: &Access, parent: InodeId, stamp: Stamp) -> Inode {
+    let (kind, target) = (Kind::CharDevice, Blob::default());
+    let node = NewNode { kind, mode: 0, umask: 0, rdev: 0, target, open: 0 };
+    newborn(req, id, dir, parent, &node, 0, stamp)
 }
 
 /// The source directory's stickiness, as its site found it.

@@ -1,8 +1,10 @@
 //! rename: moves a name, over another one if need be; decided at the destination name's site (DESIGN §3).
 //!
-//! Semantics: rename(2) and RENAME_NOREPLACE: same inode under both names is a success that does nothing; a
-//! directory replaces only an empty directory and never moves below itself. Directories that change their parent
-//! are serialized by the coordinator module, which makes the walk for cycles stable.
+//! Semantics: renameat2(2): same inode under both names is a success that does nothing; a directory replaces only an
+//! empty directory and never moves below itself. RENAME_EXCHANGE: both names are there and change places, neither being
+//! above the other. RENAME_WHITEOUT: a character device 0/0 stays under the old name, made here and not at its site, which
+//! so need not be told more than for an exchange. Directories that change their parent are serialized by the
+//! coordinator module, which makes the walk for cycles stable.
 //! Locks: both names if they are here, inodes whose home is here. Journals: names, change-log entries, inodes, the
 //! decision. Rules. `plan` finds out what is where, `decide` is step 7.
 
@@ -17,6 +19,7 @@ use crate::{Core, Cx};
 use onpath_kernel::OpId;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
+use onpath_wire::hash::site as site_of;
 use onpath_wire::ids::{InodeId, ShardId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -32,6 +35,31 @@ pub(crate) struct Rename {
     pub(crate) parent: InodeId,
     pub(crate) name: Name,
     pub(crate) flags: u32,
+    /// What stays under the old name (RENAME_WHITEOUT).
+    pub(crate) whiteout: Option<InodeId>,
+}
+
+impl Rename {
+    fn exchanges(&self) -> bool {
+        self.flags & rename::EXCHANGE != 0
+    }
+
+    fn parent_changes(&self) -> bool {
+        self.from_parent != self.parent
+    }
+
+    /// Whether a directory gets another parent, if the source is of this type.
+    fn moves_directory(&self, look: &Look, source: Option<Kind>) -> bool {
+        let directory = |kind: Option<Kind>| kind == Some(Kind::Directory);
+        let other = look.destination.filter(|_| self.exchanges()).map(|d| d.kind);
+        self.parent_changes() && (directory(source) || directory(other))
+    }
+
+    /// What the source name leads to afterwards, if anything.
+    fn leaves(&self, look: &Look) -> Option<NameValue> {
+        let whiteout = self.whiteout.map(|child| NameValue { child, kind: Kind::CharDevice });
+        whiteout.or(look.destination.filter(|_| self.exchanges()))
+    }
 }
 
 /// What ends an attempt without ending the operation.
@@ -42,9 +70,13 @@ enum Again {
     WithLock,
 }
 
-pub(crate) async fn run(cx: &Cx, req: &Req, what: Rename) -> Step {
-    if what.flags & !rename::NOREPLACE != 0 {
+pub(crate) async fn run(cx: &Cx, req: &Req, mut what: Rename) -> Step {
+    if !rename::is_known(what.flags) {
         return Err(Errno::EINVAL.into());
+    }
+    if what.flags & rename::WHITEOUT != 0 {
+        let slot = site_of(what.parent, what.name.as_bytes());
+        what.whiteout = Some(cx.with(|core| core.state.new_inode_id(slot)));
     }
     let mut guard = None;
     for attempt in 0.. {
@@ -89,6 +121,10 @@ async fn attempt_once(
     loop {
         let dir = site::grant_settled(cx, what.parent).await;
         let from_dir = if look.source_here { site::grant_settled(cx, what.from_parent).await } else { dir.clone() };
+        if what.whiteout.is_some() && !look.source_here {
+            // Whose group the whiteout gets. If it is gone, the source's site says so.
+            _ = site::grant(cx, what.from_parent, part::ACCESS).await;
+        }
         let both = cx.with(|core| plan::both(core, cx.op(), what, look.source_here));
         if both.is_none() {
             continue; // one was recalled while we waited for the other
@@ -106,7 +142,7 @@ async fn attempt_once(
     if look.source_here && look.is_same_inode() {
         return Ok(Ok(Ok(Reply::Done)));
     }
-    if guard.is_none() && look.source_kind() == Some(Kind::Directory) && what.from_parent != what.parent {
+    if guard.is_none() && what.moves_directory(&look, look.source_kind()) {
         return Ok(Err(Again::WithLock));
     }
     vote(cx, req, what, &look, guard, attempt).await
@@ -137,7 +173,7 @@ async fn vote(
         cx.with(|core| votes.abort(core, cx));
         return early;
     }
-    if kind == Kind::Directory && what.from_parent != what.parent && below(cx, what.parent, child).await {
+    if what.parent_changes() && makes_a_circle(cx, what, look, source).await {
         cx.with(|core| votes.abort(core, cx));
         return Err(Errno::EINVAL.into());
     }
@@ -197,8 +233,19 @@ fn judge(
     if let Err(stop) = plan::check(core, req, what, look, Some(source), dir, from_dir) {
         return Some(Err(stop));
     }
-    let moves = source.kind == Kind::Directory && what.from_parent != what.parent;
+    let moves = what.moves_directory(look, Some(source.kind));
     (moves && guard.is_none()).then_some(Ok(Err(Again::WithLock)))
+}
+
+/// Whether a directory would come to be below itself. Stable while we hold the rename lock.
+async fn makes_a_circle(cx: &Cx, what: &Rename, look: &Look, source: NameValue) -> bool {
+    if source.kind == Kind::Directory && below(cx, what.parent, source.child).await {
+        return true;
+    }
+    match look.destination.filter(|d| what.exchanges() && d.kind == Kind::Directory) {
+        Some(other) => below(cx, what.from_parent, other.child).await,
+        None => false,
+    }
 }
 
 /// Whether `dir` is `top` or below it. Stable while we hold the rename lock.

@@ -112,6 +112,9 @@ pub(super) fn check(
         access::search(req, &from_dir)?;
     }
     access::search(req, &dir)?;
+    if look.destination.is_none() && what.exchanges() {
+        return Err(Errno::ENOENT.into());
+    }
     let Some(source) = source else {
         // Another shard has it and must say first what it is; the same inode needs no permission at all.
         return if look.source_here { Err(Errno::ENOENT.into()) } else { Ok(()) };
@@ -126,7 +129,7 @@ pub(super) fn check(
         access::modify(req, &from_dir)?;
         if let Some(inode) = core.state.inodes.get(source.child) {
             access::sticky(req, &from_dir, inode.uid)?;
-            may_move(core, req, &inode, what.from_parent != what.parent)?;
+            may_move(core, req, &inode, what.parent_changes())?;
         }
     }
     if what.parent == source.child {
@@ -134,13 +137,15 @@ pub(super) fn check(
     }
     access::modify(req, &dir)?;
     if look.replaces_own_directory(what) {
-        return Err(Errno::ENOTEMPTY.into());
+        return Err(if what.exchanges() { Errno::EINVAL } else { Errno::ENOTEMPTY }.into());
     }
     if let Some(replaced) = look.destination {
         if let Some(inode) = core.state.inodes.get(replaced.child) {
             access::sticky(req, &dir, inode.uid)?;
+            may_move(core, req, &inode, what.exchanges() && what.parent_changes())?;
         }
         match (source.kind == Kind::Directory, replaced.kind == Kind::Directory) {
+            _ if what.exchanges() => {}
             (true, false) => return Err(Errno::ENOTDIR.into()),
             (false, true) => return Err(Errno::EISDIR.into()),
             _ => {}
@@ -152,7 +157,8 @@ pub(super) fn check(
 /// A directory that goes if the rename does, and whose home is here: both parts must be recalled first.
 pub(super) fn local_directory_to_replace(core: &mut Core, what: &Rename, look: &Look) -> Option<InodeId> {
     let replaced = look.destination.filter(|d| d.kind == Kind::Directory)?;
-    let replaces = !look.is_same_inode()
+    let replaces = !what.exchanges()
+        && !look.is_same_inode()
         && !look.replaces_own_directory(what)
         && look.source_kind().is_none_or(|kind| kind == Kind::Directory);
     (replaces && core.state.is_home(replaced.child)).then_some(replaced.child)
@@ -179,16 +185,21 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
     };
     let (parent, name) = (what.from_parent, what.from.clone());
     let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
-    ask(map.shard(site_of(parent, name.as_bytes())), TxnPart::Source { parent, name, to: what.parent, unless });
+    let (at, to) = (map.shard(site_of(parent, name.as_bytes())), what.parent);
+    match what.leaves(look) {
+        None => ask(at, TxnPart::Source { parent, name, to, unless }),
+        Some(NameValue { child, kind }) => ask(at, TxnPart::Swap { parent, name, to, unless, child, kind }),
+    }
     if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
         let (change, sticky) = match replaced.kind {
+            _ if what.exchanges() => (move_to(what, what.from_parent), None),
             Kind::Directory => (InodeChange::RemoveDir, sticky_of(core, what.parent)), // a stranger must not seal it
             _ => (InodeChange::Replace, None),                                         // checked in the decision
         };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
     }
     if let Some(source) = look.source {
-        let change = move_to(what);
+        let change = move_to(what, what.parent);
         ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky: None });
     }
     plan.sort_by_key(|(shard, _)| *shard);
@@ -214,12 +225,12 @@ pub(super) fn second(
         return None;
     }
     let txn = coordinator::begin(core, 0, &[]); // the first one keeps what both rest on
-    let part = TxnPart::Inode { id: child, change: move_to(what), sticky: votes.source_sticky };
+    let part = TxnPart::Inode { id: child, change: move_to(what, what.parent), sticky: votes.source_sticky };
     Some((txn, vec![(home, vec![part])]))
 }
 
-fn move_to(what: &Rename) -> InodeChange {
-    InodeChange::Move { parent: what.parent, parent_changes: what.parent != what.from_parent }
+fn move_to(what: &Rename, parent: InodeId) -> InodeChange {
+    InodeChange::Move { parent, parent_changes: what.parent_changes() }
 }
 
 fn sticky_of(core: &mut Core, dir: InodeId) -> Option<u32> {

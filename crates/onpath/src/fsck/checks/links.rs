@@ -8,8 +8,9 @@ use onpath_wire::inode::Inode;
 
 pub(super) fn check(view: &View<'_>, report: &mut Report) {
     for (&(parent, name), target) in &view.names {
-        if view.promised.names.contains(&(parent, name)) {
-            continue; // it goes, and its inode may have gone before
+        let promised = &view.promised;
+        if promised.names.contains(&(parent, name)) || promised.swaps.contains_key(&(parent, name)) {
+            continue; // it goes or changes, and its inode may have gone before
         }
         let finding = |code, message: String| {
             Finding::new(code, message)

@@ -41,7 +41,9 @@ fn promise(view: &View<'_>, survey: &Survey, promise: &Promise, report: &mut Rep
     let message = format!("transaction {:#x} of shard {coordinator} is prepared here; it is {what}", seq.0);
     let finding = Finding::new(code, message).shard(survey.shard);
     report.add(match promise.parts.first() {
-        Some(TxnPart::Source { parent, name, .. }) => finding.inode(*parent).path(view.path_in(*parent, name)),
+        Some(TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. }) => {
+            finding.inode(*parent).path(view.path_in(*parent, name))
+        }
         Some(TxnPart::Inode { id, .. }) => finding.inode(*id).path(view.path(*id)),
         None => finding,
     });
