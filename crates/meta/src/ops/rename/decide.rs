@@ -7,7 +7,7 @@ use crate::dir::site::{self, Gone};
 use crate::dir::{collect, owner};
 use crate::ops::create::newborn;
 use crate::ops::unlink::{drop_data, replace_link};
-use crate::ops::{Req, Stop};
+use crate::ops::{Req, Stop, acl};
 use crate::state::commit::{Effects, commit};
 use crate::state::{keys, packets};
 use crate::txn::coordinator;
@@ -18,10 +18,11 @@ use onpath_store::NameValue;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, part};
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::NewNode;
+use std::iter;
 
 /// Decides; nothing if parts were recalled meanwhile (F2).
 #[allow(clippy::too_many_arguments)]
@@ -87,7 +88,7 @@ fn decided(
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let mut effects = names(core, what, look, votes, source);
     if let Some(id) = what.whiteout {
-        effects.push(Effect::PutInode { inode: whiteout(req, id, &born_in?, what.from_parent, stamp) });
+        effects.extend(whiteout(req, id, &born_in?, what.from_parent, stamp));
     }
     if let Some(inode) = local_child {
         effects.push(moved(inode, what.parent, stamp));
@@ -141,10 +142,13 @@ fn names(core: &mut Core, what: &Rename, look: &Look, votes: &Votes, source: Nam
 }
 
 /// What RENAME_WHITEOUT leaves behind: nobody may open it.
-fn whiteout(req: &Req, id: InodeId, dir: &Access, parent: InodeId, stamp: Stamp) -> Inode {
+fn whiteout(req: &Req, id: InodeId, dir: &Access, parent: InodeId, stamp: Stamp) -> Effects {
     let (kind, target) = (Kind::CharDevice, Blob::default());
     let node = NewNode { kind, mode: 0, umask: 0, rdev: 0, target, open: 0 };
-    newborn(req, id, dir, parent, &node, 0, stamp)
+    let (mode, acls) = acl::inherited(dir, &node);
+    let inode = newborn(req, id, dir, parent, &node, mode, stamp);
+    let acls = acls.into_iter().map(|(name, value)| Effect::SetXattr { id, name, value });
+    iter::once(Effect::PutInode { inode }).chain(acls).collect()
 }
 
 /// The source directory's stickiness, as its site found it.
