@@ -41,7 +41,7 @@ pub mod set {
     pub const ATIME_NOW: u32 = 64;
     /// The modification time is the present.
     pub const MTIME_NOW: u32 = 128;
-    /// Clear setuid and setgid as a write does.
+    /// Clear setuid and setgid as a write does. Without SIZE only if the caller is the owner or root: a chown that keeps both ids.
     pub const KILL_SUIDGID: u32 = 256;
     /// Only the access time, because of a read: needs no permission and is no change (relatime).
     pub const READ: u32 = 1024;

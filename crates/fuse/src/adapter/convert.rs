@@ -224,15 +224,16 @@ fn set_attr(attributes: &SetAttributes) -> SetAttr {
     let (atime_bits, atime) = time(attributes.atime, set::ATIME, set::ATIME_NOW);
     let (mtime_bits, mtime) = time(attributes.mtime, set::MTIME, set::MTIME_NOW);
     let through_descriptor = attributes.size.is_some() && attributes.handle.is_some();
+    let changes = atime_bits
+        | mtime_bits
+        | bit(attributes.mode.is_some(), set::MODE)
+        | bit(attributes.uid.is_some(), set::UID)
+        | bit(attributes.gid.is_some(), set::GID)
+        | bit(attributes.size.is_some(), set::SIZE);
+    // Nothing to set is how a chown arrives that keeps both ids: it clears the bits all the same. The kernel also sends it before some writes.
+    let kill_suidgid = attributes.kill_suidgid || changes == 0 && attributes.ctime.is_none();
     SetAttr {
-        valid: atime_bits
-            | mtime_bits
-            | bit(attributes.mode.is_some(), set::MODE)
-            | bit(attributes.uid.is_some(), set::UID)
-            | bit(attributes.gid.is_some(), set::GID)
-            | bit(attributes.size.is_some(), set::SIZE)
-            | bit(attributes.kill_suidgid, set::KILL_SUIDGID)
-            | bit(through_descriptor, set::OPEN_FOR_WRITE),
+        valid: changes | bit(kill_suidgid, set::KILL_SUIDGID) | bit(through_descriptor, set::OPEN_FOR_WRITE),
         mode: permissions(attributes.mode.unwrap_or_default()),
         uid: attributes.uid.unwrap_or_default(),
         gid: attributes.gid.unwrap_or_default(),

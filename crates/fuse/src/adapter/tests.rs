@@ -215,6 +215,14 @@ fn attributes_are_set_as_asked() {
 }
 
 #[test]
+fn a_chown_that_keeps_both_ids_clears_the_bits() {
+    let bench = Bench::new();
+    bench.ask(2, FILE, Operation::Setattr(SetAttributes::default()));
+    let FsOp::SetAttr { set, .. } = bench.submitted().op else { panic!("not a setattr") };
+    assert_eq!(set.valid, set::KILL_SUIDGID);
+}
+
+#[test]
 fn listings_carry_no_inodes_and_stop_where_the_room_ends() {
     let bench = Bench::new();
     bench.ask(2, FILE, Operation::Readdirplus { handle: 9, offset: 0, size: 480 });

@@ -139,7 +139,8 @@ fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, st
             inode.mode &= !access::SETGID;
         }
     }
-    if has(set::KILL_SUIDGID) && !inode.is_dir() {
+    // Without a size it is a chown that keeps both ids, or comes before a write, which says by itself that it clears the bits.
+    if has(set::KILL_SUIDGID) && !inode.is_dir() && (has(set::SIZE) || access::owner(req, inode.uid).is_ok()) {
         inode.mode = access::without_suid(inode.mode);
     }
     let now = stamp.0 as i64;

@@ -143,3 +143,20 @@ fn looked_up_by_root_before() {
     ok!(stat(&f));
     ALICE.run(|| expect_errno!(open(&f, O_RDONLY, 0), EACCES));
 }
+
+/// `.` and `..` need search permission on the directory that they are looked for in, except on FUSE, where the kernel goes there by itself and
+/// asks nothing. What is behind them is asked for by name, and decided.
+#[test]
+fn dots_of_a_closed_directory() {
+    let d = area!();
+    let closed = d.dir_of("closed", 0o766, 0, 0);
+    let f = closed.file_of("f", 0o666, 0, 0);
+    ALICE.run(|| {
+        for dots in [".", ".."] {
+            allowed_or(dots, is_fuse(&d), stat(closed.p(dots)), libc::EACCES);
+            expect_errno!(mkdir(closed.p(dots).join("closed/new"), 0o755), EACCES);
+        }
+        expect_errno!(stat(closed.p("./f")), EACCES);
+        expect_errno!(stat(&f), EACCES);
+    });
+}

@@ -64,6 +64,21 @@ fn changing_the_owner() {
     check("chown of a file without x", ROOT, &[(0o6644, 0o2644)], |path| ok!(chown(path, BOB.uid, BOB.gid)));
 }
 
+/// A chown that keeps both ids takes them too: by the owner and by root, and by nobody else (EPERM, except on FUSE, where the kernel sends the
+/// same before a write of somebody who may).
+#[test]
+fn keeping_both_ids() {
+    let d = area!();
+    let fuse = is_fuse(&d);
+    for user in [ALICE, ROOT] {
+        check("chown to the same", user, &TAKEN, |path| ok!(chown(path, KEEP, KEEP)));
+    }
+    check("by another", BOB, &KEPT, |path| {
+        allowed_or("chown to the same", fuse, chown(path, KEEP, KEEP), libc::EPERM);
+    });
+    check("by another, nothing to take", BOB, &[(0o755, 0o755)], |path| ok!(chown(path, KEEP, KEEP)));
+}
+
 /// Reading, opening, linking, renaming, setting times and chmod keep them.
 #[test]
 fn other_changes() {

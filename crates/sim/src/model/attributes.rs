@@ -80,7 +80,8 @@ fn with(caller: &Caller, old: &Node, to: &SetAttr) -> Node {
     if has(set::GID) {
         node.gid = to.gid;
     }
-    if has(set::UID | set::GID | set::KILL_SUIDGID) && !node.is_dir() {
+    let kills = has(set::KILL_SUIDGID) && (has(set::SIZE) || owns(caller, old));
+    if (has(set::UID | set::GID) || kills) && !node.is_dir() {
         node.mode = without_suid_sgid(node.mode);
     }
     if has(set::UID | set::GID | set::SIZE) && !node.is_dir() {
