@@ -1,0 +1,201 @@
+//! Inodes against a plain map, wherever they are.
+
+use super::*;
+use crate::cold::testing::{Keeper, Upkeep, upkeep};
+use onpath_wire::ids::{Generation, Term};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Values that packing treats differently: usual, small and large ones.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), 0..1u64 << 32, any::<u64>()]
+}
+
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(-1), Just(1000), Just(2000), any::<i64>()]
+}
+
+fn id() -> impl Strategy<Value = InodeId> {
+    prop_oneof![
+        Just(InodeId::ROOT),
+        (0u16..2, 1u32..3, 0u32..8).prop_map(|(slot, term, count)| InodeId::new(Slot(slot), Term(term), count)),
+    ]
+}
+
+fn inode() -> impl Strategy<Value = Inode> {
+    let kind = prop::sample::select(vec![
+        Kind::Fifo,
+        Kind::CharDevice,
+        Kind::Directory,
+        Kind::BlockDevice,
+        Kind::File,
+        Kind::Symlink,
+        Kind::Socket,
+    ]);
+    let small = (kind, 0u16..=0o7777, number(), number(), number(), number(), number());
+    let large = (number(), 0..1u64 << 50, number(), number(), 0..1u64 << 40, number());
+    let times = (time(), time(), time(), time(), number());
+    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600)).prop_map(
+        |(id, small, large, times, target)| {
+            let (kind, mode, uid, gid, nlink, rdev, cut) = small;
+            let (size, blocks, blocks_version, parent, entries, generation) = large;
+            let (atime, mtime, ctime, btime, stamp) = times;
+            let target = if kind == Kind::Symlink { target } else { Vec::new() };
+            Inode {
+                id,
+                kind,
+                mode,
+                uid: uid as u32,
+                gid: gid as u32,
+                nlink: nlink as u32,
+                size,
+                blocks,
+                blocks_version,
+                atime,
+                mtime,
+                ctime,
+                btime,
+                mtime_stamp: Stamp(stamp),
+                rdev: rdev as u32,
+                parent: InodeId(parent),
+                entries,
+                generation: Generation(generation),
+                cut: cut as u32,
+                target: Blob(target),
+            }
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Inode),
+    Remove(InodeId),
+    Touch(InodeId, i8, u64),
+    Merge(InodeId, u64, u32, u64, bool, u64),
+    Upkeep(Upkeep),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => inode().prop_map(Step::Put),
+        1 => id().prop_map(Step::Remove),
+        2 => upkeep().prop_map(Step::Upkeep),
+        2 => (id(), 0i8..3, number()).prop_map(|(id, count, stamp)| Step::Touch(id, count, stamp)),
+        2 => (id(), number(), any::<u32>(), number(), any::<bool>(), number())
+            .prop_map(|(id, size, blocks, version, kill, stamp)| Step::Merge(id, size, blocks, version, kill, stamp)),
+    ]
+}
+
+fn touch(dir: &mut Inode, count: i8, stamp: u64) {
+    dir.entries += count as u64;
+    dir.nlink += count as u32;
+    if Stamp(stamp) > dir.mtime_stamp {
+        (dir.mtime, dir.mtime_stamp) = (time_of(Stamp(stamp)), Stamp(stamp));
+    }
+    dir.ctime = dir.ctime.max(time_of(Stamp(stamp)));
+}
+
+fn check(inodes: &mut Inodes, model: &BTreeMap<InodeId, Inode>, id: InodeId) {
+    let expected = model.get(&id);
+    assert_eq!(inodes.get(id).as_ref(), expected);
+    assert_eq!(inodes.contains(id), expected.is_some());
+    assert_eq!(inodes.attr(id), expected.map(AttrWire::of));
+    assert_eq!(inodes.kind(id), expected.map(|i| i.kind));
+    assert_eq!(inodes.nlink(id), expected.map(|i| i.nlink));
+    assert_eq!(inodes.access(id), expected.map(|i| Access { mode: i.mode, uid: i.uid, gid: i.gid, acls: None }));
+    let data = expected.map(|i| DataRef { generation: i.generation, cut: i.cut, btime: i.btime });
+    assert_eq!(inodes.data_ref(id), data);
+}
+
+const ALL: RangeInclusive<Slot> = Slot(0)..=Slot(u16::MAX);
+
+fn apply(inodes: &mut Inodes, keeper: &mut Keeper, model: &mut BTreeMap<InodeId, Inode>, step: Step) -> InodeId {
+    match step {
+        Step::Upkeep(what) => {
+            let image = |i: &mut Inodes, changes: &mut Changes| i.changes(ALL, changes);
+            let forget = |i: &mut Inodes| i.forget(ALL);
+            keeper.upkeep(what, inodes, image, |i, kept| i.settle(ALL, kept), forget);
+            InodeId::ROOT
+        }
+        Step::Put(inode) => {
+            let born = !model.contains_key(&inode.id) && inode.size % 2 == 0;
+            inodes.put(&inode, born);
+            let id = inode.id;
+            model.insert(id, inode);
+            id
+        }
+        Step::Remove(id) => {
+            assert_eq!(inodes.remove(id), model.remove(&id).is_some());
+            id
+        }
+        Step::Touch(id, count, stamp) => {
+            let dir = model.get_mut(&id).filter(|i| i.is_dir() && i.nlink < u32::MAX - 2 && i.entries < u64::MAX - 2);
+            if let Some(dir) = dir {
+                touch(dir, count, stamp);
+                assert!(inodes.touch_dir(id, count.into(), count.into(), Stamp(stamp)));
+            }
+            id
+        }
+        Step::Merge(id, size, blocks, version, kill, stamp) => {
+            let Some(file) = model.get_mut(&id).filter(|i| i.kind == Kind::File) else { return id };
+            if version > file.blocks_version {
+                (file.blocks, file.blocks_version) = (blocks.into(), version);
+            }
+            let killed = if file.mode & 0o010 != 0 { 0o6000 } else { 0o4000 };
+            file.mode &= !if kill { killed } else { 0 };
+            (file.size, file.mtime_stamp) = (size, Stamp(stamp));
+            (file.mtime, file.ctime) = (time_of(Stamp(stamp)), time_of(Stamp(stamp)));
+            assert!(inodes.merged(id, size, blocks.into(), version, kill, Stamp(stamp)));
+            id
+        }
+    }
+}
+
+proptest! {
+    /// Packed inodes come back in full, whatever their values, and change as the rules say.
+    #[test]
+    fn inodes_are_a_map(steps in prop::collection::vec(step(), 1..60)) {
+        let (mut inodes, mut keeper, mut model) = (Inodes::default(), Keeper::default(), BTreeMap::new());
+        inodes.attach(keeper.shelf.clone());
+        for step in steps {
+            let id = apply(&mut inodes, &mut keeper, &mut model, step);
+            check(&mut inodes, &model, id);
+            prop_assert_eq!(inodes.len(), model.len() as u64);
+            prop_assert_eq!(inodes.blocks(), model.values().map(|i| i.blocks).sum::<u64>());
+        }
+        model.keys().for_each(|&id| check(&mut inodes, &model, id)); // now all are in memory
+        for slots in [Slot(0)..=Slot(0), Slot(1)..=Slot(1), Slot(2)..=Slot(2), ALL] {
+            let ids: Vec<InodeId> = model.keys().copied().filter(|id| slots.contains(&id.slot())).collect();
+            prop_assert_eq!(inodes.in_slots(slots), ids);
+        }
+        for what in [Upkeep::Lose, Upkeep::Image, Upkeep::Keep] {
+            apply(&mut inodes, &mut keeper, &mut model, Step::Upkeep(what));
+        }
+        let mut loaded = Inodes::default();
+        for (key, value) in keeper.shelf.all() {
+            loaded.load(&key[1..], &value).unwrap();
+        }
+        model.keys().for_each(|&id| check(&mut loaded, &model, id));
+        prop_assert_eq!(loaded.in_slots(ALL).len(), model.len());
+    }
+}
+
+#[test]
+fn absent_inodes_do_not_change() {
+    let mut inodes = Inodes::default();
+    assert!(!inodes.touch_dir(InodeId::ROOT, 1, 0, Stamp(5)));
+    assert!(!inodes.merged(InodeId::ROOT, 1, 1, 1, false, Stamp(5)));
+    assert!(!inodes.remove(InodeId::ROOT));
+}
+
+#[test]
+fn an_explicit_time_is_neither_overtaken_nor_sticks() {
+    let mut inodes = Inodes::default();
+    let dir = Inode { mtime: 5_000, mtime_stamp: Stamp(200), ctime: 200, ..Inode::new(InodeId::ROOT, Kind::Directory) };
+    inodes.put(&dir, true);
+    inodes.touch_dir(dir.id, 1, 0, Stamp(150));
+    assert_eq!(inodes.get(dir.id).map(|i| (i.mtime, i.ctime, i.entries)), Some((5_000, 200, 1)));
+    inodes.touch_dir(dir.id, 1, 1, Stamp(300));
+    assert_eq!(inodes.get(dir.id).map(|i| (i.mtime, i.ctime, i.nlink)), Some((300, 300, 3)));
+}
