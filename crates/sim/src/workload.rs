@@ -240,7 +240,7 @@ impl Workload {
         let found = (0..8).map(|_| self.living(model, from_parent)).find(is_directory).flatten();
         let from = found.map_or_else(|| self.name('d'), |(name, ..)| name);
         let parent = self.dir(model);
-        if self.rng.random_range(0..3) == 0 {
+        if self.rng.random_range(0..6) == 0 {
             let found = (0..4).map(|_| self.living(model, parent)).find(is_directory).flatten();
             let name = found.map_or_else(|| self.some_name(model, parent), |(name, ..)| name);
             return Request::Rename { from_parent, from, parent, name, flags: rename::EXCHANGE };

@@ -64,9 +64,9 @@ pub(crate) fn restarts(seed: u64) -> SimConfig {
 /// Directories move into each other, and processes die all the time.
 pub(crate) fn storms(seed: u64) -> SimConfig {
     let config = restarts(seed);
-    let workload = WorkloadConfig { names: 8, directories: 4, moves_percent: 50, users: false, ..config.workload };
+    let workload = WorkloadConfig { names: 8, directories: 4, moves_percent: 60, users: false, ..config.workload };
     let world = WorldConfig { shards: 3, processes: 3, ..config.world };
-    SimConfig { operations: 600, workload, world, ..config }
+    SimConfig { operations: 800, workload, world, ..config }
 }
 
 /// Power fails often, and disks are flushed when they must be.
