@@ -31,6 +31,17 @@ impl LockOwner {
 pub(crate) struct HeldLocks {
     inodes: BTreeMap<InodeId, Vec<FileLock>>,
     ranges: usize,
+    /// Calls that weaken write locks to read locks, by the caller's number: nobody knows whether the home has done it yet.
+    weakening: BTreeMap<u64, Weakening>,
+}
+
+/// A call under way that makes read locks of an owner's write locks.
+#[derive(Debug)]
+struct Weakening {
+    owner: LockOwner,
+    lock: FileLock,
+    /// Whether a home that has forgotten them was told of read locks since.
+    claimed: bool,
 }
 
 impl HeldLocks {
@@ -90,9 +101,34 @@ impl HeldLocks {
     }
 
     /// The locks of an owner.
-    pub(crate) fn of(&self, owner: LockOwner) -> Vec<FileLock> {
+    fn of(&self, owner: LockOwner) -> impl Iterator<Item = &FileLock> {
         let held = self.inodes.get(&owner.id).map_or(&[][..], Vec::as_slice);
-        held.iter().filter(|lock| owner.has(lock)).copied().collect()
+        held.iter().filter(move |lock| owner.has(lock))
+    }
+
+    /// A call asks for a lock. If that weakens a lock which is held, others may have been granted theirs on the strength of it before
+    /// the answer arrives: until [`HeldLocks::asked`] only the weaker one is claimed.
+    pub(crate) fn asks(&mut self, unique: u64, id: InodeId, lock: FileLock) {
+        let owner = LockOwner::of(id, &lock);
+        let weaker = |held: &FileLock| held.kind == LockKind::Write && held.start <= lock.end && lock.start <= held.end;
+        if lock.kind == LockKind::Read && self.of(owner).any(weaker) {
+            self.weakening.insert(unique, Weakening { owner, lock, claimed: false });
+        }
+    }
+
+    /// The call of [`HeldLocks::asks`] has ended. True if weaker locks have been claimed meanwhile than are held without it.
+    pub(crate) fn asked(&mut self, unique: u64) -> bool {
+        self.weakening.remove(&unique).is_some_and(|call| call.claimed)
+    }
+
+    /// What an owner claims at a home that has forgotten its locks.
+    pub(crate) fn claim(&mut self, owner: LockOwner) -> Vec<FileLock> {
+        let mut claim: Vec<FileLock> = self.of(owner).copied().collect();
+        for call in self.weakening.values_mut().filter(|call| call.owner == owner) {
+            call.claimed = true;
+            claim = claim.into_iter().flat_map(|held| weaken(held, &call.lock)).collect();
+        }
+        claim
     }
 
     /// Owners of locks on inodes that `mine` accepts.
@@ -100,6 +136,16 @@ impl HeldLocks {
         let inodes = self.inodes.iter().filter(|(id, _)| mine(**id));
         inodes.flat_map(|(&id, held)| held.iter().map(move |lock| LockOwner::of(id, lock))).collect()
     }
+}
+
+/// A lock in up to three parts, where a read lock takes the place of the middle one.
+fn weaken(held: FileLock, by: &FileLock) -> impl Iterator<Item = FileLock> {
+    let (start, end) = (held.start.max(by.start), held.end.min(by.end));
+    let weaker = held.kind == LockKind::Write && start <= end;
+    let before = (weaker && held.start < start).then(|| FileLock { end: start - 1, ..held });
+    let after = (weaker && end < held.end).then(|| FileLock { start: end + 1, ..held });
+    let middle = if weaker { FileLock { kind: LockKind::Read, start, end, ..held } } else { held };
+    before.into_iter().chain([middle]).chain(after)
 }
 
 /// A lock that the home has queued; `Granted` follows under its sequence number.
@@ -143,7 +189,7 @@ mod tests {
         held.apply(id, lock(LockKind::Read, 50, 60, 2));
         held.apply(id, lock(LockKind::Unlock, 10, 19, 1));
         let (one, two) = (LockOwner { id, flock: false, owner: 1 }, LockOwner { id, flock: false, owner: 2 });
-        let ranges: Vec<_> = held.of(one).iter().map(|l| (l.start, l.end)).collect();
+        let ranges: Vec<_> = held.of(one).map(|l| (l.start, l.end)).collect();
         assert_eq!(ranges, [(0, 9), (20, 99)]);
         assert_eq!(held.owners(|_| true).into_iter().collect::<Vec<_>>(), [one, two]);
         assert!(held.drop_owner(one) && !held.drop_owner(one));
@@ -157,8 +203,28 @@ mod tests {
         held.apply(id, lock(LockKind::Read, 0, u64::MAX, 1));
         held.apply(id, lock(LockKind::Write, 0, u64::MAX, 1));
         let write = lock(LockKind::Write, 0, u64::MAX, 1);
-        assert_eq!(held.of(LockOwner::of(id, &write)), [write]);
+        assert_eq!(held.of(LockOwner::of(id, &write)).collect::<Vec<_>>(), [&write]);
         held.apply(id, FileLock { flock: true, ..write });
         assert_eq!(held.ranges, 2, "flock and fcntl are spaces of their own");
+    }
+
+    #[test]
+    fn a_lock_that_is_being_weakened_is_claimed_as_the_weaker_one() {
+        let (mut held, id) = (HeldLocks::default(), InodeId(5));
+        let read = lock(LockKind::Read, 10, 19, 1);
+        let owner = LockOwner::of(id, &read);
+        held.apply(id, lock(LockKind::Write, 0, 99, 1));
+        held.apply(id, lock(LockKind::Read, 200, 299, 1));
+        let whole = held.claim(owner);
+        let claimed =
+            |held: &mut HeldLocks| -> Vec<_> { held.claim(owner).iter().map(|l| (l.kind, l.start, l.end)).collect() };
+        held.asks(7, id, lock(LockKind::Read, 200, 210, 1));
+        held.asks(8, id, lock(LockKind::Write, 10, 19, 1));
+        assert_eq!(held.claim(owner), whole, "neither weakens anything");
+        held.asks(9, id, read);
+        let (r, w) = (LockKind::Read, LockKind::Write);
+        assert_eq!(claimed(&mut held), [(w, 0, 9), (r, 10, 19), (w, 20, 99), (r, 200, 299)]);
+        assert!(held.asked(9) && !held.asked(9) && !held.asked(7));
+        assert_eq!(held.claim(owner), whole);
     }
 }

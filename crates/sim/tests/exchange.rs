@@ -2,7 +2,7 @@
 //!
 //! C coordinates (the destination's site), P is the source's site, H the home of both directories.
 
-use onpath_sim::scenario::{Scenario, create, make, read, rename, rmdir, shard, unlink};
+use onpath_sim::scenario::{Scenario, alice, create, make, read, rename, rmdir, shard, unlink};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
@@ -59,6 +59,23 @@ fn look(sc: &mut Scenario, parent: InodeId, name: &Name) -> AttrWire {
     match sc.must(Request::Lookup { parent, name: name.clone() }) {
         Reply::Entry { attr, .. } => attr,
         other => panic!("lookup answered {other:?}"),
+    }
+}
+
+/// A name is missing at the source's site, and at the destination is a directory whose home would not let it move: the source is
+/// looked for first, whoever answers last.
+#[test]
+fn a_name_that_is_missing_counts_before_a_directory_that_must_not_move() {
+    for (missing, home) in [(P, H), (H, P)] {
+        let mut sc = Scenario::new(3);
+        let places = Places::new(&mut sc);
+        let (b, a) = (sc.name_at(places.from, missing, "missing"), sc.name_at(places.to, home, "a"));
+        sc.must(make(places.to, &a, Kind::Directory, 0o755));
+        sc.must(rename((places.to, &a), (places.to, &places.a)));
+        let exchange = with_flags(rename((places.from, &b), (places.to, &places.a)), flag::EXCHANGE);
+        let exchanged = sc.ask_as(alice(), exchange);
+        sc.fails(exchanged, Errno::ENOENT);
+        sc.ends_well();
     }
 }
 

@@ -60,13 +60,26 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
         })
         .await;
     let mut states = Vec::with_capacity(plan.len());
-    let mut refusal = None;
-    for answer in answers {
-        match answer.packet().and_then(|p| p.body::<Peer>().ok()) {
-            Some(Peer::Prepared { states: found }) => states.push(found),
-            Some(Peer::No { errno }) => refusal = Some(Refusal::Stop(errno.into())),
-            Some(Peer::NeedGroups { gids }) => refusal = Some(Refusal::Stop(Stop::NeedGroups(gids.into()))),
-            _ => refusal = Some(refusal.unwrap_or(Refusal::Busy)),
+    let (mut refusal, mut by_source) = (None, false);
+    for (answer, (_, parts)) in answers.into_iter().zip(plan) {
+        let refused = match answer.packet().and_then(|p| p.body::<Peer>().ok()) {
+            Some(Peer::Prepared { states: found }) => {
+                states.push(found);
+                continue;
+            }
+            Some(Peer::No { errno }) => Refusal::Stop(errno.into()),
+            Some(Peer::NeedGroups { gids }) => Refusal::Stop(Stop::NeedGroups(gids.into())),
+            _ => Refusal::Busy,
+        };
+        // rename(2) looks for its source first: what becomes of that counts before all else.
+        let source = parts.iter().any(|part| matches!(part, TxnPart::Source { .. } | TxnPart::Swap { .. }));
+        let counts = match (&refusal, &refused) {
+            (None, _) => true,
+            (Some(_), Refusal::Stop(_)) => source || !by_source,
+            (Some(_), Refusal::Busy) => source,
+        };
+        if counts {
+            (refusal, by_source) = (Some(refused), source);
         }
     }
     match refusal {

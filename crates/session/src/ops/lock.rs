@@ -74,11 +74,31 @@ async fn take(op: &mut Op, unique: u64, handle: Handle, id: InodeId, lock: FileL
         if !lock.flock {
             core.state.opens.note_lock_owner(handle, lock.owner);
         }
-        core.state.held.has_room()
+        let room = core.state.held.has_room();
+        if room {
+            core.state.held.asks(unique, id, lock);
+        }
+        room
     });
     if !room {
         return Taken::Ended(Err(Errno::ENOLCK));
     }
+    let taken = ask(op, unique, id, lock, wait).await;
+    if !matches!(taken, Taken::Waits) {
+        let refused = !matches!(taken, Taken::Ended(Ok(_)));
+        op.with(|core| asked(core, unique, id, lock, refused));
+    }
+    taken
+}
+
+/// A call for a lock has ended. A home that started again meanwhile may know a weaker one than is held if it is refused.
+fn asked(core: &mut Core<State>, unique: u64, id: InodeId, lock: FileLock, refused: bool) {
+    if core.state.held.asked(unique) && refused {
+        core.start(Job::GiveBack { id, lock });
+    }
+}
+
+async fn ask(op: &mut Op, unique: u64, id: InodeId, lock: FileLock, wait: bool) -> Taken {
     match op.ask_once(id.slot(), Request::SetLock { id, lock, wait, again: false }).await {
         Ok((_, Reply::Done | Reply::Granted)) => {
             op.with(|core| core.state.held.apply(id, lock));
@@ -179,6 +199,7 @@ pub(crate) fn wait_answered(core: &mut Core<State>, seq: RequestSeq, packet: &Pa
 
 fn end_wait(core: &mut Core<State>, seq: RequestSeq, result: Result<(), Errno>) {
     let Some(wait) = core.state.waiting.remove(&seq) else { return };
+    asked(core, wait.unique, wait.id, wait.lock, result.is_err());
     if wait.answered {
         if result.is_ok() {
             core.start(Job::GiveBack { id: wait.id, lock: wait.lock });
@@ -188,7 +209,9 @@ fn end_wait(core: &mut Core<State>, seq: RequestSeq, result: Result<(), Errno>) 
     if result.is_ok() {
         core.state.held.apply(wait.id, wait.lock);
     }
-    answer(core, wait.unique, result.map(|()| FsReply::Done));
+    // A late copy of the request is answered as one that a signal has ended, whatever it was given up for.
+    let deadlock = |errno| if wait.deadlocked && errno == Errno::EINTR { Errno::EDEADLK } else { errno };
+    answer(core, wait.unique, result.map(|()| FsReply::Done).map_err(deadlock));
 }
 
 pub(crate) fn seq_of(core: &Core<State>, unique: u64) -> Option<RequestSeq> {
@@ -317,7 +340,7 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
 /// Takes the locks that are remembered of an owner again; what somebody else has taken meanwhile is lost. In turn.
 pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
     let LockOwner { id, .. } = owner;
-    let held = op.with(|core| core.state.held.of(owner));
+    let held = op.with(|core| core.state.held.claim(owner));
     for locks in held.chunks(RESTORE_BATCH) {
         let to = op.with(|core| core.state.shard_at(id.slot()));
         let (caller, mut next) = (op.caller, locks.iter());
