@@ -161,6 +161,7 @@ impl ServerBuilder {
             map: ClusterMap::even(superblock.shards),
             soft,
             access_times: AccessTimes::default(),
+            in_halves: self.options.commit == Commit::Sync,
         }
     }
 

@@ -300,6 +300,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         gid: header.gid,
         groups: body.groups,
         tracked: Tracked::of(packet),
+        early: ops::is_early(&body.request),
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())

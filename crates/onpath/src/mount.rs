@@ -46,6 +46,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         map: map.clone(),
         soft: options.own.iter().any(|(name, _)| name == "soft"),
         access_times: options.mount.access_times(),
+        in_halves: welcome.sync,
     });
     let (effects, sender, receiver) = mounted::effects();
     let mut builder = NodeBuilder::new();

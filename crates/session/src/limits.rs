@@ -48,6 +48,10 @@ pub const DETACH_TIMEOUT_US: u64 = 1_000_000;
 pub const LATER_MAX: usize = 16;
 /// How long they wait for others, microseconds.
 pub const LATER_US: u64 = 10_000;
+/// Files made by the first half of an open(2) that wait for the second; beyond it the oldest ones are opened like any other.
+pub const HALVES_MAX: usize = 1_024;
+/// For how long they wait, microseconds: mknod(2) has no second half.
+pub const HALVES_US: u64 = 1_000_000;
 /// For how long the attributes that a read(2) has asked for hold for its READ, which follows at once, microseconds.
 pub const FRESH_US: u64 = 10_000;
 /// For how long the home's word at an open that the file has no extended attributes holds for the first write of the thread that

@@ -40,6 +40,11 @@ impl Op {
         Op { cx, slot, caller, body: RequestBody { groups, request: Request::Renew } }
     }
 
+    /// Whether an open(2) that creates comes in two halves.
+    pub(crate) fn makes_in_halves(&self) -> bool {
+        self.with(|core| core.state.config.in_halves)
+    }
+
     /// An operation of the session itself.
     pub(crate) fn background(cx: Cx<State>) -> Op {
         Op::new(cx, Slot::BACKGROUND, Caller::default())

@@ -24,6 +24,8 @@ pub struct SessionConfig {
     pub soft: bool,
     /// Whose access times move.
     pub access_times: AccessTimes,
+    /// Replies wait for the disk: an open(2) that creates comes in two halves, so that the wait does not hold the directory up.
+    pub in_halves: bool,
 }
 
 /// When reading moves access times, as of mount(8).
@@ -170,6 +172,7 @@ mod tests {
             map: ClusterMap::even(1),
             soft: false,
             access_times: AccessTimes::default(),
+            in_halves: false,
         };
         let place = Session::new(config).kernel.place_bytes() as u64;
         // What rarely waits is boxed, and no larger than what is not.

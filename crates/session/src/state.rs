@@ -4,6 +4,7 @@ use crate::fs::{Caller, FsRequest};
 use crate::limits::WINDOW_RESERVE;
 use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
+use crate::ops::halves::Halves;
 use crate::running::{RunningTable, Slot};
 use crate::session::{SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
@@ -40,6 +41,8 @@ pub(crate) enum Job {
     Accessed { id: InodeId },
     /// Tells the home of the last close.
     Close { id: InodeId },
+    /// Closes files that were made and not opened, as long as there are any.
+    EndHalves,
     /// Tells the homes what waits to be told together.
     TellLater,
     /// Gives an O_APPEND reservation back, then lets the next append run.
@@ -146,6 +149,8 @@ pub(crate) struct State {
     /// Questions how a caller waits, and their answers.
     pub(crate) kinds: BTreeMap<u64, Option<Option<bool>>>,
     pub(crate) last_ticket: u64,
+    /// Files made by the first half of an open(2).
+    pub(crate) halves: Halves,
     /// Files made without a name.
     pub(crate) nameless: u64,
     /// Releases under way, or waiting in `later`, that no request waits for.
@@ -187,6 +192,7 @@ impl State {
             groups: BTreeMap::new(),
             kinds: BTreeMap::new(),
             last_ticket: 0,
+            halves: Halves::new(),
             nameless: 0,
             releases: 0,
             later: Vec::new(),

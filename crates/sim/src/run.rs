@@ -112,7 +112,8 @@ impl SimConfig {
             bounds: if seed % TIGHT_EVERY == TIGHT { TIGHT_BOUNDS } else { ShardBounds::default() },
             ..WorldConfig::default()
         };
-        let world = WorldConfig { processes: world.processes.min(world.shards), ..world };
+        let in_halves = world.may_halve() && pick(39, 3) == 0;
+        let world = WorldConfig { processes: world.processes.min(world.shards), in_halves, ..world };
         let workload = WorkloadConfig {
             names: [30, 200, 1_500][pick(10, 3) as usize],
             directories: [2, 6, 24][pick(11, 3) as usize],

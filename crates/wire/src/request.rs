@@ -88,6 +88,10 @@ pub mod open {
     pub const AGAIN: u32 = 64;
     /// Clear setuid and setgid with O_TRUNC.
     pub const KILL_SUIDGID: u32 = 128;
+    /// Of a create: answered before its record is durable, whatever the commit mode. What is made is opened next.
+    pub const EARLY: u32 = 256;
+    /// The file was made by the same open(2): its permissions do not count.
+    pub const MADE: u32 = 512;
 }
 
 /// Bits of `Request::Rename::flags`.

@@ -11,8 +11,8 @@ use crate::shard::Job;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::HashMap;
-use onpath_kernel::{Gauge, OpId};
-use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, TrackingEpoch};
+use onpath_kernel::{Gauge, Need, OpId};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
 use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::packet::Packet;
@@ -229,7 +229,8 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
         match (&gates[..], answer) {
             ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !gate.sync => {
                 let packet = core.state.reply_packet(req.seq, reply);
-                send_mark(core, op, gate.group, req.from, packet);
+                let after = if req.early { RecordSeq(0) } else { core.reflects(op) };
+                send_mark(core, gate.group, req.from, packet, after);
                 true
             }
             _ => {
@@ -268,7 +269,7 @@ fn may_mark(core: &Core, group: Fingerprint) -> bool {
     core.state.epochs.site.form == Form::Network && !held
 }
 
-fn send_mark(core: &mut Core, op: OpId, group: Fingerprint, to: NodeId, packet: Packet) {
+fn send_mark(core: &mut Core, group: Fingerprint, to: NodeId, packet: Packet, after: RecordSeq) {
     let (cluster, epoch) = (core.state.config.cluster, core.state.epochs.site.epoch);
     let (me, term) = (core.state.me(), core.state.config.term);
     let mark = core.state.marks.mark(group);
@@ -276,14 +277,15 @@ fn send_mark(core: &mut Core, op: OpId, group: Fingerprint, to: NodeId, packet: 
     let client = (to != NodeId::SWITCH).then_some(to);
     let innet = InNet::insert(cluster, epoch, group, (me, term, mark.generation), client);
     core.state.counters.marks_sent += 1;
-    core.send(op, to, packet.through_switch(innet));
+    core.send_after(to, packet.through_switch(innet), after, Need::ByDestination);
 }
 
 /// Sends a mark without a reply, if it is of use.
 fn mark_now(core: &mut Core, op: OpId, group: Fingerprint) {
     if may_mark(core, group) {
         let packet = core.state.peer_packet(RequestSeq(0), &Peer::Mark);
-        send_mark(core, op, group, NodeId::SWITCH, packet);
+        let after = core.reflects(op);
+        send_mark(core, group, NodeId::SWITCH, packet, after);
     }
 }
 

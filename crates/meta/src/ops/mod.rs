@@ -55,6 +55,8 @@ pub(crate) struct Req {
     pub(crate) groups: Groups,
     /// What the switch has said of the directory asked about.
     pub(crate) tracked: Tracked,
+    /// The answer does not wait for the disk.
+    pub(crate) early: bool,
 }
 
 /// Why an operation has no ordinary reply.
@@ -152,6 +154,11 @@ pub(crate) fn is_again(request: &Request) -> bool {
         Request::SetLock { again, .. } => *again,
         _ => false,
     }
+}
+
+/// Whether the answer to a request does not wait for the disk: one that does follows.
+pub(crate) fn is_early(request: &Request) -> bool {
+    matches!(request, Request::Create { node, .. } if node.open & open_flag::EARLY != 0)
 }
 
 /// Whether a request is about the session itself, whose death the coordinator knows best.

@@ -23,7 +23,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
     opens::begin_open(core, req, flags)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
-    if flags & open::AGAIN == 0 {
+    if flags & (open::AGAIN | open::MADE) == 0 {
         match attr.kind {
             Kind::Symlink => return Err(Errno::ELOOP.into()),
             Kind::Directory if flags & (open::WRITE | open::TRUNCATE) != 0 => return Err(Errno::EISDIR.into()),

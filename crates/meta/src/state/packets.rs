@@ -76,6 +76,9 @@ pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
         return reply_durably(core, req, reply);
     }
     let packet = core.state.reply_packet(req.seq, reply);
+    if req.early {
+        return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
+    }
     let raised = core.state.cut_in(reply);
     send_with_cut(core, op, req.from, packet, raised);
 }

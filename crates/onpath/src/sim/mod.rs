@@ -150,6 +150,7 @@ impl Shape {
         put(&mut config.world.crash_every, self.crash_every);
         put(&mut config.world.commit, self.commit);
         put(&mut config.world.sync, self.sync);
+        config.world.in_halves &= config.world.may_halve();
         let (processes, shards) = (config.world.processes, config.world.shards);
         anyhow::ensure!(
             processes <= shards,

@@ -5,6 +5,7 @@ mod attr;
 mod copy;
 mod deadlock;
 mod dir;
+pub(crate) mod halves;
 pub(crate) mod later;
 mod lease;
 pub(crate) mod lock;
@@ -25,6 +26,7 @@ use crate::running::Slot;
 use crate::state::{Job, State};
 use onpath_kernel::Cx;
 use onpath_wire::errno::Errno;
+use onpath_wire::inode::Kind;
 
 /// Turns a job into its operation.
 pub(crate) async fn run(cx: Cx<State>, job: Job) {
@@ -48,6 +50,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,
         Job::Close { id } => open::close(&mut op, id).await,
+        Job::EndHalves => halves::end(&op).await,
         Job::TellLater => later::tell(&op).await,
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,
         Job::WatchLocks => lock::watch(&op).await,
@@ -76,6 +79,10 @@ async fn serve(cx: Cx<State>, slot: Slot, request: FsRequest) {
 async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
     match request {
         FsOp::LookupParent { id } => namei::lookup_parent(op, id).await,
+        FsOp::Make { parent, name, kind: Kind::File, mode, umask, .. } if op.makes_in_halves() => {
+            halves::first(op, parent, name, mode, umask).await
+        }
+        FsOp::Create { .. } if op.makes_in_halves() => Err(Errno::ENOSYS),
         FsOp::Make { parent, name, kind, mode, umask, rdev, target } => {
             namei::make(op, parent, name, namei::node(kind, mode, umask, rdev, target)).await
         }

@@ -4,6 +4,7 @@
 use crate::fs::{FsReply, FsResult};
 use crate::op::{Op, done, entry};
 use crate::ops::attr::seen;
+use crate::ops::halves;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
@@ -18,6 +19,8 @@ pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult
     let at = onpath_wire::hash::site(parent, name.as_bytes());
     let (attr, ..) = entry(op.ask(at, Request::Lookup { parent, name }).await?)?;
     seen(op, &attr, false);
+    let pid = op.caller.pid;
+    op.with(|core| halves::looked_up(core, &attr, pid));
     Ok(FsReply::Entry(attr))
 }
 

@@ -6,7 +6,7 @@ use crate::limits::{RELEASES_MAX, WITHOUT_XATTRS_US};
 use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
-use crate::ops::{later, lock};
+use crate::ops::{halves, later, lock};
 use crate::state::{Job, Later, State, WaitKey};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
@@ -34,6 +34,9 @@ fn flags(mode: OpenMode) -> u32 {
 
 /// Opens a file.
 pub(crate) async fn open(op: &mut Op, id: InodeId, mode: OpenMode) -> FsResult {
+    if let Some(result) = halves::second(op, id, mode).await {
+        return result;
+    }
     let (_, opened) = open_inode(op, id, OpenMode { exclusive: false, ..mode }).await?;
     Ok(FsReply::Opened(opened))
 }
@@ -81,7 +84,14 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
 }
 
 /// Gives out a handle of an inode that is counted already.
-fn add(core: &mut Core<State>, attr: &AttrWire, data: DataRef, mode: OpenMode, direct: bool, pid: u32) -> Handle {
+pub(crate) fn add(
+    core: &mut Core<State>,
+    attr: &AttrWire,
+    data: DataRef,
+    mode: OpenMode,
+    direct: bool,
+    pid: u32,
+) -> Handle {
     core.state.learn(attr.id, data);
     if mode.write && !direct && attr.flags & flag::XATTRS == 0 {
         let until_us = core.now.mono_us + WITHOUT_XATTRS_US;
@@ -170,7 +180,7 @@ pub(crate) fn at_once(core: &mut Core<State>, op: &FsOp) -> Option<FsResult> {
 }
 
 /// A handle of an inode is gone; the last one is told to the home.
-fn left(core: &mut Core<State>, id: InodeId) {
+pub(crate) fn left(core: &mut Core<State>, id: InodeId) {
     if core.state.opens.leave(id) {
         core.state.releases += 1;
         later::add(core, Later::Close(id));

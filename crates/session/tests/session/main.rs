@@ -2,6 +2,7 @@
 
 mod data;
 mod files;
+mod halves;
 mod locks;
 mod loss;
 mod ranges;

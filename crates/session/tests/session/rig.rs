@@ -87,9 +87,22 @@ pub(crate) fn attr_reply(id: InodeId, size: u64, data: DataRef) -> Reply {
 impl Rig {
     /// A session that has not said anything yet.
     pub(crate) fn cold(soft: bool) -> Rig {
-        let map = ClusterMap::even(SHARDS);
-        let config =
-            SessionConfig { session: ME, cluster: 9, map: map.clone(), soft, access_times: AccessTimes::default() };
+        Rig::of(SessionConfig { soft, ..Rig::config() })
+    }
+
+    fn config() -> SessionConfig {
+        SessionConfig {
+            session: ME,
+            cluster: 9,
+            map: ClusterMap::even(SHARDS),
+            soft: false,
+            access_times: AccessTimes::default(),
+            in_halves: false,
+        }
+    }
+
+    fn of(config: SessionConfig) -> Rig {
+        let map = config.map.clone();
         Rig {
             session: Session::new(config),
             now: Now { mono_us: 1_000, wall_ns: 1_000_000_000 },
@@ -108,7 +121,16 @@ impl Rig {
     }
 
     pub(crate) fn joined(soft: bool) -> Rig {
-        let mut rig = Rig::cold(soft);
+        Rig::cold(soft).join()
+    }
+
+    /// One whose mount makes files in two halves.
+    pub(crate) fn in_halves() -> Rig {
+        Rig::of(SessionConfig { in_halves: true, ..Rig::config() }).join()
+    }
+
+    fn join(mut self) -> Rig {
+        let rig = &mut self;
         assert_eq!(rig.session.next_deadline(), Some(0), "a session wants to begin");
         rig.input(Input::Tick);
         let attach = rig.sent();
@@ -124,7 +146,7 @@ impl Rig {
             rig.reply(&access, Reply::Done);
             assert!(matches!(rig.result(unique), Ok(FsReply::Done)));
         }
-        rig
+        self
     }
 
     pub(crate) fn input(&mut self, input: Input<SessionIn>) {

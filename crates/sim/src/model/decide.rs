@@ -273,7 +273,7 @@ impl Model {
     fn decide_open(&self, caller: &Caller, id: InodeId, flags: u32) -> Decided {
         let node = self.existing(id)?;
         let answer = Shape::Attr { id, exact: false };
-        if flags & open::AGAIN != 0 {
+        if flags & (open::AGAIN | open::MADE) != 0 {
             return reads(answer);
         }
         let writes = flags & (open::WRITE | open::TRUNCATE) != 0;

@@ -37,6 +37,8 @@ pub struct WorldConfig {
     pub power_loss: bool,
     /// When clients hear of changes.
     pub commit: Commit,
+    /// Sessions make files in two halves, the first of which waits for no disk.
+    pub in_halves: bool,
     /// Virtual microseconds between two steps of a checkpoint; 0: none.
     pub checkpoint_us: u64,
     /// Clocks of processes differ by up to so many microseconds.
@@ -60,6 +62,13 @@ pub struct WorldConfig {
     pub cookie_key: CookieKey,
 }
 
+impl WorldConfig {
+    /// Whether sessions may make files in two halves: the model knows of no answer that a power loss takes back under `sync`.
+    pub fn may_halve(&self) -> bool {
+        !(self.power_loss && self.commit == Commit::Sync)
+    }
+}
+
 impl Default for WorldConfig {
     fn default() -> Self {
         WorldConfig {
@@ -73,6 +82,7 @@ impl Default for WorldConfig {
             crash_every: 0,
             power_loss: false,
             commit: Commit::Interval(100),
+            in_halves: false,
             checkpoint_us: 200_000,
             clock_skew_us: 0,
             form: Form::Owner,

@@ -9,6 +9,7 @@ mod disk;
 mod faults;
 mod files;
 mod gauges;
+mod halves;
 mod hold;
 mod narrate;
 mod network;

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::faults::{Asked, shown};
+use super::halves::Half;
 use super::queue::Event;
 use super::role::Role;
 use crate::check::Rest;
@@ -34,6 +35,8 @@ pub(crate) struct SessionNode {
     pub(super) wrong_ns: i64,
     /// Calls under way, where disks may be full.
     pub(super) asked: Vec<Asked>,
+    /// Calls of which the kernel makes several.
+    pub(super) halves: Vec<Half>,
 }
 
 /// A finished system call.
@@ -58,6 +61,7 @@ impl World {
             map: self.map.clone(),
             soft: false,
             access_times: AccessTimes::default(),
+            in_halves: self.config.in_halves,
         };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {
@@ -71,6 +75,7 @@ impl World {
             skew_ns: 0,
             wrong_ns: 0,
             asked: vec![],
+            halves: vec![],
         });
         self.session_input(number, Input::Tick);
         number
@@ -85,6 +90,7 @@ impl World {
             let fulls = self.checker.fulls_over();
             target.asked.push(Asked { unique, caller, op: op.clone(), fulls, written: 0 });
         }
+        let op = self.first_half(session, unique, caller, op);
         self.ask(session, unique, caller, op);
         unique
     }
@@ -101,6 +107,7 @@ impl World {
     pub(super) fn ask_again(&mut self, session: usize, unique: u64) {
         let asked = self.sessions[session].asked.iter().find(|asked| asked.unique == unique);
         let Some(Asked { caller, op, .. }) = asked.cloned() else { return }; // the session has died
+        let op = self.first_half(session, unique, caller, op);
         self.ask(session, unique, caller, op);
     }
 
@@ -108,6 +115,7 @@ impl World {
     pub fn kill_session(&mut self, session: usize) {
         self.sessions[session].dead = true;
         self.sessions[session].asked.clear();
+        self.sessions[session].halves.clear();
         self.counters.faults.deaths += 1;
         self.narrate(|| format!("session {} dies", FIRST_SESSION as usize + session));
         self.finished.retain(|finished| finished.session != session);
@@ -189,7 +197,7 @@ impl World {
         }
         let now = shown(self.now_ns, self.sessions[number].skew_ns + self.sessions[number].wrong_ns);
         self.sessions[number].session.handle(now, input);
-        let (mut asks, mut kinds) = (vec![], vec![]);
+        let (mut asks, mut kinds, mut next) = (vec![], vec![], vec![]);
         while let Some(output) = self.sessions[number].session.poll_output() {
             match output {
                 Output::Send { packet, .. } if self.is_unheard(number, &packet) => {}
@@ -203,9 +211,9 @@ impl World {
                     self.narrate(|| {
                         format!("session {} answers #{unique} {result:?}", FIRST_SESSION as usize + number)
                     });
-                    if let Some(result) = self.with_space(number, unique, result) {
-                        self.answers.1 += 1;
-                        self.finished.push_back(Finished { session: number, unique, result });
+                    match self.next_half(number, unique, result) {
+                        Ok(result) => self.answered(number, unique, result),
+                        Err((caller, op)) => next.push((unique, caller, op)),
                     }
                 }
                 Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
@@ -227,8 +235,18 @@ impl World {
         for ticket in kinds {
             self.session_input(number, Input::Own(SessionIn::WaitsAs { ticket, process: Some(true) }));
         }
+        for (unique, caller, op) in next {
+            self.ask(number, unique, caller, op);
+        }
         self.look_at_session(number);
         self.arm_session(number);
+    }
+
+    fn answered(&mut self, session: usize, unique: u64, result: FsResult) {
+        if let Some(result) = self.with_space(session, unique, result) {
+            self.answers.1 += 1;
+            self.finished.push_back(Finished { session, unique, result });
+        }
     }
 
     fn arm_session(&mut self, number: usize) {

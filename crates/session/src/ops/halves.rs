@@ -1,0 +1,103 @@
+//! open(2) that creates, in two halves: a mknod and an open.
+//!
+//! The kernel holds the directory's lock while a CREATE or MKNOD is under way, but not during an OPEN. Where answers wait for the
+//! disk (`commit = sync`) a mount would so make one file of a directory a flush, however many programs make some. So there is no
+//! CREATE: the kernel sends MKNOD, which is answered at once, and the OPEN of the same thread, whose answer waits like any other.
+//! A file that is made under such an open is open from the first half on.
+
+use crate::fs::{FsReply, FsResult, OpenMode};
+use crate::limits::{HALVES_MAX, HALVES_US};
+use crate::op::{Op, entry};
+use crate::ops::open::{add, left};
+use crate::state::{Job, State};
+use onpath_kernel::Core;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::request::{NewNode, Request, open};
+use std::collections::VecDeque;
+
+/// A file whose second half has not come yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Half {
+    id: InodeId,
+    pid: u32,
+    until_us: u64,
+}
+
+/// Those of a session, the oldest first: at most [`HALVES_MAX`].
+pub(crate) type Halves = VecDeque<Half>;
+
+/// The first half, or mknod(2) of a file, which looks the same. A name that exists is ESTALE: the kernel looks again, and then opens
+/// it or says EEXIST, as the caller wants it; it has not told us which.
+pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, umask: u16) -> FsResult {
+    let open = open::REGISTER | open::EXCLUSIVE | open::EARLY;
+    let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
+    let reply = op.ask_site(parent, &name, Request::Create { parent, name: name.clone(), node }).await;
+    let (attr, ..) = entry(reply.map_err(|errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno })?)?;
+    let pid = op.caller.pid;
+    op.with(|core| {
+        core.state.opens.enter(attr.id)?.registered = true;
+        if core.state.halves.len() >= HALVES_MAX {
+            forget_oldest(core);
+        }
+        let until_us = core.now.mono_us + HALVES_US;
+        core.state.halves.push_back(Half { id: attr.id, pid, until_us });
+        if core.state.halves.len() == 1 {
+            core.start(Job::EndHalves);
+        }
+        Ok(FsReply::Entry(attr))
+    })
+}
+
+/// The second half, if this is one: the file is the caller's whatever its mode, and keeps what somebody may have written already.
+pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<FsResult> {
+    let pid = op.caller.pid;
+    op.with(|core| take(core, id, pid))?;
+    let result = op.ask_home(id, Request::Open { id, flags: open::MADE }).await.and_then(crate::op::attr);
+    Some(op.with(|core| match result {
+        Ok((attr, data, shared)) => {
+            let direct = shared || mode.append || !mode.read; // as for a CREATE
+            let handle = add(core, &attr, data, mode, direct, pid);
+            Ok(FsReply::Opened(crate::fs::Opened { handle, shared: direct }))
+        }
+        Err(errno) => {
+            left(core, id);
+            Err(errno)
+        }
+    }))
+}
+
+fn take(core: &mut Core<State>, id: InodeId, pid: u32) -> Option<Half> {
+    let at = core.state.halves.iter().position(|half| (half.id, half.pid) == (id, pid))?;
+    core.state.halves.remove(at)
+}
+
+/// A thread has looked a name up: what it opens then it has not made in the same call.
+pub(crate) fn looked_up(core: &mut Core<State>, attr: &AttrWire, pid: u32) {
+    if !core.state.halves.is_empty() && take(core, attr.id, pid).is_some() {
+        left(core, attr.id);
+    }
+}
+
+fn forget_oldest(core: &mut Core<State>) {
+    if let Some(half) = core.state.halves.pop_front() {
+        left(core, half.id);
+    }
+}
+
+/// Closes what mknod(2) has made, a while later. Runs while there is any.
+pub(crate) async fn end(op: &Op) {
+    while let Some(until_us) = op.with(|core| core.state.halves.front().map(|half| half.until_us)) {
+        op.cx.sleep_until(until_us).await;
+        op.with(|core| {
+            let now_us = core.now.mono_us;
+            while core.state.halves.front().is_some_and(|half| half.until_us <= now_us) {
+                forget_oldest(core);
+            }
+        });
+    }
+}
