@@ -62,6 +62,20 @@ pub struct OpenMode {
     pub noatime: bool,
 }
 
+impl OpenMode {
+    /// O_RDWR.
+    pub const READ_WRITE: OpenMode = OpenMode {
+        read: true,
+        write: true,
+        exec: false,
+        truncate: false,
+        append: false,
+        exclusive: false,
+        kill_suidgid: false,
+        noatime: false,
+    };
+}
+
 /// The operations.
 #[derive(Clone, Debug)]
 pub enum FsOp {

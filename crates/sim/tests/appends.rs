@@ -8,16 +8,7 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 
-const OPEN: OpenMode = OpenMode {
-    read: true,
-    write: true,
-    exec: false,
-    truncate: false,
-    append: true,
-    exclusive: false,
-    kill_suidgid: false,
-    noatime: false,
-};
+const OPEN: OpenMode = OpenMode { append: true, ..OpenMode::READ_WRITE };
 
 /// Virtual time for what need not wait, ns.
 const SHORT_NS: u64 = 2_000_000;

@@ -88,7 +88,7 @@ fn call(sc: &mut Scenario, session: usize, op: FsOp) -> FsReply {
 /// A file of shard 1 with a block of bytes, which the session has open.
 fn written(sc: &mut Scenario, session: usize, prefix: &str) -> (Name, InodeId, Handle) {
     let name = sc.name_at(InodeId::ROOT, 1, prefix);
-    let open = OpenMode { read: true, write: true, ..OpenMode::default() };
+    let open = OpenMode::READ_WRITE;
     let op = FsOp::Create { parent: InodeId::ROOT, name: name.clone(), mode: 0o644, umask: 0, open };
     let FsReply::Created { attr, opened, .. } = call(sc, session, op) else { panic!("not created") };
     let handle = opened.handle;

@@ -293,13 +293,4 @@ impl Rig {
     }
 }
 
-pub(crate) const READ_WRITE: OpenMode = OpenMode {
-    read: true,
-    write: true,
-    exec: false,
-    truncate: false,
-    append: false,
-    exclusive: false,
-    kill_suidgid: false,
-    noatime: false,
-};
+pub(crate) const READ_WRITE: OpenMode = OpenMode::READ_WRITE;

@@ -128,7 +128,7 @@ impl Files {
     pub(super) fn open(sc: &mut Scenario, calls: Calls) -> Files {
         let name = sc.name_at(InodeId::ROOT, 1, "file");
         let (mut id, mut holders) = (InodeId::NONE, vec![]);
-        let mode = OpenMode { read: true, write: true, ..OpenMode::default() };
+        let mode = OpenMode::READ_WRITE;
         for program in calls {
             let session = sc.world.add_session(&[Caller::default()]);
             let op = match id {

@@ -22,16 +22,7 @@ const READ_BYTES: u32 = 60_000;
 /// Calls that a session has under way.
 const LANES: usize = 2;
 
-const OPEN: OpenMode = OpenMode {
-    read: true,
-    write: true,
-    exec: false,
-    truncate: false,
-    append: true,
-    exclusive: false,
-    kill_suidgid: false,
-    noatime: false,
-};
+const OPEN: OpenMode = OpenMode { append: true, ..OpenMode::READ_WRITE };
 
 #[derive(Debug)]
 enum Call {

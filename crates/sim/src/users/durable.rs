@@ -126,7 +126,7 @@ impl Durable {
             closing: false,
             done: false,
         };
-        let open = OpenMode { read: true, write: true, ..OpenMode::default() };
+        let open = OpenMode::READ_WRITE;
         let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open };
         durable.call(world, create, Call::Create);
         durable

@@ -21,16 +21,7 @@ const LANES: usize = 2;
 /// Locks that a thread takes before it lets go of all.
 const LOCKS_MAX: usize = 3;
 
-const OPEN: OpenMode = OpenMode {
-    read: true,
-    write: true,
-    exec: false,
-    truncate: false,
-    append: false,
-    exclusive: false,
-    kill_suidgid: false,
-    noatime: false,
-};
+const OPEN: OpenMode = OpenMode::READ_WRITE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {

@@ -79,7 +79,7 @@ impl Lockers {
         let name = Name::new(format!("{PRIVATE}s-lock-{}", lanes[0].session).as_bytes()).expect("a short name");
         let rng = ChaCha8Rng::seed_from_u64(seed);
         let mut lockers = Lockers { rng, name: name.clone(), id: InodeId::NONE, lanes, answers: 0, closing: false };
-        let open = OpenMode { read: true, write: true, ..OpenMode::default() };
+        let open = OpenMode::READ_WRITE;
         let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open };
         lockers.call(world, 0, create, Call::Open);
         lockers
@@ -134,7 +134,7 @@ impl Lockers {
 
     fn next(&mut self, world: &mut World, lane: usize, before: Option<Call>) {
         let Some(handle) = self.lanes[lane].handle else {
-            let mode = OpenMode { read: true, write: true, ..OpenMode::default() };
+            let mode = OpenMode::READ_WRITE;
             return self.call(world, lane, FsOp::Open { id: self.id, mode }, Call::Open);
         };
         match (self.lanes[lane].lock, before) {

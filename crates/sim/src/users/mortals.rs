@@ -22,16 +22,7 @@ const PIECE_BYTES_MAX: usize = 3_000;
 /// Bytes of each read of the survivor at the end.
 const READ_BYTES: u32 = 60_000;
 
-const OPEN: OpenMode = OpenMode {
-    read: true,
-    write: true,
-    exec: false,
-    truncate: false,
-    append: true,
-    exclusive: false,
-    kill_suidgid: false,
-    noatime: false,
-};
+const OPEN: OpenMode = OpenMode { append: true, ..OpenMode::READ_WRITE };
 
 /// What a thread of a mortal session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -90,7 +90,7 @@ impl Writers {
             clock: 0,
             closing: false,
         };
-        let open = OpenMode { read: true, write: true, ..OpenMode::default() };
+        let open = OpenMode::READ_WRITE;
         let create = FsOp::Create { parent: InodeId::ROOT, name: writers.name.clone(), mode: 0o644, umask: 0, open };
         writers.call(world, 0, create, Call::Open);
         writers
@@ -145,7 +145,7 @@ impl Writers {
 
     fn next(&mut self, world: &mut World, lane: usize) {
         let Some(handle) = self.lanes[lane].handle else {
-            let mode = OpenMode { read: true, write: true, ..OpenMode::default() };
+            let mode = OpenMode::READ_WRITE;
             return self.call(world, lane, FsOp::Open { id: self.id, mode }, Call::Open);
         };
         match self.rng.random_range(0..100) {
