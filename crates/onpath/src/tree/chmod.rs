@@ -1,11 +1,10 @@
 //! `onpath chmod [-R] MODE PATH…`
 
 use super::mode::ModeChange;
-use super::{Counter, Summary, Task};
+use super::{Changes, Task};
 use crate::walk::{Entry, Failure, Node, Progress, Visitor, WalkArgs, to};
 use clap::Args;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
-use serde_json::json;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
@@ -29,22 +28,14 @@ pub(crate) fn run(args: ChmodArgs) -> anyhow::Result<()> {
     let recursive = args.recursive;
     let task = Task { doing: "changing modes", paths: &args.paths, follow: true, recursive, args: &args.walk };
     let progress = task.progress();
-    let visitor =
-        Changer { mode: &args.mode, progress: &progress, changed: Counter::default(), same: Counter::default() };
-    task.run(&progress, &visitor, |changer, _| {
-        let (changed, same) = (changer.changed.get(), changer.same.get());
-        Summary {
-            words: format!("changed {changed} modes, {same} were so already"),
-            numbers: json!({ "changed": changed, "unchanged": same }),
-        }
-    })
+    let visitor = Changer { mode: &args.mode, progress: &progress, changes: Changes::default() };
+    task.run(&progress, &visitor, |changer, _| changer.changes.summary("modes"))
 }
 
 struct Changer<'a> {
     mode: &'a ModeChange,
     progress: &'a Progress,
-    changed: Counter,
-    same: Counter,
+    changes: Changes,
 }
 
 impl Changer<'_> {
@@ -54,12 +45,12 @@ impl Changer<'_> {
         let after = self.mode.apply(before, FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
         self.progress.entry();
         if after == before {
-            self.same.add(1);
+            self.changes.same.add(1);
             return Ok(());
         }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::chmod(path, Mode::from_raw_mode(after)).map_err(to("change the mode of"))?;
-        self.changed.add(1);
+        self.changes.changed.add(1);
         Ok(())
     }
 }

@@ -1,11 +1,10 @@
 //! `onpath chown [-R] OWNER[:GROUP] PATH…`
 
 use super::owner::Owner;
-use super::{Counter, Summary, Task};
+use super::{Changes, Task};
 use crate::walk::{Entry, Failure, Node, Progress, Visitor, WalkArgs, to};
 use clap::Args;
 use rustix::fs::{AtFlags, Gid, Stat, Uid};
-use serde_json::json;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -29,21 +28,14 @@ pub(crate) fn run(args: ChownArgs) -> anyhow::Result<()> {
     let recursive = args.recursive;
     let task = Task { doing: "changing owners", paths: &args.paths, follow: true, recursive, args: &args.walk };
     let progress = task.progress();
-    let visitor = Changer { owner, progress: &progress, changed: Counter::default(), same: Counter::default() };
-    task.run(&progress, &visitor, |changer, _| {
-        let (changed, same) = (changer.changed.get(), changer.same.get());
-        Summary {
-            words: format!("changed {changed} owners, {same} were so already"),
-            numbers: json!({ "changed": changed, "unchanged": same }),
-        }
-    })
+    let visitor = Changer { owner, progress: &progress, changes: Changes::default() };
+    task.run(&progress, &visitor, |changer, _| changer.changes.summary("owners"))
 }
 
 struct Changer<'a> {
     owner: Owner,
     progress: &'a Progress,
-    changed: Counter,
-    same: Counter,
+    changes: Changes,
 }
 
 impl Visitor for Changer<'_> {
@@ -58,13 +50,13 @@ impl Visitor for Changer<'_> {
         self.progress.entry();
         let Owner { uid, gid } = self.owner;
         if uid.is_none_or(|uid| uid == stat.st_uid) && gid.is_none_or(|gid| gid == stat.st_gid) {
-            self.same.add(1);
+            self.changes.same.add(1);
             return Ok(());
         }
         let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
         rustix::fs::chownat(entry.at(), entry.name(), uid, gid, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(to("change the owner of"))?;
-        self.changed.add(1);
+        self.changes.changed.add(1);
         Ok(())
     }
 

@@ -33,6 +33,24 @@ impl Counter {
     }
 }
 
+/// Entries that a command has changed, and those that were so already.
+#[derive(Default)]
+struct Changes {
+    changed: Counter,
+    same: Counter,
+}
+
+impl Changes {
+    /// `what` was changed of how many.
+    fn summary(&self, what: &str) -> Summary {
+        let (changed, same) = (self.changed.get(), self.same.get());
+        Summary {
+            words: format!("changed {changed} {what}, {same} were so already"),
+            numbers: json!({ "changed": changed, "unchanged": same }),
+        }
+    }
+}
+
 /// How a command goes over its trees.
 struct Task<'a> {
     /// In front of the progress: "removing".
