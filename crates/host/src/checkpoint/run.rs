@@ -249,8 +249,9 @@ impl Inner {
             }
         }
         report.objects = draft.written;
-        // The journal is released up to where the store says, even if no range has changed.
-        if self.store.head()?.is_none_or(|head| head.from != report.from) {
+        // The journal is released up to where the store says, even if no range has changed. A range may also have changed after the
+        // first one was taken, which nothing had reached since the last checkpoint: then only the ranges are new.
+        if report.written > 0 || self.store.head()?.is_none_or(|head| head.from != report.from) {
             journal.wait_durable(last)?;
             draft.commit(report.from)?;
         }

@@ -20,11 +20,15 @@ const RANGES: u32 = 3;
 struct Sums {
     sums: BTreeMap<u64, u64>,
     changed: BTreeSet<u64>,
+    /// In an image that is not kept yet.
+    leaving: BTreeSet<u64>,
     cold: Option<Arc<dyn Cold>>,
     seq: RecordSeq,
     upto: [RecordSeq; RANGES as usize],
     replayed: u64,
     outputs: VecDeque<Output<()>>,
+    /// Happens while the image of range 1 is taken.
+    meanwhile: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Role for Sums {
@@ -76,15 +80,18 @@ impl Recoverable for Sums {
         RANGES
     }
     fn image(&mut self, range: u32) -> Image {
+        self.meanwhile.take_if(|_| range == 1).into_iter().for_each(|happens| happens());
         let here = |key: &u64| key % u64::from(RANGES) == u64::from(range);
+        let leaving: Vec<u64> = self.changed.extract_if(.., |key| here(key)).collect();
         let pair = |key: &u64| (key.to_be_bytes().to_vec(), self.sums[key].to_be_bytes().to_vec());
-        let put = self.changed.iter().filter(|key| here(key) && *key % 2 == 0).map(pair).collect();
+        let put = leaving.iter().filter(|key| *key % 2 == 0).map(pair).collect();
         let rest = self.sums.keys().filter(|key| here(key) && *key % 2 == 1).map(pair).collect();
+        self.leaving.extend(leaving);
         Image { upto: self.seq, changes: Changes { put, removed: vec![] }, rest }
     }
     fn settle(&mut self, range: u32, kept: bool) {
-        assert!(kept);
-        self.changed.retain(|key| key % u64::from(RANGES) != u64::from(range));
+        let settled = self.leaving.extract_if(.., |key| *key % u64::from(RANGES) == u64::from(range));
+        if kept { settled.for_each(drop) } else { self.changed.extend(settled) }
     }
     fn attach(&mut self, cold: Arc<dyn Cold>) {
         self.cold = Some(cold);
@@ -93,7 +100,7 @@ impl Recoverable for Sums {
         self.sums.len() as u64
     }
     fn forget(&mut self, _: u32) {
-        self.sums.retain(|key, _| key % 2 == 1 || self.changed.contains(key));
+        self.sums.retain(|key, _| key % 2 == 1 || self.changed.contains(key) || self.leaving.contains(key));
     }
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         assert_eq!(u64_of(key) % u64::from(RANGES), u64::from(range));
@@ -221,6 +228,26 @@ fn a_checkpoint_replaces_the_journal_before_it() {
     assert!(process.node.journal().unwrap().status().segments <= 2, "{}", fs::read_dir(journal_dir).unwrap().count());
     process.node.stop();
     assert_eq!(sums(&start(tmp.path(), u64::MAX)), expected(3101));
+}
+
+/// Nothing was appended since the last checkpoint began, so this one covers the journal up to the same place; but a range that is
+/// imaged later has changed by then.
+#[test]
+fn what_changes_while_a_checkpoint_is_taken_is_in_it_or_in_the_next() {
+    let tmp = tempfile::tempdir().unwrap();
+    let process = start(tmp.path(), u64::MAX);
+    add(&process, 0..100);
+    process.checkpointer.checkpoint().unwrap();
+    let (node, other) = (process.node.clone(), process.ports[1].clone());
+    let meanwhile = move || node.submit(&other, (2, 7000));
+    process.node.with_role(&process.ports[0], |role| role.meanwhile = Some(Box::new(meanwhile)));
+    process.checkpointer.checkpoint().unwrap();
+    add(&process, 101..110);
+    process.checkpointer.checkpoint().unwrap();
+    let sums_now = sums(&process);
+    process.node.close().unwrap();
+    drop(process);
+    assert_eq!(sums(&start(tmp.path(), u64::MAX)), sums_now);
 }
 
 #[test]
