@@ -101,7 +101,7 @@ pub struct Server {
     pub shards: Vec<Port<Shard>>,
     /// Its data node.
     pub data: Port<DataNode>,
-    checkpointer: Checkpointer,
+    checkpointer: Arc<Checkpointer>,
     streams: StreamServer,
 }
 
@@ -167,7 +167,8 @@ impl ServerBuilder {
 
     /// Begins to serve, other processes too.
     pub fn start(self) -> Result<Server, ServerError> {
-        let hooks = Arc::new(Hooks { blocks: self.blocks });
+        let blocks = self.blocks;
+        let hooks = Arc::new(Hooks { blocks: blocks.clone() });
         let superblock = self.dir.superblock();
         let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
         let (total, _) = sys::space(self.dir.path())
@@ -176,7 +177,8 @@ impl ServerBuilder {
             journal_bytes: self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE),
             memory_bytes: self.options.memory_bytes.unwrap_or(u64::MAX),
         };
-        let checkpointer = Checkpointer::start(&node, &self.dir.checkpoint(), self.store, on_damage(), pace);
+        let checkpoint = self.dir.checkpoint();
+        let checkpointer = Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace));
         // The first id of a start's block is that of its own mount, which ended with the process.
         let resident = self.dir.sessions.start.checked_sub(SESSION_BLOCK).map(SessionId);
         let coordinator = ClusterMap::even(superblock.shards).coordinator();
@@ -202,6 +204,10 @@ impl ServerBuilder {
             status: {
                 let node = node.clone();
                 Box::new(move || status_json(&node.status()))
+            },
+            examine: {
+                let (checkpointer, blocks) = (checkpointer.clone(), blocks.clone());
+                Box::new(move |each| checkpointer.examine(&|| blocks.files(), each))
             },
             inspect: {
                 let node = node.clone();

@@ -69,6 +69,14 @@ impl State {
         checkpoint::attach(dir, store, &mut self.roles(), damage)
     }
 
+    /// The role of an address.
+    pub(crate) fn role(&mut self, address: NodeId) -> Option<&mut dyn Recoverable> {
+        match address.as_shard() {
+            Some(shard) => self.shards.get_mut(shard.0 as usize).map(|shard| shard as &mut dyn Recoverable),
+            None => (address == NodeId::data(0)).then_some(&mut self.data as &mut dyn Recoverable),
+        }
+    }
+
     fn roles(&mut self) -> Vec<(NodeId, &mut dyn Recoverable)> {
         let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
         for (number, shard) in (0u16..).zip(self.shards.iter_mut()) {

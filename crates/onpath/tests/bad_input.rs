@@ -75,7 +75,8 @@ fn a_dir_in_use() {
     let output = dev(&site.state(), &site.mountpoint(1), &[]);
     let pid = mount.pid().to_string();
     assert_refused("a DIR in use", &output, &[text(&site.state()), "in use", &pid, "onpath mount"]);
-    assert_refused("fsck of a DIR in use", &run(["fsck".as_ref(), site.state().as_os_str()]), &["in use", &pid]);
+    let data = run(["fsck".as_ref(), "--data".as_ref(), site.state().as_os_str()]);
+    assert_refused("fsck --data of a DIR in use", &data, &[text(&site.state()), "is served", "stop it first"]);
     mount.stop();
 }
 

@@ -4,6 +4,7 @@
 //! while the others go on; the transaction is committed only when the last record that it reflects is durable, so a checkpoint
 //! holds only durable records. Then useless segments of the journal go, and roles may forget what the store has.
 
+mod frozen;
 mod legacy;
 mod load;
 mod pages;
@@ -13,6 +14,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use frozen::{Frozen, Piece};
 pub use load::{Loaded, OnError, Roles, attach, load};
 pub use run::{CheckpointReport, Checkpointer, Pace, clear_interrupted};
 pub use store::{Draft, Each, Head, OnDamage, Store};

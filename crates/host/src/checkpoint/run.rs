@@ -1,5 +1,6 @@
 //! Taking checkpoints: when the journal has grown by so many bytes, when the disk is full, and on request.
 
+use super::frozen::Examined;
 use super::store::{OnDamage, Store};
 use super::{CheckpointError, legacy};
 use crate::journal::Journal;
@@ -101,6 +102,27 @@ impl Checkpointer {
     /// Takes a checkpoint now and waits for it.
     pub fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
         self.inner.checkpoint()
+    }
+
+    /// Lends the last checkpoint and the journal that follows it, all of it as of now; one more is taken first if there is none.
+    pub(super) fn with_examined(
+        &self,
+        look: &mut dyn FnMut(Examined<'_>) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
+        let inner = &self.inner;
+        if inner.store.head()?.is_none() {
+            inner.checkpoint()?;
+        }
+        let Some(node) = inner.node.upgrade() else { return Ok(()) };
+        let Some(journal) = node.journal() else { return Ok(()) };
+        let examined = {
+            // Between two checkpoints nothing is released that the store needs.
+            let _none = inner.running.lock().expect("a checkpoint does not panic");
+            let store = inner.store.frozen()?;
+            let from = store.head()?.map_or(Lsn(1), |head| head.from);
+            Examined { store, from, journal: journal.hold(from) }
+        };
+        look(examined)
     }
 
     /// From now on no checkpoint waits for room on a full disk: what is not in the store is in the journal.

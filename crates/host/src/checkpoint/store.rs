@@ -36,10 +36,10 @@ pub(super) const FILE_NAME: &str = "objects.redb";
 /// Most pages of the file that are kept in memory, bytes.
 const CACHE_BYTES: usize = 32 << 20;
 
-type Bytes = &'static [u8];
-const HEAD: TableDefinition<'_, u32, Bytes> = TableDefinition::new("head");
-const RANGES: TableDefinition<'_, (u32, u32), u64> = TableDefinition::new("ranges");
-const REST: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rest");
+pub(super) type Bytes = &'static [u8];
+pub(super) const HEAD: TableDefinition<'_, u32, Bytes> = TableDefinition::new("head");
+pub(super) const RANGES: TableDefinition<'_, (u32, u32), u64> = TableDefinition::new("ranges");
+pub(super) const REST: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rest");
 
 wire_struct! {
     /// What a store says of itself.
@@ -58,7 +58,7 @@ wire_struct! {
 
 /// The store of a DIR.
 pub struct Store {
-    db: Database,
+    pub(super) db: Database,
     file: PathBuf,
     fsid: u64,
     pub(super) room: Arc<Room>,
@@ -71,7 +71,7 @@ fn prefix(role: NodeId, range: u32) -> Vec<u8> {
     [role.0.to_be_bytes(), range.to_be_bytes()].concat()
 }
 
-fn table_name(role: NodeId) -> String {
+pub(super) fn table_name(role: NodeId) -> String {
     format!("objects-{:08x}", role.0)
 }
 
@@ -88,6 +88,13 @@ fn checksum(key: &[u8], value: &[u8]) -> u32 {
 fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (value, crc) = bytes.split_last_chunk::<4>()?;
     (checksum(key, value).to_le_bytes() == *crc).then_some(value)
+}
+
+/// What a store says of itself.
+pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointError> {
+    let bytes = unsealed(b"head", bytes).ok_or_else(|| store.damaged("its head does not check"))?;
+    let head = Head::from_bytes(bytes).map_err(|error| store.damaged(error))?;
+    if head.magic == MAGIC { Ok(head) } else { Err(store.damaged("it is no store of Onpath")) }
 }
 
 impl Store {
@@ -145,7 +152,7 @@ impl Store {
         CheckpointError::Load { file: self.file.clone(), source }
     }
 
-    fn damaged(&self, why: impl ToString) -> CheckpointError {
+    pub(super) fn damaged(&self, why: impl ToString) -> CheckpointError {
         CheckpointError::Store { file: self.file.clone(), why: why.to_string() }
     }
 
@@ -165,9 +172,7 @@ impl Store {
     pub fn head(&self) -> Result<Option<Head>, CheckpointError> {
         let Some(table) = self.table(HEAD)? else { return Ok(None) };
         let Some(bytes) = guarded(&self.file, || table.get(0))? else { return Ok(None) };
-        let bytes = unsealed(b"head", bytes.value()).ok_or_else(|| self.damaged("its head does not check"))?;
-        let head = Head::from_bytes(bytes).map_err(|error| self.damaged(error))?;
-        if head.magic == MAGIC { Ok(Some(head)) } else { Err(self.damaged("it is no store of Onpath")) }
+        head_of(self, bytes.value()).map(Some)
     }
 
     /// The last records that the ranges of all roles reflect.
@@ -196,7 +201,7 @@ impl Store {
         self.scan(&table, &[], each)
     }
 
-    fn scan(
+    pub(super) fn scan(
         &self,
         table: &impl ReadableTable<Bytes, Bytes>,
         prefix: &[u8],
@@ -302,7 +307,10 @@ fn put_rest(table: &mut Table<'_, Bytes, Bytes>, prefix: &[u8], pairs: &[Pair]) 
 }
 
 /// Runs a step of the library, which may panic on a file that something else has changed.
-fn guarded<T, E: Into<redb::Error>>(file: &Path, act: impl FnOnce() -> Result<T, E>) -> Result<T, CheckpointError> {
+pub(super) fn guarded<T, E: Into<redb::Error>>(
+    file: &Path,
+    act: impl FnOnce() -> Result<T, E>,
+) -> Result<T, CheckpointError> {
     let error = match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(error)) => error.into(),

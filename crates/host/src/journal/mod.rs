@@ -6,10 +6,12 @@
 //! prepares segments ahead. After an error of a flush nothing is appended or flushed ever again.
 
 mod flush;
+mod hold;
 mod prepare;
 mod recover;
 mod segment;
 
+pub use hold::Hold;
 pub use recover::{RecoveryReport, Replay, TailCut, inspect};
 
 use onpath_store::StoreError;
@@ -167,6 +169,7 @@ struct Append {
     bytes: u64,
     unflushed: Vec<Unflushed>,
     closed: Vec<Closed>,
+    holds: hold::Holds,
 }
 
 #[derive(Debug)]
@@ -281,10 +284,12 @@ impl Journal {
         self.shared.failed.get().map(String::as_str)
     }
 
-    /// No batch below `from` is needed any more: recycles or deletes the segments that hold only such.
+    /// No batch below `from` is needed any more: recycles or deletes the segments that hold only such, and that nobody holds.
     pub fn release(&self, from: Lsn) {
+        let full = self.is_full();
         let useless: Vec<Closed> = {
             let mut append = self.shared.append.lock().expect("appending does not panic");
+            let from = append.holds.bound(from, full);
             let keep = append.closed.iter().position(|c| c.end > from).unwrap_or(append.closed.len());
             append.closed.drain(..keep).collect()
         };

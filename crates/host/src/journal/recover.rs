@@ -1,6 +1,7 @@
 //! Recovery: the contiguous prefix is replayed, what follows is cut before anybody serves, damage is refused
 //! (DESIGN §4). After a kill as after a power loss.
 
+use super::hold::Holds;
 use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};
 use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
@@ -143,6 +144,35 @@ impl Journal {
 pub fn inspect(dir: &Path, fsid: u64, from: Lsn, replay: &mut dyn Replay) -> Result<RecoveryReport, JournalError> {
     let (segments, _) = list(dir)?;
     prefix(dir, &segments, fsid, from.max(Lsn(1)), replay).map(|prefix| prefix.report)
+}
+
+/// Reads segments that are held, in order, of which the last is open and ends at byte `end`, and gives every record from lsn
+/// `from` on to `replay`.
+pub(super) fn read_held(
+    segments: &[PathBuf],
+    end: u64,
+    fsid: u64,
+    from: Lsn,
+    replay: &mut dyn Replay,
+) -> Result<RecoveryReport, JournalError> {
+    let report = RecoveryReport::default();
+    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay, unconfirmed: VecDeque::new() };
+    for (index, path) in segments.iter().enumerate() {
+        let open = index + 1 == segments.len();
+        let mut bytes = fs::read(path).map_err(at(path))?;
+        bytes.truncate(if open { end as usize } else { bytes.len() });
+        let number = path.file_name().and_then(|name| number_of(&name.to_string_lossy())).unwrap_or_default();
+        let found = Found { number, path: path.clone(), bytes: bytes.len() as u64 };
+        let damaged = |offset, why: String| JournalError::Damage { file: path.clone(), offset, why };
+        let head = read_header(&bytes, number, fsid).map_err(|bad| damaged(0, format!("{bad:?}")))?;
+        match scan.segment(index, &found, &bytes[HEADER_BYTES..], head.salt)? {
+            None => {}
+            Some(Stop { place: Some((offset, _)), .. }) if open && offset == end => {}
+            Some(stop) => return Err(damaged(stop.place.map_or(0, |(offset, _)| offset), stop.why)),
+        }
+    }
+    scan.report.last = Lsn(scan.next.unwrap_or(from).0 - 1);
+    Ok(scan.report)
 }
 
 fn prefix(
@@ -362,8 +392,16 @@ fn begin(
         Some(resumed) => resumed,
         None => (prepare::first(dir, &options, &mut maker).map_err(at(dir))?, HEADER_BYTES),
     };
-    let append =
-        Append { segment: Arc::new(segment), at: start, flushed_at: start, next, bytes: 0, unflushed: vec![], closed };
+    let append = Append {
+        segment: Arc::new(segment),
+        at: start,
+        flushed_at: start,
+        next,
+        bytes: 0,
+        unflushed: vec![],
+        closed,
+        holds: Holds::default(),
+    };
     let shared = Shared {
         dir: dir.to_owned(),
         options,

@@ -54,7 +54,7 @@ pub struct StreamClient {
     stream: UnixStream,
 }
 
-fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
+pub(super) fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
     let stream = with_socket_path(dir, |path| UnixStream::connect(path));
     let stream = stream.map_err(|source| StreamError::NotServed { dir: dir.to_owned(), source })?;
     stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
@@ -62,7 +62,7 @@ fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
 }
 
 /// Reads the server's answer to a first frame.
-fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
+pub(super) fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
     match receive(stream)? {
         Received::Control(Control::Refused { why, retry }) => {
             Err(StreamError::Refused { why: String::from_utf8_lossy(&why.0).into_owned(), retry })

@@ -7,12 +7,14 @@
 
 mod client;
 mod conn;
+mod examine;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
 pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
+pub use examine::examine;
 pub use server::{ServerConfig, StreamServer};
 
 use crate::node::Counters;
@@ -96,6 +98,18 @@ wire_enum! {
             version: u32,
             /// The directory.
             dir: InodeId,
+        },
+        /// Asks for all of the durable state, to check it.
+        8 => Examine {
+            /// "OnpStr01".
+            magic: u64,
+            /// Version of the client.
+            version: u32,
+        },
+        /// A part of that state: bytes that go on with those of the last one.
+        9 => State {
+            /// At most [`examine::PART_BYTES`].
+            bytes: Blob,
         },
         /// The status, or the answer to an inspection, as JSON text.
         5 => StatusIs {

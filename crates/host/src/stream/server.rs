@@ -1,6 +1,7 @@
 //! The serving end: accepts streams, makes each a session, and lets the session die with its stream.
 
 use super::conn::Conn;
+use super::examine::{Examination, tell};
 use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control, with_socket_path};
 use crate::node::{Counters, Link, Node};
 use crate::sys;
@@ -46,6 +47,8 @@ pub struct ServerConfig {
     pub status: Box<dyn Fn() -> String + Send + Sync>,
     /// What the roles know of a directory, as JSON text.
     pub inspect: Box<dyn Fn(InodeId) -> String + Send + Sync>,
+    /// Shows the durable state.
+    pub examine: Box<Examination>,
 }
 
 #[derive(Default)]
@@ -243,6 +246,11 @@ fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, 
             check_version(magic, version)?;
             let json = Blob((config.inspect)(dir).into_bytes());
             send_control(stream, &Control::StatusIs { json })?;
+            return Ok(None);
+        }
+        Received::Control(Control::Examine { magic, version }) => {
+            check_version(magic, version)?;
+            tell(stream, &config.examine)?;
             return Ok(None);
         }
         _ => return Err(StreamError::Unexpected("the first frame is a hello")),

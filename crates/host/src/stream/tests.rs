@@ -160,6 +160,7 @@ fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU32>) -> Serving {
         new_session: Box::new(move || Ok(SessionId(new.fetch_add(1, Ordering::AcqRel)))),
         known_session: Box::new(move |s| s.0 < known.load(Ordering::Acquire)),
         detach: Box::new(|session| (shard(), request(NodeId::session(session), DETACH, 0))),
+        examine: Box::new(|_| Ok(())),
         inspect: Box::new(|dir| status_json(&[("a".into(), vec![("id".into(), dir.0)])])),
         status: Box::new(|| status_json(&[("a".into(), vec![("x".into(), 1), ("y".into(), 2)]), ("b".into(), vec![])])),
     };

@@ -1,6 +1,7 @@
-//! `onpath fsck DIR`: checks a file system that nobody serves, and changes nothing.
+//! `onpath fsck DIR`: checks a file system and changes nothing.
 //!
-//! The state is loaded as a start would load it, but no role is started. Then `checks` compares what the shards and the
+//! The state is loaded as a start would load it, but no role is started. A process that serves DIR is asked for it, as of one
+//! moment, and goes on. Then `checks` compares what the shards and the
 //! data node say of the same things. What a start resolves by itself (half done transactions, entries on their way,
 //! a torn end of the journal) is no fault.
 
@@ -14,7 +15,9 @@ use crate::cli::{absolute, say};
 use crate::walk::Progress;
 use anyhow::Context;
 use clap::Args;
-use onpath_host::inspect::{Inspection, inspect};
+use onpath_host::dir::DirError;
+use onpath_host::inspect::{InspectError, Inspection, inspect, inspect_served};
+use onpath_host::stream::StreamError;
 use report::Report;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +33,7 @@ const EXIT_FAILED: u8 = 8;
 #[derive(Args, Debug)]
 #[command(after_long_help = code::table(), after_help = "Exit codes: 0 clean, 4 faults were found, 8 the check could not be made.")]
 pub(crate) struct FsckArgs {
-    /// The DIR of a file system that is not running.
+    /// The DIR of a file system, running or not.
     dir: PathBuf,
     /// Also read every block of every file and compare its checksum.
     #[arg(long)]
@@ -89,21 +92,30 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
 
 fn check(dir: &Path, data: Option<&Progress>) -> anyhow::Result<Report> {
     let mut report = Report::default();
-    let inspected = quietly(|| inspect(dir));
+    let inspected = quietly(|| match inspect(dir) {
+        Err(in_use @ DirError::InUse { .. }) => match inspect_served(dir) {
+            // Starting, stopping, or not a server: nobody can be asked.
+            Err(InspectError::Stream(StreamError::NotServed { .. })) => Err(in_use.into()),
+            asked => asked,
+        },
+        looked => Ok(looked?),
+    });
     let inspection = match inspected {
         Err(panic) => {
             report.add(disk::contradiction(dir, &panic));
             return Ok(report);
         }
-        Ok(Err(error)) => match disk::superblock(&error) {
-            Some(finding) => {
-                report.add(finding);
-                return Ok(report);
-            }
-            None => return Err(error).context("cannot be checked"),
-        },
+        Ok(Err(error)) => {
+            let finding = if let InspectError::Dir(error) = &error { disk::superblock(error) } else { None };
+            report.add(finding.ok_or(error).context("cannot be checked")?);
+            return Ok(report);
+        }
         Ok(Ok(inspection)) => inspection,
     };
+    if inspection.served && data.is_some() {
+        anyhow::bail!("{} is served: --data reads blocks while nobody writes them; stop it first", dir.display());
+    }
+    report.checked.served = inspection.served;
     disk::problems(&inspection, &mut report);
     if inspection.problems.is_empty() {
         everything(&inspection, data, &mut report);

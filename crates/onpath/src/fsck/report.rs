@@ -93,6 +93,8 @@ pub(crate) struct Checked {
     pub(crate) files_with_data: u64,
     pub(crate) images: u64,
     pub(crate) journal_records: u64,
+    /// The file system was served meanwhile: this is how it was at one moment.
+    pub(crate) served: bool,
     /// Every block was read and compared with its checksum.
     pub(crate) data: bool,
     /// The namespace was checked; it is not if parts of the disk state cannot be read.
