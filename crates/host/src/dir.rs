@@ -155,24 +155,31 @@ impl Dir {
         if !formatted {
             format(path, shards)?;
         }
-        Dir::start(path, lock, shards, !formatted)
+        Dir::start(path, lock, shards, !formatted, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR.
     pub fn open(path: &Path) -> Result<Dir, DirError> {
         read_superblock(path)?;
         let lock = take_lock(path)?;
-        Dir::start(path, lock, None, false)
+        Dir::start(path, lock, None, false, SESSION_BLOCK)
     }
 
-    fn start(path: &Path, lock: File, shards: Option<u16>, fresh: bool) -> Result<Dir, DirError> {
+    /// Opens an existing DIR to change it while nobody has sessions: those of before stay the last that were given out.
+    pub(crate) fn open_unserved(path: &Path) -> Result<Dir, DirError> {
+        read_superblock(path)?;
+        let lock = take_lock(path)?;
+        Dir::start(path, lock, None, false, 0)
+    }
+
+    fn start(path: &Path, lock: File, shards: Option<u16>, fresh: bool, sessions: u32) -> Result<Dir, DirError> {
         let superblock = read_superblock(path)?;
         if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
         }
         let another_boot = note_boot(path).map_err(at(path, "note the boot"))?;
         let rebooted = another_boot && !fresh;
-        let (terms, sessions) = (u32::from(superblock.shards) + TERM_BLOCK, SESSION_BLOCK);
+        let terms = u32::from(superblock.shards) + TERM_BLOCK;
         let superblock = Mutex::new(superblock);
         let mut dir =
             Dir { path: path.to_owned(), superblock, terms: 0..0, sessions: 0..0, fresh, rebooted, _lock: lock };

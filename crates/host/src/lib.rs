@@ -6,6 +6,7 @@ pub mod dir;
 pub mod inspect;
 pub mod journal;
 pub mod node;
+pub mod offline;
 pub mod roles;
 pub mod server;
 mod state;

@@ -20,7 +20,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
 use onpath_wire::tracking::Form;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
@@ -65,6 +65,14 @@ pub enum ServerError {
     /// Other processes cannot attach.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// Something is on its way between roles and does not arrive.
+    #[error("{} does not come to rest: {pending} messages, transactions or removals are left; run `onpath fsck`", dir.display())]
+    Restless {
+        /// DIR.
+        dir: PathBuf,
+        /// How many.
+        pending: u64,
+    },
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -105,6 +113,16 @@ pub struct Server {
     streams: StreamServer,
 }
 
+/// A file system that runs, with nobody who could ask it for anything.
+pub(crate) struct Alone {
+    pub(crate) dir: Dir,
+    pub(crate) node: Arc<Node>,
+    pub(crate) shards: Vec<Port<Shard>>,
+    pub(crate) data: Port<DataNode>,
+    blocks: Arc<BlockFiles>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+}
+
 impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state.
     pub fn open(path: &Path, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
@@ -114,7 +132,7 @@ impl ServerBuilder {
         let track = options.commit == Commit::Sync;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
         let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
-        let (loaded, journal, report) = recover(&dir, options, &mut state, &store)?;
+        let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
         let State { mut shards, mut data } = state;
         let now = sys::now();
@@ -165,11 +183,9 @@ impl ServerBuilder {
         }
     }
 
-    /// Begins to serve, other processes too.
-    pub fn start(self) -> Result<Server, ServerError> {
-        let blocks = self.blocks;
-        let hooks = Arc::new(Hooks { blocks: blocks.clone() });
-        let superblock = self.dir.superblock();
+    /// Begins to run, for nobody.
+    pub(crate) fn start_alone(self) -> Result<Alone, ServerError> {
+        let hooks = Arc::new(Hooks { blocks: self.blocks.clone() });
         let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
         let (total, _) = sys::space(self.dir.path())
             .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
@@ -180,16 +196,28 @@ impl ServerBuilder {
         let checkpoint = self.dir.checkpoint();
         let checkpointer = Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace));
         // The first id of a start's block is that of its own mount, which ended with the process.
-        let resident = self.dir.sessions.start.checked_sub(SESSION_BLOCK).map(SessionId);
+        if let Some(resident) = self.dir.sessions.start.checked_sub(SESSION_BLOCK) {
+            let coordinator = ClusterMap::even(self.dir.superblock().shards).coordinator();
+            let term = Term(self.dir.terms.start + u32::from(coordinator.0));
+            node.deliver(NodeId::shard(coordinator), detach(SessionId(resident), term));
+        }
+        Ok(Alone { dir: self.dir, node, shards: self.shards, data: self.data, blocks: self.blocks, checkpointer })
+    }
+
+    /// Begins to serve, other processes too.
+    pub fn start(self) -> Result<Server, ServerError> {
+        let superblock = self.dir.superblock();
+        let (commit, sessions) = (self.options.commit, self.sessions.clone());
+        let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let coordinator = ClusterMap::even(superblock.shards).coordinator();
-        let term = Term(self.dir.terms.start + u32::from(coordinator.0));
-        let first = self.dir.sessions.start;
-        let ids = Arc::new(Mutex::new(self.sessions.start.max(first + 1)..self.sessions.end));
+        let term = Term(dir.terms.start + u32::from(coordinator.0));
+        let first = dir.sessions.start;
+        let ids = Arc::new(Mutex::new(sessions.start.max(first + 1)..sessions.end));
         let config = ServerConfig {
-            dir: self.dir.path().to_owned(),
+            dir: dir.path().to_owned(),
             fsid: superblock.fsid,
             shards: superblock.shards,
-            sync: self.options.commit == Commit::Sync,
+            sync: commit == Commit::Sync,
             new_session: {
                 let ids = ids.clone();
                 Box::new(move || {
@@ -214,11 +242,8 @@ impl ServerBuilder {
                 Box::new(move |dir| status_json(&node.inspect(dir)))
             },
         };
-        if let Some(resident) = resident {
-            node.deliver(NodeId::shard(coordinator), detach(resident, term));
-        }
         let streams = StreamServer::start(&node, config)?;
-        Ok(Server { dir: self.dir, node, shards: self.shards, data: self.data, checkpointer, streams })
+        Ok(Server { dir, node, shards, data, checkpointer, streams })
     }
 }
 
@@ -231,21 +256,22 @@ fn on_damage() -> OnDamage {
 }
 
 /// Attaches the checkpoint and replays the journal.
-fn recover(
+pub(crate) fn recover(
     dir: &Dir,
-    options: ServerOptions,
+    commit: Commit,
     state: &mut State,
     store: &Store,
+    damage: &OnDamage,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
     let fsid = dir.superblock().fsid;
-    let loaded = state.attach(&dir.checkpoint(), store, &on_damage())?;
+    let loaded = state.attach(&dir.checkpoint(), store, damage)?;
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
         // were durable all the same, later batches say.
         state.data.begin_tail();
     }
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
-    let journal_options = Options::for_dir(&dir.journal(), fsid, options.commit).map_err(below)?;
+    let journal_options = Options::for_dir(&dir.journal(), fsid, commit).map_err(below)?;
     let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, state)?;
     Ok((loaded, journal, report))
 }

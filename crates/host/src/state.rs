@@ -77,7 +77,8 @@ impl State {
         }
     }
 
-    fn roles(&mut self) -> Vec<(NodeId, &mut dyn Recoverable)> {
+    /// All roles by address.
+    pub(crate) fn roles(&mut self) -> Vec<(NodeId, &mut dyn Recoverable)> {
         let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
         for (number, shard) in (0u16..).zip(self.shards.iter_mut()) {
             all.push((NodeId::shard(ShardId(number)), shard));

@@ -12,6 +12,15 @@ impl Shard {
         self.kernel.with(|core| core.state.gauges(&mut all));
         all
     }
+
+    /// What it has yet to tell others, and what it waits to hear: 0 when it is at rest.
+    pub fn unsettled(&self) -> usize {
+        self.kernel.with(|core| {
+            let state = &core.state;
+            let promises = state.txns.all_prepared().count() + state.txns.all_decided().count();
+            state.dirs.pending() + state.data_pending.len() + state.unreclaimed.len() + state.drops.len() + promises
+        })
+    }
 }
 
 impl State {

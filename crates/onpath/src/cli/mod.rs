@@ -75,7 +75,7 @@ pub(crate) enum Command {
     Import(copy::CopyArgs),
     /// Copies a directory out of a mounted file system: in parallel, resumable.
     Export(copy::CopyArgs),
-    /// Checks a file system, running or not.
+    /// Checks a file system, running or not; with --repair it puts right what it can.
     Fsck(fsck::FsckArgs),
     /// Shows what the shards know of a directory: who holds parts of it, what is pending.
     Inspect(inspect::InspectArgs),

@@ -1,5 +1,7 @@
 //! The kinds of findings. Codes are stable: scripts may rely on them; a new kind gets a new number.
 
+use super::repair::policy;
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
@@ -96,11 +98,19 @@ codes! {
     UnsettledBlock "I05" "unsettled-block" Note "a block whose bytes a power loss took: the next start puts back what was there (--data)",
 }
 
-/// All codes and what they mean, for the help.
+/// The exit codes, as fsck(8) has them.
+pub(crate) const EXIT_CODES: &str = "Exit codes: 0 clean, 1 all faults were repaired, 4 there are faults, 5 some were repaired, \
+8 the check or the repair could not be made.";
+
+/// All codes, what they mean and what --repair does about them, for the help.
 pub(crate) fn table() -> String {
-    let line = |code: &Code| format!("  {} {:<20} {}\n", code.code(), code.name(), code.meaning());
+    let line = |code: &Code| {
+        let repair = match policy::of(*code) {
+            Ok(how) => format!("--repair: {how}"),
+            Err(why) => format!("not repaired: {why}"),
+        };
+        format!("  {} {:<20} {}\n      {repair}\n", code.code(), code.name(), code.meaning())
+    };
     let codes: String = Code::ALL.iter().map(line).collect();
-    format!(
-        "Exit codes: 0 clean, 4 faults were found, 8 the check could not be made.\n\nFindings (F: faults, I: notes):\n{codes}"
-    )
+    format!("{EXIT_CODES}\n\nFindings (F: faults, I: notes):\n{codes}")
 }

@@ -3,11 +3,12 @@
 //! The state is loaded as a start would load it, but no role is started. A process that serves DIR is asked for it, as of one
 //! moment, and goes on. Then `checks` compares what the shards and the
 //! data node say of the same things. What a start resolves by itself (half done transactions, entries on their way,
-//! a torn end of the journal) is no fault.
+//! a torn end of the journal) is no fault. `repair` changes something, if it is asked to.
 
 mod checks;
 mod code;
 mod disk;
+mod repair;
 mod report;
 mod view;
 
@@ -24,17 +25,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use view::View;
 
-/// Exit code: faults were found.
+/// Exit code: faults were repaired.
+const EXIT_REPAIRED: u8 = 1;
+/// Exit code: there are faults.
 const EXIT_FAULTS: u8 = 4;
 /// Exit code: the check could not be made.
 const EXIT_FAILED: u8 = 8;
 
 /// Arguments of `onpath fsck`.
 #[derive(Args, Debug)]
-#[command(after_long_help = code::table(), after_help = "Exit codes: 0 clean, 4 faults were found, 8 the check could not be made.")]
+#[command(after_long_help = code::table(), after_help = code::EXIT_CODES)]
 pub(crate) struct FsckArgs {
     /// The DIR of a file system, running or not.
     dir: PathBuf,
+    /// Put right what can be without losing anything; nobody may serve DIR. Without it nothing is changed.
+    #[arg(long)]
+    repair: bool,
     /// Also read every block of every file and compare its checksum.
     #[arg(long)]
     data: bool,
@@ -49,15 +55,17 @@ pub(crate) struct FsckArgs {
 /// Why `onpath fsck` does not exit with 0.
 #[derive(Debug)]
 enum FsckError {
-    Faults { dir: PathBuf, count: u64, first: String },
+    Faults { dir: PathBuf, count: u64, first: String, repaired: usize },
+    Repaired { dir: PathBuf, count: usize },
     Failed(anyhow::Error),
 }
 
 impl fmt::Display for FsckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FsckError::Faults { dir, count: 1, first } => write!(f, "{}: {first}", dir.display()),
-            FsckError::Faults { dir, count, first } => {
+            FsckError::Repaired { dir, count } => write!(f, "{}: {count} changes have repaired it", dir.display()),
+            FsckError::Faults { dir, count: 1, first, .. } => write!(f, "{}: {first}", dir.display()),
+            FsckError::Faults { dir, count, first, .. } => {
                 write!(f, "{}: {count} faults; the first: {first}", dir.display())
             }
             FsckError::Failed(error) => write!(f, "{error:#}"),
@@ -70,23 +78,54 @@ impl std::error::Error for FsckError {}
 /// The exit code of an error, if it is one of this command.
 pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
     error.downcast_ref::<FsckError>().map(|error| match error {
-        FsckError::Faults { .. } => EXIT_FAULTS,
+        FsckError::Faults { repaired: 0, .. } => EXIT_FAULTS,
+        FsckError::Faults { .. } => EXIT_FAULTS | EXIT_REPAIRED,
+        FsckError::Repaired { .. } => EXIT_REPAIRED,
         FsckError::Failed(_) => EXIT_FAILED,
     })
 }
 
 pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let dir = absolute(&args.dir).map_err(FsckError::Failed)?;
-    let progress = Progress::of("reading", "blocks", args.quiet || args.json || !args.data);
-    let report = check(&dir, args.data.then_some(&progress)).map_err(FsckError::Failed)?;
+    let quiet = args.quiet || args.json;
+    let progress = Progress::of("reading", "blocks", quiet || !args.data);
+    let data = args.data.then_some(&progress);
+    let mut report = check(&dir, data).map_err(FsckError::Failed)?;
+    let mut repaired = repair::Repaired::new();
+    if args.repair && report.fault_kinds().keys().any(|code| repair::policy::of(*code).is_ok()) {
+        repaired = mend(&dir, &report, quiet).map_err(FsckError::Failed)?;
+        let before = std::mem::replace(&mut report, check(&dir, data).map_err(FsckError::Failed)?).fault_kinds();
+        let after = report.fault_kinds();
+        // Terms are taken, and torn ends cut, when it is opened.
+        for code in before.into_keys().filter(|code| !after.contains_key(code)) {
+            if !repaired.iter().any(|(of, _)| *of == code) {
+                repaired.push((code, "opening it has put it right".to_owned()));
+            }
+        }
+    }
+    report.repaired = repaired;
     if args.json {
         say(&report.json(&dir).to_string());
     } else {
         say(&report.to_string());
     }
+    let repaired = report.repaired.len();
     match report.first_fault() {
-        None => Ok(()),
-        Some(first) => Err(FsckError::Faults { dir, count: report.faults(), first: first.to_string() }.into()),
+        None if repaired == 0 => Ok(()),
+        None => Err(FsckError::Repaired { dir, count: repaired }.into()),
+        Some(first) => {
+            Err(FsckError::Faults { dir, count: report.faults(), first: first.to_string(), repaired }.into())
+        }
+    }
+}
+
+/// Repairs what was found.
+fn mend(dir: &Path, found: &Report, quiet: bool) -> anyhow::Result<repair::Repaired> {
+    anyhow::ensure!(!found.checked.served, "{} is served: stop it first, then repair it", dir.display());
+    anyhow::ensure!(found.checked.namespace, "not all of the state can be read, so nothing can be repaired");
+    match quietly(|| repair::repair(dir, quiet)) {
+        Ok(repaired) => repaired.context("cannot be repaired"),
+        Err(panic) => anyhow::bail!("cannot be repaired, and nothing was changed: {panic}"),
     }
 }
 

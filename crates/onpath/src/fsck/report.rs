@@ -1,6 +1,7 @@
 //! Findings, and how they are said.
 
 use super::code::{Code, Severity};
+use super::repair::{Repaired, policy};
 use onpath_wire::ids::{InodeId, ShardId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -105,6 +106,8 @@ pub(crate) struct Checked {
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) checked: Checked,
+    /// What was repaired before this was found.
+    pub(crate) repaired: Repaired,
     findings: Vec<Finding>,
     faults: u64,
     notes: u64,
@@ -126,6 +129,13 @@ impl Report {
         self.faults
     }
 
+    /// The kinds of faults that are kept, and how many of each.
+    pub(crate) fn fault_kinds(&self) -> BTreeMap<Code, u64> {
+        let mut kinds = BTreeMap::new();
+        self.of(Severity::Fault).for_each(|finding| *kinds.entry(finding.code).or_default() += 1);
+        kinds
+    }
+
     /// The first fault.
     pub(crate) fn first_fault(&self) -> Option<&Finding> {
         self.of(Severity::Fault).next()
@@ -138,7 +148,10 @@ impl Report {
     /// One JSON object.
     pub(crate) fn json(&self, dir: &Path) -> Value {
         let list = |severity| self.of(severity).map(Finding::json).collect::<Vec<_>>();
+        let repaired =
+            |(code, what): &(Code, String)| json!({ "code": code.code(), "name": code.name(), "what": what });
         json!({
+            "repaired": self.repaired.iter().map(repaired).collect::<Vec<_>>(),
             "dir": dir.to_string_lossy(),
             "clean": self.faults == 0,
             "fault_count": self.faults,
@@ -152,11 +165,24 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds: BTreeMap<Code, u64> = BTreeMap::new();
+        for (code, what) in &self.repaired {
+            let n = kinds.entry(*code).or_default();
+            *n += 1;
+            if *n <= SAID_MAX {
+                writeln!(f, "repaired {} {}: {what}", code.code(), code.name())?;
+            }
+        }
+        for (code, n) in std::mem::take(&mut kinds).into_iter().filter(|(_, n)| *n > SAID_MAX) {
+            writeln!(f, "repaired {} {}: {} more like these", code.code(), code.name(), n - SAID_MAX)?;
+        }
         for finding in &self.findings {
             let n = kinds.entry(finding.code).or_default();
             *n += 1;
             if *n <= SAID_MAX {
                 writeln!(f, "{finding}")?;
+                if let (Severity::Fault, Err(why)) = (finding.code.severity(), policy::of(finding.code)) {
+                    writeln!(f, "  --repair does nothing about it: {why}")?;
+                }
             }
         }
         for (code, n) in kinds.into_iter().filter(|(_, n)| *n > SAID_MAX) {

@@ -19,7 +19,7 @@ use onpath_wire::record::{Answer, Effect, Log, Record};
 use onpath_wire::superblock::Superblock;
 use serde_json::Value;
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -107,7 +107,8 @@ impl Original {
         let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(&self.dir).arg(&path).status();
         assert!(status.expect("cp runs").success(), "cp of DIR");
         let term = Term(self.superblock.next_term);
-        Copy { _place: place, path, next: Cell::new(Lsn(self.last.0 + 1)), seq: Cell::new(term.first_seq()) }
+        let original = (self.surveys.clone(), self.files.clone());
+        Copy { _place: place, path, original, next: Cell::new(Lsn(self.last.0 + 1)), seq: Cell::new(term.first_seq()) }
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) fn name(text: &str) -> Name {
 pub(crate) struct Copy {
     _place: tempfile::TempDir,
     path: PathBuf,
+    original: (Vec<Survey>, Vec<FileSummary>),
     next: Cell<Lsn>,
     seq: Cell<u64>,
 }
@@ -258,7 +260,42 @@ impl Copy {
         let codes: BTreeSet<&str> = faults.iter().map(|fault| fault["code"].as_str().expect("a code")).collect();
         assert_eq!(codes, wanted.iter().copied().collect(), "{found:#}");
         assert_eq!(exit, Some(4), "{found:#}");
+        self.expect_repair(wanted, args);
         faults
+    }
+
+    /// What can be repaired is, and then nothing is wrong; else nothing changes.
+    fn expect_repair(&self, wanted: &[&str], args: &[&str]) {
+        let before = fingerprint(&self.path);
+        let (exit, found) = self.fsck_that(&[&["--repair"], args].concat());
+        if !wanted.iter().any(|code| REPAIRED.contains(code)) {
+            assert_eq!(exit, Some(4), "{found:#}");
+            assert_eq!(before, fingerprint(&self.path), "a repair that was none has changed something");
+            return;
+        }
+        if !wanted.iter().all(|code| REPAIRED.contains(code)) {
+            assert!(matches!(exit, Some(4 | 5)), "{wanted:?}: {found:#}");
+            return;
+        }
+        assert_eq!((exit, &found["clean"]), (Some(1), &Value::Bool(true)), "{wanted:?}: {found:#}");
+        assert!(found["repaired"].as_array().is_some_and(|all| !all.is_empty()), "{found:#}");
+        self.expect_clean(&[]);
+        self.expect_untouched();
+    }
+
+    /// All but a few objects are what they were before the damage.
+    fn expect_untouched(&self) {
+        let now = Original::of(&self.path);
+        let inodes = |surveys: &[Survey]| surveys.iter().flat_map(|s| s.inodes.clone()).collect::<Vec<_>>();
+        let names = |surveys: &[Survey]| surveys.iter().flat_map(|s| s.names.clone()).collect::<Vec<_>>();
+        let xattrs = |surveys: &[Survey]| surveys.iter().flat_map(|s| s.xattrs.clone()).collect::<BTreeMap<_, _>>();
+        let (then, then_files) = &self.original;
+        let (inodes_now, names_now) = (inodes(&now.surveys), names(&now.surveys));
+        let changed = inodes(then).into_iter().filter(|inode| !inodes_now.contains(inode)).collect::<Vec<_>>();
+        let gone = names(then).into_iter().filter(|name| !names_now.contains(name)).collect::<Vec<_>>();
+        assert!(changed.len() <= 4 && gone.len() <= 2, "{changed:?} {gone:?}");
+        assert_eq!(xattrs(&now.surveys), xattrs(then));
+        assert!(then_files.iter().filter(|file| !now.files.contains(file)).count() <= 1);
     }
 
     /// Runs fsck, which must find nothing but this note.
@@ -278,15 +315,26 @@ impl Copy {
 
     fn fsck(&self, args: &[&str]) -> (Option<i32>, Value) {
         let before = fingerprint(&self.path);
+        let found = self.fsck_that(args);
+        assert_eq!(before, fingerprint(&self.path), "fsck has changed something");
+        found
+    }
+
+    pub(crate) fn fsck_that(&self, args: &[&str]) -> (Option<i32>, Value) {
         let words = ["fsck", "--json"].into_iter().chain(args.iter().copied()).map(AsRef::as_ref);
         let output = run(words.chain([self.path.as_os_str()]));
-        assert_eq!(before, fingerprint(&self.path), "fsck has changed something");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!errors.contains("panicked"), "{errors}");
         let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
         (output.status.code(), found)
     }
 }
+
+/// Kinds of faults that are repaired.
+const REPAIRED: &[&str] = &[
+    "F20", "F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30", "F31", "F32", "F33", "F34", "F35",
+    "F36", "F37", "F40", "F41", "F42", "F50", "F51", "F53",
+];
 
 /// Names, sizes and times of everything in a DIR.
 fn fingerprint(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {

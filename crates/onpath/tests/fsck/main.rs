@@ -11,6 +11,7 @@ mod craft;
 mod disk;
 mod names;
 mod protocol;
+mod repair;
 mod served;
 
 use common::server::{Site, run};

@@ -13,22 +13,18 @@ use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::BLOCK_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
-struct Bytes<'a, 'b> {
+/// What homes and the data node have told each other of bytes.
+pub(in crate::fsck) struct Bytes<'a, 'b> {
     view: &'a View<'b>,
     /// Trims and drops that homes have yet to see acknowledged.
-    pending: BTreeMap<DataId, Vec<PendingData>>,
+    pub(in crate::fsck) pending: BTreeMap<DataId, Vec<PendingData>>,
     /// Generations with writes that their homes may not have heard of.
     merging: BTreeSet<DataId>,
 }
 
 /// Compares inodes with what the data node has.
 pub(super) fn check(view: &View<'_>, node: &DataNode, report: &mut Report) {
-    let mut pending: BTreeMap<DataId, Vec<PendingData>> = BTreeMap::new();
-    for &one in view.surveys.iter().flat_map(|survey| &survey.data_pending) {
-        pending.entry(one.data).or_default().push(one);
-    }
-    let merging = node.pending_merges().into_iter().map(|(_, merge)| merge.data).collect();
-    let bytes = Bytes { view, pending, merging };
+    let bytes = Bytes::of(view, node);
     bytes.live_pending(report);
     let files = node.files();
     report.checked.files_with_data = files.len() as u64;
@@ -46,13 +42,22 @@ fn data_of(inode: &Inode) -> DataId {
     DataId { inode: inode.id, generation: inode.generation }
 }
 
-impl Bytes<'_, '_> {
+impl<'a, 'b> Bytes<'a, 'b> {
+    pub(in crate::fsck) fn of(view: &'a View<'b>, node: &DataNode) -> Bytes<'a, 'b> {
+        let mut pending: BTreeMap<DataId, Vec<PendingData>> = BTreeMap::new();
+        for &one in view.surveys.iter().flat_map(|survey| &survey.data_pending) {
+            pending.entry(one.data).or_default().push(one);
+        }
+        let merging = node.pending_merges().into_iter().map(|(_, merge)| merge.data).collect();
+        Bytes { view, pending, merging }
+    }
+
     fn finding(&self, data: DataId, code: Code, message: String) -> Finding {
         Finding::new(code, message).inode(data.inode).path(self.view.path(data.inode))
     }
 
     /// The living inode of these bytes.
-    fn owner(&self, data: DataId) -> Option<&Inode> {
+    pub(in crate::fsck) fn owner(&self, data: DataId) -> Option<&Inode> {
         self.view.inodes.get(&data.inode).copied().filter(|inode| data_of(inode) == data && inode.kind == Kind::File)
     }
 
@@ -84,12 +89,12 @@ impl Bytes<'_, '_> {
     }
 
     /// Whether the home will drop these bytes, or has yet to hear of them.
-    fn will_go(&self, data: DataId) -> bool {
+    pub(in crate::fsck) fn will_go(&self, data: DataId) -> bool {
         let later = data..=DataId { generation: onpath_wire::ids::Generation(u64::MAX), ..data };
         self.merging.contains(&data) || self.pending.range(later).any(|(_, all)| all.iter().any(|p| p.drop))
     }
 
-    fn in_flight(&self, data: DataId) -> bool {
+    pub(in crate::fsck) fn in_flight(&self, data: DataId) -> bool {
         self.merging.contains(&data) || self.pending.contains_key(&data)
     }
 

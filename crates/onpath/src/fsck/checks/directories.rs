@@ -10,8 +10,19 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
     let mut reached = BTreeSet::from([InodeId::ROOT]);
     for &id in view.inodes.keys().filter(|&&id| view.directory(id).is_some()) {
         parent(view, id, report);
-        climb(view, id, &mut reached, report);
+        if let Some(cycle) = climb(view, id, &mut reached) {
+            let ids: Vec<String> = cycle.iter().map(|id| format!("{:#x}", id.0)).collect();
+            let message = format!("these directories contain each other and cannot be reached: {}", ids.join(", "));
+            report.add(Finding::new(Code::Cycle, message).inode(cycle[0]).shard(view.map.home(cycle[0])));
+        }
     }
+}
+
+/// Directories that contain each other.
+pub(in crate::fsck) fn cycles(view: &View<'_>) -> Vec<Vec<InodeId>> {
+    let mut reached = BTreeSet::from([InodeId::ROOT]);
+    let living = view.inodes.keys().filter(|&&id| view.directory(id).is_some());
+    living.filter_map(|&id| climb(view, id, &mut reached)).collect()
 }
 
 fn parent(view: &View<'_>, id: InodeId, report: &mut Report) {
@@ -25,18 +36,14 @@ fn parent(view: &View<'_>, id: InodeId, report: &mut Report) {
 }
 
 /// Goes up until something known; a way that comes back to itself never reached the root.
-fn climb(view: &View<'_>, from: InodeId, reached: &mut BTreeSet<InodeId>, report: &mut Report) {
+fn climb(view: &View<'_>, from: InodeId, reached: &mut BTreeSet<InodeId>) -> Option<Vec<InodeId>> {
     let mut way = Vec::new();
     let mut at = from;
     while reached.insert(at) {
         way.push(at);
         // A directory without a name is a finding of its own; what is below it is not.
-        let Some((parent, _)) = view.names_of(at).first() else { return };
-        at = *parent;
+        at = view.names_of(at).first()?.0;
     }
-    if let Some(start) = way.iter().position(|&id| id == at) {
-        let ids: Vec<String> = way[start..].iter().map(|id| format!("{:#x}", id.0)).collect();
-        let message = format!("these directories contain each other and cannot be reached: {}", ids.join(", "));
-        report.add(Finding::new(Code::Cycle, message).inode(at).shard(view.map.home(at)));
-    }
+    let start = way.iter().position(|&id| id == at)?;
+    Some(way.split_off(start))
 }

@@ -8,7 +8,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use std::collections::BTreeMap;
 
-type Listing = BTreeMap<Name, Target>;
+pub(in crate::fsck) type Listing = BTreeMap<Name, Target>;
 
 pub(super) fn check(view: &View<'_>, report: &mut Report) {
     let mut names = view.names.iter().peekable();
@@ -41,6 +41,25 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
     }
 }
 
+/// A wrong entry: what is wrong with it, its name, what it is, and what is listed.
+pub(in crate::fsck) type Mismatch = (Code, Name, Option<Target>, Option<Target>);
+
+/// The entries of a living directory that do not say what its names say.
+pub(in crate::fsck) fn mismatches(view: &View<'_>, dir: InodeId) -> Vec<Mismatch> {
+    let mut listed = expected(view, dir);
+    let mut wrong = Vec::new();
+    let first = Name::new(b"\x01").expect("the first of all names");
+    for (&(_, name), &is) in view.names.range((dir, &first)..).take_while(|((parent, _), _)| *parent == dir) {
+        match listed.remove(name) {
+            Some(as_listed) if as_listed == is => {}
+            Some(as_listed) => wrong.push((Code::EntryMismatch, name.clone(), Some(is), Some(as_listed))),
+            None => wrong.push((Code::LostEntry, name.clone(), Some(is), None)),
+        }
+    }
+    wrong.extend(listed.into_iter().map(|(name, was)| (Code::ExtraEntry, name, None, Some(was))));
+    wrong
+}
+
 fn finding(view: &View<'_>, dir: InodeId, name: &Name, code: Code, message: String) -> Finding {
     Finding::new(code, message).inode(dir).shard(view.map.home(dir)).path(view.path_in(dir, name))
 }
@@ -69,7 +88,7 @@ fn compare(view: &View<'_>, dir: InodeId, name: &Name, is: Target, listed: Optio
 }
 
 /// The owner's listing after everything on its way is applied.
-fn expected(view: &View<'_>, dir: InodeId) -> Listing {
+pub(in crate::fsck) fn expected(view: &View<'_>, dir: InodeId) -> Listing {
     let owner = view.survey(view.map.home(dir)).expect("every slot has a shard");
     let entries = owner.listings.get(&dir).into_iter().flatten();
     let mut listing: Listing = entries.map(|e| (e.name.clone(), Target { child: e.child, kind: e.kind })).collect();

@@ -1,13 +1,13 @@
 //! The checks: each file compares two kinds of objects that say the same thing.
 
 pub(super) mod data;
-mod directories;
+pub(super) mod directories;
 mod links;
-mod listings;
+pub(super) mod listings;
 mod logs;
-mod placement;
+pub(super) mod placement;
 mod transactions;
-mod xattrs;
+pub(super) mod xattrs;
 
 use super::report::Report;
 use super::view::View;

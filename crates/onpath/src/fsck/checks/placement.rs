@@ -41,7 +41,7 @@ fn inodes(view: &View<'_>, survey: &Survey, report: &mut Report) {
 }
 
 /// The term of the inode's id or of its data generation, if it was never given out.
-fn unknown_term(view: &View<'_>, inode: &Inode) -> Option<Term> {
+pub(in crate::fsck) fn unknown_term(view: &View<'_>, inode: &Inode) -> Option<Term> {
     let term = inode.id.term();
     if inode.id != InodeId::ROOT && (term.0 == 0 || term >= view.next_term) {
         return Some(term);
@@ -62,11 +62,13 @@ fn names(view: &View<'_>, survey: &Survey, report: &mut Report) {
 }
 
 fn listings(view: &View<'_>, survey: &Survey, report: &mut Report) {
-    for &dir in survey.listings.keys() {
-        let home = view.map.home(dir);
-        if home != survey.shard {
-            let message = format!("the listing should be at shard {home}");
-            report.add(Finding::new(Code::Misplaced, message).inode(dir).shard(survey.shard).path(view.path(dir)));
-        }
+    for dir in misplaced_listings(view, survey) {
+        let message = format!("the listing should be at shard {}", view.map.home(dir));
+        report.add(Finding::new(Code::Misplaced, message).inode(dir).shard(survey.shard).path(view.path(dir)));
     }
+}
+
+/// Directories that a shard lists although it is not their home.
+pub(in crate::fsck) fn misplaced_listings(view: &View<'_>, survey: &Survey) -> impl Iterator<Item = InodeId> {
+    survey.listings.keys().copied().filter(|&dir| view.map.home(dir) != survey.shard)
 }

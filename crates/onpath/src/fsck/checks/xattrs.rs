@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
 }
 
 /// What is wrong with an attribute, if anything is.
-fn wrong(inode: &Inode, name: &XattrName, value: &[u8]) -> Option<String> {
+pub(in crate::fsck) fn wrong(inode: &Inode, name: &XattrName, value: &[u8]) -> Option<String> {
     let belongs = match name.namespace() {
         Ok(Namespace::User) => matches!(inode.kind, Kind::File | Kind::Directory),
         Ok(Namespace::AclAccess) => inode.kind != Kind::Symlink,

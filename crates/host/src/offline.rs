@@ -1,0 +1,163 @@
+//! Changing a DIR that nobody serves: its whole state is recovered, as a start recovers it, changed by records that no role would
+//! write, and kept as one checkpoint more. Until that is whole the one before counts.
+
+use crate::blocks::BlockFiles;
+use crate::checkpoint::{OnDamage, Store};
+use crate::dir::{self, Dir};
+use crate::journal::{Commit, Journal};
+use crate::server::{self, Alone, CHECKPOINT_BYTES, ServerBuilder, ServerError, ServerOptions};
+use crate::state::{DATA_FILE_BLOCKS, State};
+use onpath_data::DataNode;
+use onpath_meta::Shard;
+use onpath_store::StoreError;
+use onpath_wire::ids::{LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::superblock::Superblock;
+use onpath_wire::tracking::Form;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a file system has come to rest.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// One that has come no nearer to rest for so long will not.
+const REST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The state of a DIR, to be changed. Locked as long as this lives.
+pub struct Offline {
+    dir: Dir,
+    blocks: BlockFiles,
+    state: State,
+    store: Store,
+    /// The last batch of the journal that the state reflects.
+    last: Lsn,
+    /// Numbers given out in the terms of this start.
+    given: u64,
+    _journal: Journal,
+}
+
+/// The file system is run for nobody until nothing is on its way between its roles: what a power loss or a kill has left is
+/// resolved. `pending` is told how much is left.
+pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerError> {
+    dir::read_superblock(path)?;
+    let options = ServerOptions {
+        shards: None,
+        commit: Commit::Interval(10),
+        checkpoint_bytes: CHECKPOINT_BYTES,
+        memory_bytes: None,
+        form: Form::Owner,
+    };
+    let alone = ServerBuilder::open(path, options)?.start_alone()?;
+    let (mut least, mut since) = (u64::MAX, Instant::now());
+    loop {
+        let now = unsettled(&alone);
+        pending(now);
+        if now == 0 {
+            break;
+        }
+        if now < least {
+            (least, since) = (now, Instant::now());
+        }
+        if since.elapsed() > REST_PATIENCE {
+            return Err(ServerError::Restless { dir: path.to_owned(), pending: now });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let written = alone.checkpointer.checkpoint();
+    alone.checkpointer.stop();
+    alone.node.close()?;
+    written?;
+    Ok(())
+}
+
+fn unsettled(alone: &Alone) -> u64 {
+    let shards: usize = alone.shards.iter().map(|port| alone.node.with_role(port, |shard| shard.unsettled())).sum();
+    let merges = alone.node.with_role(&alone.data, |data| data.pending_merges().len());
+    (shards + merges) as u64
+}
+
+impl Offline {
+    /// Opens a DIR. What a power loss has left is resolved first.
+    pub fn open(path: &Path) -> Result<Offline, ServerError> {
+        dir::read_superblock(path)?;
+        if dir::rebooted(path) {
+            settle(path, &mut |_| ())?;
+        }
+        let dir = Dir::open_unserved(path)?;
+        let superblock = dir.superblock();
+        let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
+        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), false, Form::Owner);
+        let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
+        let damage: OnDamage = Arc::new(|why| panic!("{why}"));
+        let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &damage)?;
+        Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })
+    }
+
+    /// The superblock.
+    pub fn superblock(&self) -> Superblock {
+        self.dir.superblock()
+    }
+
+    /// Its shards.
+    pub fn shards(&self) -> &[Shard] {
+        &self.state.shards
+    }
+
+    /// Its data node.
+    pub fn data(&self) -> &DataNode {
+        &self.state.data
+    }
+
+    /// Number of data files.
+    pub fn files(&self) -> u32 {
+        self.blocks.files()
+    }
+
+    /// The term of a shard in this start: nothing has an id or a position of it.
+    pub fn term(&self, shard: ShardId) -> Term {
+        Term(self.dir.terms.start + u32::from(shard.0))
+    }
+
+    /// A number that nothing of this start has.
+    fn next(&mut self) -> u64 {
+        self.given += 1;
+        self.given
+    }
+
+    /// A position in a shard's change-logs after all others.
+    pub fn next_log_seq(&mut self, shard: ShardId) -> LogSeq {
+        LogSeq(self.term(shard).first_seq() + self.next())
+    }
+
+    /// Takes all terms up to this one, so that nothing new is of it.
+    pub fn take_terms(&self, upto: Term) -> Result<(), ServerError> {
+        let taken = self.superblock().next_term;
+        self.dir.take((upto.0 + 1).saturating_sub(taken), 0)?;
+        Ok(())
+    }
+
+    /// Changes a role by a record.
+    pub fn record(&mut self, role: NodeId, record: &[u8]) -> Result<(), StoreError> {
+        let term =
+            Term(self.dir.terms.start + role.as_shard().map_or(u32::from(self.superblock().shards), |s| s.0.into()));
+        let seq = RecordSeq(term.first_seq() + self.next());
+        match self.state.role(role) {
+            Some(found) => found.replay(seq, record),
+            None => Err(StoreError::Contradiction(format!("{role:?} is no role of this DIR"))),
+        }
+    }
+
+    /// Makes the changed state the checkpoint, at once and durably. `progress` is told how many ranges there are, then of each.
+    pub fn keep(mut self, progress: &mut dyn FnMut(u64)) -> Result<Dir, ServerError> {
+        let mut roles = self.state.roles();
+        progress(roles.iter().map(|(_, role)| u64::from(role.ranges())).sum());
+        let mut draft = self.store.begin()?;
+        for (address, role) in &mut roles {
+            for range in 0..role.ranges() {
+                draft.put(*address, range, &role.image(range))?;
+                progress(1);
+            }
+        }
+        draft.commit(Lsn(self.last.0 + 1))?;
+        Ok(self.dir)
+    }
+}

@@ -1,0 +1,108 @@
+//! `onpath fsck --repair`: what is wrong is put right where that loses nothing, in one step.
+//!
+//! The state is recovered as a start would, without starting a role. Round by round the first thing that can be put right is, by
+//! records that say what should be so; then the state is kept as one checkpoint more. Until that is whole the one before counts,
+//! so a repair that is killed has not happened. Names at their sites count more than listings, inodes at their homes more than
+//! copies elsewhere, and what nothing leads to gets a name in `/lost+found`.
+
+mod data;
+mod fixes;
+mod found;
+mod inodes;
+mod listings;
+mod logs;
+mod names;
+mod places;
+pub(super) mod policy;
+
+use super::checks;
+use super::code::Code;
+use super::report::Report;
+use super::view::View;
+use crate::walk::Progress;
+use anyhow::Context;
+use fixes::Fixes;
+use onpath_host::offline::Offline;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A state that is not right after so many rounds never will be.
+const ROUNDS_MAX: usize = 64;
+
+/// Puts right some things, if any are wrong that it knows of.
+type Stage = fn(&View<'_>, &mut Offline, &mut Fixes);
+
+/// What comes first is what the others rest on.
+const STAGES: [Stage; 8] =
+    [places::fix, logs::fix, inodes::counts, listings::fix, names::fix, found::fix, inodes::fix, data::fix];
+
+/// What was repaired: a line for each change.
+pub(super) type Repaired = Vec<(Code, String)>;
+
+/// Repairs what can be; nothing has changed if there is an error, or nothing to repair.
+pub(super) fn repair(dir: &Path, quiet: bool) -> anyhow::Result<Repaired> {
+    let mut offline = Offline::open(dir)?;
+    let progress = Progress::of("repairing", "changes", quiet);
+    let mut repaired = Repaired::new();
+    for round in 0.. {
+        anyhow::ensure!(round < ROUNDS_MAX, "it is not right after {round} rounds of repairs; nothing was changed");
+        let fixes = next(&mut offline);
+        if fixes.is_empty() {
+            break;
+        }
+        for (role, record) in fixes.records() {
+            offline.record(role, &record).context("nothing was changed")?;
+            progress.entry();
+        }
+        repaired.extend(fixes.done);
+    }
+    let (before, after) = (count(&repaired), left(&offline));
+    if let Some((code, _)) = after.iter().find(|(code, _)| policy::of(**code).is_ok() && before.contains_key(*code)) {
+        anyhow::bail!("{} {}: the repair does not help; nothing was changed", code.code(), code.name());
+    }
+    progress.finish();
+    if !repaired.is_empty() {
+        let progress = Progress::of("writing", "ranges", quiet);
+        let mut whole = false;
+        offline.keep(&mut |n| {
+            if whole {
+                progress.entry()
+            } else {
+                progress.set_whole(n)
+            }
+            whole = true;
+        })?;
+        progress.finish();
+    }
+    Ok(repaired)
+}
+
+/// The first stage that has something to do.
+fn next(offline: &mut Offline) -> Fixes {
+    let surveys: Vec<_> = offline.shards().iter().map(|shard| shard.survey()).collect();
+    let superblock = offline.superblock();
+    let view = View::new(&superblock, &surveys);
+    let mut fixes = Fixes::default();
+    for stage in STAGES {
+        stage(&view, offline, &mut fixes);
+        if !fixes.is_empty() {
+            break;
+        }
+    }
+    fixes
+}
+
+fn count(repaired: &Repaired) -> BTreeMap<Code, u64> {
+    let mut counts = BTreeMap::new();
+    repaired.iter().for_each(|(code, _)| *counts.entry(*code).or_default() += 1);
+    counts
+}
+
+/// The faults that the changed state has, by kind.
+fn left(offline: &Offline) -> BTreeMap<Code, u64> {
+    let surveys: Vec<_> = offline.shards().iter().map(|shard| shard.survey()).collect();
+    let superblock = offline.superblock();
+    let mut report = Report::default();
+    checks::run(&View::new(&superblock, &surveys), offline.data(), &mut report);
+    report.fault_kinds()
+}

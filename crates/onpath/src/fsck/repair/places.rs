@@ -1,0 +1,94 @@
+//! Objects at shards where they do not belong, terms that were never given out, and a root that is missing.
+
+use super::fixes::{Fixes, STAMP, site_of};
+use crate::fsck::checks::placement::{misplaced_listings, unknown_term};
+use crate::fsck::code::Code;
+use crate::fsck::view::{Target, View};
+use onpath_host::offline::Offline;
+use onpath_meta::{Survey, SurveyedName};
+use onpath_wire::codec::Blob;
+use onpath_wire::ids::{InodeId, Term};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::record::Effect;
+
+/// Terms above these are so many that an id with one is no id.
+const TERM_MAX: Term = Term(1 << 23);
+/// What nobody should see before somebody has looked at it.
+const ROOT_MODE: u16 = 0o700;
+
+pub(super) fn fix(view: &View<'_>, offline: &mut Offline, fixes: &mut Fixes) {
+    for survey in view.surveys {
+        for inode in &survey.inodes {
+            term(view, offline, inode, fixes);
+            home(view, survey, inode, fixes);
+        }
+        for name in &survey.names {
+            site(view, offline, survey, name, fixes);
+        }
+        for dir in misplaced_listings(view, survey) {
+            fixes.because(Code::Misplaced, format!("a listing of directory {:#x} at shard {}", dir.0, survey.shard));
+            fixes.effect(survey.shard, Effect::DropInode { id: dir });
+        }
+    }
+    let empty = view.inodes.is_empty() && view.names.is_empty();
+    if fixes.is_empty() && !empty && !view.inodes.contains_key(&InodeId::ROOT) {
+        root(view, fixes);
+    }
+}
+
+fn term(view: &View<'_>, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
+    let Some(term) = unknown_term(view, inode).filter(|term| *term >= view.next_term && *term < TERM_MAX) else {
+        return;
+    };
+    if offline.superblock().next_term <= term.0 && offline.take_terms(term).is_ok() {
+        fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
+    }
+}
+
+fn home(view: &View<'_>, survey: &Survey, inode: &Inode, fixes: &mut Fixes) {
+    let home = view.map.home(inode.id);
+    if home == survey.shard {
+        return;
+    }
+    if view.inodes.contains_key(&inode.id) {
+        fixes.because(Code::DoubleId, format!("inode {:#x} is removed from shard {}", inode.id.0, survey.shard));
+    } else {
+        fixes.because(Code::Misplaced, format!("inode {:#x} moves to shard {home}", inode.id.0));
+        fixes.inode(view, inode.clone());
+        for (name, value) in survey.xattrs.get(&inode.id).into_iter().flatten() {
+            let (name, value) = (name.clone(), Blob(value.clone()));
+            fixes.effect(home, Effect::SetXattr { id: inode.id, name, value });
+        }
+    }
+    fixes.effect(survey.shard, Effect::DropInode { id: inode.id });
+}
+
+fn site(view: &View<'_>, offline: &mut Offline, survey: &Survey, found: &SurveyedName, fixes: &mut Fixes) {
+    let SurveyedName { parent, name, child, kind } = found;
+    let site = site_of(view, *parent, name);
+    if site == survey.shard {
+        return;
+    }
+    fixes.because(Code::Misplaced, format!("the name {name:?} of directory {:#x} at shard {}", parent.0, survey.shard));
+    let log = onpath_wire::record::Log { seq: onpath_wire::ids::LogSeq(0), dcount: 0, dnlink: 0 };
+    let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
+    let listed = survey.listings.get(&parent).into_iter().flatten().find(|entry| entry.name == name);
+    fixes.effect(survey.shard, Effect::DropName { parent, name: name.clone(), child, kind, log });
+    if let Some(entry) = listed {
+        // The listing, if that is there, is not meant.
+        let as_was = Target { child: entry.child, kind: entry.kind };
+        fixes.list(survey.shard, parent, vec![(name.clone(), as_was, true)]);
+    }
+    if !view.names.contains_key(&(parent, &name)) {
+        fixes.put_name(view, offline, (parent, &name), Target { child, kind });
+    }
+}
+
+fn root(view: &View<'_>, fixes: &mut Fixes) {
+    fixes.because(Code::NoRoot, format!("a root of mode {ROOT_MODE:o} is made"));
+    let mut inode = Inode::new(InodeId::ROOT, Kind::Directory);
+    inode.mode = ROOT_MODE;
+    inode.parent = InodeId::ROOT;
+    inode.mtime_stamp = STAMP;
+    fixes.inode(view, inode);
+}

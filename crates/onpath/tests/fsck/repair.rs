@@ -1,0 +1,131 @@
+//! A repair is one step, keeps everything else, and leaves a file system that works. What each kind of damage becomes is tested where
+//! it is planted: `craft::Copy::expect_faults` repairs all of it.
+
+use crate::common::server::{binary, run};
+use crate::common::tree::{Times, list};
+use crate::craft::{Copy, Original, name};
+use crate::{names, stopped};
+use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::record::Effect;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Moments at which a repair is killed.
+const KILLS: u32 = 12;
+
+/// A listing, counts, a name without an inode, an inode without a name, a directory without a name.
+fn damage(of: &Original, copy: &Copy) {
+    names::lose_entry(of, copy);
+    let (gone, counted, dir) = (of.inode("d/empty"), of.inode("e/link"), of.inode("e/sub"));
+    copy.record(of.home(gone.id), [Effect::DropInode { id: gone.id }]);
+    let lost = Inode { id: of.new_id(of.home(counted.id)), ..counted.clone() };
+    copy.record(of.home(counted.id), [Effect::PutInode { inode: lost }]);
+    let hard = of.inode("e/hard1");
+    copy.record(of.home(hard.id), [Effect::PutInode { inode: Inode { nlink: 9, ..hard } }]);
+    let (e, sub) = (of.id("e"), name("sub"));
+    let site = of.site(e, &sub);
+    let log = copy.log(of, e, site, -1, -1);
+    copy.record(site, [Effect::DropName { parent: e, name: sub, child: dir.id, kind: Kind::Directory, log }]);
+}
+
+fn codes(found: &Value) -> BTreeSet<String> {
+    let faults = found["faults"].as_array().expect("a list");
+    faults.iter().map(|fault| fault["code"].as_str().expect("a code").to_owned()).collect()
+}
+
+fn damaged() -> BTreeSet<String> {
+    ["F21", "F26", "F27", "F29"].map(str::to_owned).into()
+}
+
+#[test]
+fn what_is_repaired_works_and_the_rest_is_as_it_was() {
+    let Some((site, of)) = stopped("a repair, then a mount") else { return };
+    let (plain, copy) = (of.copy(), of.copy());
+    let mount = site.dev_on(plain.path(), &[]);
+    let before = list(mount.path(), Times::Mtime);
+    mount.stop();
+    damage(&of, &copy);
+    assert_eq!(codes(&copy.fsck_that(&[]).1), damaged());
+    let output = run(["fsck".as_ref(), "--repair".as_ref(), copy.path().as_os_str()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("repaired F21 lost-entry: ") && said.trim_end().ends_with("clean"), "{said}");
+    let mount = site.dev_on(copy.path(), &[]);
+    let after = list(mount.path(), Times::Mtime);
+    for (path, was) in &before {
+        let moved = path.starts_with("e/sub")
+            || path.as_os_str() == "e"
+            || path.as_os_str() == "d"
+            || path.as_os_str().is_empty();
+        match after.get(path) {
+            _ if moved => {}
+            None => assert_eq!(path.to_str(), Some("d/empty")),
+            Some(is) => assert_eq!(is, was, "{path:?}"),
+        }
+    }
+    let found = mount.path().join("lost+found");
+    let sub = found.join(format!("#{:x}", of.id("e/sub").0));
+    assert_eq!(fs::read(sub.join("big")).expect("what was in the directory"), vec![7; 2 << 20]);
+    assert_eq!(fs::read_dir(&found).expect("lost+found").count(), 2);
+    fs::rename(&sub, mount.path().join("e/sub")).expect("back to its place");
+    fs::remove_dir_all(&found).expect("rm -r of lost+found");
+    fs::write(mount.path().join("d/empty"), "again").expect("a new file");
+    mount.stop();
+    copy.expect_clean(&["--data"]);
+}
+
+#[test]
+fn a_killed_repair_has_happened_or_not() {
+    let Some((_site, of)) = stopped("a killed repair") else { return };
+    let repair = |copy: &Copy| {
+        let mut command = Command::new(binary());
+        command.args(["fsck", "--repair", "--quiet"]).arg(copy.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("fsck runs")
+    };
+    let whole = of.copy();
+    damage(&of, &whole);
+    let begin = Instant::now();
+    assert_eq!(repair(&whole).wait().expect("wait").code(), Some(1));
+    let time = begin.elapsed();
+    let (mut old, mut new) = (0, 0);
+    for n in 0..=KILLS {
+        let copy = of.copy();
+        damage(&of, &copy);
+        let mut child = repair(&copy);
+        std::thread::sleep(time * n / KILLS + Duration::from_millis(1));
+        child.kill().expect("kill -9");
+        child.wait().expect("wait");
+        let (_, found) = copy.fsck_that(&[]);
+        if codes(&found).is_empty() {
+            new += 1;
+        } else {
+            assert_eq!(codes(&found), damaged(), "{found:#}");
+            old += 1;
+            assert_eq!(copy.fsck_that(&["--repair"]).0, Some(1), "a repair after a killed one");
+        }
+        copy.expect_clean(&[]);
+    }
+    assert!(old > 0, "no repair was killed in time: {new}");
+}
+
+#[test]
+fn nothing_is_repaired_unasked_or_while_it_is_served() {
+    let Some((site, of)) = stopped("no repair") else { return };
+    let copy = of.copy();
+    damage(&of, &copy);
+    assert_eq!(codes(&copy.fsck_that(&[]).1), damaged());
+    assert_eq!(codes(&copy.fsck_that(&[]).1), damaged(), "fsck has repaired something");
+    let output = run(["fsck".as_ref(), "--repair".as_ref(), site.state().as_os_str()]);
+    assert_eq!(output.status.code(), Some(0), "a clean one needs no repair");
+    let mount = site.dev_on(copy.path(), &[]);
+    let output = run(["fsck".as_ref(), "--repair".as_ref(), copy.path().as_os_str()]);
+    assert_eq!(output.status.code(), Some(8));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("stop it first"), "{said}");
+    mount.stop();
+    assert_eq!(copy.fsck_that(&["--repair"]).0, Some(1));
+    copy.expect_clean(&[]);
+}
