@@ -73,7 +73,7 @@ pub enum DirError {
         version: u32,
     },
     /// Formatted with another number of shards.
-    #[error("{} was formatted with {have} shards, not {asked}: the number is fixed when a directory is formatted. Leave out --shards, or make a new one with `onpath dev NEWDIR --shards {asked}` and copy the files over", path.display())]
+    #[error("{} was formatted with {have} shards, not {asked}: leave out --shards, or change the number with `onpath reshape {} --shards {asked}`", path.display(), path.display())]
     Shards {
         /// The directory.
         path: PathBuf,
@@ -199,6 +199,15 @@ impl Dir {
         let taken = (held.next_term..next.next_term, held.next_session..next.next_session);
         *held = next;
         Ok(taken)
+    }
+
+    /// From now on there are so many shards.
+    pub(crate) fn set_shards(&self, shards: u16) -> Result<(), DirError> {
+        let mut held = self.superblock.lock().expect("no panic while the superblock is held");
+        let next = Superblock { shards, ..held.clone() };
+        write_superblock(&self.path, &next)?;
+        *held = next;
+        Ok(())
     }
 
     /// The superblock as it is now.
@@ -444,7 +453,7 @@ mod tests {
         drop(Dir::open_or_format(tmp.path(), Some(2)).unwrap());
         let error = Dir::open_or_format(tmp.path(), Some(4)).unwrap_err();
         assert!(matches!(error, DirError::Shards { have: 2, asked: 4, .. }));
-        assert!(error.to_string().contains("`onpath dev NEWDIR --shards 4`"), "{error}");
+        assert!(error.to_string().contains("onpath reshape") && error.to_string().contains("--shards 4`"), "{error}");
         assert!(matches!(Dir::open_or_format(tmp.path(), Some(0)), Err(DirError::ShardsRange { asked: 0 })));
         rewrite(tmp.path(), |s| s.features = 0x80);
         let error = Dir::open_or_format(tmp.path(), None).unwrap_err();

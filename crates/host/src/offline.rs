@@ -2,7 +2,7 @@
 //! write, and kept as one checkpoint more. Until that is whole the one before counts.
 
 use crate::blocks::BlockFiles;
-use crate::checkpoint::{OnDamage, Store};
+use crate::checkpoint::{self, OnDamage, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
 use crate::server::{self, Alone, CHECKPOINT_BYTES, ServerBuilder, ServerError, ServerOptions};
@@ -86,6 +86,7 @@ impl Offline {
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), false, Form::Owner);
+        checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
         let damage: OnDamage = Arc::new(|why| panic!("{why}"));
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &damage)?;

@@ -131,6 +131,7 @@ impl ServerBuilder {
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
         let track = options.commit == Commit::Sync;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
+        checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());

@@ -22,6 +22,7 @@ pub use dir::owner::SyncPolicy;
 pub use shard::{Shard, ShardConfig};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};
+pub use state::reshape::Reshape;
 pub use survey::{PendingData, Promise, Survey, SurveyedName};
 
 /// An operation's handle on its shard.

@@ -28,7 +28,7 @@ pub(crate) struct DevArgs {
     /// Mount options as for mount(8): ro, nodev, nosuid, noexec, noatime, …
     #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
-    /// Metadata shards, fixed when DIR is formatted [default: one a core].
+    /// Metadata shards to format DIR with, or to insist on; `onpath reshape` changes them [default: one a core].
     #[arg(long, env = "ONPATH_SHARDS")]
     shards: Option<u16>,
     /// When a change is on stable storage.

@@ -13,6 +13,7 @@ mod helper;
 mod inspect;
 mod mount;
 mod mounted;
+mod reshape;
 mod signals;
 mod sim;
 mod status;

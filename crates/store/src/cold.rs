@@ -120,7 +120,7 @@ pub(crate) fn id_bytes(id: InodeId) -> [u8; 8] {
 }
 
 /// The id of a key's bytes.
-pub(crate) fn id_of(bytes: [u8; 8]) -> InodeId {
+pub fn id_of(bytes: [u8; 8]) -> InodeId {
     InodeId(u64::from_be_bytes(bytes).rotate_right(16))
 }
 

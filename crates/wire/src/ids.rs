@@ -36,7 +36,7 @@ id!(
     Slot(u16)
 );
 id!(
-    /// A metadata shard, numbered from 0 to N−1; N is fixed at format.
+    /// A metadata shard, numbered from 0 to N−1; N is chosen at format, and only `onpath reshape` changes it.
     ShardId(u16)
 );
 id!(

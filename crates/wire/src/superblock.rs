@@ -32,7 +32,7 @@ wire_struct! {
         pub features: u64,
         /// Identity of the file system.
         pub fsid: u64,
-        /// Number of shards, fixed at format.
+        /// Number of shards; `onpath reshape` changes it.
         pub shards: u16,
         /// Key of the cookie hash.
         pub cookie_key: CookieKey,

@@ -2,14 +2,14 @@
 
 use super::CheckpointError;
 use super::run::Checkpointer;
-use super::store::{Bytes, HEAD, Head, RANGES, REST, Store, guarded, head_of, table_name};
+use super::store::{Bytes, HEAD, Head, OBJECTS, RANGES, REST, Store, guarded, head_of};
 use crate::journal::Hold;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use onpath_wire::wire_enum;
 use redb::{
-    Key, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle,
-    Value,
+    Key, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+    TableError, TableHandle, Value,
 };
 
 wire_enum! {
@@ -101,6 +101,26 @@ impl Frozen<'_> {
         bytes.map(|bytes| head_of(self.store, bytes.value())).transpose()
     }
 
+    /// Number of objects.
+    pub fn objects(&self) -> Result<u64, CheckpointError> {
+        let file = self.store.file();
+        let mut all = self.table(REST)?.map_or(Ok(0), |rest| guarded(file, || rest.len()))?;
+        for (name, _) in self.object_tables()? {
+            let table = self.table(TableDefinition::<Bytes, Bytes>::new(&name))?;
+            all += table.map_or(Ok(0), |table| guarded(file, || table.len()))?;
+        }
+        Ok(all)
+    }
+
+    /// The tables of objects and their roles.
+    fn object_tables(&self) -> Result<Vec<(String, NodeId)>, CheckpointError> {
+        let names: Vec<String> = guarded(self.store.file(), || {
+            Ok::<_, redb::Error>(self.transaction.list_tables()?.map(|table| table.name().to_owned()).collect())
+        })?;
+        let role = |name: &str| u32::from_str_radix(name.strip_prefix(OBJECTS)?, 16).ok().map(NodeId);
+        Ok(names.into_iter().filter_map(|name| role(&name).map(|role| (name, role))).collect())
+    }
+
     /// Shows ranges, the objects that are loaded at a start, and all others.
     pub fn all(&self, each: &mut Pieces<'_>) -> Result<(), CheckpointError> {
         let file = self.store.file();
@@ -123,13 +143,7 @@ impl Frozen<'_> {
                 each(&Piece::Rest { role, range, key: Blob(short.to_vec()) }, value)
             })?;
         }
-        let names: Vec<String> = guarded(file, || {
-            Ok::<_, redb::Error>(self.transaction.list_tables()?.map(|table| table.name().to_owned()).collect())
-        })?;
-        for name in names {
-            let number =
-                name.strip_prefix(&table_name(NodeId(0))[..8]).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-            let Some(role) = number.map(NodeId) else { continue };
+        for (name, role) in self.object_tables()? {
             let Some(table) = self.table(TableDefinition::<Bytes, Bytes>::new(&name))? else { continue };
             self.store
                 .scan(&table, &[], &mut |key, value| each(&Piece::Object { role, key: Blob(key.to_vec()) }, value?))?;

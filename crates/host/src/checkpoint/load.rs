@@ -47,7 +47,8 @@ pub fn load(
     roles: &mut Roles<'_>,
     on_error: &mut OnError<'_>,
 ) -> Result<Loaded, CheckpointError> {
-    match Store::look(dir, fsid)? {
+    let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
+    match Store::look(dir, shards as u16, fsid)? {
         Some(store) if store.head()?.is_some() => from_store(&store, roles, true, on_error),
         _ => Ok(legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING)),
     }

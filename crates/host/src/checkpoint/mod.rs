@@ -8,6 +8,7 @@ mod frozen;
 mod legacy;
 mod load;
 mod pages;
+mod reshaped;
 mod run;
 mod store;
 
@@ -16,6 +17,7 @@ mod tests;
 
 pub use frozen::{Frozen, Piece};
 pub use load::{Loaded, OnError, Roles, attach, load};
+pub use reshaped::{adopt, forget_reshaped};
 pub use run::{CheckpointReport, Checkpointer, Pace, clear_interrupted};
 pub use store::{Draft, Each, Head, OnDamage, Store};
 

@@ -11,7 +11,9 @@
 
 use super::CheckpointError;
 use super::pages::{Look, Pages, Room};
+use super::reshaped::reshaped;
 use super::run::RESERVE;
+use crate::sys;
 use onpath_store::{Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::Wire;
@@ -71,8 +73,11 @@ fn prefix(role: NodeId, range: u32) -> Vec<u8> {
     [role.0.to_be_bytes(), range.to_be_bytes()].concat()
 }
 
-pub(super) fn table_name(role: NodeId) -> String {
-    format!("objects-{:08x}", role.0)
+/// What the names of the tables of objects begin with; the role follows.
+pub(super) const OBJECTS: &str = "objects-";
+
+fn table_name(role: NodeId) -> String {
+    format!("{OBJECTS}{:08x}", role.0)
 }
 
 fn sealed(key: &[u8], value: &[u8]) -> Vec<u8> {
@@ -100,7 +105,17 @@ pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointErr
 impl Store {
     /// Opens the store in `dir`, or makes one that was never written.
     pub fn open(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        let path = dir.join(FILE_NAME);
+        Store::open_file(dir, dir.join(FILE_NAME), fsid)
+    }
+
+    /// Makes a store of another number of shards in `dir`, which counts when the superblock says so.
+    pub fn create_reshaped(dir: &Path, shards: u16, fsid: u64) -> Result<Store, CheckpointError> {
+        let store = Store::open_file(dir, reshaped(dir, shards), fsid)?;
+        sys::sync_dir(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
+        Ok(store)
+    }
+
+    fn open_file(dir: &Path, path: PathBuf, fsid: u64) -> Result<Store, CheckpointError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|source| CheckpointError::Io { path: path.clone(), source })?;
         let room = Room::new(dir.join(RESERVE));
@@ -110,9 +125,10 @@ impl Store {
         Store { db, file: path, fsid, room }.checked()
     }
 
-    /// Looks at the store in `dir` and changes nothing; none if there is none. All of the file is checked.
-    pub fn look(dir: &Path, fsid: u64) -> Result<Option<Store>, CheckpointError> {
-        let path = dir.join(FILE_NAME);
+    /// Looks at the store in `dir`, of so many shards, and changes nothing; none if there is none. All of the file is checked.
+    pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
+        let new = reshaped(dir, shards);
+        let path = if new.exists() { new } else { dir.join(FILE_NAME) };
         let io = |source| CheckpointError::Io { path: path.clone(), source };
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -221,7 +221,7 @@ fn a_checkpoint_replaces_the_journal_before_it() {
     assert_eq!(report.images, 6);
     let again = process.checkpointer.checkpoint().unwrap();
     assert_eq!(again.written, 0, "nothing has changed since");
-    let said = || Store::look(&dirs(tmp.path()).1, FSID).unwrap().unwrap().head().unwrap().unwrap().from;
+    let said = || Store::look(&dirs(tmp.path()).1, 2, FSID).unwrap().unwrap().head().unwrap().unwrap().from;
     assert_eq!(said(), again.from, "the journal is kept from where the store says");
     let (journal_dir, checkpoint_dir) = dirs(tmp.path());
     assert!(!clear_interrupted(&checkpoint_dir));

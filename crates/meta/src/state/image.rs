@@ -23,24 +23,24 @@ pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 
 const XATTR_NAME: WireError = WireError::Bad("name of an extended attribute");
 
-mod class {
-    pub(super) use onpath_store::cold::class::{ENTRY, INODE, NAME};
-    pub(super) const WATERMARK: u8 = 4;
-    pub(super) const DATA_PENDING: u8 = 5;
-    pub(super) const ORPHAN: u8 = 6;
-    pub(super) const COUNT: u8 = 7;
-    pub(super) const XATTR: u8 = 8;
-    pub(super) const LINKABLE: u8 = 12;
-    pub(super) const LOG: u8 = 16;
-    pub(super) const TRIMMED: u8 = 17;
-    pub(super) const FLOOR: u8 = 18;
-    pub(super) const REPLY: u8 = 19;
-    pub(super) const PREPARED: u8 = 20;
-    pub(super) const DECIDED: u8 = 21;
-    pub(super) const FINISHED: u8 = 22;
-    pub(super) const SESSION: u8 = 23;
-    pub(super) const CLOCK: u8 = 24;
-    pub(super) const TRACKING: u8 = 25;
+pub(super) mod class {
+    pub(in crate::state) use onpath_store::cold::class::{ENTRY, INODE, NAME};
+    pub(in crate::state) const WATERMARK: u8 = 4;
+    pub(in crate::state) const DATA_PENDING: u8 = 5;
+    pub(in crate::state) const ORPHAN: u8 = 6;
+    pub(in crate::state) const COUNT: u8 = 7;
+    pub(in crate::state) const XATTR: u8 = 8;
+    pub(in crate::state) const LINKABLE: u8 = 12;
+    pub(in crate::state) const LOG: u8 = 16;
+    pub(in crate::state) const TRIMMED: u8 = 17;
+    pub(in crate::state) const FLOOR: u8 = 18;
+    pub(in crate::state) const REPLY: u8 = 19;
+    pub(in crate::state) const PREPARED: u8 = 20;
+    pub(in crate::state) const DECIDED: u8 = 21;
+    pub(in crate::state) const FINISHED: u8 = 22;
+    pub(in crate::state) const SESSION: u8 = 23;
+    pub(in crate::state) const CLOCK: u8 = 24;
+    pub(in crate::state) const TRACKING: u8 = 25;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {

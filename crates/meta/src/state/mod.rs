@@ -9,6 +9,7 @@ pub(crate) mod keys;
 pub(crate) mod packets;
 pub(crate) mod recover;
 pub(crate) mod replies;
+pub(crate) mod reshape;
 mod status;
 
 use crate::coord::Coordinator;

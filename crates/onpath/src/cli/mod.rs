@@ -2,7 +2,9 @@
 
 mod groups;
 
-use crate::{bench, copy, dev, explore, format, fsck, generate, inspect, mount, sim, status, top, tree, umount};
+use crate::{
+    bench, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, sim, status, top, tree, umount,
+};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError};
 use onpath_host::dir::DirError;
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Export(copy::CopyArgs),
     /// Checks a file system, running or not; with --repair it puts right what it can.
     Fsck(fsck::FsckArgs),
+    /// Gives a file system that is not running another number of shards.
+    Reshape(reshape::ReshapeArgs),
     /// Shows what the shards know of a directory: who holds parts of it, what is pending.
     Inspect(inspect::InspectArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
@@ -115,6 +119,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Mount(args) => mount::run(args),
         Command::Status(args) => status::run(args),
         Command::Fsck(args) => fsck::run(args),
+        Command::Reshape(args) => reshape::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Explore(args) => explore::run(args),

@@ -1,0 +1,114 @@
+//! Another number of shards: where each object of the images of all shards belongs then.
+//!
+//! What shards know of names, inodes and listings goes with its slot. What they know of each other ends: it must be at rest, and what
+//! would tell copies of old messages apart is not needed, since nothing of a former term is repeated to another shape.
+
+use crate::state::image::class;
+use crate::state::recover::{GLOBAL_RANGE, range_of};
+use onpath_store::{Count, Pair, StoreError};
+use onpath_wire::WireError;
+use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::hash::site;
+use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
+use onpath_wire::inode::Inode;
+use onpath_wire::map::ClusterMap;
+use std::collections::BTreeMap;
+
+/// Images of the shards of one shape becoming those of another.
+#[derive(Debug)]
+pub struct Reshape {
+    map: ClusterMap,
+    rest: BTreeMap<(ShardId, u32), Vec<Pair>>,
+    counts: BTreeMap<(ShardId, u32), Count>,
+    clock: Stamp,
+}
+
+impl Reshape {
+    /// To this number of shards.
+    pub fn to(shards: u16) -> Reshape {
+        Reshape { map: ClusterMap::even(shards), rest: BTreeMap::new(), counts: BTreeMap::new(), clock: Stamp(0) }
+    }
+
+    /// The shard of an object that is read when it is asked for.
+    pub fn object(&mut self, key: &[u8], value: &[u8]) -> Result<ShardId, StoreError> {
+        self.place(key, value).map_err(|source| StoreError::Undecodable { what: "object of a checkpoint", source })
+    }
+
+    fn place(&mut self, key: &[u8], value: &[u8]) -> Result<ShardId, WireError> {
+        let (&class, key) = key.split_first().ok_or(WireError::Truncated)?;
+        let (id, name) = key.split_first_chunk::<8>().ok_or(WireError::Truncated)?;
+        let id = onpath_store::cold::id_of(*id);
+        let shard = match class {
+            class::INODE => {
+                let (shard, inode) = (self.map.home(id), Inode::from_bytes(value)?);
+                let count = self.counts.entry((shard, range_of(id.slot()))).or_default();
+                count.inodes += 1;
+                count.blocks += inode.blocks;
+                shard
+            }
+            class::NAME => self.map.shard(site(id, name)),
+            class::ENTRY | class::XATTR => self.map.home(id),
+            tag => return Err(WireError::UnknownTag { what: "object", tag }),
+        };
+        Ok(shard)
+    }
+
+    /// Takes an object that is loaded at a start.
+    pub fn rest(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let undecodable = |source| StoreError::Undecodable { what: "object of an image", source };
+        match self.slot(key, value).map_err(undecodable)? {
+            Goes::With(slot) => {
+                let place = (self.map.shard(slot), range_of(slot));
+                self.rest.entry(place).or_default().push((key.to_vec(), value.to_vec()));
+                Ok(())
+            }
+            Goes::Nowhere => Ok(()),
+            Goes::NotYet(what) => Err(StoreError::Contradiction(format!("{what} of a file system that is at rest"))),
+        }
+    }
+
+    fn slot(&mut self, key: &[u8], value: &[u8]) -> Result<Goes, WireError> {
+        let (&class, rest) = key.split_first().ok_or(WireError::Truncated)?;
+        let mut key = Reader::new(rest);
+        let mut id = || Ok(InodeId(u64::from_be_bytes(key.array()?)));
+        Ok(match class {
+            class::ORPHAN | class::XATTR | class::LINKABLE => Goes::With(id()?.slot()),
+            class::DATA_PENDING => Goes::With(DataId::take(&mut key)?.inode.slot()),
+            class::CLOCK => {
+                self.clock = self.clock.max(Stamp::from_bytes(value)?);
+                Goes::Nowhere
+            }
+            // Counted anew.
+            class::COUNT => Goes::Nowhere,
+            class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::TRACKING => Goes::Nowhere,
+            // A mount of before does not come back to another shape.
+            class::REPLY | class::SESSION => Goes::Nowhere,
+            class::LOG => Goes::NotYet("a change-log"),
+            class::PREPARED | class::DECIDED => Goes::NotYet("a transaction"),
+            tag => return Err(WireError::UnknownTag { what: "image object", tag }),
+        })
+    }
+
+    /// What is loaded at a start of each range of each shard.
+    pub fn finish(mut self) -> Vec<(ShardId, u32, Vec<Pair>)> {
+        let mut all = Vec::new();
+        for shard in self.map.all() {
+            for range in 0..GLOBAL_RANGE {
+                let mut pairs = self.rest.remove(&(shard, range)).unwrap_or_default();
+                let Count { inodes, blocks } = self.counts.get(&(shard, range)).copied().unwrap_or_default();
+                pairs.push((vec![class::COUNT], [inodes.to_bytes(), blocks.to_bytes()].concat()));
+                pairs.sort();
+                all.push((shard, range, pairs));
+            }
+            all.push((shard, GLOBAL_RANGE, vec![(vec![class::CLOCK], self.clock.to_bytes())]));
+        }
+        all
+    }
+}
+
+/// Where an object goes.
+enum Goes {
+    With(Slot),
+    Nowhere,
+    NotYet(&'static str),
+}
