@@ -33,6 +33,11 @@ large:
 crash:
     ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
 
+# Random trees from four mounts, PostgreSQL through many kills, all of /usr, dbench for a minute, a build of this project, each at length
+tried:
+    ONPATH_STORM_OPERATIONS=50000 cargo test --locked --release -p onpath --test storms
+    ONPATH_DATABASE_ROUNDS=30 ONPATH_SYSTEM_TREE=/usr ONPATH_DBENCH_SECONDS=60 ONPATH_OWN_PACKAGE=onpath ONPATH_SCRIPT_SECONDS=3600 cargo test --locked --release -p onpath --test programs -- system postgres
+
 # The reference model of the simulator against the kernel's own file system, ten times as many operations as the tests
 model:
     ONPATH_MODEL_OPERATIONS=10000000 cargo test --locked --release -p onpath-sim --test model_matches_kernel

@@ -207,6 +207,12 @@ pub fn thread_blocked_in(thread: i32, syscall: i64) -> bool {
     blocked_in(&format!("/proc/self/task/{thread}"), syscall)
 }
 
+/// Sends a signal to a process that the test started, if it is still there.
+pub fn send(pid: i32, signal: i32) {
+    let sent = call!(libc::kill(pid, signal));
+    assert!(matches!(sent, Ok(0) | Err(libc::ESRCH)), "kill({pid}, {signal}): {sent:?}");
+}
+
 /// Sends a signal to one thread of this process.
 pub fn signal_thread(thread: i32, signal: i32) {
     let pid = std::process::id();

@@ -488,6 +488,14 @@ impl Map {
         unsafe { self.address.add(index).write_volatile(byte) }
     }
 
+    /// pread(2) into the mapping: its pages are written by the kernel, so that one that a truncation took away gives EFAULT and no signal.
+    pub fn pread(&self, index: usize, count: usize, from: impl AsFd, offset: i64) -> R<usize> {
+        assert!(index + count <= self.length);
+        // SAFETY: inside the mapping, which the test made writable.
+        let target = unsafe { self.address.add(index) };
+        call!(libc::pread(from.as_fd().as_raw_fd(), target.cast(), count, offset)).map(|n| n as usize)
+    }
+
     pub fn msync(&self) -> R {
         call!(libc::msync(self.address.cast(), self.length, libc::MS_SYNC)).map(drop)
     }

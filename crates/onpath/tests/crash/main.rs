@@ -6,12 +6,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod model;
 
+use common::model::{Model, Op, View, differences, observe, parent};
 use common::random::Random;
 use common::server::{Mount, Site};
 use common::{number_from_env, report, sys, wait_until};
-use model::{Model, Op, View, differences, observe, parent};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;

@@ -9,12 +9,14 @@ mod attributes;
 mod builds;
 mod data;
 mod git;
+mod postgres;
 mod space;
 mod sqlite;
+mod system;
 mod trees;
 
 use common::random::Random;
-use common::{skipped, tool};
+use common::{number_from_env, skipped, tool};
 use std::path::Path;
 use std::process::Command;
 
@@ -30,7 +32,7 @@ fn installed(test: &str, programs: &[&str]) -> bool {
 /// Runs a shell script in `dir`, its words as `$1` and so on; it must succeed. Gives what it wrote to standard output.
 fn sh(dir: &Path, script: &str, words: &[&Path]) -> String {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "240", "sh", "-euc", script, "sh"]).args(words).current_dir(dir);
+    command.args(["-k", "5", &time_limit(), "sh", "-euc", script, "sh"]).args(words).current_dir(dir);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", "/nonexistent");
     for kept in ["RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN"] {
         if let Some(value) = std::env::var_os(kept) {
@@ -47,6 +49,11 @@ fn sh(dir: &Path, script: &str, words: &[&Path]) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     text
+}
+
+/// How many seconds a script may take: more in the long runs.
+fn time_limit() -> String {
+    number_from_env("ONPATH_SCRIPT_SECONDS", 240).to_string()
 }
 
 /// Some readable text, different for every seed.

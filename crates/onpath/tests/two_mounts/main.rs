@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod atime;
 mod death;
 mod hammer;
 mod locks;
@@ -29,6 +30,14 @@ impl Pair {
         sys::umask(0);
         let first = site.dev(args);
         let second = site.mount(1, &[]);
+        Some(Pair { site, mounts: [first, second] })
+    }
+
+    /// The same, the second mount with `-o`.
+    fn with_options(test: &str, options: &str) -> Option<Pair> {
+        let site = Site::new(test)?;
+        let first = site.dev(&[]);
+        let second = site.mount(1, &["-o", options]);
         Some(Pair { site, mounts: [first, second] })
     }
 

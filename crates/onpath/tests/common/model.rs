@@ -1,8 +1,8 @@
 //! What one writer remembers: its own names and files, and what each operation makes of them.
 
-use super::common::check::done;
-use super::common::random::Random;
-use super::common::sys::{self, R, Stat};
+use super::check::done;
+use super::random::Random;
+use super::sys::{self, R, Stat};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ const PAGE: usize = 4096;
 
 /// One system call that changes something. Paths are relative to the top.
 #[derive(Clone, Debug)]
-pub(crate) enum Op {
+pub enum Op {
     Create {
         path: String,
         mode: u32,
@@ -105,7 +105,7 @@ struct File {
 
 /// A writer's names.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
+pub struct Model {
     owner: usize,
     names: BTreeMap<String, Node>,
     files: BTreeMap<u32, File>,
@@ -113,12 +113,12 @@ pub(crate) struct Model {
 }
 
 /// What can be seen of a writer's names: by path, one line each.
-pub(crate) type View = BTreeMap<String, String>;
+pub type View = BTreeMap<String, String>;
 
 impl Op {
     /// What it may have done if its answer never came: nothing, the whole, or, where the kernel made several requests of it, the first of
     /// those.
-    pub(crate) fn possible(&self) -> Vec<Option<Op>> {
+    pub fn possible(&self) -> Vec<Option<Op>> {
         let mut possible = vec![None, Some(self.clone())];
         if let Op::Write { path, offset, bytes, direct: false } = self {
             let ends = (offset / PAGE + 1..).map(|page| page * PAGE).take_while(|end| *end < offset + bytes.len());
@@ -131,7 +131,7 @@ impl Op {
     }
 
     /// The call itself. A failure to open for writing changes nothing.
-    pub(crate) fn perform(&self, top: &Path) -> R {
+    pub fn perform(&self, top: &Path) -> R {
         match self {
             Op::Create { path, mode } => {
                 sys::open(top.join(path), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, *mode).map(drop)
@@ -175,12 +175,17 @@ fn whole(written: usize, bytes: &[u8]) -> R {
 
 impl Model {
     /// A writer that has nothing yet.
-    pub(crate) fn new(owner: usize) -> Model {
+    pub fn new(owner: usize) -> Model {
         Model { owner, names: BTreeMap::new(), files: BTreeMap::new(), next: 0 }
     }
 
+    /// The writer's number, which its names begin with.
+    pub fn owner(&self) -> usize {
+        self.owner
+    }
+
     /// Makes up the next operation: one that must succeed. `shared`: directories of everybody.
-    pub(crate) fn choose(&mut self, shared: &[String], random: &mut Random) -> Op {
+    pub fn choose(&mut self, shared: &[String], random: &mut Random) -> Op {
         let grow = self.names.len() < NAMES_MAX;
         let die = random.below(100);
         let file = self.some(random, |node| matches!(node, Node::File(_)));
@@ -306,7 +311,7 @@ impl Model {
     }
 
     /// The change that the operation makes.
-    pub(crate) fn apply(&mut self, op: &Op) {
+    pub fn apply(&mut self, op: &Op) {
         match op {
             Op::Create { path, mode } => {
                 self.next += 1;
@@ -382,7 +387,7 @@ impl Model {
     }
 
     /// What must be seen.
-    pub(crate) fn view(&self) -> View {
+    pub fn view(&self) -> View {
         let mut first = BTreeMap::new();
         let mut links = BTreeMap::new();
         for (path, node) in &self.names {
@@ -411,7 +416,7 @@ fn is_below(path: &str, dir: &str) -> bool {
 }
 
 /// The path of the directory a name is in.
-pub(crate) fn parent(path: &str) -> &str {
+pub fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
@@ -422,7 +427,7 @@ fn file_line(mode: u32, links: u64, first: &str, bytes: &[u8]) -> String {
 }
 
 /// Everything below `top` as it is on the mount, the shared directories included.
-pub(crate) fn observe(top: &Path) -> View {
+pub fn observe(top: &Path) -> View {
     let mut stats: BTreeMap<String, Stat> = BTreeMap::new();
     let mut todo = vec![String::new()];
     while let Some(dir) = todo.pop() {
@@ -446,6 +451,7 @@ pub(crate) fn observe(top: &Path) -> View {
             let target = done(format!("readlink {path}"), sys::readlink(top.join(path)));
             format!("symlink to {}", target.display())
         }
+        kind if kind != libc::S_IFREG => format!("special {:o} nlink {}", stat.mode, stat.nlink),
         _ => {
             let bytes = std::fs::read(top.join(path)).unwrap_or_else(|error| panic!("read {path}: {error}"));
             let size = std::fs::metadata(top.join(path)).unwrap_or_else(|error| panic!("stat {path}: {error}")).size();
@@ -457,7 +463,7 @@ pub(crate) fn observe(top: &Path) -> View {
 }
 
 /// The differences in words, few of them.
-pub(crate) fn differences(expected: &View, got: &View) -> Vec<String> {
+pub fn differences(expected: &View, got: &View) -> Vec<String> {
     let lost = expected.iter().filter(|(path, line)| got.get(*path) != Some(line)).map(|(path, line)| {
         format!("{path}: expected {line}, got {}", got.get(path).map_or("nothing", String::as_str))
     });

@@ -1,0 +1,158 @@
+//! Random trees from four mounts at once: whatever each of them did, in the end all see the same, fsck finds nothing, and a new start
+//! finds it again.
+//!
+//! In the same directories work two kinds of writers. The first use the same few names as everybody else, so that nobody knows what comes
+//! out, only which errnos are possible. The others have names of their own and do every operation through another mount than the one
+//! before, so that they know exactly what must be there. `ONPATH_STORM_OPERATIONS` says how many operations each writer does; the seed is
+//! printed and can be given as `ONPATH_STORM_SEED`. With `ONPATH_TEST_DIR` all of it runs in a directory of a local file system.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod chaos;
+mod view;
+
+use chaos::Chaos;
+use common::check::{done, errno_name};
+use common::model::{Model, Op, differences, observe};
+use common::random::Random;
+use common::server::{Mount, Site};
+use common::{PATIENCE, given_dir, number_from_env, report, sys};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
+use std::time::Instant;
+
+/// Mounts of the file system.
+const MOUNTS: usize = 4;
+/// Writers of names of their own.
+const OWNERS: usize = 4;
+/// Directories that everybody uses.
+const SHARED: usize = 5;
+/// Journal bytes between checkpoints: few, so that there are several.
+const CHECKPOINT_BYTES: &str = "400000";
+
+fn shared() -> Vec<String> {
+    (0..SHARED).map(|n| format!("d{n}")).collect()
+}
+
+/// Linux answers ESTALE for a directory that it still has in its cache under the name from which another mount has moved it away, always
+/// when it should move it, else while there are renames on this mount or somebody is busy where it was. A look at the new name, as mv(1)
+/// takes one, tells it.
+fn perform(op: &Op, top: &Path) -> sys::R {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        match op.perform(top) {
+            Err(libc::ESTALE) => {}
+            result => return result,
+        }
+        if let Op::Rename { old, new } | Op::Exchange { old, new } = op {
+            let _ = [old, new].map(|name| sys::lstat(top.join(name)));
+        }
+    }
+    Err(libc::ESTALE)
+}
+
+/// Does operations that must succeed, each through another mount.
+fn own(tops: &[PathBuf], owner: usize, mut random: Random, operations: usize) -> Model {
+    let mut model = Model::new(owner);
+    for n in 0..operations {
+        let op = model.choose(&shared(), &mut random);
+        let top = &tops[(owner + n) % tops.len()];
+        let what = || format!("{op:?}").chars().take(150).collect::<String>();
+        perform(&op, top).unwrap_or_else(|errno| panic!("{} on {}: {}", what(), top.display(), errno_name(errno)));
+        model.apply(&op);
+    }
+    model
+}
+
+fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
+    threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+}
+
+/// Runs all writers to their end and compares what the tops show; gives that.
+fn storm(tops: &[PathBuf], seed: u64) -> view::View {
+    sys::umask(0);
+    let operations = number_from_env("ONPATH_STORM_OPERATIONS", 1500);
+    let mut random = Random::new(seed);
+    for dir in shared() {
+        done("mkdir of a shared directory", sys::mkdir(tops[0].join(dir), 0o755));
+    }
+    let source = tempfile::tempfile().expect("a file on the local disk");
+    done("pwrite", sys::pwrite(&source, random.bytes(chaos::SOURCE_BYTES), 0));
+    let models = std::thread::scope(|scope| {
+        let chaos = tops.iter().map(|top| {
+            let (random, source) = (Random::new(random.next()), &source);
+            scope.spawn(move || Chaos::new(top, random, source).run(operations))
+        });
+        let chaos: Vec<_> = chaos.collect();
+        // What they do is more than every local file system does.
+        let owners = if given_dir().is_some() { 0 } else { OWNERS };
+        let owners = (0..owners).map(|n| {
+            let random = Random::new(random.next());
+            scope.spawn(move || own(tops, n, random, operations / 2))
+        });
+        let owners: Vec<_> = owners.collect();
+        joined(chaos);
+        joined(owners)
+    });
+    for model in &models {
+        assert_own(&tops[0], model);
+    }
+    let first = view::look(&tops[0]);
+    for top in &tops[1..] {
+        view::assert_same(&format!("seed {seed}, {}", top.display()), &first, &view::look(top));
+    }
+    first
+}
+
+/// What a writer left is there exactly.
+fn assert_own(top: &Path, model: &Model) {
+    let mine = format!("/w{}-", model.owner());
+    let mut seen = observe(top);
+    seen.retain(|path, _| path.contains(&mine));
+    let wrong = differences(&model.view(), &seen);
+    assert!(wrong.is_empty(), "writer {}:\n  {}", model.owner(), wrong.join("\n  "));
+}
+
+fn seed() -> u64 {
+    let seed = number_from_env("ONPATH_STORM_SEED", std::process::id() as usize) as u64;
+    report(&format!("storm: ONPATH_STORM_SEED={seed}"));
+    seed
+}
+
+fn on_four_mounts(test: &str, tracking: &str) {
+    let Some(site) = Site::new(test) else { return };
+    let args = ["--shards", "4", "--tracking", tracking, "--checkpoint-bytes", CHECKPOINT_BYTES];
+    let first = site.dev(&args);
+    let mut mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
+    let tops: Vec<PathBuf> = [&first].into_iter().chain(&mounts).map(|mount| mount.path().to_owned()).collect();
+    let before = storm(&tops, seed());
+    while let Some(mount) = mounts.pop() {
+        mount.stop();
+    }
+    first.stop();
+    site.assert_clean("after a storm");
+    let again = site.dev(&args);
+    view::assert_same("after a restart", &before, &view::look(again.path()));
+    again.stop();
+}
+
+/// With directories tracked by their owners.
+#[test]
+fn four_mounts() {
+    if let Some(dir) = given_dir() {
+        let dir = tempfile::tempdir_in(dir).expect("a directory");
+        storm(&vec![dir.path().to_owned(); MOUNTS], seed());
+        return;
+    }
+    on_four_mounts("random trees from four mounts", "owner");
+}
+
+/// With directories tracked by the switch.
+#[test]
+fn four_mounts_and_a_switch() {
+    if given_dir().is_none() {
+        on_four_mounts("random trees from four mounts, with a switch", "network");
+    }
+}
