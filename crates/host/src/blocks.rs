@@ -13,7 +13,7 @@ use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFileHeader
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::errno::Errno;
-use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::limits::{BLOCK_BYTES, IO_BYTES_MAX};
 use onpath_wire::superblock::{FEATURES_KNOWN, FORMAT_VERSION};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -78,9 +78,6 @@ pub enum BlocksError {
     },
 }
 
-/// Reads up to this many bytes use the memory of the last one again, if nobody holds it any more.
-const SMALL_READ_BYTES: usize = 16 << 10;
-
 /// What data files are opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
@@ -121,8 +118,8 @@ pub struct BlockFiles {
     budget: AtomicI64,
     /// One flush at a time; holds the error that ended all flushing.
     flush: Mutex<Option<String>>,
-    /// Memory of the last small read, which is still in the cache when the next one uses it again.
-    small: Mutex<BytesMut>,
+    /// Memory of the last read, which is still in the processor's cache when the next one uses it again, if nobody holds it any more.
+    last: Mutex<BytesMut>,
     written: AtomicU64,
     read: AtomicU64,
     punched: AtomicU64,
@@ -172,7 +169,7 @@ impl BlockFiles {
             dir_dirty: AtomicBool::new(true),
             budget: AtomicI64::new(0),
             flush: Mutex::new(None),
-            small: Mutex::default(),
+            last: Mutex::default(),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             punched: AtomicU64::new(0),
@@ -336,14 +333,14 @@ impl BlockFiles {
 
     fn read(&self, file: u32, offset: u64, len: usize) -> io::Result<Bytes> {
         let file = self.file(file)?;
-        let bytes = match self.small.try_lock() {
-            Ok(mut small) if len <= SMALL_READ_BYTES => {
-                small.clear();
-                if !small.try_reclaim(len) {
-                    *small = BytesMut::with_capacity(len);
+        let bytes = match self.last.try_lock() {
+            Ok(mut last) if len <= IO_BYTES_MAX => {
+                last.clear();
+                if !last.try_reclaim(len) {
+                    *last = BytesMut::with_capacity(len);
                 }
-                sys::read_exact_at(&file.file, offset, len, &mut small)?;
-                small.split()
+                sys::read_exact_at(&file.file, offset, len, &mut last)?;
+                last.split()
             }
             _ => {
                 let mut bytes = BytesMut::with_capacity(len);

@@ -72,6 +72,36 @@ fn two_directories_are_measured_and_compared() {
     assert_empty(b.path());
 }
 
+/// `onpath bench programs`: every step on two directories, compared; nothing is left.
+#[test]
+fn programs_are_measured_and_compared() {
+    for program in ["git", "rsync", "tar", "find"] {
+        if common::tool(program).is_none() {
+            return common::skipped("bench programs", &format!("{program} is not installed"));
+        }
+    }
+    let (a, b, material) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let words = ["bench", "programs", "--files", "120", "--mib", "2", "--direct", "10", "--rounds", "1", "--json"];
+    let words = words.into_iter().map(OsStr::new).chain(["--material".as_ref(), material.path().as_os_str()]);
+    let output = server::run(words.chain([a.path().as_os_str(), b.path().as_os_str()]));
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("O_DIRECT") {
+        return common::skipped("bench programs", "the local file system has no O_DIRECT");
+    }
+    assert!(output.status.success(), "{error}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let results = list(&report, "results");
+    assert_eq!(results.len(), 2 * 13, "{report}");
+    for result in results {
+        for name in ["seconds", "wall_ratio"] {
+            assert_spread(&result[name], 0.0);
+        }
+    }
+    for dir in [&a, &b, &material] {
+        assert_empty(dir.path());
+    }
+}
+
 #[test]
 fn chosen_phases_and_placement_are_shown_in_tables() {
     let dir = tempfile::tempdir().unwrap();

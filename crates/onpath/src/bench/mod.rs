@@ -3,6 +3,7 @@
 mod cost;
 mod floor;
 mod posix;
+mod programs;
 
 use clap::{Args, Subcommand};
 
@@ -17,6 +18,8 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     /// Measures metadata operations on one or more directories, in turn, and compares them.
     Posix(posix::PosixArgs),
+    /// Measures what people run (tar, find, git, rsync, ls, rm), large files and direct I/O on one or more directories, in turn.
+    Programs(programs::ProgramsArgs),
     /// Mounts a bare passthrough to DIR at MNT until Ctrl-C: the least that any mount costs.
     Floor(floor::FloorArgs),
     /// Measures the constants of the cost model on this machine, with the real code.
@@ -33,6 +36,7 @@ enum BenchCommand {
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Posix(args) => posix::run(args),
+        BenchCommand::Programs(args) => programs::run(&args),
         BenchCommand::Floor(args) => floor::run(args),
         BenchCommand::Calibrate(args) => cost::calibrate(args),
         BenchCommand::Model(args) => cost::model(args),

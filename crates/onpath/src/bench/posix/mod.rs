@@ -12,6 +12,9 @@ mod target;
 mod usage;
 mod worker;
 
+pub(super) use summary::Spread;
+pub(super) use target::Target;
+pub(super) use usage::Usage;
 pub(crate) use worker::{WorkerArgs, work};
 
 use anyhow::{Context, bail};
@@ -23,7 +26,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use target::Target;
 
 /// Most processes of one case.
 const PROCESSES_MAX: i64 = 1_024;

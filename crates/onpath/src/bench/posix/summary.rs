@@ -48,14 +48,14 @@ pub(super) struct Summary<'a> {
 
 /// A value of several rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(in crate::bench) struct Spread {
+    pub(in crate::bench) median: f64,
+    pub(in crate::bench) min: f64,
+    pub(in crate::bench) max: f64,
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Spread {
+    pub(in crate::bench) fn of(values: impl Iterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let n = values.len();

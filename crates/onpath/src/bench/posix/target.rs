@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// A PATH of the command line.
 #[derive(Debug, Serialize)]
-pub(super) struct Target {
+pub(in crate::bench) struct Target {
     /// As given.
-    pub(super) path: PathBuf,
+    pub(in crate::bench) path: PathBuf,
     /// Type of the file system, as in /proc/self/mountinfo.
-    pub(super) filesystem: String,
+    pub(in crate::bench) filesystem: String,
     /// Processes whose CPU time is counted as the server's.
-    pub(super) servers: Vec<u32>,
+    pub(in crate::bench) servers: Vec<u32>,
     #[serde(skip)]
     work: WorkDirectory,
 }
@@ -34,7 +34,7 @@ impl Drop for WorkDirectory {
 
 impl Target {
     /// Makes `subdirectory` in `path`, unless somebody else's things are there.
-    pub(super) fn new(path: &Path, subdirectory: &str, servers: &[u32]) -> anyhow::Result<Target> {
+    pub(in crate::bench) fn new(path: &Path, subdirectory: &str, servers: &[u32]) -> anyhow::Result<Target> {
         let shown = path.display();
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot use {shown}"))?;
         if !metadata.is_dir() {
@@ -59,6 +59,11 @@ impl Target {
         all.sort_unstable();
         all.dedup();
         Ok(Target { path, filesystem, servers: all, work })
+    }
+
+    /// The directory in which all work is done.
+    pub(in crate::bench) fn work(&self) -> &Path {
+        &self.work.0
     }
 
     /// Makes the directory of one case, and in it one for each worker.

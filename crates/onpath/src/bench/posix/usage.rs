@@ -5,21 +5,27 @@ use std::path::Path;
 
 /// CPU time up to a moment, ns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
+pub(in crate::bench) struct Usage {
     /// All processes, interrupts and the kernel's own threads; tells 1/100 s apart.
-    pub(super) machine_ns: u64,
+    pub(in crate::bench) machine_ns: u64,
     /// The server processes; tells some milliseconds apart.
-    pub(super) servers_ns: u64,
+    pub(in crate::bench) servers_ns: u64,
 }
 
 impl Usage {
     /// What was used up to now.
-    pub(super) fn now(servers: &[u32]) -> anyhow::Result<Usage> {
+    pub(in crate::bench) fn now(servers: &[u32]) -> anyhow::Result<Usage> {
         let mut servers_ns = 0;
         for &server in servers {
             servers_ns += process_ns(server)?;
         }
         Ok(Usage { machine_ns: machine_ns()?, servers_ns })
+    }
+
+    /// CPU time of this process and of its children that have ended, ns; tells 1/100 s apart.
+    pub(in crate::bench) fn of_this_process_and_its_children() -> anyhow::Result<u64> {
+        let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+        process_ticks(&stat, 4).map(ticks_ns).context("cannot read /proc/self/stat")
     }
 }
 
@@ -54,13 +60,14 @@ fn process_ns(process: u32) -> anyhow::Result<u64> {
         return Ok(sum_ns);
     }
     let stat = std::fs::read_to_string(format!("{proc}/stat"))?;
-    process_ticks(&stat).map(ticks_ns).with_context(|| format!("cannot read {proc}/stat"))
+    process_ticks(&stat, 2).map(ticks_ns).with_context(|| format!("cannot read {proc}/stat"))
 }
 
-fn process_ticks(stat: &str) -> Option<u64> {
+/// User and system time of the process; with 4 fields those of its children that have ended too.
+fn process_ticks(stat: &str, fields: usize) -> Option<u64> {
     // The command, in parentheses, may hold anything.
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
-    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+    let all: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
+    all.get(11..11 + fields)?.iter().map(|field| field.parse::<u64>().ok()).sum()
 }
 
 #[cfg(test)]
@@ -71,8 +78,8 @@ mod tests {
     fn fields_of_proc_are_found() {
         assert_eq!(machine_ticks("cpu  1 2 4 800 1600 32 64 128 0 0\ncpu0 0 0\n"), Some(1 + 2 + 4 + 32 + 64));
         assert_eq!(machine_ticks("intr 1"), None);
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 11 22 0 0 20 0 1";
-        assert_eq!(process_ticks(stat), Some(33));
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 11 22 1 2 20 0 1";
+        assert_eq!((process_ticks(stat, 2), process_ticks(stat, 4)), (Some(33), Some(36)));
     }
 
     #[test]
