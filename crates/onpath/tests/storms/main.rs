@@ -17,9 +17,10 @@ use common::check::{done, errno_name};
 use common::model::{Model, Op, differences, observe};
 use common::random::Random;
 use common::server::{Mount, Site};
-use common::{PATIENCE, given_dir, number_from_env, report, sys};
+use common::{PATIENCE, given_dir, number_from_env, report, sys, wait_until};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
@@ -53,8 +54,8 @@ fn perform(op: &Op, top: &Path) -> sys::R {
     Err(libc::ESTALE)
 }
 
-/// Does operations that must succeed, each through another mount.
-fn own(tops: &[PathBuf], owner: usize, mut random: Random, operations: usize) -> Model {
+/// Does operations that must succeed, each through another mount; counts them.
+fn own(tops: &[PathBuf], owner: usize, mut random: Random, operations: usize, count: &AtomicUsize) -> Model {
     let mut model = Model::new(owner);
     for n in 0..operations {
         let op = model.choose(&shared(), &mut random);
@@ -62,6 +63,7 @@ fn own(tops: &[PathBuf], owner: usize, mut random: Random, operations: usize) ->
         let what = || format!("{op:?}").chars().take(150).collect::<String>();
         perform(&op, top).unwrap_or_else(|errno| panic!("{} on {}: {}", what(), top.display(), errno_name(errno)));
         model.apply(&op);
+        count.fetch_add(1, Ordering::Relaxed);
     }
     model
 }
@@ -70,17 +72,24 @@ fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
-/// Runs all writers to their end and compares what the tops show; gives that.
-fn storm(tops: &[PathBuf], seed: u64) -> view::View {
+fn operations() -> usize {
+    number_from_env("ONPATH_STORM_OPERATIONS", 1500)
+}
+
+/// Runs all writers to their end and compares what the tops show; gives that. `meanwhile` runs beside them, and is told how many operations
+/// the writers of names of their own have done.
+fn storm(tops: &[PathBuf], seed: u64, meanwhile: impl FnOnce(&AtomicUsize) + Send) -> view::View {
     sys::umask(0);
-    let operations = number_from_env("ONPATH_STORM_OPERATIONS", 1500);
+    let operations = operations();
     let mut random = Random::new(seed);
     for dir in shared() {
         done("mkdir of a shared directory", sys::mkdir(tops[0].join(dir), 0o755));
     }
     let source = tempfile::tempfile().expect("a file on the local disk");
     done("pwrite", sys::pwrite(&source, random.bytes(chaos::SOURCE_BYTES), 0));
+    let count = AtomicUsize::new(0);
     let models = std::thread::scope(|scope| {
+        let count = &count;
         let chaos = tops.iter().map(|top| {
             let (random, source) = (Random::new(random.next()), &source);
             scope.spawn(move || Chaos::new(top, random, source).run(operations))
@@ -90,9 +99,10 @@ fn storm(tops: &[PathBuf], seed: u64) -> view::View {
         let owners = if given_dir().is_some() { 0 } else { OWNERS };
         let owners = (0..owners).map(|n| {
             let random = Random::new(random.next());
-            scope.spawn(move || own(tops, n, random, operations / 2))
+            scope.spawn(move || own(tops, n, random, operations / 2, count))
         });
         let owners: Vec<_> = owners.collect();
+        meanwhile(count);
         joined(chaos);
         joined(owners)
     });
@@ -127,7 +137,7 @@ fn on_four_mounts(test: &str, tracking: &str) {
     let first = site.dev(&args);
     let mut mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
     let tops: Vec<PathBuf> = [&first].into_iter().chain(&mounts).map(|mount| mount.path().to_owned()).collect();
-    let before = storm(&tops, seed());
+    let before = storm(&tops, seed(), |_| {});
     while let Some(mount) = mounts.pop() {
         mount.stop();
     }
@@ -143,7 +153,7 @@ fn on_four_mounts(test: &str, tracking: &str) {
 fn four_mounts() {
     if let Some(dir) = given_dir() {
         let dir = tempfile::tempdir_in(dir).expect("a directory");
-        storm(&vec![dir.path().to_owned(); MOUNTS], seed());
+        storm(&vec![dir.path().to_owned(); MOUNTS], seed(), |_| {});
         return;
     }
     on_four_mounts("random trees from four mounts", "owner");
@@ -155,4 +165,30 @@ fn four_mounts_and_a_switch() {
     if given_dir().is_none() {
         on_four_mounts("random trees from four mounts, with a switch", "network");
     }
+}
+
+/// The server is killed in the midst of it, several times: whatever was under way on the other mounts goes on when it is back.
+#[test]
+fn mounts_outlive_kills() {
+    const KILLS: usize = 3;
+    if given_dir().is_some() {
+        return;
+    }
+    let Some(site) = Site::new("random trees while the server is killed") else { return };
+    let args = ["--shards", "4", "--checkpoint-bytes", CHECKPOINT_BYTES];
+    let mut server = site.dev(&args);
+    let mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
+    let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
+    let all = OWNERS * (operations() / 2);
+    let before = storm(&tops, seed(), |count| {
+        for kill in 1..=KILLS {
+            wait_until("some more is done", || count.load(Ordering::Relaxed) >= all * kill / (KILLS + 1));
+            server.kill();
+            server = site.dev(&args);
+        }
+    });
+    view::assert_same("the server's own mount", &before, &view::look(server.path()));
+    mounts.into_iter().for_each(Mount::stop);
+    server.stop();
+    site.assert_clean("after a storm with kills");
 }
