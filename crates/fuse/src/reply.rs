@@ -9,8 +9,8 @@ use zerocopy::IntoBytes;
 use crate::abi;
 use crate::transport::Transport;
 
-/// A name's inode as the kernel is to know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A name's inode as the kernel is to know it; node id 0 for a name that is known to be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Node id of later requests.
     pub nodeid: u64,

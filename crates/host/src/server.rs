@@ -181,6 +181,7 @@ impl ServerBuilder {
             soft,
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
+            caches: false,
         }
     }
 

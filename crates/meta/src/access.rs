@@ -5,7 +5,7 @@
 
 use crate::ops::{Req, Stop};
 use onpath_wire::acl::{Acl, AclEntry, Acls, Who};
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::NEED_GROUPS_MAX;
@@ -116,6 +116,19 @@ fn by_acl(req: &Req, what: Owned<'_>, acl: &Acl, want: u16) -> Result<bool, Stop
 /// Search permission on a directory.
 pub(crate) fn search(req: &Req, dir: &Access) -> Result<(), Stop> {
     check(req, dir.into(), Kind::Directory, EXEC)
+}
+
+/// Whether everybody may search a directory, now and until its access part changes.
+pub(crate) fn searchable(dir: &Access) -> bool {
+    const ALL: u16 = 0o111;
+    dir.mode & ALL == ALL && dir.acls.as_ref().is_none_or(|acls| acls.access.is_none())
+}
+
+/// Says of an answer by name whether everybody may search its directory.
+pub(crate) fn mark_searchable(dir: &Access, attr: &mut AttrWire) {
+    if searchable(dir) {
+        attr.flags |= flag::SEARCHABLE;
+    }
 }
 
 /// Permission to add or remove names in a directory.

@@ -109,6 +109,8 @@ pub enum Planted {
     TermlessIds,
     /// what was stamped while its site held leaves its directory's time as it is.
     HeldStamp,
+    /// A session joins while another one that was alone may still have cached answers.
+    JoinBeforeLeaseEnds,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }

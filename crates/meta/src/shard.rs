@@ -99,6 +99,8 @@ pub(crate) enum Job {
     Bury(SessionId),
     /// Watch the leases of sessions.
     Leases,
+    /// Ask the session that is alone to hand back, as long as others wait.
+    AskBack,
     /// Ask everybody whether a directory is still being moved.
     RenameTurns,
     /// Orphans may be reclaimed once every session had time to register its opens again.
@@ -168,7 +170,7 @@ impl Shard {
             core.start(Job::Grace);
             if core.state.config.map.coordinator() == core.state.me() {
                 let now_us = core.now.mono_us;
-                let dead = core.state.coordinator.begin(now_us);
+                let dead = core.state.coordinator.begin(core.state.config.term, now_us);
                 dead.into_iter().for_each(|session| core.start(Job::Bury(session)));
                 core.start(Job::Leases);
                 core.start(Job::RenameTurns);
@@ -365,6 +367,7 @@ impl Job {
             Job::Drops => ops::datapending::drops(&cx).await,
             Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
+            Job::AskBack => coord::alone::ask_back(&cx).await,
             Job::Leases => coord::sessions::watch(&cx).await,
             Job::RenameTurns => coord::renames::begin(&cx).await,
             Job::Grace => ops::opens::grace(&cx).await,

@@ -1,7 +1,7 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
 use crate::background::BackgroundArgs;
-use crate::cli::{CommitMode, TrackingForm, absolute};
+use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute};
 use crate::mounted::{self, Event};
 use crate::signals;
 use clap::Args;
@@ -52,6 +52,9 @@ pub(crate) struct DevArgs {
     /// Refuse a DIR that holds no file system yet, instead of formatting it.
     #[arg(long)]
     existing: bool,
+    /// What this mount caches; also -o cache=….
+    #[arg(long, env = "ONPATH_CACHE", value_enum, default_value = "alone")]
+    cache: CacheMode,
     #[command(flatten)]
     background: BackgroundArgs,
 }
@@ -80,7 +83,7 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let Some(ready) = args.background.begin()? else { return Ok(()) };
-    let parsed = MountOptions::parse(&args.options.join(","), &["soft"])?;
+    let parsed = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
     let commit = match args.commit {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
         CommitMode::Sync => Commit::Sync,
@@ -113,6 +116,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let (effects, sender, receiver) = mounted::effects();
     let mut config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
     config.access_times = parsed.mount.access_times();
+    config.caches = args.cache.chosen(&parsed)?;
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;

@@ -33,6 +33,7 @@ const OF_THE_KERNEL: [&str; 6] = ["user_id", "group_id", "max_read", "default_pe
 const OPTIONS_HELP: &str = "Options of -o, beside those of mount(8) that are independent of the file system:
 
   soft                   requests to a server that is gone end with EIO; without, they wait
+  cache=alone|none       what this mount caches: names and attributes while it is the only one, or neither
   serve                  serve SRC by this mount if nobody serves it: unmounting ends that for all
   commit=interval|sync   with serve: when a change is on stable storage
   commit_interval_ms=N   with serve: milliseconds between a change and stable storage
@@ -115,6 +116,7 @@ struct Wanted {
     list: String,
     serve: bool,
     soft: bool,
+    cache: Option<String>,
     remount: bool,
     log: Option<String>,
     log_file: Option<PathBuf>,
@@ -123,7 +125,7 @@ struct Wanted {
 
 impl Wanted {
     fn parse(options: &[String], sloppy: bool) -> anyhow::Result<Wanted> {
-        let own = ["soft", "serve", "remount", "log", "log_file"].into_iter();
+        let own = ["soft", "cache", "serve", "remount", "log", "log_file"].into_iter();
         let own: Vec<&str> = own.chain(PASSED_ON.map(|(name, _)| name)).collect();
         let mut options = options.to_vec();
         if options.iter().any(|option| option == "remount") {
@@ -140,6 +142,7 @@ impl Wanted {
             list: String::new(),
             serve: false,
             soft: false,
+            cache: None,
             remount: false,
             log: None,
             log_file: None,
@@ -150,6 +153,7 @@ impl Wanted {
         }
         let of_mount = |option: &String| !own.contains(&option.split('=').next().unwrap_or_default());
         let kept = options.into_iter().filter(of_mount).chain(wanted.soft.then(|| "soft".to_owned()));
+        let kept = kept.chain(wanted.cache.iter().map(|mode| format!("cache={mode}")));
         wanted.list = kept.collect::<Vec<_>>().join(",");
         Ok(wanted)
     }
@@ -162,6 +166,7 @@ impl Wanted {
             ("remount", None) => self.remount = true,
             ("soft" | "serve" | "remount", Some(_)) => return Err(OptionError::NoValue(name.to_owned())),
             (_, None) => return Err(OptionError::Unknown { option: name.to_owned(), known: format!("{name}=VALUE") }),
+            ("cache", Some(mode)) => self.cache = Some(mode),
             ("log", Some(level)) => self.log = Some(level),
             ("log_file", Some(file)) => self.log_file = Some(file.into()),
             (_, Some(value)) => {

@@ -1,7 +1,7 @@
 //! `onpath mount DIR MOUNTPOINT`: a further mount of a file system that `onpath dev` serves.
 
 use crate::background::BackgroundArgs;
-use crate::cli::absolute;
+use crate::cli::{CacheMode, absolute};
 use crate::mounted::{self, Event, SessionEffects};
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
@@ -29,13 +29,16 @@ pub(crate) struct MountArgs {
     /// Mount options as for mount(8), and soft: requests to a server that is gone end with EIO.
     #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
+    /// What this mount caches; also -o cache=….
+    #[arg(long, env = "ONPATH_CACHE", value_enum, default_value = "alone")]
+    cache: CacheMode,
     #[command(flatten)]
     background: BackgroundArgs,
 }
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let Some(ready) = args.background.begin()? else { return Ok(()) };
-    let options = MountOptions::parse(&args.options.join(","), &["soft"])?;
+    let options = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
     let dir = absolute(&args.dir)?;
     let client = StreamClient::connect(&dir)?;
     let welcome = client.welcome;
@@ -47,6 +50,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         soft: options.own.iter().any(|(name, _)| name == "soft"),
         access_times: options.mount.access_times(),
         in_halves: welcome.sync,
+        caches: args.cache.chosen(&options)?,
     });
     let (effects, sender, receiver) = mounted::effects();
     let mut builder = NodeBuilder::new();

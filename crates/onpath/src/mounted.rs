@@ -19,7 +19,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct SessionEffects {
     answers: Arc<Answers>,
-    invalidator: Arc<OnceLock<Invalidator>>,
+    /// The session itself, where it hears that nothing is cached any more.
+    session: Arc<OnceLock<Driver>>,
     lost: Sender<Event>,
 }
 
@@ -39,7 +40,7 @@ pub(crate) enum Event {
 /// A session's outputs and where its mount hears of them.
 pub(crate) fn effects() -> (SessionEffects, Sender<Event>, Receiver<Event>) {
     let (sender, receiver) = channel();
-    let effects = SessionEffects { answers: Arc::default(), invalidator: Arc::default(), lost: sender.clone() };
+    let effects = SessionEffects { answers: Arc::default(), session: Arc::default(), lost: sender.clone() };
     (effects, sender, receiver)
 }
 
@@ -62,11 +63,19 @@ impl Effects<Session> for SessionEffects {
             SessionOut::HowItWaits { ticket, pid } => {
                 done.push(SessionIn::WaitsAs { ticket, process: waits_as_process(pid) });
             }
-            SessionOut::Invalidate { id } => {
-                if let Some(invalidator) = self.invalidator.get() {
-                    invalidator.invalidate(id);
+            SessionOut::Alone { alone, until_us } => self.answers.alone(alone, until_us),
+            SessionOut::Share { upto, open } => {
+                let session = self.session.clone();
+                let tell = move || {
+                    let Driver { node, session } = session.get().expect("set before the mount is");
+                    node.submit(session, SessionIn::Shared);
+                };
+                if !self.answers.share(upto, open, tell) {
+                    done.push(SessionIn::Shared);
                 }
             }
+            SessionOut::Forget { open } => self.answers.forget(open),
+            SessionOut::Invalidate { id } => self.answers.invalidate(id),
             SessionOut::Attached => tracing::debug!("the session is attached"),
             SessionOut::Lost(reason) => {
                 // The mount may be over already; then nobody listens.
@@ -76,6 +85,7 @@ impl Effects<Session> for SessionEffects {
     }
 }
 
+#[derive(Clone)]
 struct Driver {
     node: Arc<Node>,
     session: Port<Session>,
@@ -100,9 +110,9 @@ pub(crate) fn serve(
     let mount = Arc::new(Mount::new(mountpoint, options)?);
     let (sender, receiver) = events;
     signals::forward(sender.clone(), Event::Signal)?;
-    let invalidator = Invalidator::start(mount.transport())?;
-    assert!(effects.invalidator.set(invalidator).is_ok(), "one mount a session");
     let driver = Driver { node: node.clone(), session: session.clone() };
+    assert!(effects.session.set(driver.clone()).is_ok(), "one mount a session");
+    effects.answers.attach(Invalidator::start(mount.transport(), Box::new(mount.covered()))?);
     let filesystem = SessionFilesystem::new(driver, effects.answers);
     let reader = {
         let mount = mount.clone();

@@ -79,7 +79,7 @@ impl OpenMode {
 /// The operations.
 #[derive(Clone, Debug)]
 pub enum FsOp {
-    /// → `Entry`; ENOENT.
+    /// → `Entry`, `Missing`; ENOENT.
     Lookup { parent: InodeId, name: Name },
     /// The parent of a directory (lookup of ".."). → `Entry`
     LookupParent { id: InodeId },
@@ -95,7 +95,7 @@ pub enum FsOp {
     Create { parent: InodeId, name: Name, mode: u16, umask: u16, open: OpenMode },
     /// open(2) with O_TMPFILE; `open.exclusive`: it never gets a name. → `Created`
     TmpFile { parent: InodeId, mode: u16, umask: u16, open: OpenMode },
-    /// → `Entry`
+    /// → `Linked`
     Link { id: InodeId, parent: InodeId, name: Name },
     /// → `Done`
     Unlink { parent: InodeId, name: Name },
@@ -180,6 +180,10 @@ pub enum FsReply {
     Done,
     /// A name's inode.
     Entry(AttrWire),
+    /// There is no such name, and everybody may search its directory.
+    Missing,
+    /// The inode of a further name. Its change time is not exact.
+    Linked(AttrWire),
     /// Attributes, and when the inode was made, nanoseconds since 1970.
     Attr { attr: AttrWire, btime: i64 },
     /// Target of a symlink.

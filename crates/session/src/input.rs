@@ -5,6 +5,7 @@
 
 use crate::fs::{FsOp, FsRequest, FsResult};
 use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
+use crate::ops::alone;
 use crate::ops::later::{tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
@@ -13,13 +14,14 @@ use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
 use onpath_kernel::{Core, Input};
 use onpath_wire::codec::Wire;
-use onpath_wire::data::DataReply;
+use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::request::RequestBody;
 
 /// Takes one input.
 pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
@@ -48,6 +50,7 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
                 core.start(Job::Greet { shard }); // it may have restarted, and others wait for what is held there
             }
         }
+        Input::Own(SessionIn::Shared) => alone::shared(core),
         Input::Own(SessionIn::Shutdown) => shut_down(core),
         Input::Tick | Input::Durable(_) => {}
     }
@@ -161,12 +164,28 @@ pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
     let Some(running) = core.state.running.get(slot) else { return };
     running.abandoned = Some(errno);
     let (first, calls, parked) = (running.first_call, running.calls, running.parked);
+    let mut uncertain = false;
     for seq in (first.0..first.0 + calls).map(RequestSeq) {
+        uncertain |= core.open_call(seq).is_some_and(|(_, packet)| may_change(packet));
         let header = Header::new(MessageKind::Reply, core.state.node, seq);
         core.answer(seq, Packet::new(&header, &Reply::Failed { errno }));
     }
     if let Some(key) = parked {
         core.wake(key);
+    }
+    if uncertain {
+        alone::doubt(core);
+    }
+}
+
+/// Whether something may be different when a message has been executed.
+fn may_change(packet: &Packet) -> bool {
+    match packet.header().map(|header| header.kind) {
+        Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| body.request.may_change()),
+        _ => !matches!(
+            packet.body::<DataRequest>(),
+            Ok(DataRequest::Read { .. } | DataRequest::Seek { .. } | DataRequest::Sync { .. } | DataRequest::Space)
+        ),
     }
 }
 
@@ -213,6 +232,9 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         deliver(core, header.seq, packet);
     }
     if header.term > known {
+        if known != Term(0) {
+            alone::restarted(core);
+        }
         core.state.data_term = header.term;
         core.resend_all(header.source);
     }
@@ -229,6 +251,13 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
     }
     adopt(core, shard, header.term);
     core.state.trackings[shard.0 as usize] = header.tracking;
+    if header.seq == RequestSeq(0) {
+        return match packet.body::<Reply>() {
+            Ok(Reply::GiveBack { alone }) => alone::give_back(core, alone),
+            Ok(Reply::MayBeAlone) => alone::ask(core),
+            _ => {}
+        };
+    }
     match core.open_call(header.seq).map(|(to, _)| to) {
         // The answer of a term under which the request was not last sent: `adopt` has sent it again.
         Some(to) if to == header.source && header.term != known => {}
@@ -276,6 +305,7 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
     if first_contact {
         resend(core, shard);
     } else {
+        alone::restarted(core); // before anything is answered under the new term
         core.state.relock(shard); // before anything else is said under the new term
         core.start(Job::Restore { shard, term });
     }

@@ -2,6 +2,7 @@
 
 use crate::fs::Caller;
 use crate::limits::{BUSY_PAUSE_US, GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
+use crate::ops::alone;
 use crate::running::Slot;
 use crate::session::SessionOut;
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
@@ -173,7 +174,11 @@ impl Op {
         };
         match self.cx.call_all(&[to], deadline_us, first).await.pop() {
             Some(Answer::Packet(packet)) => Ok((sent, packet)),
-            _ => Err(Errno::EIO),
+            // With `soft` it is given up; it may still be executed.
+            _ => {
+                self.with(alone::doubt);
+                Err(Errno::EIO)
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, memory};
 use onpath_wire::reply::DataRef;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// What is under way at the home of an open inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -258,6 +259,15 @@ impl Opens {
 
     pub(crate) fn forget(&mut self, id: InodeId) {
         self.inodes.remove(&id);
+    }
+
+    /// Inodes of which there are handles, in order of their ids, and whether the mount may have cached pages by one of them.
+    pub(crate) fn open(&self) -> Vec<(InodeId, bool)> {
+        let mut all = BTreeMap::new();
+        for open in self.handles.iter().filter_map(|(_, open)| open.as_ref()) {
+            *all.entry(open.id).or_insert(false) |= !open.direct && !open.directory;
+        }
+        all.into_iter().collect()
     }
 
     /// Registered inodes that `mine` accepts, in order of their ids.

@@ -6,7 +6,7 @@ use crate::ops::run;
 use crate::state::{Job, State};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::map::ClusterMap;
 use thiserror::Error;
@@ -26,6 +26,8 @@ pub struct SessionConfig {
     pub access_times: AccessTimes,
     /// Replies wait for the disk: an open(2) that creates comes in two halves, so that the wait does not hold the directory up.
     pub in_halves: bool,
+    /// Its mount caches answers while no other session is there, and obeys [`SessionOut::Share`].
+    pub caches: bool,
 }
 
 /// When reading moves access times, as of mount(8).
@@ -58,6 +60,8 @@ pub enum SessionIn {
         /// Whether it waits for a lock of its process (F_SETLKW), and not for one of an open file; nothing if that cannot be seen.
         process: Option<bool>,
     },
+    /// What [`SessionOut::Share`] asks for is done.
+    Shared,
     /// The stream to this peer was rebuilt: what is open there is sent again.
     PeerReset(NodeId),
     /// Leave the file system; ends with [`SessionOut::Lost`] of [`LostReason::Detached`].
@@ -90,6 +94,27 @@ pub enum SessionOut {
     },
     /// The session is part of the file system.
     Attached,
+    /// No other session is in the file system: until then, monotonic microseconds, answers may be given to be cached for
+    /// [`CACHED_MS`](onpath_wire::limits::CACHED_MS).
+    Alone {
+        /// Number of this time of being alone.
+        alone: AloneId,
+        /// When that ends, unless it is said anew.
+        until_us: u64,
+    },
+    /// Another session wants to join: from now on nothing is given to be cached, and what was is forgotten. Answered by
+    /// [`SessionIn::Shared`] when nothing that was cached can be used any more.
+    Share {
+        /// All times of being alone up to this number are over.
+        upto: AloneId,
+        /// The inodes of which there are handles, and whether pages of them may be cached.
+        open: Vec<(InodeId, bool)>,
+    },
+    /// What was cached may not be true any more, as a server has lost what it had answered: names and the attributes of these inodes.
+    Forget {
+        /// The inodes of which there are handles, and whether pages of them may be cached.
+        open: Vec<(InodeId, bool)>,
+    },
     /// Cached pages of this inode are stale although size and mtime do not show it (mtime was set back elsewhere).
     Invalidate {
         /// The inode.
@@ -173,6 +198,7 @@ mod tests {
             soft: false,
             access_times: AccessTimes::default(),
             in_halves: false,
+            caches: false,
         };
         let place = Session::new(config).kernel.place_bytes() as u64;
         // What rarely waits is boxed, and no larger than what is not.

@@ -5,13 +5,16 @@ use crate::limits::WINDOW_RESERVE;
 use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
 use crate::ops::halves::Halves;
+use crate::ops::alone::Alone;
 use crate::running::{RunningTable, Slot};
 use crate::session::{SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind, flag};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term, TrackingEpoch};
+use onpath_wire::ids::{
+    AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term, TrackingEpoch,
+};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
@@ -25,6 +28,10 @@ pub(crate) enum Job {
     Attach { again: SessionId },
     /// Keeps the lease.
     Renew,
+    /// Asks whether the session is alone.
+    AskAlone,
+    /// Says that nothing is cached any more.
+    HandBack(AloneId),
     /// Hears of restarts of shards that nobody asks anything.
     Visit,
     /// Leaves.
@@ -120,6 +127,7 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// As the coordinator said.
     pub(crate) lease_ms: u64,
+    pub(crate) alone: Alone,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
     /// That of the data node.
@@ -157,6 +165,8 @@ pub(crate) struct State {
     pub(crate) releases: usize,
     /// At most [`LATER_MAX`](crate::limits::LATER_MAX).
     pub(crate) later: Vec<Later>,
+    /// Access times that homes are being told.
+    pub(crate) accessing: Vec<InodeId>,
     /// [`Job::TellLater`] runs.
     pub(crate) tells_later: bool,
     pub(crate) early_interrupts: VecDeque<u64>,
@@ -173,6 +183,7 @@ impl State {
             node: NodeId::session(config.session),
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
+            alone: Alone::default(),
             terms: vec![Term(0); shards],
             data_term: Term(0),
             trackings: vec![TrackingEpoch(0); shards],
@@ -196,6 +207,7 @@ impl State {
             nameless: 0,
             releases: 0,
             later: Vec::new(),
+            accessing: Vec::new(),
             tells_later: false,
             early_interrupts: VecDeque::new(),
             config,

@@ -143,7 +143,13 @@ pub(crate) fn slot_of(request: &Request) -> Slot {
         | Q::RemoveXattr { id, .. } => id.slot(),
         Q::TmpFile { slot, .. } => *slot,
         Q::GetAttrs { ids } => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
-        Q::LockWaits { .. } | Q::StatFs | Q::Attach { .. } | Q::Renew | Q::Detach => Slot(0),
+        Q::LockWaits { .. }
+        | Q::StatFs
+        | Q::Attach { .. }
+        | Q::Renew
+        | Q::RenewAlone
+        | Q::HandBack { .. }
+        | Q::Detach => Slot(0),
     }
 }
 
@@ -224,6 +230,8 @@ impl Client {
         if matches!(reply, Reply::Queued) {
             return Heard::Nothing;
         }
+        // The same to whoever does not cache.
+        let reply = if reply == Reply::Missing { Reply::Failed { errno: onpath_wire::Errno::ENOENT } } else { reply };
         let sent = self.sent.remove(index).expect("just found");
         checker.accepted(self.session, sent.seq, &packet, &reply);
         if let Reply::NeedGroups { gids } = &reply {

@@ -2,7 +2,7 @@
 
 use crate::audit;
 use crate::check::Checks;
-use crate::users::{Appenders, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
+use crate::users::{Appenders, Cachers, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
@@ -26,6 +26,9 @@ pub struct SimConfig {
     pub lockers: usize,
     /// Sessions that die, one after another, with what they have open, locked and under way; 0: none.
     pub mortals: usize,
+    /// Sessions that come and go, and whose kernels cache while they are alone: 1, or 0. Others of real sessions would never leave
+    /// them alone.
+    pub cachers: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -57,6 +60,7 @@ impl Default for SimConfig {
             writers: 0,
             lockers: 0,
             mortals: 0,
+            cachers: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -120,14 +124,17 @@ impl SimConfig {
             readdir_percent: [10, 25][pick(12, 2) as usize],
             ..WorkloadConfig::default()
         };
+        let alone = pick(50, 4) == 0;
+        let mixed = |drawn: usize| if alone { 0 } else { drawn };
         SimConfig {
             seed,
             sessions: 4 + pick(13, 3) as usize,
             window: 1 + pick(14, 3) as usize,
-            mounts: [0, 0, 1][pick(38, 3) as usize],
-            writers: [0, 4][pick(16, 2) as usize],
-            lockers: [0, 3][pick(17, 2) as usize],
-            mortals: [0, 0, 3][pick(37, 3) as usize],
+            mounts: mixed([0, 0, 1][pick(38, 3) as usize]),
+            writers: mixed([0, 4][pick(16, 2) as usize]),
+            lockers: mixed([0, 3][pick(17, 2) as usize]),
+            mortals: mixed([0, 0, 3][pick(37, 3) as usize]),
+            cachers: usize::from(alone),
             world,
             workload,
             ..SimConfig::default()
@@ -187,6 +194,9 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     if config.lockers > 0 && !may_lose {
         users.push(Box::new(Lockers::begin(world, config.seed, config.lockers)));
         users.push(Box::new(Entangled::begin(world, config.seed, config.lockers)));
+    }
+    if config.cachers > 0 && !may_lose {
+        users.push(Box::new(Cachers::begin(world, config.seed)));
     }
     if config.mortals > 0 {
         if may_lose {

@@ -123,7 +123,7 @@ fn reseeded(config: &SimConfig, seed: u64) -> SimConfig {
 /// A step gives smaller configurations, the smallest first.
 type Step = fn(&SimConfig) -> Vec<SimConfig>;
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     |c| {
         let WorldConfig { switch_stages, reorder_us, sync, .. } = WorldConfig::default();
         let world = WorldConfig { form: Form::Owner, switch_stages, reorder_us, sync, ..c.world.clone() };
@@ -131,6 +131,7 @@ const STEPS: [Step; 13] = [
     },
     |c| fewer(c, c.operations, 1, |c, n| c.operations = n),
     |c| FaultKind::ALL.into_iter().map(|kind| without(c, kind)).collect(),
+    |c| fewer(c, c.cachers as u64, 0, |c, n| c.cachers = n as usize),
     |c| fewer(c, c.mortals as u64, 0, |c, n| c.mortals = n as usize),
     |c| fewer(c, c.lockers as u64, 0, |c, n| c.lockers = n as usize),
     |c| fewer(c, c.writers as u64, 0, |c, n| c.writers = n as usize),

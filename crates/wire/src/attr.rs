@@ -8,6 +8,11 @@ use crate::wire_struct;
 pub mod flag {
     /// The inode has extended attributes, an ACL among them perhaps.
     pub const XATTRS: u8 = 1;
+    /// Of an answer by name: everybody may search the directory that the name is in, so that whoever finds the name in a cache was
+    /// allowed to look for it.
+    pub const SEARCHABLE: u8 = 2;
+    /// The attributes will change by themselves: a data node has yet to say how many blocks a shrink has left.
+    pub const UNSETTLED: u8 = 4;
 }
 
 wire_struct! {

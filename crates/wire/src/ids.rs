@@ -93,6 +93,11 @@ id!(
     JobId(u64)
 );
 id!(
+    /// Name of one time in which a session is alone in the file system: `term:24 | count:40` of the coordinator, so that it grows
+    /// across restarts; 0 is none.
+    AloneId(u64)
+);
+id!(
     /// Name of one attempt at a transaction: `term:24 | count:40` of its coordinating shard, new for every attempt.
     TxnSeq(u64)
 );

@@ -37,6 +37,17 @@ pub const NLINK_MAX: u32 = 1_000_000;
 /// Gids in one `NeedGroups` reply: all that the largest ACL names (the kernel takes 4 KiB of 8 bytes an entry).
 pub const NEED_GROUPS_MAX: usize = 512;
 
+/// For how long a session may believe that it is alone in the file system, counted from when it asked for that, milliseconds: answers
+/// to its mount may be cached until then.
+pub const ALONE_MS: u64 = SESSION_LEASE_MS / 2;
+/// For how long a mount may use a cached answer, from when it got it, milliseconds.
+pub const CACHED_MS: u64 = 1_000;
+/// What a kernel may add to that by rounding up to its ticks (two, of 10 ms at most) and by handing the answer over, milliseconds.
+pub const CACHED_SLACK_MS: u64 = 100;
+
+// Whoever is declared dead because it was not heard of caches nothing any more.
+const _: () = assert!(ALONE_MS + CACHED_MS + CACHED_SLACK_MS < SESSION_LEASE_MS);
+
 /// Operations in progress at one role; more are refused, and the sender asks again a little later.
 pub const OPERATIONS_MAX: usize = 16_384;
 /// Requests that a session has sent and not yet seen answered, counted from the oldest one.

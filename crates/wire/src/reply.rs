@@ -3,7 +3,7 @@
 use crate::attr::AttrWire;
 use crate::codec::Blob;
 use crate::errno::Errno;
-use crate::ids::{Cookie, Generation, InodeId, RequestSeq, SessionId, Stamp, Term};
+use crate::ids::{AloneId, Cookie, Generation, InodeId, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::request::{FileLock, Locker};
@@ -170,5 +170,19 @@ wire_enum! {
             /// At most [`crate::limits::WAIT_EDGES_MAX`].
             edges: Vec<WaitEdge>,
         },
+        /// The session's lease is extended.
+        40 => Renewed {
+            /// The session is alone for [`crate::limits::ALONE_MS`] from when it asked; 0 if it is not.
+            alone: AloneId,
+        },
+        /// Another session wants to join: `HandBack` what this names, and all before. Sent unasked, under sequence number 0.
+        41 => GiveBack {
+            /// The last time of being alone that is meant.
+            alone: AloneId,
+        },
+        /// ENOENT of a lookup, in a directory that everybody may search: see [`crate::attr::flag::SEARCHABLE`].
+        42 => Missing,
+        /// No other session is left: `RenewAlone` may succeed now. Sent unasked, under sequence number 0, and not again.
+        43 => MayBeAlone,
     }
 }

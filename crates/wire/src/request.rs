@@ -2,7 +2,7 @@
 
 use crate::codec::Blob;
 use crate::header::Header;
-use crate::ids::{Cookie, InodeId, NodeId, SessionId, Slot, TrackingEpoch};
+use crate::ids::{AloneId, Cookie, InodeId, NodeId, SessionId, Slot, TrackingEpoch};
 use crate::innet::InNet;
 use crate::inode::Kind;
 use crate::map::ClusterMap;
@@ -396,6 +396,13 @@ wire_enum! {
             /// At most [`crate::limits::LOCKERS_ASKED_MAX`].
             of: Vec<Locker>,
         },
+        /// As `Renew`, by a session whose mount caches while no other session is there. → `Renewed`
+        40 => RenewAlone,
+        /// Nothing that the mount has cached before is used any more: another session may join. → `Done`
+        41 => HandBack {
+            /// This time of being alone, and all before, are over.
+            alone: AloneId,
+        },
     }
 }
 
@@ -411,6 +418,31 @@ wire_struct! {
 }
 
 impl Request {
+    /// Whether names or attributes may be different afterwards.
+    pub fn may_change(&self) -> bool {
+        !matches!(
+            self,
+            Request::Lookup { .. }
+                | Request::GetAttr { .. }
+                | Request::ReadDir { .. }
+                | Request::ReadLink { .. }
+                | Request::Access { .. }
+                | Request::StatFs
+                | Request::GetAttrs { .. }
+                | Request::SetLock { .. }
+                | Request::TestLock { .. }
+                | Request::CancelLock { .. }
+                | Request::DropLocks { .. }
+                | Request::Unreserve { .. }
+                | Request::Sync { .. }
+                | Request::DataRef { .. }
+                | Request::GetXattr { .. }
+                | Request::ListXattr { .. }
+                | Request::ConfirmWait { .. }
+                | Request::LockWaits { .. }
+        )
+    }
+
     /// The directory whose names or attributes it reads, as far as the sender knows.
     pub fn reads_directory(&self) -> Option<InodeId> {
         match self {

@@ -1,7 +1,5 @@
 //! Session answers as replies to the kernel.
 
-use std::time::Duration;
-
 use onpath_session::fs::{FsReply, FsResult, Handle, Opened, Totals};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::inode::Kind;
@@ -12,6 +10,7 @@ use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::Expected;
+use super::caching::Valid;
 use super::convert::{F_UNLCK, LOCK_KINDS, os};
 use super::nodes::node_id;
 use crate::abi::{self, fopen};
@@ -20,35 +19,42 @@ use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
 /// The size of reads and writes that programs are advised to use: stdio buffers so much, and each write is a request.
 const PREFERRED_IO_BYTES: u32 = 128 << 10;
 
-/// Gives the kernel its answer.
-pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult) {
+/// Gives the kernel its answer, which it may cache as `valid` says.
+pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, valid: Valid) {
     match (expected, result) {
         (_, Err(errno)) => replier.error(os(errno)),
         (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => list(replier, size, plus, &entries),
         (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
         (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
-            replier.created(&entry(&attr), &file(opened, fresh));
+            replier.created(&entry(&attr, valid), &file(opened, fresh));
         }
         (Expected::OpenNameless, Ok(FsReply::Created { attr, opened, fresh })) => {
             // Its link count is 0, by which the kernel knows that O_EXCL forbids a name.
-            let nameless = Entry { attr: attributes(&attr), ..entry(&attr) };
+            let nameless = Entry { attr: attributes(&attr), ..entry(&attr, Valid::default()) };
             replier.created(&nameless, &file(opened, fresh));
         }
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
             replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
         }
         (Expected::Xattr { size }, Ok(FsReply::Value(value))) => replier.xattr(size, &value),
-        (Expected::Statx, Ok(FsReply::Attr { attr, btime })) => replier.statx(&extended(&attr, btime), Duration::ZERO),
+        (Expected::Statx, Ok(FsReply::Attr { attr, btime })) => {
+            replier.statx(&extended(&attr, btime), valid.attributes)
+        }
         (Expected::Copy { wide }, Ok(FsReply::Copied(bytes))) => replier.copied(bytes, wide),
-        (_, Ok(reply)) => simple(replier, &reply),
+        // No inode: the kernel remembers that there is none by this name.
+        (Expected::Name, Ok(FsReply::Missing)) if !valid.name.is_zero() => {
+            replier.entry(&Entry { entry_valid: valid.name, ..Entry::default() });
+        }
+        (Expected::Name, Ok(FsReply::Missing)) => replier.error(Errno::NOENT),
+        (_, Ok(reply)) => simple(replier, &reply, valid),
     }
 }
 
-fn simple(replier: Replier, reply: &FsReply) {
+fn simple(replier: Replier, reply: &FsReply, valid: Valid) {
     match reply {
         FsReply::Done => replier.ok(),
-        FsReply::Entry(attr) => replier.entry(&entry(attr)),
-        FsReply::Attr { attr, .. } => replier.attr(&attributes(attr), Duration::ZERO),
+        FsReply::Entry(attr) | FsReply::Linked(attr) => replier.entry(&entry(attr, valid)),
+        FsReply::Attr { attr, .. } => replier.attr(&attributes(attr), valid.attributes),
         FsReply::Target(target) => replier.data(target),
         FsReply::Data(parts) => {
             let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
@@ -58,7 +64,8 @@ fn simple(replier: Replier, reply: &FsReply) {
         FsReply::Position(offset) => replier.position(*offset),
         FsReply::StatFs(totals) => replier.statfs(&statfs(totals)),
         FsReply::LockIs(conflict) => replier.lock(&lock(conflict.as_ref())),
-        FsReply::Copied(_)
+        FsReply::Missing
+        | FsReply::Copied(_)
         | FsReply::Opened(_)
         | FsReply::Created { .. }
         | FsReply::Dir(_)
@@ -79,7 +86,7 @@ fn file(opened: Opened, fresh: bool) -> crate::reply::Opened {
     crate::reply::Opened { handle, flags: direct | no_flush }
 }
 
-fn entry(attr: &AttrWire) -> Entry {
+fn entry(attr: &AttrWire, valid: Valid) -> Entry {
     let mut attributes = attributes(attr);
     // Of nlink 0 the kernel concludes that the inode is dead. A name leads to it, so this can only be an old value.
     attributes.nlink = attributes.nlink.max(if attr.kind == Kind::Directory { 2 } else { 1 });
@@ -87,8 +94,8 @@ fn entry(attr: &AttrWire) -> Entry {
         nodeid: node_id(attr.id),
         generation: 0,
         attr: attributes,
-        entry_valid: Duration::ZERO,
-        attr_valid: Duration::ZERO,
+        entry_valid: valid.name,
+        attr_valid: valid.attributes,
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
 
 fn expected(request: &Request<'_>) -> Expected {
     match request.operation {
+        Operation::Lookup { .. } => Expected::Name,
+        Operation::Getattr { .. } => Expected::Attributes,
         Operation::Statx { .. } => Expected::Statx,
         Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,

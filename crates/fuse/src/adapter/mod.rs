@@ -1,8 +1,9 @@
 //! A client session behind the mount: kernel requests become session requests, session answers become replies.
 //!
-//! The settings of a mount that may not be alone in the file system, whatever the session knows:
+//! The settings of a mount:
 //! - node ids stand for inode ids, which never repeat: generation 0;
-//! - every name and attribute is valid for no time at all, so that no mount serves an older one;
+//! - names and attributes are valid for no time at all, so that no mount serves an older one, unless the session is alone in the file
+//!   system (`caching`);
 //! - directory listings carry no attributes (node id 0): the kernel would throw them away;
 //! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
@@ -12,6 +13,7 @@
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
+mod caching;
 mod caller;
 mod convert;
 mod invalidate;
@@ -20,17 +22,20 @@ mod nodes;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
+
+use onpath_wire::ids::{AloneId, InodeId};
 
 use crate::reply::Replier;
 use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
 
+use caching::{Came, Gate, Given, Touches, Valid};
 pub use caller::{supplementary_groups, waits_as_process};
-pub use invalidate::Invalidator;
+pub use invalidate::{Covered, Invalidator};
 pub use meter::Meter;
 use meter::Timing;
 
@@ -49,8 +54,12 @@ pub trait SessionDriver: Send + Sync {
 enum Expected {
     /// Nothing special.
     Simple,
-    /// Attributes with the time of birth.
+    /// Attributes that were asked for.
+    Attributes,
+    /// The same with the time of birth.
     Statx,
+    /// A name: that it is missing may be cached, else it is ENOENT.
+    Name,
     /// Bytes copied, as a 64-bit number or not.
     Copy {
         wide: bool,
@@ -82,30 +91,98 @@ struct Pending {
     replier: Replier,
     expected: Expected,
     timing: Timing,
+    node: u64,
+    touches: Touches,
+    came: Came,
+}
+
+/// Requests under way, and what the kernel was given to cache.
+#[derive(Default)]
+struct Table {
+    /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
+    pending: HashMap<u64, Pending>,
+    given: Given,
 }
 
 /// The requests of one mount that the session has not answered yet.
 #[derive(Default)]
 pub struct Answers {
-    /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
-    pending: Mutex<HashMap<u64, Pending>>,
+    table: Mutex<Table>,
+    gate: Gate,
+    kernel: OnceLock<Invalidator>,
     meter: Meter,
 }
 
 impl Answers {
-    fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the kernel is told what to forget; set once, when there is a mount.
+    pub fn attach(&self, kernel: Invalidator) {
+        assert!(self.kernel.set(kernel).is_ok(), "one mount a session");
     }
 
     /// Hands in the answer to request `unique`.
     pub fn complete(&self, unique: u64, result: FsResult) {
-        let pending = self.pending().remove(&unique);
-        let Some(Pending { replier, expected, timing }) = pending else {
+        let _writing = self.gate.begin();
+        let mut table = self.table();
+        let Some(pending) = table.pending.remove(&unique) else {
+            drop(table);
             tracing::warn!(unique, "an answer to no request");
             return;
         };
-        answer::answer(replier, expected, result);
+        let Pending { replier, expected, timing, node, touches, came } = pending;
+        let before = table.given.end(&touches, &self.gate, &result);
+        let question = matches!(expected, Expected::Attributes | Expected::Statx);
+        let valid = match &result {
+            // One that has to wait comes when nobody knows whether the session is still alone.
+            Ok(reply) if !before.names => table.given.validity(reply, &self.gate, node, came, question),
+            _ => Valid::default(),
+        };
+        drop(table);
+        let give = move || answer::answer(replier, expected, result, valid);
+        match self.kernel.get() {
+            Some(kernel) if !before.is_nothing() => kernel.before(&before, give),
+            _ => give(),
+        }
         self.meter.count(timing);
+    }
+
+    /// The session is alone in the file system, for a time of this number, until then in microseconds of its clock: the kernel may
+    /// cache.
+    pub fn alone(&self, alone: AloneId, until_us: u64) {
+        self.gate.open(alone.0, until_us);
+    }
+
+    /// Another session wants to join: nothing is given to be cached any more, in no time up to this number. `done` is called, by another
+    /// thread, when the kernel uses nothing that it was given before; false if that is so now. `open`: inodes of which there
+    /// are handles, and whether they may have cached pages.
+    pub fn share(
+        self: &Arc<Self>,
+        upto: AloneId,
+        open: Vec<(InodeId, bool)>,
+        done: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        self.gate.shut(upto.0);
+        let answers = Arc::clone(self);
+        let Some(kernel) = self.kernel.get() else { return false };
+        kernel.share(open, move || answers.gate.drain(), done);
+        true
+    }
+
+    /// What the kernel was given may not be true any more.
+    pub fn forget(&self, open: Vec<(InodeId, bool)>) {
+        if let Some(kernel) = self.kernel.get() {
+            kernel.forget(open);
+        }
+    }
+
+    /// Cached pages of an inode are stale.
+    pub fn invalidate(&self, inode: InodeId) {
+        if let Some(kernel) = self.kernel.get() {
+            kernel.invalidate(inode);
+        }
     }
 
     /// What was answered, and how soon.
@@ -133,9 +210,13 @@ impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
             return replier.ok(); // F_OK: the kernel has looked the name up just now
         }
         let timing = Timing::start(request.header.opcode);
+        let (node, touches) = (request.header.nodeid, Touches::of(&request));
         let Some(prepared) = convert::convert(&request, replier) else { return };
         let Prepared { replier, request, expected } = prepared;
-        self.answers.pending().insert(request.unique, Pending { replier, expected, timing });
+        let mut table = self.answers.table();
+        let came = table.given.begin(&touches, &self.answers.gate);
+        table.pending.insert(request.unique, Pending { replier, expected, timing, node, touches, came });
+        drop(table);
         self.driver.submit(request);
     }
 

@@ -326,6 +326,6 @@ fn requests_that_die_unanswered_get_eio() {
     bench.answer(2, Ok(FsReply::Dir(vec![])));
     assert_eq!(bench.sent(), (2, Errno::EIO.raw(), vec![]), "an answer of the wrong kind");
     bench.ask(4, FILE, Operation::Getattr { handle: None });
-    bench.answers.pending().clear();
+    bench.answers.table().pending.clear();
     assert_eq!(bench.sent(), (4, Errno::EIO.raw(), vec![]));
 }

@@ -136,6 +136,18 @@ impl Mount {
         Arc::clone(&self.device) as Arc<dyn Transport>
     }
 
+    /// Whether something is mounted on names of this mount, in any mount name space that a thread is in; also if that cannot be told.
+    /// Looks at all threads of the machine.
+    pub fn covered(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let number = self.number;
+        move || {
+            mountinfo::is_covered(number).unwrap_or_else(|error| {
+                tracing::warn!(%error, "cannot see what is mounted");
+                true
+            })
+        }
+    }
+
     /// Serves the mount until it is gone; `mounted` runs as soon as it can be used. See [`serve`](crate::serve::serve).
     pub fn serve<F: Filesystem + ?Sized>(
         &self,

@@ -1,9 +1,10 @@
 //! `/proc/self/mountinfo`: what is mounted where, without touching any of it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `major:minor` of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,10 @@ impl fmt::Display for DeviceNumber {
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
+    /// Number of the mount.
+    pub id: u32,
+    /// Number of the mount that it is mounted on.
+    pub parent: u32,
     /// Number of the file system.
     pub device: DeviceNumber,
     /// Where it is mounted.
@@ -35,19 +40,49 @@ pub struct MountEntry {
 
 /// All mounts in this mount name space, older before newer.
 pub fn mounts() -> std::io::Result<Vec<MountEntry>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
+    mounts_of(Path::new("/proc/self"))
+}
+
+/// Whether something is mounted on a name of this file system, in the mount name space of any thread. A thread that ends meanwhile has
+/// nothing to say.
+pub(super) fn is_covered(device: DeviceNumber) -> std::io::Result<bool> {
+    let mut seen = BTreeSet::new();
+    for process in std::fs::read_dir("/proc")? {
+        let process = process?;
+        if !process.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
+        for thread in std::fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
+            let Ok(space) = std::fs::read_link(thread.path().join("ns/mnt")) else { continue };
+            if seen.insert(space) && mounts_of(&thread.path()).is_ok_and(|mounts| covers(&mounts, device)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn covers(mounts: &[MountEntry], device: DeviceNumber) -> bool {
+    let ours = |id| mounts.iter().any(|entry| entry.id == id && entry.device == device);
+    mounts.iter().any(|entry| ours(entry.parent))
+}
+
+fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
+    let text = std::fs::read(thread.join("mountinfo"))?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
 }
 
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
+    let (major, minor) = std::str::from_utf8(fields.next()?).ok()?.split_once(':')?;
     let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
     let mountpoint = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(fields.next()?).into_owned();
     let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
-    Some(MountEntry { device, mountpoint, kind, source })
+    Some(MountEntry { id, parent, device, mountpoint, kind, source })
 }
 
 /// Undoes the kernel's `\ooo` for blanks and backslashes.

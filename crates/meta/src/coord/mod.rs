@@ -1,9 +1,11 @@
 //! The coordinator module: sessions, directory renames and tracking epochs, at the shard that owns slot 0 (DESIGN §1).
 
+pub(crate) mod alone;
 pub(crate) mod renames;
 pub(crate) mod sessions;
 pub(crate) mod tracking;
 
+use alone::Alone;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{SessionId, ShardId, Term, term_of_seq};
 use onpath_wire::peer::TxnId;
@@ -17,6 +19,8 @@ pub(crate) struct Coordinator {
     sessions: BTreeMap<SessionId, bool>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
+    /// Who is alone in the file system.
+    pub(crate) alone: Alone,
     /// Who may move directories now.
     pub(crate) rename_holder: Option<(ShardId, TxnId)>,
     pub(crate) rename_watched: bool,
@@ -56,7 +60,8 @@ impl Coordinator {
     }
 
     /// After a restart every live session gets a full lease to come back. The dead, of whom not everybody has heard.
-    pub(crate) fn begin(&mut self, now_us: u64) -> Vec<SessionId> {
+    pub(crate) fn begin(&mut self, term: Term, now_us: u64) -> Vec<SessionId> {
+        self.presume_alone(term, now_us);
         let (live, dead): (Vec<_>, Vec<_>) = self.sessions().partition(|(_, alive)| *alive);
         live.into_iter().for_each(|(session, _)| self.renew(session, now_us));
         dead.into_iter().map(|(session, _)| session).collect()
@@ -122,7 +127,7 @@ mod tests {
         before.registered(dead, false);
         let mut after = Coordinator::default();
         before.sessions().for_each(|(session, lives)| after.load(session, lives));
-        assert_eq!(after.begin(0), [dead]);
+        assert_eq!(after.begin(Term(1), 0), [dead]);
         assert!(after.lives(alive) && !after.lives(dead));
         after.registered(dead, false);
         assert_eq!(after.sessions().collect::<Vec<_>>(), [(alive, true)]);

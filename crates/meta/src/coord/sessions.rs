@@ -1,9 +1,11 @@
 //! The registry of sessions: attach, renew, detach, death (DESIGN §6).
 
+use crate::coord::alone;
 use crate::ops::{Req, Step, Stop, begin, opens};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::keys;
+use crate::state::replies::Seen;
 use crate::{Core, Cx};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, SessionId};
@@ -12,28 +14,41 @@ use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 
-/// A session joins, or comes back after a restart of this shard.
-pub(crate) fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
-    cx.with(|core| {
-        only_here(core)?;
-        begin(core, req)?;
-        let now_us = core.now.mono_us;
-        let session = req.session;
-        let known = core.state.coordinator.lives(session);
-        let reply = Reply::Attached { session, lease_ms: SESSION_LEASE_MS };
-        if known {
-            core.state.coordinator.renew(session, now_us);
-            return Ok(reply);
-        }
-        if again.0 != 0 || core.state.buried.may_contain(session) {
-            return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
-        }
-        let stamp = core.state.clock.stamp(core.now.wall_ns);
-        let effects: Effects = vec![Effect::Session { session, alive: true }];
-        let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
+/// A session joins, or comes back after a restart of this shard. Who joins waits until nobody else is alone ([`alone`]).
+pub(crate) async fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
+    if cx.with(|core| is_new(core, req, again))? {
+        alone::give_way(cx, req.session).await?;
+    }
+    cx.with(|core| join(core, cx, req, again))
+}
+
+/// Whether a session would be one more.
+fn is_new(core: &Core, req: &Req, again: SessionId) -> Result<bool, Stop> {
+    only_here(core)?;
+    let unseen = matches!(core.state.replies.seen(req.session, req.seq), Seen::New);
+    let buried = core.state.buried.may_contain(req.session);
+    Ok(unseen && !core.state.coordinator.lives(req.session) && again.0 == 0 && !buried)
+}
+
+fn join(core: &mut Core, cx: &Cx, req: &Req, again: SessionId) -> Step {
+    begin(core, req)?;
+    let now_us = core.now.mono_us;
+    let session = req.session;
+    let known = core.state.coordinator.lives(session);
+    let reply = Reply::Attached { session, lease_ms: SESSION_LEASE_MS };
+    alone::joined(core, session);
+    if known {
         core.state.coordinator.renew(session, now_us);
-        Ok(reply)
-    })
+        return Ok(reply);
+    }
+    if again.0 != 0 || core.state.buried.may_contain(session) {
+        return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
+    }
+    let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let effects: Effects = vec![Effect::Session { session, alive: true }];
+    let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
+    core.state.coordinator.renew(session, now_us);
+    Ok(reply)
 }
 
 /// A session extends its lease.
@@ -53,6 +68,7 @@ pub(crate) fn renew(cx: &Cx, req: &Req) -> Step {
 pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
     cx.with(|core| {
         only_here(core)?;
+        dies(core, req.session);
         if core.state.coordinator.lives(req.session) {
             core.start(Job::Bury(req.session));
         }
@@ -60,7 +76,14 @@ pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
     })
 }
 
-fn only_here(core: &Core) -> Result<(), Stop> {
+/// A session is dead: it is not waited for any more.
+fn dies(core: &mut Core, session: SessionId) {
+    let now_us = core.now.mono_us;
+    core.state.coordinator.alone.died(session, now_us);
+    core.wake(keys::ALONE);
+}
+
+pub(super) fn only_here(core: &Core) -> Result<(), Stop> {
     if core.state.config.map.coordinator() == core.state.me() { Ok(()) } else { Err(Errno::EPROTO.into()) }
 }
 
@@ -81,6 +104,7 @@ pub(crate) async fn bury(cx: &Cx, session: SessionId) {
         let effects: Effects = vec![Effect::Session { session, alive: false }];
         commit_own(core, cx.op(), effects);
         core.wake(keys::session(session));
+        alone::left(core);
     });
 }
 
@@ -93,6 +117,7 @@ pub(crate) async fn watch(cx: &Cx) {
             let expired = core.state.coordinator.expired(core.now.mono_us);
             for session in expired {
                 core.state.coordinator.expire(session);
+                dies(core, session);
                 core.start(Job::Bury(session));
             }
         });

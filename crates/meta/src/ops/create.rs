@@ -60,7 +60,7 @@ fn step(
             return Err(Errno::EEXIST.into());
         }
         return Ok(match core.state.inodes.shown(found.child) {
-            Some((attr, data)) => Outcome::Reply(Reply::Entry { attr, data, created: false }),
+            Some((attr, data)) => Outcome::Reply(entry(&dir, Reply::Entry { attr, data, created: false })),
             None => Outcome::Exists(found.child),
         });
     }
@@ -83,7 +83,16 @@ fn step(
     if node.open & open::REGISTER != 0 {
         core.state.opens.register(id, req.session)?;
     }
-    Ok(Outcome::Reply(commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects)))
+    let reply = commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects);
+    Ok(Outcome::Reply(entry(&dir, reply)))
+}
+
+/// The reply, with what is to be said of the directory.
+fn entry(dir: &Access, mut reply: Reply) -> Reply {
+    if let Reply::Entry { attr, .. } = &mut reply {
+        access::mark_searchable(dir, attr);
+    }
+    reply
 }
 
 /// Permission bits that are `mode` after the umask or the default ACL, with what a setgid directory adds and takes.

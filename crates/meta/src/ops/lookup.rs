@@ -39,13 +39,14 @@ fn step(
     at_home: AtHome,
 ) -> Result<Result<Reply, InodeId>, Stop> {
     access::search(req, &dir)?;
-    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
-    if let Some((attr, data)) = core.state.inodes.shown(found.child) {
-        return Ok(Ok(Reply::Entry { attr, data, created: false }));
-    }
-    match at_home {
-        None => Ok(Err(found.child)),
-        Some(Some((attr, data))) => Ok(Ok(Reply::Entry { attr, data, created: false })),
-        Some(None) => Err(Errno::ESTALE.into()),
-    }
+    let Some(found) = core.state.name(parent, name) else {
+        return if access::searchable(&dir) { Ok(Ok(Reply::Missing)) } else { Err(Errno::ENOENT.into()) };
+    };
+    let (mut attr, data) = match (core.state.inodes.shown(found.child), at_home) {
+        (Some(shown), _) | (None, Some(Some(shown))) => shown,
+        (None, None) => return Ok(Err(found.child)),
+        (None, Some(None)) => return Err(Errno::ESTALE.into()),
+    };
+    access::mark_searchable(&dir, &mut attr);
+    Ok(Ok(Reply::Entry { attr, data, created: false }))
 }

@@ -142,6 +142,8 @@ pub(crate) fn may_wait(request: &Request) -> bool {
         | Request::Unreserve { .. }
         | Request::Attach { .. }
         | Request::Renew
+        | Request::RenewAlone
+        | Request::HandBack { .. }
         | Request::Detach => false,
         _ => true,
     }
@@ -163,7 +165,10 @@ pub(crate) fn is_early(request: &Request) -> bool {
 
 /// Whether a request is about the session itself, whose death the coordinator knows best.
 pub(crate) fn about_session(request: &Request) -> bool {
-    matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach)
+    matches!(
+        request,
+        Request::Attach { .. } | Request::Renew | Request::RenewAlone | Request::HandBack { .. } | Request::Detach
+    )
 }
 
 /// Whether a result must be remembered: what changes nothing is simply executed again.
@@ -184,6 +189,8 @@ pub(crate) fn changes(request: &Request) -> bool {
             | Request::ConfirmWait { .. }
             | Request::LockWaits { .. }
             | Request::Renew
+            | Request::RenewAlone
+            | Request::HandBack { .. }
     )
 }
 
@@ -216,8 +223,10 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::Reserve { id } => append::reserve(cx, req, id).await,
         Request::Unreserve { id } => append::unreserve(cx, req, id),
         Request::Sync { id } => sync::run(cx, req, id).await,
-        Request::Attach { again } => crate::coord::sessions::attach(cx, req, again),
+        Request::Attach { again } => Box::pin(crate::coord::sessions::attach(cx, req, again)).await,
         Request::Renew => crate::coord::sessions::renew(cx, req),
+        Request::RenewAlone => crate::coord::alone::renew(cx, req),
+        Request::HandBack { alone } => crate::coord::alone::handed_back(cx, req, alone),
         Request::Detach => crate::coord::sessions::detach(cx, req),
         Request::DataRef { id } => getattr::data_ref(cx, id).await,
         Request::SetXattr { id, name, value, flags } => {

@@ -43,6 +43,9 @@ pub(crate) const RENAME_TURN: u64 = 0x7265_6e61_6d65_0003;
 /// Where tests of file locks wait for the end of the grace.
 pub(crate) const LOCK_GRACE: u64 = 0x6c6f_636b_7300_0005;
 
+/// Where sessions wait that want to join while another one is alone.
+pub(crate) const ALONE: u64 = 0x616c_6f6e_6500_0006;
+
 /// Where the deaths of a session wait.
 pub(crate) fn session(session: SessionId) -> u64 {
     u64::from(session.0) ^ 0x7365_7373_696f_0004

@@ -109,6 +109,8 @@ pub(crate) struct Counters {
     pub(crate) syncs: u64,
     /// Tracking epochs given out.
     pub(crate) epochs: u64,
+    /// Times of being alone given to sessions.
+    pub(crate) alone_given: u64,
     pub(crate) pushes: u64,
     pub(crate) batches_applied: u64,
     pub(crate) entries_applied: u64,

@@ -5,12 +5,14 @@ use crate::ops::Req;
 use crate::planted::{self, Planted};
 use crate::state::State;
 use onpath_kernel::{Need, OpId};
+use onpath_wire::attr::flag;
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
+use std::borrow::Cow;
 
 impl State {
     pub(crate) fn header(&self, kind: MessageKind, seq: RequestSeq) -> Header {
@@ -51,6 +53,25 @@ impl State {
         }
     }
 
+    /// Whether a data node has yet to say how many blocks a shrink of this file has left.
+    fn is_unsettled(&self, id: InodeId) -> bool {
+        let all = |generation| DataId { inode: id, generation: Generation(generation) };
+        let pending = (all(0), 0, false)..=(all(u64::MAX), u32::MAX, true);
+        !self.data_pending.is_empty() && self.data_pending.range(pending).any(|((_, _, drop), _)| !drop)
+    }
+
+    /// The reply, with what is to be said of its attributes.
+    fn marked<'a>(&self, reply: &'a Reply) -> Cow<'a, Reply> {
+        let mut reply = Cow::Borrowed(reply);
+        if let Reply::Attr { attr, .. } | Reply::Entry { attr, .. } = &*reply
+            && self.is_unsettled(attr.id)
+            && let Reply::Attr { attr, .. } | Reply::Entry { attr, .. } = reply.to_mut()
+        {
+            attr.flags |= flag::UNSETTLED;
+        }
+        reply
+    }
+
     /// A reply to a session.
     pub(crate) fn reply_packet(&self, seq: RequestSeq, reply: &Reply) -> Packet {
         Packet::new(&self.header(MessageKind::Reply, seq), reply)
@@ -75,7 +96,7 @@ pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     if matches!(reply, Reply::Attached { .. }) {
         return reply_durably(core, req, reply);
     }
-    let packet = core.state.reply_packet(req.seq, reply);
+    let packet = core.state.reply_packet(req.seq, &core.state.marked(reply));
     if req.early {
         return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
     }
@@ -95,7 +116,10 @@ fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: 
 
 /// Answers the question of another shard for an inode.
 pub(crate) fn answer_home_read(core: &mut Core, op: OpId, to: ShardId, seq: RequestSeq, id: InodeId) {
-    let attr = core.state.inodes.attr(id);
+    let mut attr = core.state.inodes.attr(id);
+    if core.state.is_unsettled(id) {
+        attr.iter_mut().for_each(|attr| attr.flags |= flag::UNSETTLED);
+    }
     let data = core.state.inodes.data_ref(id).unwrap_or_default();
     let packet = core.state.answer_packet(seq, &Peer::HomeAttr { attr, data });
     let raised = core.state.raised.get(&id).copied();

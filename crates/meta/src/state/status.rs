@@ -37,6 +37,7 @@ impl State {
             ("directories_went_sync", c.syncs),
             ("tracking_epoch", u64::from(self.epochs.owner.epoch.0)),
             ("tracking_epochs_given", c.epochs),
+            ("alone_given", c.alone_given),
             ("pushes", c.pushes),
             ("batches_applied", c.batches_applied),
             ("entries_applied", c.entries_applied),

@@ -6,7 +6,7 @@ use crate::{
     bench, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, sim, status, top, tree, umount,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use onpath_fuse::mount::{MountError, OptionError};
+use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
 use onpath_host::dir::DirError;
 use onpath_host::server::ServerError;
 use onpath_host::stream::StreamError;
@@ -93,6 +93,30 @@ pub(crate) enum Command {
     Completions(generate::CompletionsArgs),
     /// Writes the manual pages into DIR.
     Man(generate::ManArgs),
+}
+
+/// What a mount may cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CacheMode {
+    /// Names and attributes for a second, while it is the only mount of the file system.
+    Alone,
+    /// Neither; every stat asks.
+    None,
+}
+
+impl CacheMode {
+    /// Whether a mount caches, by its options, or else by the command line.
+    pub(crate) fn chosen(self, options: &ParsedOptions) -> anyhow::Result<bool> {
+        let option = options.own.iter().rfind(|(name, _)| name == "cache").map(|(_, value)| value.as_deref());
+        Ok(match option {
+            None => self == CacheMode::Alone,
+            Some(Some("alone")) => true,
+            Some(Some("none")) => false,
+            Some(other) => {
+                anyhow::bail!("mount option cache={}: use cache=alone or cache=none", other.unwrap_or_default())
+            }
+        })
+    }
 }
 
 /// When a change is on stable storage.

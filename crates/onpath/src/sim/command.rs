@@ -41,6 +41,7 @@ pub(super) fn command(config: &SimConfig, plain: bool) -> String {
     say("mounts", is.mounts as u64, was.mounts as u64);
     say("writers", is.writers as u64, was.writers as u64);
     say("lockers", is.lockers as u64, was.lockers as u64);
+    say("cachers", is.cachers as u64, was.cachers as u64);
     say("mortals", is.mortals as u64, was.mortals as u64);
     say("crash-every", is.world.crash_every, was.world.crash_every);
     match (is.world.commit, was.world.commit) {

@@ -101,6 +101,9 @@ struct Shape {
     /// Mounts that die, one after another.
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=100))]
     mortals: Option<u16>,
+    /// Sessions that come and go and cache while they are alone: 0 or 1.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(0..=1))]
+    cachers: Option<u16>,
     /// Mean number of messages and records between two deaths of processes.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     crash_every: Option<u64>,
@@ -147,6 +150,7 @@ impl Shape {
         put(&mut config.writers, self.writers);
         put(&mut config.lockers, self.lockers);
         put(&mut config.mortals, self.mortals);
+        put(&mut config.cachers, self.cachers);
         put(&mut config.world.crash_every, self.crash_every);
         put(&mut config.world.commit, self.commit);
         put(&mut config.world.sync, self.sync);

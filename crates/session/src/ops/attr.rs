@@ -6,9 +6,9 @@ use crate::op::{Op, attr, done};
 use crate::opens::{Fresh, Known};
 use crate::ops::later;
 use crate::session::SessionOut;
-use crate::state::State;
+use crate::state::{Later, State};
 use onpath_kernel::Core;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::FILE_BYTES_MAX;
@@ -16,8 +16,20 @@ use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, SetAttr, set};
 
 /// Attributes that the mount is about to see. `own`: of a change that this session made.
-pub(crate) fn seen(op: &Op, attr: &AttrWire, own: bool) {
-    op.with(|core| observe(core, attr, own));
+pub(crate) fn seen(op: &Op, attr: AttrWire, own: bool) -> AttrWire {
+    op.with(|core| {
+        observe(core, &attr, own);
+        marked(core, attr)
+    })
+}
+
+/// The attributes, unsettled if their home has yet to hear that the file was read.
+pub(crate) fn marked(core: &Core<State>, mut attr: AttrWire) -> AttrWire {
+    let state = &core.state;
+    if state.accessing.contains(&attr.id) || state.later.contains(&Later::Accessed(attr.id)) {
+        attr.flags |= flag::UNSETTLED;
+    }
+    attr
 }
 
 fn observe(core: &mut Core<State>, attr: &AttrWire, own: bool) {
@@ -37,8 +49,8 @@ pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) ->
             let until_us = core.now.mono_us + FRESH_US;
             core.state.opens.freshen(handle, &attr, Fresh { pid, until_us, known: Known::of(&attr, data) });
         }
-    });
-    Ok(FsReply::Attr { attr, btime: data.btime })
+        Ok(FsReply::Attr { attr: marked(core, attr), btime: data.btime })
+    })
 }
 
 /// Changes attributes. Through a handle open for writing the size may be changed whatever the mode is now (ftruncate(2)).
@@ -57,8 +69,8 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
     op.with(|core| {
         core.state.learn(id, data);
         observe(core, &attr, !shared);
-    });
-    Ok(FsReply::Attr { attr, btime: data.btime })
+        Ok(FsReply::Attr { attr: marked(core, attr), btime: data.btime })
+    })
 }
 
 /// access(2) for the uid of the request, the real one.
@@ -83,4 +95,8 @@ pub(crate) async fn accessed(op: &mut Op, id: InodeId) {
     let set = SetAttr { valid: set::ATIME | set::ATIME_NOW | set::READ, ..SetAttr::default() };
     // A file that is gone has no access time; an unreachable home hears of the next read.
     _ = op.ask_home(id, Request::SetAttr { id, set }).await;
+    op.with(|core| {
+        let told = core.state.accessing.iter().position(|told| *told == id).expect("noted when this began");
+        core.state.accessing.swap_remove(told);
+    });
 }

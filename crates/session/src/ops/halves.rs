@@ -11,7 +11,7 @@ use crate::op::{Op, entry};
 use crate::ops::open::{add, left};
 use crate::state::{Job, State};
 use onpath_kernel::Core;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -37,7 +37,8 @@ pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, u
     let open = open::REGISTER | open::EXCLUSIVE | open::EARLY;
     let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
     let reply = op.ask_site(parent, &name, Request::Create { parent, name: name.clone(), node }).await;
-    let (attr, ..) = entry(reply.map_err(|errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno })?)?;
+    let (mut attr, ..) = entry(reply.map_err(|errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno })?)?;
+    attr.flags &= !flag::SEARCHABLE; // not cached by name, so that what is no second half begins with a LOOKUP
     let pid = op.caller.pid;
     op.with(|core| {
         core.state.opens.enter(attr.id)?.registered = true;

@@ -36,6 +36,9 @@ pub(crate) fn accessed(core: &mut Core<State>, id: InodeId, due: bool, always: b
 pub(crate) fn tell_now(core: &mut Core<State>) {
     let mut later = std::mem::take(&mut core.state.later);
     for what in later.drain(..) {
+        if let Later::Accessed(id) = what {
+            core.state.accessing.push(id);
+        }
         core.start(match what {
             Later::Accessed(id) => Job::Accessed { id },
             Later::Close(id) => Job::Close { id },

@@ -3,6 +3,7 @@
 use crate::input::{NOBODY, drain_queue, lose};
 use crate::limits::DETACH_TIMEOUT_US;
 use crate::op::Op;
+use crate::ops::alone;
 use crate::session::{LostReason, SessionOut};
 use crate::state::{Job, Phase, header};
 use onpath_wire::errno::Errno;
@@ -39,16 +40,26 @@ pub(crate) async fn attach(op: &mut Op, again: SessionId) {
     });
 }
 
-/// Renews the lease three times in its length, as long as the session lives.
+/// Renews the lease three times in its length, as long as the session lives; a session that would like to be alone asks at once.
 pub(crate) async fn renew(op: &mut Op) {
+    let mut pause = !op.with(|core| core.state.config.caches);
     loop {
-        let at_us = op.with(|core| core.now.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
-        op.cx.sleep_until(at_us).await;
-        if op.with(|core| core.state.phase != Phase::Joined) {
+        if pause {
+            let at_us = op.with(|core| core.now.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
+            op.cx.sleep_until(at_us).await;
+        }
+        pause = true;
+        let (joined, request, asked_us) = op.with(|core| {
+            let joined = core.state.phase == Phase::Joined;
+            (joined, alone::renewal(core), core.now.mono_us)
+        });
+        if !joined {
             return;
         }
-        if let Err(errno) = op.ask(COORDINATOR, Request::Renew).await {
-            return op.with(|core| lose(core, LostReason::Expired(errno)));
+        match op.ask(COORDINATOR, request).await {
+            Ok(Reply::Renewed { alone }) => op.with(|core| alone::renewed(core, alone, asked_us)),
+            Ok(_) => {}
+            Err(errno) => return op.with(|core| lose(core, LostReason::Expired(errno))),
         }
     }
 }
@@ -84,11 +95,14 @@ pub(crate) async fn greet(op: &mut Op, shard: ShardId) {
 /// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.
 pub(crate) async fn detach(op: &mut Op) {
     let (to, deadline_us) = op.with(|core| (core.state.shard_at(COORDINATOR), core.now.mono_us + DETACH_TIMEOUT_US));
-    let body = RequestBody { groups: Groups::default(), request: Request::Detach };
     let caller = op.caller;
-    let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
-        Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq, &caller), &body)
-    };
-    op.cx.call_all(&[to], deadline_us, make).await;
+    let hand_back = op.with(alone::leave).map(|alone| Request::HandBack { alone });
+    for request in hand_back.into_iter().chain([Request::Detach]) {
+        let body = RequestBody { groups: Groups::default(), request };
+        let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
+            Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq, &caller), &body)
+        };
+        op.cx.call_all(&[to], deadline_us, make).await;
+    }
     op.with(|core| lose(core, LostReason::Detached));
 }

@@ -1,6 +1,7 @@
 //! The operations: one file a family, each a straight line of questions to shards and data nodes.
 
 mod allocate;
+pub(crate) mod alone;
 mod attr;
 mod copy;
 mod deadlock;
@@ -42,6 +43,8 @@ async fn background(mut op: Op, job: Job) {
         Job::Fs(..) => unreachable!("requests are served above"),
         Job::Attach { again } => lease::attach(&mut op, again).await,
         Job::Renew => lease::renew(&mut op).await,
+        Job::AskAlone => alone::ask_now(&mut op).await,
+        Job::HandBack(id) => alone::hand_back(&mut op, id).await,
         Job::Visit => lease::visit(&op).await,
         Job::Detach => lease::detach(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,

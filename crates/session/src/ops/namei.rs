@@ -17,11 +17,16 @@ use onpath_wire::request::{NewNode, Request, rename};
 /// Finds a name.
 pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
     let at = onpath_wire::hash::site(parent, name.as_bytes());
-    let (attr, ..) = entry(op.ask(at, Request::Lookup { parent, name }).await?)?;
-    seen(op, &attr, false);
-    let pid = op.caller.pid;
-    op.with(|core| halves::looked_up(core, &attr, pid));
-    Ok(FsReply::Entry(attr))
+    match op.ask(at, Request::Lookup { parent, name }).await? {
+        Reply::Missing => Ok(FsReply::Missing),
+        reply => {
+            let (attr, ..) = entry(reply)?;
+            let attr = seen(op, attr, false);
+            let pid = op.caller.pid;
+            op.with(|core| halves::looked_up(core, &attr, pid));
+            Ok(FsReply::Entry(attr))
+        }
+    }
 }
 
 /// The parent of a directory; the root is its own.
@@ -55,8 +60,7 @@ pub(crate) async fn make(op: &mut Op, parent: InodeId, name: Name, node: NewNode
 pub(crate) async fn link(op: &mut Op, id: InodeId, parent: InodeId, name: Name) -> FsResult {
     let request = Request::Link { id, parent, name: name.clone() };
     let (attr, ..) = entry(op.ask_site(parent, &name, request).await?)?;
-    seen(op, &attr, true);
-    Ok(FsReply::Entry(attr))
+    Ok(FsReply::Linked(seen(op, attr, true)))
 }
 
 /// Removes a name that is no directory.

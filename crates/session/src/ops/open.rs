@@ -6,6 +6,7 @@ use crate::limits::{RELEASES_MAX, WITHOUT_XATTRS_US};
 use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
+use crate::ops::attr::marked;
 use crate::ops::{halves, later, lock};
 use crate::state::{Job, Later, State, WaitKey};
 use onpath_kernel::Core;
@@ -149,6 +150,7 @@ async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult 
     }
     let how = OpenMode { exclusive: false, ..how };
     let (attr, opened) = open_inode(op, attr.id, how).await?;
+    let attr = op.with(|core| marked(core, attr));
     Ok(FsReply::Created { attr, opened, fresh: false })
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn remove(op: &mut Op, id: InodeId, name: XattrName) -> FsResul
 async fn change(op: &mut Op, id: InodeId, request: Request) -> FsResult {
     let (attr, data, _) = attr(op.ask_home(id, request).await?)?;
     op.with(|core| core.state.learn(id, data));
-    seen(op, &attr, true);
+    seen(op, attr, true);
     Ok(FsReply::Done)
 }
 

@@ -98,6 +98,7 @@ impl Rig {
             soft: false,
             access_times: AccessTimes::default(),
             in_halves: false,
+            caches: false,
         }
     }
 

@@ -503,7 +503,10 @@ fn judge(
     let changed = gated::inode(request).is_some_and(|id| log.touches(id, pending.invoked));
     let now = unchanged(model, asked, reply, if changed { Seen::NowOrBefore } else { Seen::Now });
     let Err(why) = now else { return Ok(()) };
-    if matches!(request, Request::Attach { .. } | Request::Renew | Request::Detach) {
+    if matches!(
+        request,
+        Request::Attach { .. } | Request::Renew | Request::RenewAlone | Request::HandBack { .. } | Request::Detach
+    ) {
         return Ok(());
     }
     checks.late += 1;

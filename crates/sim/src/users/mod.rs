@@ -2,6 +2,7 @@
 
 mod appenders;
 mod blocks;
+mod cachers;
 mod durable;
 mod entangled;
 pub(crate) mod history;
@@ -13,6 +14,7 @@ mod private;
 mod writers;
 
 pub use appenders::Appenders;
+pub use cachers::Cachers;
 pub use durable::Durable;
 pub use entangled::Entangled;
 pub use history::History;

@@ -175,7 +175,7 @@ impl Private {
                 handles[self.side] = Some((opened.handle, append));
                 self.files.push(Known { name: None, linkable, ..Known::fresh(attr.id, handles) });
             }
-            (Expect::Link(file, name), Ok(FsReply::Entry(attr))) if attr.nlink == 1 => {
+            (Expect::Link(file, name), Ok(FsReply::Linked(attr))) if attr.nlink == 1 => {
                 (self.files[file].name, self.files[file].linkable) = (Some(name), false);
                 return self.compare_size(file, attr.size);
             }
@@ -205,7 +205,7 @@ impl Private {
             (Expect::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {
                 return self.compare_size(file, attr.size);
             }
-            (Expect::Missing, Err(Errno::ENOENT)) | (Expect::Done, Ok(FsReply::Done)) => {}
+            (Expect::Missing, Err(Errno::ENOENT) | Ok(FsReply::Missing)) | (Expect::Done, Ok(FsReply::Done)) => {}
             (Expect::List, Ok(FsReply::DirPlus(entries))) => {
                 let mut seen: Vec<_> =
                     entries.iter().filter(|(e, _)| e.cookie > Cookie::DOTDOT).map(|(e, _)| e.name.clone()).collect();

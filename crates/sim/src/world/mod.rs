@@ -11,6 +11,7 @@ mod files;
 mod gauges;
 mod halves;
 mod hold;
+mod kernel;
 mod narrate;
 mod network;
 mod process;
@@ -82,6 +83,8 @@ pub struct Counters {
     pub disk_ops: u64,
     /// How often the switch was switched on.
     pub switch_boots: u64,
+    /// Questions that a session's kernel answered by itself.
+    pub cached: u64,
     /// What else went wrong.
     pub faults: FaultCounters,
 }
@@ -284,6 +287,7 @@ impl World {
             Event::Restart { process } => self.restart(process as usize),
             Event::Client(client) => self.client_timer(client as usize),
             Event::Session(session) => self.session_timer(session as usize),
+            Event::Shared(session) => self.session_shared(session as usize),
             Event::FaultEnds(end) => self.fault_ends(end),
             Event::Again { session, unique } => self.ask_again(session as usize, unique),
             Event::Disk { process, op, life } if self.lives(process, life) => self.disk_done(process as usize, op),

@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Client(u16),
     /// A session's deadline.
     Session(u16),
+    /// Nothing is left of what a session's kernel had cached when it was to share.
+    Shared(u16),
     /// A fault ends.
     FaultEnds(FaultEnd),
     /// A system call that found no space is made again.

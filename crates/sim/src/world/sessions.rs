@@ -3,13 +3,14 @@
 use super::World;
 use super::faults::{Asked, shown};
 use super::halves::Half;
+use super::kernel::KernelCache;
 use super::queue::Event;
 use super::role::Role;
 use crate::check::Rest;
 use crate::model::Caller;
 use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, LostReason, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::packet::Packet;
@@ -22,6 +23,7 @@ pub(crate) const FIRST_SESSION: u32 = 1_000;
 pub(crate) struct SessionNode {
     pub(super) node: NodeId,
     pub(super) session: Session,
+    pub(super) kernel: KernelCache,
     tick_ns: Option<u64>,
     /// Who has which thread id: index + 1.
     callers: Vec<Caller>,
@@ -53,6 +55,15 @@ pub struct Finished {
 impl World {
     /// Adds a session, whose callers are those of `callers`.
     pub fn add_session(&mut self, callers: &[Caller]) -> usize {
+        self.add(callers, false)
+    }
+
+    /// Adds a session whose kernel caches while it is alone.
+    pub fn add_caching_session(&mut self, callers: &[Caller]) -> usize {
+        self.add(callers, true)
+    }
+
+    fn add(&mut self, callers: &[Caller], caches: bool) -> usize {
         let number = self.sessions.len();
         let id = SessionId(FIRST_SESSION + number as u32);
         let config = SessionConfig {
@@ -62,11 +73,13 @@ impl World {
             soft: false,
             access_times: AccessTimes::default(),
             in_halves: self.config.in_halves,
+            caches,
         };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {
             node: NodeId::session(id),
             session: Session::new(config),
+            kernel: KernelCache::default(),
             tick_ns: None,
             callers: callers.to_vec(),
             next_unique: 0,
@@ -86,6 +99,7 @@ impl World {
         let target = &mut self.sessions[session];
         target.next_unique += 1;
         let unique = target.next_unique;
+        target.kernel.asks(unique, &op);
         if self.config.faults.full_every > 0 {
             let fulls = self.checker.fulls_over();
             target.asked.push(Asked { unique, caller, op: op.clone(), fulls, written: 0 });
@@ -121,6 +135,16 @@ impl World {
         self.finished.retain(|finished| finished.session != session);
     }
 
+    /// A session leaves properly; what it still asks is not answered any more.
+    pub fn leave_session(&mut self, session: usize) {
+        self.narrate(|| format!("session {} leaves", FIRST_SESSION as usize + session));
+        self.session_input(session, Input::Own(SessionIn::Shutdown));
+    }
+
+    pub(super) fn session_shared(&mut self, session: usize) {
+        self.session_input(session, Input::Own(SessionIn::Shared));
+    }
+
     /// For so long whatever would tell the coordinator that a session lives is lost: perhaps it is declared dead meanwhile.
     pub(crate) fn silence_session(&mut self, session: usize, for_ns: u64) {
         self.sessions[session].unheard_until_ns = self.now_ns + for_ns;
@@ -136,7 +160,7 @@ impl World {
         let body = || packet.body::<RequestBody>().map(|body| body.request);
         self.now_ns < self.sessions[session].unheard_until_ns
             && packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
-            && matches!(body(), Ok(Request::Renew | Request::Attach { .. }))
+            && matches!(body(), Ok(Request::Renew | Request::RenewAlone | Request::Attach { .. }))
     }
 
     /// Sessions that are alive.
@@ -218,6 +242,12 @@ impl World {
                 }
                 Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
                 Output::Own(SessionOut::HowItWaits { ticket, .. }) => kinds.push(ticket),
+                Output::Own(SessionOut::Alone { alone, until_us }) => {
+                    self.sessions[number].kernel.is_alone(alone, until_us * 1_000);
+                }
+                Output::Own(SessionOut::Share { upto, .. }) => self.session_shares(number, upto),
+                Output::Own(SessionOut::Forget { .. }) => self.sessions[number].kernel.forget(),
+                Output::Own(SessionOut::Lost(LostReason::Detached)) => self.sessions[number].dead = true,
                 Output::Own(SessionOut::Lost(_)) if self.sessions[number].unheard_until_ns > 0 => {
                     self.narrate(|| format!("session {} knows that it is dead", FIRST_SESSION as usize + number));
                     self.sessions[number].dead = true;
@@ -244,6 +274,7 @@ impl World {
 
     fn answered(&mut self, session: usize, unique: u64, result: FsResult) {
         if let Some(result) = self.with_space(session, unique, result) {
+            self.sessions[session].kernel.hears(unique, &result, self.now_ns);
             self.answers.1 += 1;
             self.finished.push_back(Finished { session, unique, result });
         }

@@ -372,7 +372,9 @@ impl World {
                 | Event::Checkpoint { process, .. }
                 | Event::Restart { process } => Place::Process(process),
                 Event::Client(client) => self.place_of_client(client as usize),
-                Event::Session(session) => Place::Client(self.sessions[session as usize].node.number()),
+                Event::Session(session) | Event::Shared(session) => {
+                    Place::Client(self.sessions[session as usize].node.number())
+                }
                 Event::Arrive(_) | Event::Switch | Event::FaultEnds(_) | Event::Again { .. } => Place::Switch,
             };
             let (hash, now_ns) = (fold(0, format!("{event:?}").as_bytes()), self.now_ns);
