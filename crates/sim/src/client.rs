@@ -2,7 +2,7 @@
 //!
 //! It sends wire requests as its user gives them, so that the simulator can check metadata shards at speed.
 
-use crate::check::Checker;
+use crate::check::{Checker, as_uncached};
 use crate::model::Caller;
 use crate::world::EPOCH_NS;
 use onpath_wire::codec::Reader;
@@ -230,8 +230,7 @@ impl Client {
         if matches!(reply, Reply::Queued) {
             return Heard::Nothing;
         }
-        // The same to whoever does not cache.
-        let reply = if reply == Reply::Missing { Reply::Failed { errno: onpath_wire::Errno::ENOENT } } else { reply };
+        let reply = as_uncached(reply);
         let sent = self.sent.remove(index).expect("just found");
         checker.accepted(self.session, sent.seq, &packet, &reply);
         if let Reply::NeedGroups { gids } = &reply {

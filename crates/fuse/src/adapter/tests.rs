@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use onpath_session::fs::{FsReply, Handle, Opened};
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::{Inode, Kind};
@@ -328,4 +328,76 @@ fn requests_that_die_unanswered_get_eio() {
     bench.ask(4, FILE, Operation::Getattr { handle: None });
     bench.answers.table().pending.clear();
     assert_eq!(bench.sent(), (4, Errno::EIO.raw(), vec![]));
+}
+
+fn looked_up(bench: &Bench, attr: AttrWire) -> (u64, u64) {
+    bench.ask(2, 1, Operation::Lookup { name: c"a" });
+    bench.submitted();
+    bench.answer(2, Ok(FsReply::Entry(attr)));
+    let entry = abi::EntryOut::read_from_bytes(&bench.sent().2).unwrap();
+    (entry.entry_valid, entry.attr_valid)
+}
+
+#[test]
+fn what_may_be_cached_while_the_session_is_alone() {
+    let bench = Bench::new();
+    let plain = AttrWire { flags: flag::SEARCHABLE, ..file_attr(1) };
+    assert_eq!(looked_up(&bench, plain), (0, 0), "not alone");
+    bench.answers.alone(AloneId(5), u64::MAX);
+    assert_eq!(looked_up(&bench, plain), (1, 1));
+    assert_eq!(looked_up(&bench, AttrWire { flags: 0, ..plain }), (0, 1), "not everybody may search the directory");
+    let unsettled = AttrWire { flags: flag::SEARCHABLE | flag::UNSETTLED, ..plain };
+    assert_eq!(looked_up(&bench, unsettled), (1, 0));
+    assert_eq!(looked_up(&bench, AttrWire { mode: 0o4755, ..plain }), (1, 0), "a write takes setuid away");
+    assert_eq!(
+        looked_up(&bench, AttrWire { kind: Kind::Directory, ..plain }),
+        (1, 0),
+        "LOOKUP is not exact of directories"
+    );
+    assert_eq!(looked_up(&bench, AttrWire { nlink: 0, ..plain }), (0, 0), "an old value");
+    bench.ask(2, 1, Operation::Lookup { name: c"missing" });
+    bench.submitted();
+    bench.answer(2, Ok(FsReply::Missing));
+    let (_, error, content) = bench.sent();
+    let entry = abi::EntryOut::read_from_bytes(&content).unwrap();
+    assert_eq!((error, entry.nodeid, entry.entry_valid), (0, 0, 1));
+    assert!(!bench.answers.share(AloneId(5), vec![], || ()), "without a kernel there is nothing to wait for");
+    assert_eq!(looked_up(&bench, plain), (0, 0));
+    bench.answers.alone(AloneId(5), u64::MAX);
+    assert_eq!(looked_up(&bench, plain), (0, 0), "what is handed back does not come again");
+    bench.ask(4, 1, Operation::Lookup { name: c"early" });
+    bench.submitted();
+    bench.answers.alone(AloneId(6), u64::MAX);
+    bench.answer(4, Ok(FsReply::Entry(plain)));
+    let entry = abi::EntryOut::read_from_bytes(&bench.sent().2).unwrap();
+    assert_eq!((entry.entry_valid, entry.attr_valid), (0, 0), "asked before the session was alone");
+    assert_eq!(looked_up(&bench, plain), (1, 1));
+}
+
+#[test]
+fn attributes_of_a_directory_are_cached_unless_names_change_meanwhile() {
+    let bench = Bench::new();
+    bench.answers.alone(AloneId(1), u64::MAX);
+    let directory = AttrWire { kind: Kind::Directory, nlink: 2, ..file_attr(2) };
+    let valid = |changes: &[(u64, bool)]| {
+        bench.ask(2, 1, Operation::Getattr { handle: None });
+        bench.submitted();
+        for (unique, answered) in changes {
+            bench.ask(*unique, 1, Operation::Unlink { name: c"a" });
+            bench.submitted();
+            if *answered {
+                bench.answer(*unique, Ok(FsReply::Done));
+                bench.sent();
+            }
+        }
+        bench.answer(2, Ok(FsReply::Attr { attr: directory, btime: 0 }));
+        abi::AttrOut::read_from_bytes(&bench.sent().2).unwrap().attr_valid
+    };
+    assert_eq!(valid(&[]), 1);
+    assert_eq!(valid(&[(4, true)]), 0, "a change came and went");
+    assert_eq!(valid(&[(6, false)]), 0, "a change is under way");
+    assert_eq!(valid(&[]), 0, "and still is");
+    bench.answer(6, Ok(FsReply::Done));
+    bench.sent();
+    assert_eq!(valid(&[]), 1);
 }

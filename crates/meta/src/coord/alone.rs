@@ -15,7 +15,7 @@ use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{AloneId, NodeId, RecordSeq, RequestSeq, SessionId, Term};
-use onpath_wire::limits::{ALONE_MS, CACHED_MS, CACHED_SLACK_MS};
+use onpath_wire::limits::{ALONE_MS, CACHED_MS, CACHED_SLACK_MS, SESSION_LEASE_MS};
 use onpath_wire::reply::Reply;
 use std::collections::BTreeSet;
 
@@ -23,6 +23,12 @@ use std::collections::BTreeSet;
 const ASK_US: u64 = 50_000;
 /// For how long after a holder's death its mount may go on using what it has cached, microseconds.
 const CACHED_US: u64 = (CACHED_MS + CACHED_SLACK_MS) * 1_000;
+
+/// For how long after the death of a session that said nothing nobody is alone, microseconds: what it had under way may still be done, at data
+/// nodes too.
+const DEATH_US: u64 = SESSION_LEASE_MS * 1_000;
+/// The same after a restart, in which data nodes tell again what they had told.
+const RESTART_US: u64 = 1_000_000;
 
 /// A time of being alone.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +49,8 @@ pub(crate) struct Alone {
     given: u64,
     /// Nobody joins before, microseconds: a holder has died.
     free_us: u64,
+    /// Nobody is alone before, microseconds.
+    give_us: u64,
     /// Sessions that wait to join.
     waiting: BTreeSet<SessionId>,
     /// [`Job::AskBack`] runs.
@@ -55,9 +63,12 @@ impl Alone {
         AloneId(term.first_seq() + self.given)
     }
 
-    /// A session has died. Without a word, its mount may still use what it has cached.
-    pub(crate) fn died(&mut self, session: SessionId, now_us: u64) {
+    /// A session is over. If it has not said so itself, its mount may still use what it has cached, and others do what it has asked for.
+    pub(crate) fn over(&mut self, session: SessionId, left: bool, now_us: u64) {
         self.waiting.remove(&session);
+        if !left {
+            self.give_us = self.give_us.max(now_us + DEATH_US);
+        }
         let Some(holder) = self.holder.filter(|holder| holder.session == session) else { return };
         self.holder = None;
         // One of a former term was declared dead by its lease, or with the process that this one follows.
@@ -68,13 +79,16 @@ impl Alone {
 
     /// Whether another session than the holder may join now.
     fn is_free(&self, now_us: u64) -> bool {
-        self.holder.is_none() && (now_us >= self.free_us || planted::is(Planted::JoinBeforeLeaseEnds))
+        self.holder.is_none() && now_us >= self.free_us || planted::is(Planted::JoinsWhileAlone)
     }
 }
 
 impl Coordinator {
     /// A new term: the only session that lives may be alone by a word of a former one.
     pub(super) fn presume_alone(&mut self, term: Term, now_us: u64) {
+        if !self.sessions.is_empty() {
+            self.alone.give_us = now_us + RESTART_US;
+        }
         let mut live = self.sessions.iter().filter(|(_, alive)| **alive);
         if let (Some((&session, _)), None) = (live.next(), live.next()) {
             let id = self.alone.next(term);
@@ -87,7 +101,7 @@ impl Coordinator {
     /// waits to join.
     fn may_be_alone(&self, session: SessionId, now_us: u64) -> bool {
         let only = self.sessions.len() == 1 && self.sessions.get(&session) == Some(&true);
-        only && self.alone.waiting.is_empty() && now_us >= self.alone.free_us
+        only && self.alone.waiting.is_empty() && now_us >= self.alone.free_us.max(self.alone.give_us)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::state::keys;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::{Answer, Effect};
@@ -64,11 +64,12 @@ pub(crate) fn renew(cx: &Cx, req: &Req) -> Step {
     })
 }
 
-/// A session leaves, or its host says that it is dead.
+/// A session leaves, or its host says that it is dead, which has no numbers of its own.
 pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
     cx.with(|core| {
         only_here(core)?;
-        dies(core, req.session);
+        let left = req.seq != RequestSeq(u64::MAX) || !core.state.coordinator.lives(req.session);
+        is_over(core, req.session, left);
         if core.state.coordinator.lives(req.session) {
             core.start(Job::Bury(req.session));
         }
@@ -76,10 +77,10 @@ pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
     })
 }
 
-/// A session is dead: it is not waited for any more.
-fn dies(core: &mut Core, session: SessionId) {
+/// A session has left, or is dead: it is not waited for any more.
+fn is_over(core: &mut Core, session: SessionId, left: bool) {
     let now_us = core.now.mono_us;
-    core.state.coordinator.alone.died(session, now_us);
+    core.state.coordinator.alone.over(session, left, now_us);
     core.wake(keys::ALONE);
 }
 
@@ -117,7 +118,7 @@ pub(crate) async fn watch(cx: &Cx) {
             let expired = core.state.coordinator.expired(core.now.mono_us);
             for session in expired {
                 core.state.coordinator.expire(session);
-                dies(core, session);
+                is_over(core, session, false);
                 core.start(Job::Bury(session));
             }
         });

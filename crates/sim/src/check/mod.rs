@@ -324,6 +324,7 @@ impl Checker {
 
     fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<(), String> {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
+        let reply = as_uncached(reply);
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
         let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
@@ -562,4 +563,9 @@ fn groups_are_open(asked: &Asked, gids: &[u32]) -> Result<(), String> {
         return Err(format!("asks about groups {gids:?}"));
     }
     Ok(())
+}
+
+/// The same answer to whoever does not cache that a name is missing.
+pub(crate) fn as_uncached(reply: Reply) -> Reply {
+    if reply == Reply::Missing { Reply::Failed { errno: Errno::ENOENT } } else { reply }
 }

@@ -143,7 +143,7 @@ impl Cachers {
 
     fn next(&mut self, world: &mut World, lane: usize) -> Result<(), String> {
         for _ in 0..CACHED_MAX {
-            if self.rng.random_bool(0.3) {
+            if self.rng.random_bool(0.15) {
                 break;
             }
             if self.look(world, lane)? {
@@ -152,7 +152,7 @@ impl Cachers {
         }
         self.last += 1;
         let number = self.last;
-        if self.files.is_empty() || self.rng.random_bool(0.4) {
+        if self.files.is_empty() || self.rng.random_bool(0.25) {
             let made = name(&format!("t{number}"));
             let create = FsOp::Make {
                 parent: self.dir,
@@ -218,7 +218,7 @@ impl Cachers {
         let staying = self.lanes.iter().filter(|lane| !lane.leaves).count();
         if staying > 1 {
             let lane = self.rng.random_range(0..self.lanes.len());
-            if self.rng.random_bool(0.1) {
+            if self.rng.random_bool(0.02) {
                 world.kill_session(self.lanes[lane].session);
                 self.gone(lane);
             } else {

@@ -93,8 +93,10 @@ impl KernelCache {
     fn change(&mut self, op: &FsOp) {
         match op {
             FsOp::Lookup { .. } | FsOp::GetAttr { .. } => return,
-            FsOp::SetAttr { id, .. } => drop(self.attributes.remove(id)),
-            FsOp::Create { parent, name, .. } => drop(self.names.remove(&(*parent, name.clone()))),
+            FsOp::SetAttr { id, .. } => _ = self.attributes.remove(id),
+            FsOp::Make { parent, name, .. } | FsOp::Create { parent, name, .. } => {
+                self.names.remove(&(*parent, name.clone()));
+            }
             FsOp::Rename { from_parent, from, parent, name, .. } => {
                 self.names.remove(&(*from_parent, from.clone()));
                 self.names.remove(&(*parent, name.clone()));

@@ -26,6 +26,7 @@ const WRITERS: Means = Means::Seeds("writers", shapes::writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
 const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
+const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
 const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
@@ -109,6 +110,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (20, Planted::CutBeforeDurable, POWERLESS),
     (20, Planted::ReservationWithoutFence, WRITERS),
     (20, Planted::ReservationWithoutFence, explored("appends", KILLS)),
+    (21, Planted::JoinsWhileAlone, CACHERS),
     (23, Planted::PromiseWithoutDoubt, OWNER),
     (23, Planted::DecisionWithoutLook, OWNER),
     (23, Planted::AttemptWithoutParts, explored("starving", NONE)),

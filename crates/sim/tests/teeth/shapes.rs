@@ -126,6 +126,11 @@ pub(crate) fn mortals(seed: u64) -> SimConfig {
     SimConfig { mortals: 4, mounts: 1, ..users(seed, if seed.is_multiple_of(2) { 0 } else { 1_333 }) }
 }
 
+/// Sessions that come and go, and cache while they are alone.
+pub(crate) fn cachers(seed: u64) -> SimConfig {
+    SimConfig { cachers: 1, sessions: 1, ..users(seed, if seed.is_multiple_of(2) { 0 } else { 1_333 }) }
+}
+
 /// Sessions that lock one file.
 pub(crate) fn lockers(seed: u64) -> SimConfig {
     SimConfig { lockers: 4, ..users(seed, 1_333) }
