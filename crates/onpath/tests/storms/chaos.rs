@@ -1,7 +1,7 @@
 //! A writer that uses the names of everybody: each call may fail, but only with an errno that a race can explain.
 
 use crate::SHARED;
-use crate::common::check::refused;
+use crate::common::check::{done, refused};
 use crate::common::given_dir;
 use crate::common::random::Random;
 use crate::common::sys::{self, R, at};
@@ -38,6 +38,9 @@ pub(crate) struct Chaos<'a> {
     top: &'a Path,
     random: Random,
     source: &'a File,
+    /// Whether it maps files. While the kernel writes pages of a mapping back, which no signal interrupts, the process that has mapped them
+    /// cannot fork: it must not be the one that starts a killed server again.
+    maps: bool,
     held: Vec<OwnedFd>,
 }
 
@@ -61,8 +64,8 @@ fn held<T>(what: &str, result: R<T>, errnos: &[i32]) {
 }
 
 impl Chaos<'_> {
-    pub(crate) fn new<'a>(top: &'a Path, random: Random, source: &'a File) -> Chaos<'a> {
-        Chaos { top, random, source, held: vec![] }
+    pub(crate) fn new<'a>(top: &'a Path, random: Random, source: &'a File, maps: bool) -> Chaos<'a> {
+        Chaos { top, random, source, maps, held: vec![] }
     }
 
     /// So many operations; then everything is closed.
@@ -116,9 +119,14 @@ impl Chaos<'_> {
         sys::pread(self.source, count, from as i64).expect("pread on the local disk")
     }
 
-    /// Keeps a descriptor of a regular file; an older one goes for it.
+    /// Keeps a descriptor of a regular file; an older one goes for it. A FIFO, which the kernel opens by itself, is ESTALE once another mount
+    /// has removed it.
     fn keep(&mut self, fd: OwnedFd) {
-        if sys::fstat(&fd).expect("fstat").kind() == libc::S_IFREG {
+        let kind = match sys::fstat(&fd) {
+            Err(libc::ESTALE) if sys::lseek(&fd, 0, libc::SEEK_CUR) == Err(libc::ESPIPE) => libc::S_IFIFO,
+            result => done("fstat of what was just opened", result).kind(),
+        };
+        if kind == libc::S_IFREG {
             if self.held.len() == HELD_MAX {
                 let n = self.random.below(HELD_MAX);
                 self.held.swap_remove(n);
@@ -255,7 +263,7 @@ impl Chaos<'_> {
             6 => held("ftruncate", sys::ftruncate(fd, length), &[]),
             7 => held("fsync", sys::fsync(fd), &[]),
             8 => held("fchmod", sys::fchmod(fd, 0o640), &[]),
-            9 => self.map(n, offset),
+            9 if self.maps => self.map(n, offset),
             10 => self.copy(n, offset, length),
             11 => held("lseek", sys::lseek(fd, offset, whence), &[libc::ENXIO]),
             12 => self.lock(n, offset, length),

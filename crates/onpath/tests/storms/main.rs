@@ -78,7 +78,7 @@ fn operations() -> usize {
 
 /// Runs all writers to their end and compares what the tops show; gives that. `meanwhile` runs beside them, and is told how many operations
 /// the writers of names of their own have done.
-fn storm(tops: &[PathBuf], seed: u64, meanwhile: impl FnOnce(&AtomicUsize) + Send) -> view::View {
+fn storm(tops: &[PathBuf], seed: u64, maps: bool, meanwhile: impl FnOnce(&AtomicUsize) + Send) -> view::View {
     sys::umask(0);
     let operations = operations();
     let mut random = Random::new(seed);
@@ -92,7 +92,7 @@ fn storm(tops: &[PathBuf], seed: u64, meanwhile: impl FnOnce(&AtomicUsize) + Sen
         let count = &count;
         let chaos = tops.iter().map(|top| {
             let (random, source) = (Random::new(random.next()), &source);
-            scope.spawn(move || Chaos::new(top, random, source).run(operations))
+            scope.spawn(move || Chaos::new(top, random, source, maps).run(operations))
         });
         let chaos: Vec<_> = chaos.collect();
         // What they do is more than every local file system does.
@@ -137,7 +137,7 @@ fn on_four_mounts(test: &str, tracking: &str) {
     let first = site.dev(&args);
     let mut mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
     let tops: Vec<PathBuf> = [&first].into_iter().chain(&mounts).map(|mount| mount.path().to_owned()).collect();
-    let before = storm(&tops, seed(), |_| {});
+    let before = storm(&tops, seed(), true, |_| {});
     while let Some(mount) = mounts.pop() {
         mount.stop();
     }
@@ -153,7 +153,7 @@ fn on_four_mounts(test: &str, tracking: &str) {
 fn four_mounts() {
     if let Some(dir) = given_dir() {
         let dir = tempfile::tempdir_in(dir).expect("a directory");
-        storm(&vec![dir.path().to_owned(); MOUNTS], seed(), |_| {});
+        storm(&vec![dir.path().to_owned(); MOUNTS], seed(), true, |_| {});
         return;
     }
     on_four_mounts("random trees from four mounts", "owner");
@@ -180,7 +180,7 @@ fn mounts_outlive_kills() {
     let mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     let all = OWNERS * (operations() / 2);
-    let before = storm(&tops, seed(), |count| {
+    let before = storm(&tops, seed(), false, |count| {
         for kill in 1..=KILLS {
             wait_until("some more is done", || count.load(Ordering::Relaxed) >= all * kill / (KILLS + 1));
             server.kill();
