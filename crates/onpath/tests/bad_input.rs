@@ -177,7 +177,7 @@ fn another_number_of_shards() {
     assert_refused(
         "another number of shards",
         &output,
-        &[text(&site.state()), "2 shards", "--shards", "copy the files"],
+        &[text(&site.state()), "2 shards", "--shards", "onpath reshape"],
     );
     site.dev(&["--shards", "2"]).stop();
 }
