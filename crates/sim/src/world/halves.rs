@@ -49,7 +49,7 @@ impl World {
             (Call::Mknod | Call::Open(..), Err(Errno::ESTALE)) => {
                 (Call::Lookup, FsOp::Lookup { parent: *parent, name: name.clone() })
             }
-            (Call::Lookup, Err(Errno::ENOENT)) => (Call::Mknod, mknod(&half.create)),
+            (Call::Lookup, Ok(FsReply::Missing)) => (Call::Mknod, mknod(&half.create)),
             (Call::Lookup, Ok(FsReply::Entry(_))) if open.exclusive => return Ok(Err(Errno::EEXIST)),
             (call @ (Call::Mknod | Call::Lookup), Ok(FsReply::Entry(attr))) => {
                 let op = FsOp::Open { id: attr.id, mode: *open };
