@@ -58,6 +58,16 @@ pub enum Fault {
         /// As found.
         found: u64,
     },
+    /// The map of blocks in use is not what files use.
+    #[error(
+        "the map of blocks in use differs from the files in {blocks} blocks, the first of which is physical block {first}"
+    )]
+    Map {
+        /// The first block of which they say different things.
+        first: u32,
+        /// How many blocks.
+        blocks: u64,
+    },
     /// The bytes do not have their CRC.
     #[error("{data:?}: block {block} (data file {file:04}, byte {offset}) has a bad checksum")]
     BadCrc {
@@ -90,13 +100,15 @@ impl DataNode {
     /// Every generation that the node has, by inode and generation.
     pub fn files(&self) -> Vec<FileSummary> {
         self.kernel.with(|core| {
+            core.state.index.warm();
             let index = &core.state.index;
+            let newest = |inode| index.range(inode).files.get(&inode).map(|file| file.generation);
             let summary = |(data, file): (DataId, &crate::index::File)| FileSummary {
                 data,
                 cut: file.cut,
                 blocks: u64::from(file.blocks),
                 end: file.content.last().map_or(0, |block| (u64::from(block) + 1) * BLOCK_BYTES),
-                superseded: index.newest(data.inode) != Some(data.generation),
+                superseded: newest(data.inode) != Some(data.generation),
             };
             index.files().into_iter().map(summary).collect()
         })
@@ -118,6 +130,7 @@ impl DataNode {
     /// Everything wrong with the index over `files` data files, and with the bytes if there is a reader.
     pub fn check(&self, files: u32, mut reader: Option<&mut BlockReader<'_>>, report: &mut dyn FnMut(Fault)) {
         self.kernel.with(|core| {
+            core.state.index.warm();
             let state = &core.state;
             let mut used = Used::default();
             let mut bytes = vec![0; BLOCK];
@@ -130,19 +143,21 @@ impl DataNode {
                 for run in file.content.all_reserved() {
                     let (phys, len) = (run.phys, run.len);
                     let (number, _) = state.place(phys + (len - 1));
+                    let alone = used.insert_run(Run { start: phys, len });
                     if number >= files {
                         report(Fault::NoFile { data, block: run.start, file: number });
-                    } else if !used.insert_run(Run { start: phys, len }) {
+                    } else if !alone {
                         report(Fault::Shared { data, block: run.start, phys });
                     }
                 }
                 for (block, m) in file.content.blocks() {
                     let (number, offset) = state.place(m.phys);
+                    let alone = used.insert(m.phys);
                     if number >= files {
                         report(Fault::NoFile { data, block, file: number });
                         continue;
                     }
-                    if !used.insert(m.phys) {
+                    if !alone {
                         report(Fault::Shared { data, block, phys: m.phys });
                     }
                     match reader.as_mut().map(|reader| reader(number, offset, &mut bytes)) {
@@ -153,6 +168,9 @@ impl DataNode {
                         _ => {}
                     }
                 }
+            }
+            if let Some((first, blocks)) = used.differs(state.index.map.used()).filter(|_| !state.index.unmapped) {
+                report(Fault::Map { first, blocks });
             }
         });
     }

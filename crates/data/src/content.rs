@@ -325,8 +325,8 @@ impl Content {
         before
     }
 
-    /// The same content in the form that holds anything.
-    fn many(&mut self) -> &mut Many {
+    /// The same content in the form that holds anything, which alone has chunks.
+    pub(crate) fn many(&mut self) -> &mut Many {
         if !matches!(self, Content::Many(_)) {
             let mut many = Box::<Many>::default();
             if let Content::One { keep, block, phys, crc } = *self {
@@ -463,10 +463,27 @@ impl Content {
         segments
     }
 
-    /// Numbers of the chunks that have blocks; none for a file held in place.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = u32> + '_ {
+    /// Numbers of the chunks that have any of the blocks `first..=last`; none for a file held in place.
+    pub(crate) fn chunks_in(&self, first: u32, last: u32) -> impl Iterator<Item = u32> + '_ {
         let many = if let Content::Many(many) = self { Some(many) } else { None };
-        many.into_iter().flat_map(|many| many.chunks.iter().map(|(number, _)| *number))
+        many.into_iter().flat_map(move |many| {
+            let from = many.chunks.partition_point(|(number, _)| *number < first / CHUNK_BLOCKS);
+            many.chunks[from..].iter().map(|(number, _)| *number).take_while(move |n| *n <= last / CHUNK_BLOCKS)
+        })
+    }
+
+    /// Whether there are reserved blocks.
+    pub(crate) fn has_reserved(&self) -> bool {
+        matches!(self, Content::Many(many) if many.reserved.is_some())
+    }
+
+    /// Bytes that it takes beside itself, about.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let Content::Many(many) = self else { return 0 };
+        let chunks = many.chunks.iter().map(|(_, chunk)| chunk.slots.capacity() * size_of::<Slot>());
+        let own = size_of::<Many>() + many.chunks.capacity() * size_of::<(u32, Chunk)>() + chunks.sum::<usize>();
+        let reserved = many.reserved.as_ref().map_or(0, |reserved| reserved.bytes());
+        (own + reserved + many.masks.len() * 16) as u64
     }
 
     /// The last block written.
@@ -538,7 +555,8 @@ mod tests {
         assert_eq!(found, [(3, 103), (4, 104), (5, 105), (2048, 2148), (7177, 7277)]);
         assert_eq!(content.get(6), None);
         assert_eq!(content.last(), Some(7177));
-        assert_eq!(content.chunks().collect::<Vec<_>>(), [0, 2, 7]);
+        assert_eq!(content.chunks_in(0, u32::MAX).collect::<Vec<_>>(), [0, 2, 7]);
+        assert_eq!(content.chunks_in(1024, 1024 * 3).collect::<Vec<_>>(), [2]);
     }
 
     #[test]

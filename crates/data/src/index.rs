@@ -3,95 +3,49 @@
 //! per inode the newest generation told and per generation the newest cut told; older requests are stale.
 //! The index is split into [`RANGES`] by the high bits of the inode's slot; a record concerns one inode, so each range
 //! can have a checkpoint image of its own age.
+//!
+//! It is a layer over the store that has the last checkpoint: an inode of which nothing has changed since may be forgotten, all
+//! of its generations at once, and comes back when it is asked for.
 
-use crate::content::{Content, KEEP_ALL};
-use crate::window::{Seen, Windows};
-use onpath_store::StoreError;
-use onpath_wire::block::{BlockRange, DataRecord, DoneWrite, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
-use onpath_wire::data::KEEP_RESERVED;
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId};
-use std::collections::{BTreeMap, VecDeque};
-
-use hashbrown::HashMap;
+use crate::map::{self, BlockMap};
+use crate::objects;
+use crate::range::Places;
+pub(crate) use crate::range::{File, Range, Verdict};
+use crate::space::Run;
+use crate::window::Seen;
+use onpath_store::{Changes, Cold, Pair, StoreError};
+use onpath_wire::WireError;
+use onpath_wire::block::DataRecord;
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Term};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
 /// Ranges of the index, by the six high bits of an inode's slot.
 pub(crate) const RANGES: usize = 64;
-/// Dropped inodes remembered in each range, so that a late write of one is refused.
-///
-/// A write may arrive after the drop of its inode only if it was on its way then; the last 262,144 drops of the node
-/// (4,096 in each range) cover that. If one arrived later still, nobody could ever read its bytes, since inode ids and
-/// generations are never given out again: it would cost its space until a check finds it.
-pub(crate) const DROPPED_PER_RANGE: usize = 4_096;
-
-/// One generation of a file: 32 bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct File {
-    pub(crate) generation: Generation,
-    pub(crate) cut: u32,
-    /// Blocks it has.
-    pub(crate) blocks: u32,
-    pub(crate) content: Content,
-}
-
-impl File {
-    fn new(data: DataId, cut: u32) -> File {
-        File { generation: data.generation, cut, blocks: 0, content: Content::Empty }
-    }
-
-    /// New blocks are current; those that they replace are free, but for places that they were kept for.
-    fn put(&mut self, extents: &[Extent], freed: &mut impl FnMut(u32, u32)) {
-        for Extent { start, phys, crcs } in extents {
-            for (i, &crc) in (0u32..).zip(crcs) {
-                let to = Mapping { phys: phys + i, crc, keep: KEEP_ALL };
-                match self.content.set(start + i, Some(to)) {
-                    Some(old) if old != to.phys => freed(old, 1),
-                    Some(_) => {}
-                    None => self.blocks += 1,
-                }
-            }
-        }
-    }
-
-    /// Everything that it has is free.
-    fn free(&self, freed: &mut impl FnMut(u32, u32)) {
-        self.content.blocks().for_each(|(_, m)| freed(m.phys, 1));
-        self.content.all_reserved().for_each(|run| freed(run.phys, run.len));
-    }
-}
-
-/// What a request's generation and cut are to what the node has been told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Go on.
-    Current,
-    /// Older than told: ask the home again.
-    Stale,
-    /// Its cut is newer than told: wait for the trim.
-    Newer,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Range {
-    /// Newest generation of each inode.
-    pub(crate) files: HashMap<InodeId, File>,
-    /// Older generations that their homes have yet to drop.
-    pub(crate) older: BTreeMap<DataId, File>,
-    pub(crate) dropped: HashMap<InodeId, (Generation, RecordSeq)>,
-    pub(crate) drops: VecDeque<(RecordSeq, InodeId)>,
-    pub(crate) windows: Windows,
-    pub(crate) merges: BTreeMap<RecordSeq, PendingMerge>,
-    /// The last record that the range's image has; replay begins after it.
-    pub(crate) upto: RecordSeq,
-}
+/// Slots that inodes have.
+const SLOTS: usize = 1 << 16;
 
 /// The index.
-#[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) ranges: Vec<Range>,
     /// The last record applied.
     pub(crate) last: RecordSeq,
-    /// Blocks in use.
-    pub(crate) blocks: u64,
+    /// The blocks in use.
+    pub(crate) map: BlockMap,
+    cold: Option<Arc<dyn Cold>>,
+    /// Inodes born in this term or later have nothing in the store that was not forgotten here.
+    since: Term,
+    /// The last of those that was forgotten, slot by slot, as its id without the slot; empty if none was.
+    forgotten: Vec<u64>,
+    /// Files came from a checkpoint without a map.
+    pub(crate) unmapped: bool,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("last", &self.last).field("ranges", &self.ranges).finish_non_exhaustive()
+    }
 }
 
 /// The range of an inode.
@@ -99,77 +53,28 @@ pub(crate) fn range_of(inode: InodeId) -> usize {
     (inode.0 >> 58) as usize
 }
 
-impl Range {
-    fn file(&self, data: DataId) -> Option<&File> {
-        let newest = self.files.get(&data.inode)?;
-        if newest.generation == data.generation { Some(newest) } else { self.older.get(&data) }
-    }
-
-    pub(crate) fn file_mut(&mut self, data: DataId) -> Option<&mut File> {
-        let newest = self.files.get_mut(&data.inode).filter(|file| file.generation == data.generation);
-        newest.or_else(|| self.older.get_mut(&data))
-    }
-
-    fn verdict(&self, data: DataId, cut: u32) -> Verdict {
-        match self.files.get(&data.inode) {
-            Some(file) if data.generation < file.generation => Verdict::Stale,
-            Some(file) if data.generation > file.generation => Verdict::Current,
-            Some(file) if cut < file.cut => Verdict::Stale,
-            Some(file) if cut > file.cut => Verdict::Newer,
-            Some(_) => Verdict::Current,
-            // Of a generation without bytes any cut may be written: a later trim to it has nothing to take away.
-            None => match self.dropped.get(&data.inode) {
-                Some((dropped, _)) if data.generation <= *dropped => Verdict::Stale,
-                _ => Verdict::Current,
-            },
-        }
-    }
-
-    /// The file of this generation, made if it is new; an older generation waits aside for its drop.
-    fn file_for(&mut self, data: DataId, cut: u32) -> &mut File {
-        let fresh = || File::new(data, cut);
-        let file = self.files.entry(data.inode).or_insert_with(fresh);
-        if file.generation < data.generation {
-            let old = std::mem::replace(file, fresh());
-            // The cut too may be needed again, if the new generation turns out to be void.
-            if old.blocks > 0 || old.cut > 0 {
-                self.older.insert(DataId { inode: data.inode, generation: old.generation }, old);
-            }
-        }
-        if !self.dropped.is_empty() {
-            self.dropped.remove(&data.inode);
-        }
-        file
-    }
-
-    /// The same, where the generation may be an older one whose cut counts again when the newest one is void.
-    fn file_to_trim(&mut self, data: DataId, cut: u32) -> &mut File {
-        match self.files.get(&data.inode).map(|newest| newest.generation) {
-            Some(newest) if data.generation < newest => self.older.entry(data).or_insert_with(|| File::new(data, cut)),
-            _ => self.file_for(data, cut),
-        }
-    }
-
-    fn note_dropped(&mut self, data: DataId, seq: RecordSeq) {
-        self.dropped.insert(data.inode, (data.generation, seq));
-        self.drops.push_back((seq, data.inode));
-        if self.drops.len() > DROPPED_PER_RANGE {
-            let (seq, inode) = self.drops.pop_front().expect("not empty");
-            if self.dropped.get(&inode).is_some_and(|&(_, at)| at == seq) {
-                self.dropped.remove(&inode);
-            }
-        }
-    }
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        let ranges = (0..RANGES).map(|_| Range::default()).collect();
-        Index { ranges, last: RecordSeq(0), blocks: 0 }
-    }
+/// The term and count of an inode: ids of a slot grow.
+fn birth(inode: InodeId) -> u64 {
+    inode.0 & (u64::MAX >> 16)
 }
 
 impl Index {
+    /// An empty index; `since`: as for [`Index::since`].
+    pub(crate) fn new(since: Term) -> Index {
+        let ranges = (0..RANGES).map(|_| Range::default()).collect();
+        let (map, forgotten) = (BlockMap::default(), Vec::new());
+        Index { ranges, last: RecordSeq(0), map, cold: None, since, forgotten, unmapped: false }
+    }
+
+    /// From now on what is not in memory is as this store has it.
+    pub(crate) fn attach(&mut self, cold: Arc<dyn Cold>) {
+        // At a start; later the map is newer than the store's.
+        if self.cold.is_none() && self.last == RecordSeq(0) {
+            self.map.load_all(&*cold);
+        }
+        self.cold = Some(cold);
+    }
+
     pub(crate) fn range(&self, inode: InodeId) -> &Range {
         &self.ranges[range_of(inode)]
     }
@@ -178,21 +83,143 @@ impl Index {
         &mut self.ranges[range_of(inode)]
     }
 
+    /// The range of an inode, with all that is known of the inode.
+    #[inline]
+    fn with(&mut self, inode: InodeId) -> &mut Range {
+        let there = self.ranges[range_of(inode)].files.get_mut(&inode).map(|file| file.used = true).is_some();
+        if !there {
+            self.fetch(inode);
+        }
+        self.range_mut(inode)
+    }
+
+    /// Takes an inode from the store, if it has it.
+    fn fetch(&mut self, inode: InodeId) {
+        let Some(cold) = self.cold.as_deref() else { return };
+        let here = self.forgotten.get(inode.slot().0 as usize);
+        let may_be_there = inode.term() < self.since || here.is_some_and(|last| birth(inode) <= *last);
+        let range = &mut self.ranges[range_of(inode)];
+        if !may_be_there || range.touched.holds(inode) {
+            return;
+        }
+        cold.scan(&objects::prefix(inode), &[], &mut |key, value| {
+            objects::load(range, &key[1..], value).expect("the store gives back what was written");
+            true
+        });
+        range.heap_bytes += range.files.get(&inode).map_or(0, |file| file.content.heap_bytes());
+    }
+
+    /// What has changed in the files of a range since its last image, and the rest of the range. The last range has the map too.
+    pub(crate) fn image(&mut self, range: usize) -> (Changes, Vec<Pair>) {
+        self.complete_map();
+        let mut changes = Changes::default();
+        objects::changes(&mut self.ranges[range], &mut changes);
+        if range == RANGES - 1 {
+            self.map.changes(&mut changes);
+        }
+        (changes, objects::rest(&self.ranges[range]))
+    }
+
+    /// The last image of a range is `kept`, or not.
+    pub(crate) fn settle(&mut self, range: usize, kept: bool) {
+        objects::settle(&mut self.ranges[range], kept);
+        if range == RANGES - 1 {
+            self.map.settle(kept);
+        }
+    }
+
+    /// Takes one of the rest of a range's image.
+    pub(crate) fn load_rest(&mut self, range: usize, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        self.unmapped |= objects::load_rest(&mut self.ranges[range], key, value)?;
+        Ok(())
+    }
+
+    /// Takes an object that could also be read when it is asked for.
+    pub(crate) fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        match key.split_first().ok_or(WireError::Truncated)? {
+            (&map::PAGE, key) => self.map.load(key, value),
+            (&objects::FILE, key) => {
+                let inode = objects::inode_of(key).ok_or(WireError::Truncated)?;
+                objects::load(self.range_mut(inode), key, value)
+            }
+            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+        }
+    }
+
+    /// Makes the map from the files, all of which are in memory, if the checkpoint is from before there was one.
+    pub(crate) fn complete_map(&mut self) {
+        if !std::mem::take(&mut self.unmapped) {
+            return;
+        }
+        self.map = BlockMap::default();
+        for (_, file) in self.ranges.iter().flat_map(Range::all) {
+            file.content.blocks().for_each(|(_, m)| self.map.take(Run { start: m.phys, len: 1 }));
+            file.content.all_reserved().for_each(|run| self.map.take(Run { start: run.phys, len: run.len }));
+        }
+    }
+
+    /// Takes everything into memory that the store has.
+    pub(crate) fn warm(&mut self) {
+        let Some(cold) = self.cold.clone() else { return };
+        let mut inodes = BTreeSet::new();
+        cold.scan(&[objects::FILE], &[], &mut |key, _| {
+            inodes.extend(objects::inode_of(&key[1..]));
+            true
+        });
+        inodes.into_iter().for_each(|inode| _ = self.with(inode));
+    }
+
+    /// Forgets the files of a range of which the store has all and that nobody has asked for lately.
+    pub(crate) fn forget(&mut self, range: usize) {
+        let Index { ranges, forgotten, since, .. } = self;
+        let Range { files, older, touched, reserved, heap_bytes, .. } = &mut ranges[range];
+        let mut held = touched.inodes();
+        held.extend(older.keys().map(|data| data.inode));
+        *heap_bytes = older.values().map(|file| file.content.heap_bytes()).sum();
+        files.retain(|&inode, file| {
+            if std::mem::take(&mut file.used) || held.contains(&inode) {
+                *heap_bytes += file.content.heap_bytes();
+                return true;
+            }
+            if inode.term() >= *since {
+                if forgotten.is_empty() {
+                    *forgotten = vec![0; SLOTS];
+                }
+                let last = &mut forgotten[inode.slot().0 as usize];
+                *last = birth(inode).max(*last);
+            }
+            if !reserved.is_empty() {
+                reserved.remove(&DataId { inode, generation: file.generation });
+            }
+            false
+        });
+        if files.len() * 4 < files.capacity() {
+            files.shrink_to_fit();
+        }
+    }
+
+    /// Bytes in memory, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let file = size_of::<(InodeId, File)>() as u64 + 1;
+        let of = |range: &Range| range.files.capacity() as u64 * file + range.heap_bytes + range.touched.bytes();
+        self.ranges.iter().map(of).sum::<u64>() + self.map.bytes() + self.forgotten.len() as u64 * 8
+    }
+
     /// How a request stands to what has been told.
     #[inline]
-    pub(crate) fn verdict(&self, data: DataId, cut: u32) -> Verdict {
-        self.range(data.inode).verdict(data, cut)
+    pub(crate) fn verdict(&mut self, data: DataId, cut: u32) -> Verdict {
+        self.with(data.inode).verdict(data, cut)
     }
 
     /// The file of a generation, if it has ever had bytes and is not dropped.
     #[inline]
-    pub(crate) fn file(&self, data: DataId) -> Option<&File> {
-        self.range(data.inode).file(data)
+    pub(crate) fn file(&mut self, data: DataId) -> Option<&File> {
+        self.with(data.inode).file(data)
     }
 
     /// Whether this generation and all older ones of its inode are known to be gone.
-    pub(crate) fn is_dropped(&self, data: DataId) -> bool {
-        let range = self.range(data.inode);
+    pub(crate) fn is_dropped(&mut self, data: DataId) -> bool {
+        let range = self.with(data.inode);
         let oldest = DataId { inode: data.inode, generation: Generation(0) };
         let newest_stays = match range.files.get(&data.inode) {
             Some(file) => file.generation > data.generation,
@@ -202,12 +229,12 @@ impl Index {
     }
 
     /// The newest generation told of an inode that is not dropped.
-    pub(crate) fn newest(&self, inode: InodeId) -> Option<Generation> {
-        self.range(inode).files.get(&inode).map(|file| file.generation)
+    pub(crate) fn newest(&mut self, inode: InodeId) -> Option<Generation> {
+        self.with(inode).files.get(&inode).map(|file| file.generation)
     }
 
     /// Blocks that a generation has.
-    pub(crate) fn blocks_of(&self, data: DataId) -> u64 {
+    pub(crate) fn blocks_of(&mut self, data: DataId) -> u64 {
         self.file(data).map_or(0, |file| u64::from(file.blocks))
     }
 
@@ -221,140 +248,39 @@ impl Index {
         &mut self,
         seq: RecordSeq,
         record: &DataRecord,
-        freed: &mut impl FnMut(u32, u32),
+        freed: &mut dyn FnMut(u32, u32),
     ) -> Result<(), StoreError> {
+        self.last = self.last.max(seq);
+        let Some(inode) = record.inode() else {
+            if let DataRecord::Settled { merges } = record {
+                self.settled(seq, merges);
+            }
+            return Ok(());
+        };
+        self.with(inode);
+        // The map is as of the last range's image, and a replay may begin before it.
+        let counts = seq > self.ranges[RANGES - 1].upto;
+        let mut places = Places { map: counts.then_some(&mut self.map), freed };
+        let (range, places) = (&mut self.ranges[range_of(inode)], &mut places);
         match record {
-            DataRecord::Written { merge, extents, .. } => self.written(seq, merge, extents, freed)?,
-            DataRecord::Trimmed { data, cut, size } => self.trimmed(*data, *cut, *size, freed)?,
-            DataRecord::Dropped { data } => self.dropped(seq, *data, freed),
-            DataRecord::Settled { merges } => self.settled(seq, merges),
-            DataRecord::Voided { data } => self.voided(*data, freed),
+            DataRecord::Written { merge, extents, .. } => range.written(seq, merge, extents, places),
+            DataRecord::Trimmed { data, cut, size } => range.trimmed(*data, *cut, *size, places),
             DataRecord::Changed { merge, hole, extents, reserved, .. } => {
-                self.changed(seq, merge, *hole, extents, reserved, freed)?;
+                range.changed(seq, merge, *hole, extents, reserved, places)
             }
             DataRecord::Restored { data, block, to, writes } => {
-                self.undone(data.inode, writes);
-                self.restored(*data, *block, *to, freed)?;
+                range.undone(writes);
+                range.restored(*data, *block, *to, places)
             }
-        }
-        self.last = self.last.max(seq);
-        Ok(())
-    }
-
-    fn written(
-        &mut self,
-        seq: RecordSeq,
-        merge: &PendingMerge,
-        extents: &[Extent],
-        freed: &mut impl FnMut(u32, u32),
-    ) -> Result<(), StoreError> {
-        self.note(seq, merge)?;
-        let file = self.range_mut(merge.data.inode).file_for(merge.data, merge.cut);
-        let before = file.blocks;
-        file.put(extents, freed);
-        let added = u64::from(file.blocks - before);
-        self.blocks += added;
-        Ok(())
-    }
-
-    /// Remembers a request that is done, and that its home must hear of it.
-    fn note(&mut self, seq: RecordSeq, merge: &PendingMerge) -> Result<(), StoreError> {
-        let PendingMerge { data, cut, session, request, oldest, .. } = *merge;
-        let range = self.range_mut(data.inode);
-        if range.verdict(data, cut) != Verdict::Current {
-            return Err(contradiction("written", data, cut));
-        }
-        range.windows.note(session, oldest, DoneWrite { request, data, cut }, seq);
-        range.merges.insert(seq, *merge);
-        Ok(())
-    }
-
-    fn changed(
-        &mut self,
-        seq: RecordSeq,
-        merge: &PendingMerge,
-        hole: Option<BlockRange>,
-        extents: &[Extent],
-        reserved: &[ReservedRun],
-        freed: &mut impl FnMut(u32, u32),
-    ) -> Result<(), StoreError> {
-        self.note(seq, merge)?;
-        let file = self.range_mut(merge.data.inode).file_for(merge.data, merge.cut);
-        let before = i64::from(file.blocks);
-        if let Some(BlockRange { first, last }) = hole {
-            file.content.punch(first, last, &mut |phys, n| {
-                file.blocks -= n;
-                freed(phys, n);
-            });
-        }
-        file.put(extents, freed);
-        for &run in reserved {
-            let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
-            let free = last.and_then(|last| file.content.gaps(run.start, last).next());
-            if free != Some((run.start, u64::from(run.len))) {
-                return Err(contradiction("reserved", merge.data, merge.cut));
+            DataRecord::Dropped { data } => {
+                range.drop_all(seq, *data, places);
+                Ok(())
             }
-            file.content.reserve(run);
-            file.blocks += run.len;
-        }
-        let more = i64::from(file.blocks) - before;
-        self.blocks = (self.blocks as i64 + more) as u64;
-        Ok(())
-    }
-
-    fn trimmed(
-        &mut self,
-        data: DataId,
-        cut: u32,
-        size: u64,
-        freed: &mut impl FnMut(u32, u32),
-    ) -> Result<(), StoreError> {
-        let range = self.range_mut(data.inode);
-        if range.file(data).is_some_and(|file| cut < file.cut) {
-            return Err(contradiction("trimmed", data, cut));
-        }
-        let file = range.file_to_trim(data, cut);
-        let before = file.blocks;
-        file.cut = cut;
-        file.content.trim(size & !KEEP_RESERVED, size & KEEP_RESERVED == 0, |phys, n| {
-            file.blocks -= n;
-            freed(phys, n);
-        });
-        let less = u64::from(before - file.blocks);
-        self.blocks -= less;
-        Ok(())
-    }
-
-    fn dropped(&mut self, seq: RecordSeq, data: DataId, freed: &mut impl FnMut(u32, u32)) {
-        let range = self.range_mut(data.inode);
-        let mut gone: Vec<File> = Vec::new();
-        let oldest = DataId { inode: data.inode, generation: Generation(0) };
-        while let Some((&id, _)) = range.older.range(oldest..=data).next() {
-            gone.extend(range.older.remove(&id));
-        }
-        if range.files.get(&data.inode).is_none_or(|file| file.generation <= data.generation) {
-            gone.extend(range.files.remove(&data.inode));
-            range.note_dropped(data, seq);
-        }
-        for file in gone {
-            self.blocks -= u64::from(file.blocks);
-            file.free(freed);
-        }
-    }
-
-    fn voided(&mut self, data: DataId, freed: &mut impl FnMut(u32, u32)) {
-        let range = self.range_mut(data.inode);
-        let newest = range.files.get(&data.inode).is_some_and(|file| file.generation == data.generation);
-        let gone = if newest { range.files.remove(&data.inode) } else { range.older.remove(&data) };
-        let oldest = DataId { inode: data.inode, generation: Generation(0) };
-        let before = range.older.range(oldest..data).next_back().map(|(&before, _)| before);
-        if let Some(before) = before.filter(|_| newest) {
-            let file = range.older.remove(&before).expect("just seen");
-            range.files.insert(data.inode, file);
-        }
-        if let Some(file) = gone {
-            self.blocks -= u64::from(file.blocks);
-            file.free(freed);
+            DataRecord::Voided { data } => {
+                range.voided(*data, places);
+                Ok(())
+            }
+            DataRecord::Settled { .. } => unreachable!("of no inode"),
         }
     }
 
@@ -366,34 +292,7 @@ impl Index {
         }
     }
 
-    /// These writes never happened, as requests too: an acknowledgement would promise bytes that are not there.
-    fn undone(&mut self, inode: InodeId, writes: &[UndoneWrite]) {
-        let range = self.range_mut(inode);
-        for UndoneWrite { record, merge } in writes {
-            range.merges.remove(record);
-            range.windows.forget(merge.session, merge.request);
-        }
-    }
-
-    fn restored(
-        &mut self,
-        data: DataId,
-        block: u32,
-        to: Option<Mapping>,
-        freed: &mut impl FnMut(u32, u32),
-    ) -> Result<(), StoreError> {
-        let Some(file) = self.range_mut(data.inode).file_mut(data) else {
-            return Err(contradiction("restored", data, 0));
-        };
-        let before = file.content.set(block, to);
-        before.filter(|&phys| to.is_none_or(|m| m.phys != phys)).into_iter().for_each(|phys| freed(phys, 1));
-        let change = i64::from(to.is_some()) - i64::from(before.is_some());
-        file.blocks = (i64::from(file.blocks) + change) as u32;
-        self.blocks = (self.blocks as i64 + change) as u64;
-        Ok(())
-    }
-
-    /// Every generation in order, with the files behind them.
+    /// Every generation in memory in order, with the files behind them.
     pub(crate) fn files(&self) -> Vec<(DataId, &File)> {
         let mut all: Vec<_> = self.ranges.iter().flat_map(Range::all).collect();
         all.sort_unstable_by_key(|(data, _)| *data);
@@ -401,31 +300,19 @@ impl Index {
     }
 }
 
-impl Range {
-    /// Every generation, in no order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (DataId, &File)> {
-        let newest = self.files.iter();
-        let newest = newest.map(|(&inode, file)| (DataId { inode, generation: file.generation }, file));
-        newest.chain(self.older.iter().map(|(&data, file)| (data, file)))
-    }
-}
-
-fn contradiction(what: &str, data: DataId, cut: u32) -> StoreError {
-    StoreError::Contradiction(format!("{what}: {data:?}, cut {cut}, is not what the index has been told"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::range::DROPPED_PER_RANGE;
 
     #[test]
-    fn a_file_takes_forty_bytes_with_its_key() {
-        assert_eq!(size_of::<(InodeId, File)>(), 40);
+    fn a_file_takes_forty_eight_bytes_with_its_key() {
+        assert_eq!(size_of::<(InodeId, File)>(), 48);
     }
 
     #[test]
     fn the_memory_of_dropped_inodes_is_bounded() {
-        let mut index = Index::default();
+        let mut index = Index::new(Term(1));
         let id = |n: u64| DataId { inode: InodeId(n), generation: Generation(1) };
         for n in 0..=DROPPED_PER_RANGE as u64 {
             index.apply(RecordSeq(n + 1), &DataRecord::Dropped { data: id(n) }, &mut |_, _| ()).unwrap();

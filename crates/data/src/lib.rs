@@ -13,12 +13,16 @@ mod content;
 mod disk;
 mod gauges;
 mod index;
+mod map;
 mod node;
+mod objects;
 mod ops;
+mod range;
 mod recover;
 mod reserved;
 mod space;
 mod state;
+mod touched;
 mod window;
 
 pub use check::{Fault, FileSummary};

@@ -258,6 +258,6 @@ fn on_look(core: &mut Node, from: Caller, (data, cut): (DataId, u32), error: Opt
     }
 }
 
-fn is_stale(core: &Node, data: DataId, cut: u32) -> bool {
+fn is_stale(core: &mut Node, data: DataId, cut: u32) -> bool {
     core.state.index.verdict(data, cut) == Verdict::Stale
 }

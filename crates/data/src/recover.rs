@@ -6,24 +6,21 @@
 //! rest on it: none of them was durable. So a power loss leaves a write whole or not at all, and never an error. Homes that had
 //! heard of an append that is undone hear of that, first of all, and the file ends where it did before.
 
-use crate::content::{BLOCK, CHUNK_BLOCKS, Content, KEEP_ALL, KEEP_NONE};
-use crate::index::{File, Index, RANGES, Range, range_of};
+use crate::content::{BLOCK, KEEP_ALL, KEEP_NONE};
+use crate::index::{Index, RANGES, range_of};
 use crate::node::DataNode;
 use crate::ops::Job;
 use crate::space::{Run, Space, Used};
 use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
-use onpath_store::{Changes, Cold, Image, Pair, Recoverable, StoreError};
-use onpath_wire::block::{
-    BlockRange, ChunkImage, DataRecord, Extent, FileImage, Mapping, Mask, PendingMerge, ReservedImage, ReservedRun,
-    SingleBlock, UndoneWrite, WindowImage,
-};
+use onpath_store::{Cold, FORGET_PARTS, Image, Recoverable, StoreError};
+use onpath_wire::block::{BlockRange, DataRecord, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::data::{KEEP_RESERVED, UndoneAppend};
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
+use onpath_wire::ids::{DataId, Generation, RecordSeq};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
-use onpath_wire::{Errno, Wire, WireError};
+use onpath_wire::{Errno, Wire};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -37,8 +34,6 @@ pub struct Started {
     pub restored_blocks: u64,
     /// Writes of which the homes are told again.
     pub merges: u64,
-    /// Generations of files known.
-    pub files: u64,
     /// Blocks in use.
     pub blocks: u64,
 }
@@ -62,7 +57,7 @@ pub(crate) struct Suspects {
 
 impl Suspects {
     /// A record of the tail is about to be applied.
-    fn note(&mut self, index: &Index, seq: RecordSeq, record: &DataRecord) {
+    fn note(&mut self, index: &mut Index, seq: RecordSeq, record: &DataRecord) {
         match record {
             DataRecord::Written { merge, extents, .. } => self.written(index, seq, merge, None, extents),
             DataRecord::Changed { merge, hole, extents, reserved, .. } => {
@@ -84,7 +79,7 @@ impl Suspects {
     /// being noted: it reads as zeros either way.
     fn written(
         &mut self,
-        index: &Index,
+        index: &mut Index,
         seq: RecordSeq,
         merge: &PendingMerge,
         hole: Option<BlockRange>,
@@ -212,14 +207,14 @@ impl DataNode {
     /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
     pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
         let suspects = self.suspects.take().unwrap_or_default();
+        self.kernel.with(|core| core.state.index.complete_map());
         let restored = self.restore_lost(now, reader, &suspects);
-        let kept = self.kernel.with(|core| still_kept(&core.state.index, &suspects.kept));
+        let kept = self.kernel.with(|core| still_kept(&mut core.state.index, &suspects.kept));
         self.kernel.with(|core| {
             let state = &mut core.state;
             assert!(state.next_record > state.index.last, "a start has a newer term than all its records");
-            let used = used_blocks(&state.index);
             state.space = Space::new(state.config.file_blocks);
-            state.space.rebuild(&used, state.config.files);
+            state.space.rebuild(state.index.map.used(), state.config.files);
         });
         let merges = self.kernel.with(|core| {
             let merges = core.state.index.ranges.iter().flat_map(|range| range.merges.iter());
@@ -236,19 +231,14 @@ impl DataNode {
             }
             crate::node::punch(core);
         });
-        self.kernel.with(|core| Started {
-            restored_blocks: restored,
-            merges: n,
-            files: core.state.index.ranges.iter().map(|range| range.all().count() as u64).sum(),
-            blocks: core.state.index.blocks,
-        })
+        self.kernel.with(|core| Started { restored_blocks: restored, merges: n, blocks: core.state.index.map.blocks() })
     }
 
     /// Undoes writes of the tail of which some bytes are not there, and what was written to the same files after them.
     fn restore_lost(&mut self, now: Now, reader: &mut BlockReader<'_>, suspects: &Suspects) -> u64 {
         let mut lost = Vec::new();
         self.kernel.with(|core| {
-            let mut used = used_blocks(&core.state.index);
+            let mut used = core.state.index.map.used().clone();
             let mut bytes = vec![0; BLOCK];
             let mut arrived = |m: &Mapping| {
                 let (file, offset) = core.state.place(m.phys);
@@ -288,8 +278,8 @@ impl DataNode {
     fn take_recount(&mut self) -> Vec<(DataId, Vec<UndoneAppend>)> {
         let recount = std::mem::take(&mut self.recount);
         self.kernel.with(|core| {
-            let index = &core.state.index;
-            let again = |data: DataId, undone: &UndoneAppend| {
+            let index = &mut core.state.index;
+            let mut again = |data: DataId, undone: &UndoneAppend| {
                 let cut = index.file(data).map_or(0, |file| file.cut);
                 index.seen(undone.session, undone.request, data, cut) == Seen::Done
             };
@@ -303,7 +293,7 @@ impl DataNode {
 }
 
 /// What of these runs still is reserved.
-fn still_kept(index: &Index, kept: &[(DataId, ReservedRun)]) -> Vec<Run> {
+fn still_kept(index: &mut Index, kept: &[(DataId, ReservedRun)]) -> Vec<Run> {
     let still = |(data, run): &(DataId, ReservedRun)| {
         let (start, phys) = (run.start, run.phys);
         let now: Vec<ReservedRun> = match index.file(*data) {
@@ -347,173 +337,8 @@ fn place_now(chain: &Chain) -> Option<u32> {
     chain.last().and_then(|(_, m)| *m).map(|m| m.phys)
 }
 
-fn used_blocks(index: &Index) -> Used {
-    let mut used = Used::default();
-    for (_, file) in index.ranges.iter().flat_map(Range::all) {
-        for (_, m) in file.content.blocks() {
-            used.insert(m.phys);
-        }
-        for run in file.content.all_reserved() {
-            used.insert_run(Run { start: run.phys, len: run.len });
-        }
-    }
-    used
-}
-
 /// Runs for which space is taken again at a time.
 const KEEP_AT_ONCE: usize = 256;
-/// Runs of reserved blocks in one pair of an image.
-const RUNS_IN_PAIR: usize = 4_096;
-
-/// First byte of an image key: the kind of object, in the order in which they must be loaded.
-mod tag {
-    pub(super) const FILE: u8 = 1;
-    pub(super) const CHUNK: u8 = 2;
-    pub(super) const WINDOW: u8 = 3;
-    pub(super) const MERGE: u8 = 4;
-    pub(super) const DROPPED: u8 = 5;
-    pub(super) const RESERVED: u8 = 6;
-}
-
-fn key(tag: u8, data: DataId, chunk: Option<u32>) -> Vec<u8> {
-    let mut key = Vec::with_capacity(21);
-    key.push(tag);
-    key.extend(data.inode.0.to_be_bytes());
-    key.extend(data.generation.0.to_be_bytes());
-    chunk.into_iter().for_each(|chunk| key.extend(chunk.to_be_bytes()));
-    key
-}
-
-fn file_pairs(data: DataId, file: &File, pairs: &mut Vec<Pair>) {
-    let single = match file.content {
-        Content::One { keep, block, phys, crc } => Some(SingleBlock { block, at: Mapping { phys, crc, keep } }),
-        _ => None,
-    };
-    pairs.push((key(tag::FILE, data, None), FileImage { cut: file.cut, single }.to_bytes()));
-    for chunk in file.content.chunks() {
-        let first = chunk * CHUNK_BLOCKS;
-        let segments = file.content.segments(first, first + (CHUNK_BLOCKS - 1), u32::MAX);
-        let cut = segments.iter().filter(|segment| segment.keep < KEEP_ALL);
-        let masks = cut.map(|segment| Mask { block: segment.extent.start, keep: segment.keep }).collect();
-        let extents = segments.into_iter().map(|segment| segment.extent).collect();
-        pairs.push((key(tag::CHUNK, data, Some(chunk)), ChunkImage { extents, masks }.to_bytes()));
-    }
-    let reserved: Vec<ReservedRun> = file.content.all_reserved().collect();
-    for runs in reserved.chunks(RUNS_IN_PAIR) {
-        let key = key(tag::RESERVED, data, Some(runs[0].start));
-        pairs.push((key, ReservedImage { runs: runs.to_vec() }.to_bytes()));
-    }
-}
-
-fn pairs(range: &Range) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    range.all().for_each(|(data, file)| file_pairs(data, file, &mut pairs));
-    for (session, window) in range.windows.images() {
-        let key = [&[tag::WINDOW][..], &session.0.to_be_bytes()].concat();
-        pairs.push((key, window.to_bytes()));
-    }
-    for (seq, merge) in &range.merges {
-        pairs.push(([&[tag::MERGE][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
-    }
-    for (seq, inode) in &range.drops {
-        if let Some((generation, _)) = range.dropped.get(inode).filter(|(_, at)| at == seq) {
-            let data = DataId { inode: *inode, generation: *generation };
-            pairs.push(([&[tag::DROPPED][..], &seq.0.to_be_bytes()].concat(), data.to_bytes()));
-        }
-    }
-    pairs.sort_unstable();
-    pairs
-}
-
-fn load_pair(range: &mut Range, key: &[u8], value: &[u8]) -> Result<u64, WireError> {
-    let (&tag, rest) = key.split_first().ok_or(WireError::Truncated)?;
-    let number = |at: usize| -> Result<u64, WireError> {
-        let bytes = rest.get(at..at + 8).ok_or(WireError::Truncated)?;
-        Ok(u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
-    };
-    match tag {
-        tag::FILE => {
-            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
-            load_file(range, data, FileImage::from_bytes(value)?)
-        }
-        tag::CHUNK => {
-            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
-            let file = range.file_mut(data).ok_or(WireError::Bad("chunk of an unknown file"))?;
-            load_chunk(file, ChunkImage::from_bytes(value)?)
-        }
-        tag::RESERVED => {
-            let data = DataId { inode: InodeId(number(0)?), generation: Generation(number(8)?) };
-            let file = range.file_mut(data).ok_or(WireError::Bad("reservation of an unknown file"))?;
-            load_reserved(file, &ReservedImage::from_bytes(value)?)
-        }
-        tag::WINDOW => {
-            let session = rest.try_into().map_err(|_| WireError::Truncated)?;
-            range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_bytes(value)?);
-            Ok(0)
-        }
-        tag::MERGE => {
-            range.merges.insert(RecordSeq(number(0)?), PendingMerge::from_bytes(value)?);
-            Ok(0)
-        }
-        tag::DROPPED => {
-            let (seq, data) = (RecordSeq(number(0)?), DataId::from_bytes(value)?);
-            range.dropped.insert(data.inode, (data.generation, seq));
-            range.drops.push_back((seq, data.inode));
-            Ok(0)
-        }
-        tag => Err(WireError::UnknownTag { what: "image key", tag }),
-    }
-}
-
-/// Loads a generation; returns how many blocks came with it.
-fn load_file(range: &mut Range, data: DataId, image: FileImage) -> Result<u64, WireError> {
-    let mut file = File { generation: data.generation, cut: image.cut, blocks: 0, content: Content::Empty };
-    if let Some(SingleBlock { block, at }) = image.single {
-        file.content.set(block, Some(at));
-        file.blocks = 1;
-    }
-    let blocks = u64::from(file.blocks);
-    match range.files.insert(data.inode, file) {
-        Some(old) if old.generation < data.generation => {
-            range.older.insert(DataId { inode: data.inode, generation: old.generation }, old);
-            Ok(blocks)
-        }
-        Some(_) => Err(WireError::Bad("order of generations")),
-        None => Ok(blocks),
-    }
-}
-
-/// Loads a chunk; returns how many blocks came with it.
-fn load_chunk(file: &mut File, image: ChunkImage) -> Result<u64, WireError> {
-    let before = file.blocks;
-    for Extent { start, phys, crcs } in &image.extents {
-        for (i, &crc) in (0u32..).zip(crcs) {
-            file.content.set(start + i, Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
-            file.blocks += 1;
-        }
-    }
-    for Mask { block, keep } in image.masks {
-        let at = file.content.get(block).ok_or(WireError::Bad("mask of a hole"))?;
-        file.content.set(block, Some(Mapping { keep, ..at }));
-    }
-    Ok(u64::from(file.blocks - before))
-}
-
-/// Loads reserved blocks; returns how many.
-fn load_reserved(file: &mut File, image: &ReservedImage) -> Result<u64, WireError> {
-    let before = file.blocks;
-    for &run in &image.runs {
-        let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
-        let gap = last.and_then(|last| file.content.gaps(run.start, last).next());
-        if gap != Some((run.start, u64::from(run.len))) {
-            return Err(WireError::Bad("reservation of a block that is there"));
-        }
-        file.content.reserve(run);
-        file.blocks += run.len;
-    }
-    Ok(u64::from(file.blocks - before))
-}
-
 impl Recoverable for DataNode {
     fn ranges(&self) -> u32 {
         RANGES as u32
@@ -521,33 +346,35 @@ impl Recoverable for DataNode {
 
     fn image(&mut self, range: u32) -> Image {
         self.kernel.with(|core| {
-            let index = &core.state.index;
-            Image { upto: index.last, changes: Changes::default(), rest: pairs(&index.ranges[range as usize]) }
+            let (changes, rest) = core.state.index.image(range as usize);
+            Image { upto: core.state.index.last, changes, rest }
         })
     }
 
-    fn settle(&mut self, _: u32, _: bool) {}
-
-    fn attach(&mut self, _: Arc<dyn Cold>) {}
-
-    fn memory(&self) -> u64 {
-        0 // all of the index stays in memory
+    fn settle(&mut self, range: u32, kept: bool) {
+        self.kernel.with(|core| core.state.index.settle(range as usize, kept));
     }
 
-    fn forget(&mut self, _: u32) {}
+    fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.kernel.with(|core| core.state.index.attach(cold));
+    }
 
-    fn load_object(&mut self, _: &[u8], _: &[u8]) -> Result<(), StoreError> {
-        Err(StoreError::Contradiction("an object that is in no range, but a data node has none".into()))
+    fn memory(&self) -> u64 {
+        self.kernel.with(|core| core.state.index.bytes())
+    }
+
+    fn forget(&mut self, part: u32) {
+        self.kernel.with(|core| core.state.index.forget(part as usize * RANGES / FORGET_PARTS as usize));
+    }
+
+    fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let loaded = self.kernel.with(|core| core.state.index.load_object(key, value));
+        loaded.map_err(|source| StoreError::Undecodable { what: "object of a data node's checkpoint", source })
     }
 
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.kernel.with(|core| {
-            let index = &mut core.state.index;
-            let blocks = load_pair(&mut index.ranges[range as usize], key, value)
-                .map_err(|source| StoreError::Undecodable { what: "object of a data node's image", source })?;
-            index.blocks += blocks;
-            Ok(())
-        })
+        let loaded = self.kernel.with(|core| core.state.index.load_rest(range as usize, key, value));
+        loaded.map_err(|source| StoreError::Undecodable { what: "object of a data node's image", source })
     }
 
     fn loaded(&mut self, range: u32, upto: RecordSeq) {

@@ -16,6 +16,11 @@ impl Reserved {
         self.runs.is_empty()
     }
 
+    /// Bytes that it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Reserved>() + self.runs.len() * 24
+    }
+
     /// The run that this block is in.
     fn around(&self, block: u32) -> Option<ReservedRun> {
         let (&start, &(phys, len)) = self.runs.range(..=block).next_back()?;

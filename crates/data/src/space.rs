@@ -299,7 +299,7 @@ impl Space {
 }
 
 /// The blocks that the index uses, a bit each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Used {
     words: Vec<u64>,
 }
@@ -323,6 +323,49 @@ impl Used {
         let new = self.words[word] & bit == 0;
         self.words[word] |= bit;
         new
+    }
+
+    /// Notes all blocks of a run, or forgets them; returns for how many that was new.
+    pub(crate) fn fill(&mut self, run: Run, used: bool) -> u64 {
+        let (mut at, end) = (u64::from(run.start), u64::from(run.start) + u64::from(run.len));
+        let words = end.div_ceil(64) as usize;
+        if used && words > self.words.len() {
+            self.words.resize(words, 0);
+        }
+        let mut changed = 0;
+        while at < end {
+            let next = ((at / 64 + 1) * 64).min(end);
+            let mask = (u64::MAX >> (64 - (next - at))) << (at % 64);
+            let Some(word) = self.words.get_mut((at / 64) as usize) else { break };
+            let now = if used { *word | mask } else { *word & !mask };
+            changed += u64::from((now ^ *word).count_ones());
+            (*word, at) = (now, next);
+        }
+        changed
+    }
+
+    /// The first block that only one of the two has, and how many there are.
+    pub(crate) fn differs(&self, other: &Used) -> Option<(u32, u64)> {
+        let word = |of: &Used, i: usize| of.words.get(i).copied().unwrap_or(0);
+        let words = 0..self.words.len().max(other.words.len());
+        let different = words.map(|i| (i, word(self, i) ^ word(other, i))).filter(|(_, bits)| *bits != 0);
+        different.fold(None, |all, (i, bits)| {
+            let (first, blocks) = all.unwrap_or((i as u32 * 64 + bits.trailing_zeros(), 0));
+            Some((first, blocks + u64::from(bits.count_ones())))
+        })
+    }
+
+    /// All bits, from block 0 on; what is behind them is not noted.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Puts bits over those from this word on.
+    pub(crate) fn set_words(&mut self, first: usize, words: &[u64]) {
+        if self.words.len() < first + words.len() {
+            self.words.resize(first + words.len(), 0);
+        }
+        self.words[first..first + words.len()].copy_from_slice(words);
     }
 
     /// Whether a block is noted.
@@ -403,6 +446,26 @@ mod tests {
         space.rebuild(&used, 3);
         let punches: Vec<_> = (0..).map_while(|n| space.next_punch(Ticket(n))).collect();
         assert_eq!(punches, [run(0, 2), run(3, 5), run(8, 1), run(10, 6), run(16, 8)]);
+    }
+
+    #[test]
+    fn runs_are_filled_as_block_by_block() {
+        let (mut runs, mut single) = (Used::default(), Used::default());
+        for (start, len, used) in [(3, 61, true), (60, 200, true), (64, 64, false), (0, 1, true), (250, 900, false)] {
+            let mut changed = 0;
+            for phys in start..start + len {
+                let before = single.contains(phys);
+                changed += u64::from(before != used);
+                if used {
+                    single.insert(phys);
+                } else if before {
+                    single.fill(run(phys, 1), false);
+                }
+            }
+            assert_eq!(runs.fill(run(start, len), used), changed);
+        }
+        assert!((0..2000).all(|phys| runs.contains(phys) == single.contains(phys)));
+        assert_eq!((runs.next(0, true), runs.next(4, false)), (0, 64));
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Offline {
         let mut draft = self.store.begin()?;
         for (address, role) in &mut roles {
             for range in 0..role.ranges() {
-                draft.put(*address, range, &role.image(range))?;
+                draft.put(*address, range, role.image(range))?;
                 progress(1);
             }
         }

@@ -86,7 +86,7 @@ fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) ->
                 waiting.push((key.0.clone(), value.to_vec()));
                 if waiting.len() >= OBJECTS_TOGETHER {
                     let put = std::mem::take(waiting);
-                    draft.put(to, 0, &Image { changes: Changes { put, removed: vec![] }, ..nothing(upto) })?;
+                    draft.put(to, 0, Image { changes: Changes { put, removed: vec![] }, ..nothing(upto) })?;
                 }
             }
             Piece::Record { .. } | Piece::End { .. } | Piece::Damage { .. } => {}
@@ -97,13 +97,13 @@ fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) ->
         Ok(())
     })?;
     for (to, put) in waiting {
-        draft.put(to, 0, &Image { changes: Changes { put, removed: vec![] }, ..nothing(upto) })?;
+        draft.put(to, 0, Image { changes: Changes { put, removed: vec![] }, ..nothing(upto) })?;
     }
     for (shard, range, rest) in reshape.finish() {
-        draft.put(NodeId::shard(shard), range, &Image { rest, ..nothing(upto) })?;
+        draft.put(NodeId::shard(shard), range, Image { rest, ..nothing(upto) })?;
     }
-    for ((role, range), image) in &others {
-        draft.put(*role, *range, image)?;
+    for ((role, range), image) in others {
+        draft.put(role, range, image)?;
     }
-    draft.commit(from)
+    draft.commit(from).map(drop)
 }

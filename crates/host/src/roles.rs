@@ -44,6 +44,7 @@ impl HostedRole for DataNode {
             ("blocks_bad", c.bad_blocks),
             ("messages_malformed", c.rejected),
             ("blocks_punched", c.punched_blocks),
+            ("object_bytes", Recoverable::memory(self)),
             ("operations_at_once", self.places() as u64),
             ("table_bytes", self.places() as u64 * memory::OPERATION_AT_DATA),
         ];

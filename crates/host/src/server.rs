@@ -28,7 +28,7 @@ use thiserror::Error;
 const DATA_RESERVE_BYTES: u64 = 4 << 20;
 
 /// Journal bytes between two checkpoints, at most.
-pub const CHECKPOINT_BYTES: u64 = 128 << 20;
+pub const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
 const CHECKPOINT_SHARE: u64 = 8;
 

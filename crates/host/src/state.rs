@@ -46,6 +46,7 @@ impl State {
         let data = DataNode::new(DataConfig {
             node: 0,
             term: term(superblock.shards),
+            since: first_term,
             map: map.clone(),
             cluster,
             file_blocks: DATA_FILE_BLOCKS,

@@ -5,15 +5,20 @@
 mod common;
 
 use common::server::{Mount, Site, run};
-use common::{number_from_env, report, wait_until};
+use common::{number_from_env, report, wait_until, xattr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Files of a directory.
 const FAN: usize = 1000;
+/// One of so many files has bytes.
+const WITH_BYTES: usize = 10;
+/// One of so many files has an extended attribute, and its bytes are read.
+const LOOKED_AT: usize = 50;
 /// Of so many files one is moved, one removed and one changed.
 const TOUCHED: usize = 97;
 
@@ -27,6 +32,10 @@ fn path(top: &Path, file: usize) -> PathBuf {
 
 fn moved(top: &Path, file: usize) -> PathBuf {
     directory(top, (file + FAN) / FAN % 2).join(format!("moved-{file:09}"))
+}
+
+fn bytes_of(file: usize) -> String {
+    if file.is_multiple_of(WITH_BYTES) { format!("bytes of {file}") } else { String::new() }
 }
 
 /// What became of a file.
@@ -57,6 +66,12 @@ fn check(top: &Path, files: usize, touched: bool) {
             Fate::As(path, mode) => {
                 let about = fs::symlink_metadata(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
                 assert_eq!(about.mode() & 0o7777, mode, "{}", path.display());
+                assert_eq!(about.len(), bytes_of(file).len() as u64, "{}", path.display());
+                if file.is_multiple_of(LOOKED_AT) {
+                    assert_eq!(fs::read_to_string(&path).expect("a file"), bytes_of(file));
+                    let number = xattr::getxattr(&path, "user.number").expect("an attribute");
+                    assert_eq!(number, file.to_string().into_bytes());
+                }
                 assert!(listed.remove(&path), "{} is not listed", path.display());
             }
             Fate::Gone(path) => assert!(!fs::exists(&path).expect("lookup"), "{}", path.display()),
@@ -65,11 +80,11 @@ fn check(top: &Path, files: usize, touched: bool) {
     assert!(listed.is_empty(), "listed, but never made: {:?}", listed.first());
 }
 
-/// A counter of all shards.
+/// A counter of all shards and the data node.
 fn counter(site: &Site, name: &str) -> u64 {
     let output = run(["status".as_ref(), "--json".as_ref(), site.state().as_os_str()]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let shards = status.as_object().expect("roles").iter().filter(|(role, _)| role.starts_with("shard"));
+    let shards = status.as_object().expect("roles").iter().filter(|(role, _)| !role.starts_with("host"));
     shards.map(|(_, counters)| counters[name].as_u64().unwrap_or(0)).sum()
 }
 
@@ -94,7 +109,13 @@ fn more_files_than_memory() {
         fs::create_dir_all(directory(&top, number)).expect("mkdir");
     }
     for file in 0..files {
-        File::create(path(&top, file)).expect("create");
+        let mut made = File::create(path(&top, file)).expect("create");
+        if file.is_multiple_of(WITH_BYTES) {
+            made.write_all(bytes_of(file).as_bytes()).expect("write");
+        }
+        if file.is_multiple_of(LOOKED_AT) {
+            xattr::fsetxattr(&made, "user.number", file.to_string()).expect("setxattr");
+        }
     }
     report(&format!("large: {files} files made in {:?}, RSS {} KiB", begin.elapsed(), rss_kib(&mount)));
     wait_until("the shards keep to their memory", || counter(&site, "object_bytes") <= memory as u64);

@@ -30,6 +30,8 @@ pub mod class {
     pub const NAME: u8 = 2;
     /// An entry of a listing.
     pub const ENTRY: u8 = 3;
+    /// All extended attributes of an inode. In `rest` the same class is one attribute, as checkpoints of before have it.
+    pub const XATTR: u8 = 8;
 }
 
 /// Bits of what a table knows of an object.
@@ -86,6 +88,12 @@ impl<K: Ord + Clone> Gone<K> {
         self.fresh.is_empty() && self.leaving.is_empty()
     }
 
+    /// Bytes in memory, about; a key has `more` of them beside itself.
+    pub(crate) fn bytes(&self, more: usize) -> u64 {
+        // Nodes of a tree are two thirds full.
+        ((self.fresh.len() + self.leaving.len()) * (size_of::<K>() * 3 / 2 + more)) as u64
+    }
+
     /// Whether the store's object of this key is no more.
     pub(crate) fn contains(&self, key: &K) -> bool {
         self.fresh.contains(key) || self.leaving.contains(key)
@@ -115,7 +123,7 @@ impl<K: Ord + Clone> Gone<K> {
 }
 
 /// An id as it stands in keys.
-pub(crate) fn id_bytes(id: InodeId) -> [u8; 8] {
+pub fn id_bytes(id: InodeId) -> [u8; 8] {
     id.0.rotate_left(16).to_be_bytes()
 }
 
@@ -127,6 +135,11 @@ pub fn id_of(bytes: [u8; 8]) -> InodeId {
 /// Key of an inode.
 pub(crate) fn inode_key(id: InodeId) -> Vec<u8> {
     [&[class::INODE][..], &id_bytes(id)].concat()
+}
+
+/// Key of an inode's extended attributes.
+pub(crate) fn xattrs_key(id: InodeId) -> Vec<u8> {
+    [&[class::XATTR][..], &id_bytes(id)].concat()
 }
 
 /// Key of a name.
@@ -218,6 +231,13 @@ pub struct Changes {
     pub put: Vec<(Vec<u8>, Vec<u8>)>,
     /// Keys of objects that are gone.
     pub removed: Vec<Vec<u8>>,
+}
+
+impl Changes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty() && self.removed.is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ fn range_of(id: InodeId) -> usize {
 impl Inodes {
     /// From now on what is not in memory is as this store has it.
     pub fn attach(&mut self, cold: Arc<dyn Cold>) {
+        self.xattrs.attach(&*cold);
         self.below.set(cold);
     }
 
@@ -96,6 +97,7 @@ impl Inodes {
     #[cold]
     fn fetch(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
         let inode = self.stored(id)?;
+        self.below.store().into_iter().for_each(|cold| self.xattrs.fetch(id, cold));
         Some(self.insert(&Packed::of(&inode), id, flag::COLD | flags))
     }
 
@@ -163,32 +165,50 @@ impl Inodes {
 
     /// Whether it has extended attributes.
     #[inline]
-    pub fn has_xattrs(&self, id: InodeId) -> bool {
+    pub fn has_xattrs(&mut self, id: InodeId) -> bool {
         self.xattrs(id).is_some()
     }
 
     /// Its extended attributes, if it has any.
     #[inline]
-    pub fn xattrs(&self, id: InodeId) -> Option<&XattrSet> {
-        if self.xattrs.is_empty() { None } else { self.xattrs.get(id) }
+    pub fn xattrs(&mut self, id: InodeId) -> Option<&XattrSet> {
+        if self.xattrs.is_empty() {
+            return None;
+        }
+        self.have_xattrs(id);
+        self.xattrs.get(id)
+    }
+
+    /// Sees to it that the attributes of an inode are in memory: they are if it is.
+    fn have_xattrs(&mut self, id: InodeId) {
+        if !self.xattrs.is_empty() && !self.xattrs.has_all_of(id) {
+            self.place(id, flag::USED);
+        }
     }
 
     /// Its ACLs, if it has any.
-    pub fn acls(&self, id: InodeId) -> Option<Arc<Acls>> {
+    pub fn acls(&mut self, id: InodeId) -> Option<Arc<Acls>> {
         self.xattrs(id)?.acls().cloned()
     }
 
     /// Sets an extended attribute of an inode that is there, or will be.
     pub fn set_xattr(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
+        self.have_xattrs(id);
         self.xattrs.set(id, name, value);
     }
 
     /// Removes an extended attribute.
     pub fn remove_xattr(&mut self, id: InodeId, name: &XattrName) {
+        self.have_xattrs(id);
         self.xattrs.remove(id, name);
     }
 
-    /// The inodes of some slots that have extended attributes, sorted.
+    /// Takes the extended attributes of an inode as the store has them, unless newer ones are in memory.
+    pub fn load_xattrs(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        self.xattrs.load(id_of(*key.first_chunk().ok_or(WireError::Truncated)?), value)
+    }
+
+    /// The inodes of some slots with extended attributes that are in memory, sorted.
     pub fn xattrs_in_slots(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = (InodeId, &XattrSet)> {
         self.xattrs.in_slots(slots)
     }
@@ -255,6 +275,7 @@ impl Inodes {
             None => {
                 let Some(inode) = self.stored(id) else { return false };
                 self.gone.add(id);
+                self.xattrs.remove_stored(id);
                 inode.blocks
             }
         };
@@ -382,19 +403,21 @@ impl Inodes {
                 changes.put.push((inode_key(inode.id), inode.to_bytes()));
             }
         });
+        self.xattrs.changes(slots.clone(), changes);
         self.gone.leave(ids_of(slots), |id| changes.removed.push(inode_key(*id)));
     }
 
     /// The store has (`kept`) or will not have the last image of these slots.
     pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
         self.tables.visit(slots.clone(), |_, _, flags| flag::settle(flags, kept));
+        self.xattrs.settle(slots.clone(), kept);
         self.gone.settle(ids_of(slots), kept);
     }
 
     /// Forgets what the store has too and nobody has asked for lately, in these whole tables of slots.
     pub fn forget(&mut self, slots: RangeInclusive<Slot>) {
         let arena = &mut self.arena;
-        self.tables.forget(slots, |handle, flags| {
+        self.tables.forget(slots.clone(), |handle, flags| {
             let forget = flag::forget(flags);
             if forget {
                 let units = Record(arena.at(handle)).units();
@@ -402,12 +425,16 @@ impl Inodes {
             }
             forget
         });
+        let Inodes { xattrs, tables, arena, .. } = self;
+        let there = |id: InodeId| tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)).is_some();
+        xattrs.forget(slots, |id| !there(id));
     }
 
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        Memory { tables: arena.tables + self.tables.bytes() + self.xattrs.bytes() + self.below.bytes(), ..arena }
+        let own = self.tables.bytes() + self.xattrs.bytes() + self.below.bytes() + self.gone.bytes(0);
+        Memory { tables: arena.tables + own, ..arena }
     }
 }
 

@@ -417,7 +417,7 @@ impl Listings {
         Memory {
             records: heads.records + forest.records,
             free: heads.free + forest.free,
-            tables: heads.tables + forest.tables + self.tables.bytes() + self.below.bytes(),
+            tables: heads.tables + forest.tables + self.tables.bytes() + self.below.bytes() + self.gone.bytes(0),
         }
     }
 }

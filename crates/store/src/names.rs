@@ -70,6 +70,9 @@ fn set_value(record: &mut [u8], value: NameValue) {
     record[KIND] = value.kind.d_type();
 }
 
+/// Bytes of a name in that set, about.
+const GONE_NAME_BYTES: usize = 32;
+
 /// What a name is found by in the set of those that are gone: ordered by slot.
 type GoneName = (u64, InodeId, Box<[u8]>);
 
@@ -248,7 +251,8 @@ impl Names {
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        Memory { tables: arena.tables + self.tables.bytes() + self.below.bytes(), ..arena }
+        let gone = self.gone.bytes(GONE_NAME_BYTES);
+        Memory { tables: arena.tables + self.tables.bytes() + self.below.bytes() + gone, ..arena }
     }
 }
 

@@ -1,9 +1,15 @@
-//! Extended attributes, a side table: inodes without any are not in it. It is in memory whole, whatever of the inodes is cold.
+//! Extended attributes, a side table: inodes without any are not in it.
+//!
+//! Those of an inode are one object of the store. They come into memory with their inode, and may be forgotten when it is not there.
 
+use crate::cold::{Changes, Cold, class, xattrs_key};
+use crate::inodes::ids_of;
+use onpath_wire::WireError;
 use onpath_wire::acl::{Acl, Acls};
+use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -37,6 +43,25 @@ impl XattrSet {
         self.acls.as_ref()
     }
 
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (name, value) in self.iter() {
+            name.put(&mut out);
+            (value.len() as u32).put(&mut out);
+            out.extend_from_slice(value);
+        }
+        out
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<XattrSet, WireError> {
+        let (mut set, mut r) = (XattrSet::default(), Reader::new(bytes));
+        while r.remaining() > 0 {
+            let (name, len) = (XattrName::take(&mut r)?, u32::take(&mut r)?);
+            set.set(&name, r.bytes(len as usize)?);
+        }
+        Ok(set)
+    }
+
     fn place(&self, name: &[u8]) -> Result<usize, usize> {
         self.attributes.binary_search_by(|(other, _)| other.as_bytes().cmp(name))
     }
@@ -67,18 +92,98 @@ impl XattrSet {
     }
 }
 
-/// The extended attributes of the inodes that have some.
+/// The extended attributes of inodes that have some, as far as they are in memory.
 #[derive(Debug, Default)]
 pub(crate) struct XattrTable {
     sets: BTreeMap<InodeId, XattrSet>,
     bytes: u64,
+    /// Of these the store has none or others: what has changed since the last image.
+    fresh: BTreeSet<InodeId>,
+    /// The same for an image that is not kept yet.
+    leaving: BTreeSet<InodeId>,
+    /// The store has some of other inodes.
+    stored: bool,
 }
 
 impl XattrTable {
     /// Whether no inode has any.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.sets.is_empty()
+        self.sets.is_empty() && !self.stored
+    }
+
+    /// Whether all that is known of an inode is here, whatever the store says.
+    pub(crate) fn has_all_of(&self, id: InodeId) -> bool {
+        self.sets.contains_key(&id) || self.is_newer(id)
+    }
+
+    fn is_newer(&self, id: InodeId) -> bool {
+        self.fresh.contains(&id) || self.leaving.contains(&id)
+    }
+
+    /// From now on this is the store.
+    pub(crate) fn attach(&mut self, cold: &dyn Cold) {
+        self.stored = false;
+        cold.scan(&[class::XATTR], &[], &mut |_, _| {
+            self.stored = true;
+            false
+        });
+    }
+
+    /// Takes those of an inode from the store.
+    pub(crate) fn fetch(&mut self, id: InodeId, cold: &dyn Cold) {
+        if !self.stored || self.has_all_of(id) {
+            return;
+        }
+        if let Some(value) = cold.get(&xattrs_key(id)) {
+            self.load(id, &value).expect("the store gives back what was written");
+        }
+    }
+
+    /// Takes those of an inode as the store has them, unless newer ones are here.
+    pub(crate) fn load(&mut self, id: InodeId, value: &[u8]) -> Result<(), WireError> {
+        let set = XattrSet::from_bytes(value)?;
+        if !self.has_all_of(id) && !set.attributes.is_empty() {
+            self.bytes += set.bytes() as u64;
+            self.sets.insert(id, set);
+        }
+        Ok(())
+    }
+
+    /// What has changed for inodes of some slots since their last image.
+    pub(crate) fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
+        let ids: Vec<InodeId> = self.fresh.range(ids_of(slots)).copied().collect();
+        for id in ids {
+            self.fresh.remove(&id);
+            self.leaving.insert(id);
+            match self.sets.get(&id) {
+                Some(set) => changes.put.push((xattrs_key(id), set.to_bytes())),
+                None => changes.removed.push(xattrs_key(id)),
+            }
+        }
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots.
+    pub(crate) fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
+        let ids: Vec<InodeId> = self.leaving.range(ids_of(slots)).copied().collect();
+        for id in ids {
+            self.leaving.remove(&id);
+            if kept {
+                self.stored = true;
+            } else {
+                self.fresh.insert(id);
+            }
+        }
+    }
+
+    /// Forgets those of inodes of some slots that the store has too and that `may_go`.
+    pub(crate) fn forget(&mut self, slots: RangeInclusive<Slot>, mut may_go: impl FnMut(InodeId) -> bool) {
+        let ids = self.sets.range(ids_of(slots)).map(|(&id, _)| id);
+        let ids: Vec<InodeId> = ids.filter(|&id| !self.is_newer(id) && may_go(id)).collect();
+        for id in ids {
+            let set = self.sets.remove(&id).expect("just seen");
+            self.bytes -= set.bytes() as u64;
+        }
     }
 
     pub(crate) fn get(&self, id: InodeId) -> Option<&XattrSet> {
@@ -86,6 +191,7 @@ impl XattrTable {
     }
 
     pub(crate) fn set(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
+        self.fresh.insert(id);
         let set = self.sets.entry(id).or_default();
         self.bytes -= set.bytes() as u64;
         set.set(name, value);
@@ -95,6 +201,7 @@ impl XattrTable {
     /// Removes one.
     pub(crate) fn remove(&mut self, id: InodeId, name: &XattrName) {
         let Some(set) = self.sets.get_mut(&id) else { return };
+        self.fresh.insert(id);
         self.bytes -= set.bytes() as u64;
         set.remove(name);
         self.bytes += set.bytes() as u64;
@@ -107,19 +214,26 @@ impl XattrTable {
     pub(crate) fn remove_all(&mut self, id: InodeId) {
         if let Some(set) = self.sets.remove(&id) {
             self.bytes -= set.bytes() as u64;
+            self.fresh.insert(id);
+        }
+    }
+
+    /// The same of an inode that is only in the store.
+    pub(crate) fn remove_stored(&mut self, id: InodeId) {
+        if self.stored {
+            self.fresh.insert(id);
         }
     }
 
     /// Inodes of some slots, sorted.
     pub(crate) fn in_slots(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = (InodeId, &XattrSet)> {
-        let (first, last) = (u64::from(slots.start().0) << 48, u64::from(slots.end().0) << 48 | ((1 << 48) - 1));
-        self.sets.range(InodeId(first)..=InodeId(last)).map(|(&id, set)| (id, set))
+        self.sets.range(ids_of(slots)).map(|(&id, set)| (id, set))
     }
 
     /// Bytes in use, about.
     pub(crate) fn bytes(&self) -> u64 {
         const SET_BYTES: u64 = 2 * size_of::<(InodeId, XattrSet)>() as u64;
-        self.bytes + SET_BYTES * self.sets.len() as u64
+        self.bytes + SET_BYTES * (self.sets.len() + self.fresh.len() + self.leaving.len()) as u64
     }
 }
 

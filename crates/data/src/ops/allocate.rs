@@ -84,7 +84,7 @@ impl AllocateJob {
     }
 
     /// Runs of blocks that it reserves, as (first, count).
-    fn gaps(&self, core: &Node) -> Result<Vec<(u32, u64)>, DataReply> {
+    fn gaps(&self, core: &mut Node) -> Result<Vec<(u32, u64)>, DataReply> {
         let (first, last) = self.touched();
         let empty = crate::content::Content::Empty;
         let content = core.state.index.file(self.data).map_or(&empty, |file| &file.content);

@@ -38,7 +38,7 @@ pub(crate) async fn read(cx: &NodeCx, job: ReadJob) {
 
 /// The bytes of the range as of now, up to the last one written in it.
 pub(crate) async fn bytes(cx: &NodeCx, job: &ReadJob) -> Result<Bytes, Errno> {
-    let segments = cx.with(|core| find(&core.state, job.data, job.offset, job.bytes.into()));
+    let segments = cx.with(|core| find(&mut core.state, job.data, job.offset, job.bytes.into()));
     let read = match segments.is_empty() {
         true => Ok((segments, Results::new())),
         false => fetch(cx, segments).await,
@@ -57,7 +57,7 @@ fn finish(core: &mut state::Node, job: &ReadJob, bytes: Result<Bytes, Errno>, af
 }
 
 /// The segments that have bytes of a range.
-fn find(state: &State, data: DataId, offset: u64, bytes: u64) -> Segments {
+fn find(state: &mut State, data: DataId, offset: u64, bytes: u64) -> Segments {
     let Some(file) = state.index.file(data).filter(|_| bytes > 0) else { return Segments::new() };
     let (first, last) = (offset / BLOCK_BYTES, (offset + bytes - 1) / BLOCK_BYTES);
     file.content.segments(first as u32, last as u32, state.config.file_blocks)

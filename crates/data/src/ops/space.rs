@@ -16,7 +16,7 @@ pub(crate) async fn space(cx: &NodeCx, from: Caller) {
         let reply = match results.first() {
             Some(DiskResult::Space { free, .. }) => {
                 let free = free / BLOCK_BYTES;
-                DataReply::Space { total: core.state.index.blocks + free, free }
+                DataReply::Space { total: core.state.index.map.blocks() + free, free }
             }
             Some(DiskResult::Failed(errno)) => DataReply::Failed { errno: *errno },
             _ => DataReply::Failed { errno: Errno::EIO },

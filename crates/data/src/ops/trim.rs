@@ -16,7 +16,7 @@ use onpath_wire::limits::FILE_BYTES_MAX;
 /// `term`: of the home that says so. A generation that is newer than `data`'s and of an earlier term may be void: then
 /// this trim must be known when `data`'s counts again.
 pub(crate) fn trim(core: &mut Node, from: Caller, term: Term, data: DataId, cut: u32, size: u64) {
-    let index = &core.state.index;
+    let index = &mut core.state.index;
     let known = match index.file(data) {
         Some(file) => file.cut >= cut,
         None => index.verdict(data, cut) == Verdict::Stale && index.newest(data.inode).is_none_or(|g| g.term() >= term),

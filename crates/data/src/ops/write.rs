@@ -109,7 +109,7 @@ impl WriteJob {
     }
 
     /// Whether a place is kept for one of its blocks.
-    fn is_reserved(&self, core: &Node) -> bool {
+    fn is_reserved(&self, core: &mut Node) -> bool {
         let file = core.state.index.file(self.data);
         file.is_some_and(|file| file.content.reserved(self.first(), self.last()).next().is_some())
     }
@@ -266,7 +266,7 @@ pub(crate) struct Edge {
 pub(crate) type Edges = SmallVec<[Edge; 2]>;
 
 /// Whether these blocks still are where they were.
-pub(crate) fn are_same(core: &Node, data: DataId, edges: &Edges) -> bool {
+pub(crate) fn are_same(core: &mut Node, data: DataId, edges: &Edges) -> bool {
     let file = core.state.index.file(data);
     edges.iter().all(|edge| file.and_then(|file| file.content.get(edge.block)) == edge.at)
 }
@@ -380,13 +380,13 @@ impl Blocks {
     }
 
     /// Whether what the blocks were made from, and the places kept for them, are what they were.
-    fn same(&self, core: &Node, job: &WriteJob, targets: &Targets) -> bool {
+    fn same(&self, core: &mut Node, job: &WriteJob, targets: &Targets) -> bool {
         if !are_same(core, job.data, &self.edges) {
             return false;
         }
         let mut start = job.first();
         targets.iter().all(|&Target { run, reserved }| {
-            let kept = || {
+            let mut kept = || {
                 let file = core.state.index.file(job.data);
                 let within = file.and_then(|file| file.content.reserved(start, start + (run.len - 1)).next());
                 within == Some(ReservedRun { start, phys: run.start, len: run.len })

@@ -53,6 +53,12 @@ enum Step {
     },
     Flush,
     Pass,
+    /// A checkpoint, which is kept or lost.
+    Checkpoint {
+        kept: bool,
+    },
+    /// What the store has is forgotten, but for what was asked for since the last time.
+    Forget,
     Kill,
     PowerLoss,
     /// A power loss after which the journal and single blocks may have come further than the last flush.
@@ -81,6 +87,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => file.prop_map(|file| Step::Check { file }),
         3 => Just(Step::Flush),
         2 => Just(Step::Pass),
+        4 => prop::bool::weighted(0.75).prop_map(|kept| Step::Checkpoint { kept }),
+        6 => Just(Step::Forget),
         1 => Just(Step::Kill),
         1 => Just(Step::PowerLoss),
         1 => (any::<u8>(), any::<u64>()).prop_map(|(records, blocks)| Step::Torn { records, blocks }),
@@ -154,6 +162,8 @@ impl Run {
             Step::Check { file } => self.check(file, &[self.models[&file].clone()]),
             Step::Flush => self.world.flush(),
             Step::Pass => self.world.pass(2_500_000),
+            Step::Checkpoint { kept } => self.world.checkpoint(kept),
+            Step::Forget => self.world.forget(),
             Step::Kill => {
                 let before = self.world.images();
                 assert_eq!(self.world.kill().restored_blocks, 0);

@@ -4,7 +4,7 @@ use crate::world::{BLOCK, CHUNK, FILE_BLOCKS, World, data};
 use onpath_data::{DataConfig, DataNode};
 use onpath_kernel::Role;
 use onpath_store::Recoverable;
-use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::ids::{DataId, RequestSeq, Term};
 use onpath_wire::{ClusterMap, Errno};
 
@@ -48,13 +48,16 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     // Images of the ranges are of different age: half of them newer.
     let newer = w.images();
     let (map, term) = (ClusterMap::even(2), Term(2));
-    let config = DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
+    let config = DataConfig { node: 0, term, since: term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
         let image = if range % 2 == 0 { &images } else { &newer }[range as usize].clone();
         node.loaded(range, image.upto);
         for (key, value) in &image.rest {
             node.load(range, key, value).unwrap();
+        }
+        for (key, value) in &image.changes.put {
+            node.load_object(key, value).unwrap();
         }
     }
     for (seq, record) in &w.journal {
@@ -64,6 +67,29 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
         assert_eq!(node.image(range).rest, w.node.image(range).rest, "range {range}");
     }
     assert_eq!(node.files(), w.node.files());
+    node.check(3, None, &mut |fault| panic!("{fault}"));
+}
+
+/// Checkpoints of before files were objects of their own have all of them among the rest of a range's image, and no map.
+#[test]
+fn files_of_an_older_checkpoint_are_taken_over() {
+    let mut w = busy_world();
+    w.allocate(data(13, 1), 0, CHUNK, 3 * BLOCK as u64, Allocation::Reserve);
+    w.checkpoint(true);
+    w.keep_as_before();
+    w.write(data(14, 1), 0, 0, b"later");
+    let files = w.node.files();
+    w.kill();
+    assert!(w.faults().is_empty());
+    assert_eq!(w.node.files(), files);
+    assert_eq!(w.read(data(14, 1), 0, 0, 5).unwrap(), b"later");
+    // The next checkpoint has them as objects.
+    w.checkpoint(true);
+    w.forget();
+    w.forget();
+    w.kill();
+    assert!(w.faults().is_empty());
+    assert_eq!(w.node.files(), files);
 }
 
 #[test]
@@ -74,6 +100,7 @@ fn a_record_that_does_not_fit_is_refused() {
     let mut node = DataNode::new(DataConfig {
         node: 0,
         term: Term(2),
+        since: Term(2),
         map: ClusterMap::even(2),
         cluster: 1,
         file_blocks: FILE_BLOCKS,
@@ -376,4 +403,37 @@ fn a_write_is_undone_whole_and_so_is_what_was_written_after_it() {
     let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
     w.request_as(1, lost[2], lost[0], &body, &[4; 50]);
     assert_eq!(w.read(file, 0, 0, 60).unwrap(), [vec![4; 50], vec![1; 10]].concat());
+}
+
+/// What is dropped while an image is on its way to the store, which then has it, goes with the next one.
+#[test]
+fn reserved_blocks_that_are_dropped_during_a_checkpoint_go_with_the_next() {
+    let mut w = World::default();
+    let file = data(5, 1);
+    w.allocate(file, 0, 0, 3 * BLOCK as u64, Allocation::Reserve);
+    w.checkpoint_and(true, |w| _ = w.drop_data(file));
+    w.checkpoint(true);
+    assert_eq!(w.kept.keys(), [[0u8; 0]; 0], "something of a dropped file stays");
+    w.kill();
+    assert!(w.node.files().is_empty() && w.faults().is_empty());
+}
+
+/// A file that has come to have one block only goes with all that the store has of it.
+#[test]
+fn a_chunk_of_one_block_is_removed_as_a_chunk() {
+    let mut w = World::default();
+    let file = data(5, 1);
+    w.write(file, 0, 0, &[7; 3 * BLOCK]);
+    w.trim(file, 1, BLOCK as u64);
+    w.checkpoint(true);
+    w.kill();
+    w.write(file, 1, 0, &[8; BLOCK]);
+    w.checkpoint(true);
+    w.forget();
+    w.forget();
+    assert_eq!(w.read(file, 1, 0, BLOCK as u32).unwrap(), [8; BLOCK]);
+    w.drop_data(file);
+    w.checkpoint(true);
+    assert_eq!(w.kept.keys(), [[0u8; 0]; 0]);
+    assert!(w.faults().is_empty());
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Fault, Started, Ticket};
 use onpath_kernel::{Input, Need, Now, Output, Role};
-use onpath_store::Recoverable;
+use onpath_store::{Cold, FORGET_PARTS, Image, Pair, Recoverable};
 use onpath_wire::block::DATA_FILE_HEADER_BYTES;
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::header::{Header, MessageKind};
@@ -11,6 +11,7 @@ use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSe
 use onpath_wire::peer::Peer;
 use onpath_wire::{ClusterMap, Errno, Packet};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Blocks of one data file: small, so that tests cross its end.
 pub(crate) const FILE_BLOCKS: u32 = 512;
@@ -140,6 +141,36 @@ pub(crate) struct World {
     pub(crate) forgotten: Vec<DataId>,
     pub(crate) next_seq: u64,
     pub(crate) term: u32,
+    pub(crate) kept: Kept,
+}
+
+/// The last checkpoint.
+#[derive(Default)]
+pub(crate) struct Kept {
+    objects: Arc<Shelf>,
+    ranges: Vec<(RecordSeq, Vec<Pair>)>,
+}
+
+impl Kept {
+    /// The keys of its objects.
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        self.objects.0.keys().cloned().collect()
+    }
+}
+
+/// A store in memory.
+#[derive(Default)]
+pub(crate) struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Cold for Shelf {
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(key).cloned()
+    }
+
+    fn scan(&self, prefix: &[u8], from: &[u8], each: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let range = self.0.range(prefix.max(from).to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
+        range.map(|(key, value)| each(key, value)).take_while(|go_on| *go_on).for_each(drop);
+    }
 }
 
 pub(crate) fn data(inode: u64, generation: u64) -> DataId {
@@ -148,7 +179,8 @@ pub(crate) fn data(inode: u64, generation: u64) -> DataId {
 }
 
 fn config(term: u32, files: u32) -> DataConfig {
-    DataConfig { node: 0, term: Term(term), map: ClusterMap::even(2), cluster: 1, file_blocks: FILE_BLOCKS, files }
+    let (map, term) = (ClusterMap::even(2), Term(term));
+    DataConfig { node: 0, term, since: term, map, cluster: 1, file_blocks: FILE_BLOCKS, files }
 }
 
 impl Default for World {
@@ -168,6 +200,7 @@ impl Default for World {
             forgotten: vec![],
             next_seq: 1,
             term: 1,
+            kept: Kept::default(),
         };
         world.start();
         world
@@ -349,6 +382,11 @@ impl World {
         self.journal.truncate(records);
         self.disk.now = blocks;
         self.node = DataNode::new(config(self.term, self.disk.files()));
+        self.node.attach(self.kept.objects.clone());
+        for (range, (upto, rest)) in (0..).zip(&self.kept.ranges) {
+            self.node.loaded(range, *upto);
+            rest.iter().for_each(|(key, value)| self.node.load(range, key, value).expect("own images load"));
+        }
         // What was durable is known from the beginning, or turns out on the way.
         let from_begin = self.term.is_multiple_of(2);
         for (i, (seq, record)) in self.journal.iter().enumerate() {
@@ -396,7 +434,59 @@ impl World {
         faults
     }
 
-    pub(crate) fn images(&mut self) -> Vec<onpath_store::Image> {
-        (0..self.node.ranges()).map(|range| self.node.image(range)).collect()
+    /// Images that nobody keeps.
+    pub(crate) fn images(&mut self) -> Vec<Image> {
+        let images = (0..self.node.ranges()).map(|range| self.node.image(range)).collect();
+        (0..self.node.ranges()).for_each(|range| self.node.settle(range, false));
+        images
+    }
+
+    /// A checkpoint of what is durable, begun, and with `kept` completed.
+    pub(crate) fn checkpoint(&mut self, kept: bool) {
+        self.checkpoint_and(kept, |_| ());
+    }
+
+    /// The same, with something done after the images are taken and before anybody has heard that they are kept.
+    pub(crate) fn checkpoint_and(&mut self, kept: bool, meanwhile: impl FnOnce(&mut World)) {
+        self.flush();
+        assert_eq!(self.durable, self.journal.len(), "a checkpoint holds only durable records");
+        let images: Vec<Image> = (0..self.node.ranges()).map(|range| self.node.image(range)).collect();
+        meanwhile(self);
+        if kept {
+            // What is in the hands of somebody stays as it was.
+            let mut objects = self.kept.objects.0.clone();
+            for Image { changes, .. } in &images {
+                changes.removed.iter().for_each(|key| _ = objects.remove(key));
+                objects.extend(changes.put.iter().cloned());
+            }
+            let ranges = images.into_iter().map(|image| (image.upto, image.rest)).collect();
+            self.kept = Kept { objects: Arc::new(Shelf(objects)), ranges };
+            self.node.attach(self.kept.objects.clone());
+        }
+        (0..self.node.ranges()).for_each(|range| self.node.settle(range, kept));
+    }
+
+    /// Makes the checkpoint one of before files were objects of their own.
+    pub(crate) fn keep_as_before(&mut self) {
+        let objects = std::mem::take(&mut self.kept.objects);
+        for (key, value) in &objects.0 {
+            let &[1, ref id @ ..] = &key[..] else { continue };
+            let (inode, rest) = id.split_first_chunk().expect("an id");
+            let inode = onpath_store::cold::id_of(*inode);
+            let (generation, part) = rest.split_at(8);
+            let (tag, number) = match part[0] {
+                1 => (1, &[][..]),
+                2 => (2, &part[1..]),
+                _ => (6, &part[1..]),
+            };
+            let key = [&[tag][..], &inode.0.to_be_bytes(), generation, number].concat();
+            self.kept.ranges[(inode.0 >> 58) as usize].1.push((key, value.clone()));
+        }
+        self.kept.ranges.iter_mut().for_each(|(_, rest)| rest.sort_unstable());
+    }
+
+    /// The node forgets what it can.
+    pub(crate) fn forget(&mut self) {
+        (0..FORGET_PARTS).for_each(|part| self.node.forget(part));
     }
 }

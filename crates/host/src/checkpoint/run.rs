@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the file that keeps room for the next checkpoint on a full disk.
 pub(super) const RESERVE: &str = "reserve";
@@ -48,6 +48,8 @@ pub struct CheckpointReport {
     pub written: u64,
     /// Objects written and removed.
     pub objects: u64,
+    /// How long it took, milliseconds.
+    pub took_ms: u64,
 }
 
 #[derive(Debug, Default)]
@@ -229,6 +231,7 @@ impl Inner {
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
         self.state.lock().expect("checkpoint control does not panic").journal_bytes = journal.status().bytes;
+        let begin = Instant::now();
         let marker = self.dir.join(MARKER);
         File::create(&marker).map_err(at(&marker))?;
         let mut taken = Vec::new();
@@ -240,7 +243,8 @@ impl Inner {
         for (role, range) in &taken {
             node.settle(*role, *range, written.is_ok());
         }
-        let report = CheckpointReport { images: taken.len() as u64, ..written? };
+        let report =
+            CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written? };
         legacy::remove(&self.dir);
         self.keep_room();
         journal.release(report.from);
@@ -264,18 +268,18 @@ impl Inner {
                 taken.push((role, range));
                 report.from = report.from.min(Lsn(lsn.0 + 1));
                 last = last.max(lsn);
-                if before.get(&(role, range)) != Some(&image.upto) {
-                    draft.put(role, range, &image)?;
+                // A range without new records may have changes all the same: those of an older form that is taken over.
+                if before.get(&(role, range)) != Some(&image.upto) || !image.changes.is_empty() {
+                    draft.put(role, range, image)?;
                     report.written += 1;
                 }
             }
         }
-        report.objects = draft.written;
         // The journal is released up to where the store says, even if no range has changed. A range may also have changed after the
         // first one was taken, which nothing had reached since the last checkpoint: then only the ranges are new.
         if report.written > 0 || self.store.head()?.is_none_or(|head| head.from != report.from) {
             journal.wait_durable(last)?;
-            draft.commit(report.from)?;
+            report.objects = draft.commit(report.from)?;
         }
         Ok(report)
     }

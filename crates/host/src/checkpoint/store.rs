@@ -14,7 +14,7 @@ use super::pages::{Look, Pages, Room};
 use super::reshaped::reshaped;
 use super::run::RESERVE;
 use crate::sys;
-use onpath_store::{Cold, Image, Pair, StoreError};
+use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
@@ -35,6 +35,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"OnpStore");
 const VERSION: u32 = 1;
 /// Name of the file.
 pub(super) const FILE_NAME: &str = "objects.redb";
+/// Changes of a role that are put into the store together, bytes: sorted, so that what shares pages is written once.
+const DRAFT_BYTES: usize = 32 << 20;
 /// Most pages of the file that are kept in memory, bytes.
 const CACHE_BYTES: usize = 32 << 20;
 
@@ -244,7 +246,7 @@ impl Store {
         let mut transaction = guarded(&self.file, || self.db.begin_write())?;
         // So a start after a kill reads nothing but the head.
         transaction.set_quick_repair(true);
-        Ok(Draft { store: self, transaction, written: 0 })
+        Ok(Draft { store: self, transaction, role: NodeId(0), changes: Changes::default(), bytes: 0, written: 0 })
     }
 }
 
@@ -255,41 +257,67 @@ pub type Each<'a> = dyn FnMut(&[u8], Result<&[u8], CheckpointError>) -> Result<(
 pub struct Draft<'a> {
     store: &'a Store,
     transaction: WriteTransaction,
+    /// Whose `changes` are yet to be put into the store.
+    role: NodeId,
+    changes: Changes,
+    bytes: usize,
     /// Objects written and removed so far.
-    pub written: u64,
+    written: u64,
 }
 
 impl Draft<'_> {
     /// Takes the image of a range.
-    pub fn put(&mut self, role: NodeId, range: u32, image: &Image) -> Result<(), CheckpointError> {
-        let file = &self.store.file;
-        self.written += guarded(file, || {
-            let name = table_name(role);
-            let mut objects = self.transaction.open_table(TableDefinition::<Bytes, Bytes>::new(&name))?;
-            let changes = &image.changes;
-            for key in &changes.removed {
-                objects.remove(key.as_slice())?;
-            }
-            let mut put: Vec<&Pair> = changes.put.iter().collect();
-            put.sort_unstable(); // neighbours share pages
-            for (key, value) in put {
-                objects.insert(key.as_slice(), sealed(key, value).as_slice())?;
-            }
-            let mut rest = self.transaction.open_table(REST)?;
-            let changed = put_rest(&mut rest, &prefix(role, range), &image.rest)?;
-            self.transaction.open_table(RANGES)?.insert((role.0, range), image.upto.0)?;
-            Ok::<_, redb::Error>((changes.removed.len() + changes.put.len()) as u64 + changed)
+    pub fn put(&mut self, role: NodeId, range: u32, image: Image) -> Result<(), CheckpointError> {
+        let Image { upto, changes: Changes { put, removed }, rest } = image;
+        if role != self.role {
+            self.put_changes()?;
+            self.role = role;
+        }
+        self.bytes += put.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        self.bytes += removed.iter().map(Vec::len).sum::<usize>();
+        self.changes.put.extend(put);
+        self.changes.removed.extend(removed);
+        self.written += guarded(&self.store.file, || {
+            let mut table = self.transaction.open_table(REST)?;
+            let changed = put_rest(&mut table, &prefix(role, range), &rest)?;
+            self.transaction.open_table(RANGES)?.insert((role.0, range), upto.0)?;
+            Ok::<_, redb::Error>(changed)
         })?;
-        Ok(())
+        if self.bytes >= DRAFT_BYTES { self.put_changes() } else { Ok(()) }
     }
 
-    /// Makes it the checkpoint, durably: the journal is replayed from `from`.
-    pub fn commit(self, from: Lsn) -> Result<(), CheckpointError> {
+    /// Puts the changes taken so far into the store. Ranges have different keys, and a key that is removed and put is put.
+    fn put_changes(&mut self) -> Result<(), CheckpointError> {
+        let Changes { mut put, mut removed } = std::mem::take(&mut self.changes);
+        self.bytes = 0;
+        self.written += (put.len() + removed.len()) as u64;
+        put.sort_unstable();
+        removed.sort_unstable();
+        if put.is_empty() && removed.is_empty() {
+            return Ok(());
+        }
+        guarded(&self.store.file, || {
+            let name = table_name(self.role);
+            let mut objects = self.transaction.open_table(TableDefinition::<Bytes, Bytes>::new(&name))?;
+            for key in &removed {
+                objects.remove(key.as_slice())?;
+            }
+            for (key, value) in &put {
+                objects.insert(key.as_slice(), sealed(key, value).as_slice())?;
+            }
+            Ok::<_, redb::Error>(())
+        })
+    }
+
+    /// Makes it the checkpoint, durably: the journal is replayed from `from`. Returns how many objects were written and removed.
+    pub fn commit(mut self, from: Lsn) -> Result<u64, CheckpointError> {
+        self.put_changes()?;
         let head = Head { magic: MAGIC, version: VERSION, fsid: self.store.fsid, from };
         guarded(&self.store.file, || {
             self.transaction.open_table(HEAD)?.insert(0, sealed(b"head", &head.to_bytes()).as_slice())?;
             self.transaction.commit().map_err(redb::Error::from)
-        })
+        })?;
+        Ok(self.written)
     }
 }
 

@@ -69,7 +69,7 @@ impl State {
     }
 
     /// The reply with what an inode's record does not say of it.
-    fn flagged(&self, mut reply: Reply) -> Reply {
+    fn flagged(&mut self, mut reply: Reply) -> Reply {
         if let Reply::Entry { attr, .. } | Reply::Attr { attr, .. } = &mut reply
             && self.inodes.has_xattrs(attr.id)
         {

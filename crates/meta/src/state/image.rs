@@ -24,12 +24,11 @@ pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 const XATTR_NAME: WireError = WireError::Bad("name of an extended attribute");
 
 pub(super) mod class {
-    pub(in crate::state) use onpath_store::cold::class::{ENTRY, INODE, NAME};
+    pub(in crate::state) use onpath_store::cold::class::{ENTRY, INODE, NAME, XATTR};
     pub(in crate::state) const WATERMARK: u8 = 4;
     pub(in crate::state) const DATA_PENDING: u8 = 5;
     pub(in crate::state) const ORPHAN: u8 = 6;
     pub(in crate::state) const COUNT: u8 = 7;
-    pub(in crate::state) const XATTR: u8 = 8;
     pub(in crate::state) const LINKABLE: u8 = 12;
     pub(in crate::state) const LOG: u8 = 16;
     pub(in crate::state) const TRIMMED: u8 = 17;
@@ -93,10 +92,6 @@ impl State {
         }
         let orphans = self.orphans.iter().filter(|id| range_of(id.slot()) == range);
         orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Vec::new())));
-        for (id, set) in self.inodes.xattrs_in_slots(slots_of(range)) {
-            let id = id.0.to_be_bytes();
-            pairs.extend(set.iter().map(|(name, value)| (key(class::XATTR, &[&id, name.as_bytes()]), value.to_vec())));
-        }
         let linkable = self.linkable.iter().filter(|id| range_of(id.slot()) == range);
         linkable.for_each(|id| pairs.push((key(class::LINKABLE, &[&id.0.to_be_bytes()]), Vec::new())));
         let Count { inodes, blocks } = self.inodes.count(range);
@@ -158,6 +153,7 @@ impl State {
         match key.split_first().ok_or(WireError::Truncated)? {
             (&class::INODE, key) => self.inodes.load(key, value),
             (&class::NAME, key) => self.names.load(key, value),
+            (&class::XATTR, key) => self.inodes.load_xattrs(key, value),
             (&class::ENTRY, key) => self.listings.load(key, value)?.then_some(()).ok_or(WRONG_COOKIE),
             (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
         }

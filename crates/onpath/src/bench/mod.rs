@@ -4,6 +4,7 @@ mod cost;
 mod floor;
 mod posix;
 mod programs;
+mod tree;
 
 use clap::{Args, Subcommand};
 
@@ -20,6 +21,8 @@ enum BenchCommand {
     Posix(posix::PosixArgs),
     /// Measures what people run (tar, find, git, rsync, ls, rm), large files and direct I/O on one or more directories, in turn.
     Programs(programs::ProgramsArgs),
+    /// Makes one large tree or directory, looks at it and removes it: rates as it grows, pauses, memory of the server.
+    Tree(tree::TreeArgs),
     /// Mounts a bare passthrough to DIR at MNT until Ctrl-C: the least that any mount costs.
     Floor(floor::FloorArgs),
     /// Measures the constants of the cost model on this machine, with the real code.
@@ -37,6 +40,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Posix(args) => posix::run(args),
         BenchCommand::Programs(args) => programs::run(&args),
+        BenchCommand::Tree(args) => tree::run(&args),
         BenchCommand::Floor(args) => floor::run(args),
         BenchCommand::Calibrate(args) => cost::calibrate(args),
         BenchCommand::Model(args) => cost::model(args),

@@ -91,6 +91,7 @@ codes! {
     IndexCount "F56" "index-count" Fault "the data node's own block count is wrong",
     BlockCrc "F57" "block-crc" Fault "a block's bytes do not have their checksum (--data)",
     BlockUnreadable "F58" "block-unreadable" Fault "a block cannot be read (--data)",
+    BlockMap "F59" "block-map" Fault "the data node's map of blocks in use is not what its files use",
     TornTail "I01" "torn-tail" Note "the journal ends in a torn batch, of which nothing was acknowledged: the next start cuts it",
     Orphan "I02" "orphan" Note "a removed file or directory that was open: reclaimed after the next start",
     Undecided "I03" "undecided" Note "a prepared transaction without a decision: the next start aborts it",

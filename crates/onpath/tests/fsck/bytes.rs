@@ -114,9 +114,10 @@ fn bytes_that_have_changed() {
 fn a_count_of_the_index() {
     let Some((_site, of)) = stopped("fsck of the data node's counts") else { return };
     let copy = of.copy();
-    copy.rewrite_range(|role, _, pairs| {
-        // Keys of chunks begin with 2; the file of one block alone has none.
-        let chunk = pairs.iter_mut().find(|(key, _)| role.class() == Some(NodeClass::Data) && key[0] == 2);
+    copy.rewrite_objects(|role, pairs| {
+        // The kind of an object of a file comes after inode and generation; a file of one block alone has no chunk.
+        let is_chunk = |key: &[u8]| role.class() == Some(NodeClass::Data) && key[0] == 1 && key[17] == 2;
+        let chunk = pairs.iter_mut().find(|(key, _)| is_chunk(key));
         let Some((_, value)) = chunk else { return false };
         let mut image = ChunkImage::from_bytes(value).expect("a chunk");
         let twice = image.extents.last().expect("an extent").clone();
@@ -127,6 +128,17 @@ fn a_count_of_the_index() {
     // The home counts what is there.
     let faults = copy.expect_faults(&["F51", "F56"], &[]);
     assert_eq!(faults.len(), 2);
+}
+
+#[test]
+fn a_map_of_blocks() {
+    let Some((_site, of)) = stopped("fsck of the data node's map") else { return };
+    let copy = of.copy();
+    copy.rewrite_objects(|role, pairs| {
+        let page = pairs.iter_mut().find(|(key, _)| role.class() == Some(NodeClass::Data) && key[0] == 2);
+        page.map(|(_, value)| value[0] ^= 1).is_some()
+    });
+    copy.expect_fault("F59", &[]);
 }
 
 #[test]

@@ -223,7 +223,7 @@ impl Copy {
             if change(place.0, &mut put) {
                 let mut rest = Vec::new();
                 store.rest(place.0, place.1, &mut |key, value| collect(&mut rest, key, value)).expect("the rest");
-                return write(&store, place, &Image { upto, changes: Changes { put, removed }, rest });
+                return write(&store, place, Image { upto, changes: Changes { put, removed }, rest });
             }
         }
         panic!("no object was changed");
@@ -236,7 +236,7 @@ impl Copy {
             let mut rest = Vec::new();
             store.rest(role, range, &mut |key, value| collect(&mut rest, key, value)).expect("the rest");
             if change(role, range, &mut rest) {
-                return write(&store, (role, range), &Image { upto, changes: Changes::default(), rest });
+                return write(&store, (role, range), Image { upto, changes: Changes::default(), rest });
             }
         }
         panic!("no range was changed");
@@ -354,7 +354,7 @@ fn collect(pairs: &mut Vec<Pair>, key: &[u8], value: Result<&[u8], CheckpointErr
     value.map(|value| pairs.push((key.to_vec(), value.to_vec())))
 }
 
-fn write(store: &Store, (role, range): (NodeId, u32), image: &Image) {
+fn write(store: &Store, (role, range): (NodeId, u32), image: Image) {
     let head = store.head().expect("the head").expect("a checkpoint");
     let mut draft = store.begin().expect("a transaction");
     draft.put(role, range, image).expect("put");

@@ -548,6 +548,7 @@ fn data_config(map: &ClusterMap) -> RoleConfig {
     RoleConfig::Data(DataConfig {
         node: 0,
         term: Term(0),
+        since: Term(0),
         map: map.clone(),
         cluster: 1,
         file_blocks: DATA_FILE_BLOCKS,

@@ -29,7 +29,7 @@ impl RoleConfig {
                 Role::Shard(Box::new(Shard::new(ShardConfig { term, since: term, ..config.clone() })))
             }
             RoleConfig::Data(config) => {
-                Role::Data(Box::new(DataNode::new(DataConfig { term, files, ..config.clone() })))
+                Role::Data(Box::new(DataNode::new(DataConfig { term, since: term, files, ..config.clone() })))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Inodes against a plain map, wherever they are.
 
 use super::*;
+use crate::cold::class;
 use crate::cold::testing::{Keeper, Upkeep, upkeep};
 use onpath_wire::ids::{Generation, Term};
 use proptest::prelude::*;
@@ -73,6 +74,8 @@ enum Step {
     Remove(InodeId),
     Touch(InodeId, i8, u64),
     Merge(InodeId, u64, u32, u64, bool, u64),
+    /// Sets an extended attribute, or with an empty value removes it.
+    Xattr(InodeId, u8, Vec<u8>),
     Upkeep(Upkeep),
 }
 
@@ -80,7 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => inode().prop_map(Step::Put),
         1 => id().prop_map(Step::Remove),
-        2 => upkeep().prop_map(Step::Upkeep),
+        3 => upkeep().prop_map(Step::Upkeep),
+        3 => (id(), 0u8..2, prop::collection::vec(any::<u8>(), 0..3)).prop_map(|(id, n, v)| Step::Xattr(id, n, v)),
         2 => (id(), 0i8..3, number()).prop_map(|(id, count, stamp)| Step::Touch(id, count, stamp)),
         2 => (id(), number(), any::<u32>(), number(), any::<bool>(), number())
             .prop_map(|(id, size, blocks, version, kill, stamp)| Step::Merge(id, size, blocks, version, kill, stamp)),
@@ -96,21 +100,45 @@ fn touch(dir: &mut Inode, count: i8, stamp: u64) {
     dir.ctime = dir.ctime.max(time_of(Stamp(stamp)));
 }
 
-fn check(inodes: &mut Inodes, model: &BTreeMap<InodeId, Inode>, id: InodeId) {
-    let expected = model.get(&id);
+/// Inodes, and extended attributes by inode and name.
+#[derive(Default)]
+struct Model {
+    inodes: BTreeMap<InodeId, Inode>,
+    xattrs: BTreeMap<InodeId, BTreeMap<u8, Vec<u8>>>,
+}
+
+fn xattr_name(number: u8) -> XattrName {
+    XattrName::new(format!("user.{number}").as_bytes()).unwrap()
+}
+
+fn check_xattrs(inodes: &mut Inodes, model: &Model, id: InodeId) {
+    let expected = model.xattrs.get(&id).cloned().unwrap_or_default();
+    let expected = expected.into_iter().map(|(number, value)| (xattr_name(number), value)).collect::<Vec<_>>();
+    let found = inodes.xattrs(id).into_iter().flat_map(|set| set.iter());
+    assert_eq!(found.map(|(name, value)| (name.clone(), value.to_vec())).collect::<Vec<_>>(), expected);
+}
+
+fn check(inodes: &mut Inodes, model: &Model, id: InodeId) {
+    if id.0.is_multiple_of(2) {
+        check_xattrs(inodes, model, id);
+    }
+    let expected = model.inodes.get(&id);
     assert_eq!(inodes.get(id).as_ref(), expected);
     assert_eq!(inodes.contains(id), expected.is_some());
-    assert_eq!(inodes.attr(id), expected.map(AttrWire::of));
+    let flags = if model.xattrs.contains_key(&id) { attr::flag::XATTRS } else { 0 };
+    assert_eq!(inodes.attr(id), expected.map(|inode| AttrWire { flags, ..AttrWire::of(inode) }));
     assert_eq!(inodes.kind(id), expected.map(|i| i.kind));
     assert_eq!(inodes.nlink(id), expected.map(|i| i.nlink));
     assert_eq!(inodes.access(id), expected.map(|i| Access { mode: i.mode, uid: i.uid, gid: i.gid, acls: None }));
     let data = expected.map(|i| DataRef { generation: i.generation, cut: i.cut, btime: i.btime });
     assert_eq!(inodes.data_ref(id), data);
+    check_xattrs(inodes, model, id);
 }
 
 const ALL: RangeInclusive<Slot> = Slot(0)..=Slot(u16::MAX);
 
-fn apply(inodes: &mut Inodes, keeper: &mut Keeper, model: &mut BTreeMap<InodeId, Inode>, step: Step) -> InodeId {
+fn apply(inodes: &mut Inodes, keeper: &mut Keeper, all: &mut Model, step: Step) -> InodeId {
+    let model = &mut all.inodes;
     match step {
         Step::Upkeep(what) => {
             let image = |i: &mut Inodes, changes: &mut Changes| i.changes(ALL, changes);
@@ -127,6 +155,21 @@ fn apply(inodes: &mut Inodes, keeper: &mut Keeper, model: &mut BTreeMap<InodeId,
         }
         Step::Remove(id) => {
             assert_eq!(inodes.remove(id), model.remove(&id).is_some());
+            all.xattrs.remove(&id);
+            id
+        }
+        Step::Xattr(id, number, value) => {
+            if !model.contains_key(&id) {
+                return id;
+            }
+            if value.is_empty() {
+                inodes.remove_xattr(id, &xattr_name(number));
+                all.xattrs.entry(id).or_default().remove(&number);
+                all.xattrs.retain(|_, set| !set.is_empty());
+            } else {
+                inodes.set_xattr(id, &xattr_name(number), &value);
+                all.xattrs.entry(id).or_default().insert(number, value);
+            }
             id
         }
         Step::Touch(id, count, stamp) => {
@@ -156,17 +199,17 @@ proptest! {
     /// Packed inodes come back in full, whatever their values, and change as the rules say.
     #[test]
     fn inodes_are_a_map(steps in prop::collection::vec(step(), 1..60)) {
-        let (mut inodes, mut keeper, mut model) = (Inodes::default(), Keeper::default(), BTreeMap::new());
+        let (mut inodes, mut keeper, mut model) = (Inodes::default(), Keeper::default(), Model::default());
         inodes.attach(keeper.shelf.clone());
         for step in steps {
             let id = apply(&mut inodes, &mut keeper, &mut model, step);
             check(&mut inodes, &model, id);
-            prop_assert_eq!(inodes.len(), model.len() as u64);
-            prop_assert_eq!(inodes.blocks(), model.values().map(|i| i.blocks).sum::<u64>());
+            prop_assert_eq!(inodes.len(), model.inodes.len() as u64);
+            prop_assert_eq!(inodes.blocks(), model.inodes.values().map(|i| i.blocks).sum::<u64>());
         }
-        model.keys().for_each(|&id| check(&mut inodes, &model, id)); // now all are in memory
+        model.inodes.keys().for_each(|&id| check(&mut inodes, &model, id)); // now all are in memory
         for slots in [Slot(0)..=Slot(0), Slot(1)..=Slot(1), Slot(2)..=Slot(2), ALL] {
-            let ids: Vec<InodeId> = model.keys().copied().filter(|id| slots.contains(&id.slot())).collect();
+            let ids: Vec<InodeId> = model.inodes.keys().copied().filter(|id| slots.contains(&id.slot())).collect();
             prop_assert_eq!(inodes.in_slots(slots), ids);
         }
         for what in [Upkeep::Lose, Upkeep::Image, Upkeep::Keep] {
@@ -174,10 +217,14 @@ proptest! {
         }
         let mut loaded = Inodes::default();
         for (key, value) in keeper.shelf.all() {
-            loaded.load(&key[1..], &value).unwrap();
+            match key[0] {
+                class::INODE => loaded.load(&key[1..], &value).unwrap(),
+                _ => loaded.load_xattrs(&key[1..], &value).unwrap(),
+            }
         }
-        model.keys().for_each(|&id| check(&mut loaded, &model, id));
-        prop_assert_eq!(loaded.in_slots(ALL).len(), model.len());
+        prop_assert_eq!(loaded.xattrs_in_slots(ALL).count(), model.xattrs.len());
+        model.inodes.keys().for_each(|&id| check(&mut loaded, &model, id));
+        prop_assert_eq!(loaded.in_slots(ALL).len(), model.inodes.len());
     }
 }
 

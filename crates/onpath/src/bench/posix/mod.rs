@@ -8,7 +8,7 @@ mod placement;
 mod plan;
 mod report;
 mod summary;
-mod target;
+pub(in crate::bench) mod target;
 mod usage;
 mod worker;
 
@@ -77,7 +77,7 @@ pub(crate) struct PosixArgs {
     json: bool,
 }
 
-fn plain_name(name: &str) -> anyhow::Result<String> {
+pub(in crate::bench) fn plain_name(name: &str) -> anyhow::Result<String> {
     if name.is_empty() || name.contains('/') || name == "." || name == ".." {
         bail!("give a plain name");
     }

@@ -98,7 +98,7 @@ fn filesystem_in(table: &str, device: u64) -> Option<&str> {
 }
 
 /// Processes that hold the FUSE connection of a mount open. Kernels before 6.17 do not tell; then there are none.
-fn fuse_servers(device: u64) -> Vec<u32> {
+pub(in crate::bench) fn fuse_servers(device: u64) -> Vec<u32> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return vec![] };
     let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter(|process| serves(*process, device).unwrap_or(false)).collect()

@@ -129,6 +129,7 @@ fn fault_of(inspection: &Inspection, fault: &Fault) -> Finding {
     match fault {
         Fault::Shared { data, .. } => finding(Code::SharedBlock, data),
         Fault::NoFile { data, file, .. } => finding(Code::NoBlock, data).file(&path(*file)),
+        Fault::Map { .. } => Finding::new(Code::BlockMap, fault.to_string()),
         Fault::Count { data, .. } => finding(Code::IndexCount, data),
         Fault::BadCrc { data, block, file, offset } => {
             let lost = inspection.data.is_suspect(*data, *block);

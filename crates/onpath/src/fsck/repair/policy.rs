@@ -32,7 +32,12 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         Code::OrphanChunk => "the bytes are dropped, unless the file has older ones",
         Code::DecisionLost => return Err("what the participant had promised is not known"),
         Code::BeyondSize => return Err("the size or the blocks may be right: set the size with truncate(1)"),
-        Code::SharedBlock | Code::NoBlock | Code::IndexCount | Code::BlockCrc | Code::BlockUnreadable => {
+        Code::SharedBlock
+        | Code::NoBlock
+        | Code::IndexCount
+        | Code::BlockCrc
+        | Code::BlockUnreadable
+        | Code::BlockMap => {
             return Err(FILES);
         }
         Code::TornTail | Code::Orphan | Code::Undecided | Code::Unfinished | Code::UnsettledBlock => {

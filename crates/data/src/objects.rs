@@ -1,0 +1,251 @@
+//! Objects of the index as a checkpoint has them: keys and values.
+//!
+//! Files are objects of their own, which are written when they have changed and read when they are asked for. The rest of a range
+//! (what sessions may repeat, what homes must hear of, what was dropped) is small, written whole and loaded at a start. Checkpoints of
+//! before have files among the rest.
+
+use crate::content::{CHUNK_BLOCKS, Content, KEEP_ALL};
+use crate::index::{File, Range};
+use crate::touched::Part;
+use onpath_store::cold::{id_bytes, id_of};
+use onpath_store::{Changes, Pair};
+use onpath_wire::block::{
+    ChunkImage, Extent, FileImage, Mapping, Mask, PendingMerge, ReservedImage, ReservedRun, SingleBlock, WindowImage,
+};
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
+use onpath_wire::{Wire, WireError};
+
+/// First byte of the key of an object of a file.
+pub(crate) const FILE: u8 = 1;
+/// Runs of reserved blocks in one object.
+const RUNS_IN_OBJECT: usize = 4_096;
+
+/// First byte of a key of the rest: the kind of object, in the order in which they must be loaded.
+mod tag {
+    pub(super) const FILE: u8 = 1;
+    pub(super) const CHUNK: u8 = 2;
+    pub(super) const WINDOW: u8 = 3;
+    pub(super) const MERGE: u8 = 4;
+    pub(super) const DROPPED: u8 = 5;
+    pub(super) const RESERVED: u8 = 6;
+}
+
+/// Kinds of objects of a generation, after its number, in the order in which they must be loaded.
+mod part {
+    pub(super) const FILE: u8 = 1;
+    pub(super) const CHUNK: u8 = 2;
+    pub(super) const RESERVED: u8 = 3;
+}
+
+/// What the keys of an inode's objects begin with.
+pub(crate) fn prefix(inode: InodeId) -> Vec<u8> {
+    [&[FILE][..], &id_bytes(inode)].concat()
+}
+
+fn key(data: DataId, part: u8, number: u32) -> Vec<u8> {
+    let generation = data.generation.0.to_be_bytes();
+    [&[FILE][..], &id_bytes(data.inode), &generation, &[part], &number.to_be_bytes()].concat()
+}
+
+/// The inode of a key without its first byte.
+pub(crate) fn inode_of(key: &[u8]) -> Option<InodeId> {
+    key.first_chunk().map(|bytes| id_of(*bytes))
+}
+
+/// What has changed in the files of a range since its last image.
+pub(crate) fn changes(range: &mut Range, changes: &mut Changes) {
+    for (data, part) in range.touched.leave() {
+        let file = range.file(data);
+        match part {
+            Part::File => match file {
+                Some(file) => changes.put.push((key(data, part::FILE, 0), file_image(file).to_bytes())),
+                None => changes.removed.push(key(data, part::FILE, 0)),
+            },
+            Part::Chunk(chunk) => {
+                let image = file.and_then(|file| chunk_image(&file.content, chunk));
+                match image {
+                    Some(image) => changes.put.push((key(data, part::CHUNK, chunk), image.to_bytes())),
+                    None => changes.removed.push(key(data, part::CHUNK, chunk)),
+                }
+            }
+            Part::Reserved => {
+                let runs: Vec<ReservedRun> = file.into_iter().flat_map(|file| file.content.all_reserved()).collect();
+                let mut count = 0;
+                for runs in runs.chunks(RUNS_IN_OBJECT) {
+                    let value = ReservedImage { runs: runs.to_vec() }.to_bytes();
+                    changes.put.push((key(data, part::RESERVED, count), value));
+                    count += 1;
+                }
+                // The store may have the most of before and now, until it has kept this image.
+                let before = range.reserved.remove(&data).unwrap_or(0);
+                changes.removed.extend((count..before).map(|number| key(data, part::RESERVED, number)));
+                if count.max(before) > 0 {
+                    range.reserved.insert(data, count.max(before));
+                }
+            }
+        }
+    }
+}
+
+/// The last image of a range is `kept`, or not.
+pub(crate) fn settle(range: &mut Range, kept: bool) {
+    let Range { files, older, touched, reserved, .. } = range;
+    touched.settle(kept);
+    if kept && !reserved.is_empty() {
+        // What was dropped since the image has yet to be removed.
+        let newest = |data: &DataId| files.get(&data.inode).is_some_and(|file| file.generation == data.generation);
+        reserved.retain(|data, _| newest(data) || older.contains_key(data) || touched.has(*data, Part::Reserved));
+    }
+}
+
+fn file_image(file: &File) -> FileImage {
+    let single = match file.content {
+        Content::One { keep, block, phys, crc } => Some(SingleBlock { block, at: Mapping { phys, crc, keep } }),
+        _ => None,
+    };
+    FileImage { cut: file.cut, single }
+}
+
+fn chunk_image(content: &Content, chunk: u32) -> Option<ChunkImage> {
+    let first = chunk * CHUNK_BLOCKS;
+    let last = first + (CHUNK_BLOCKS - 1);
+    content.chunks_in(first, last).next()?;
+    let segments = content.segments(first, last, u32::MAX);
+    let cut = segments.iter().filter(|segment| segment.keep < KEEP_ALL);
+    let masks = cut.map(|segment| Mask { block: segment.extent.start, keep: segment.keep }).collect();
+    Some(ChunkImage { extents: segments.into_iter().map(|segment| segment.extent).collect(), masks })
+}
+
+/// What is not of files, sorted.
+pub(crate) fn rest(range: &Range) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (session, window) in range.windows.images() {
+        let key = [&[tag::WINDOW][..], &session.0.to_be_bytes()].concat();
+        pairs.push((key, window.to_bytes()));
+    }
+    for (seq, merge) in &range.merges {
+        pairs.push(([&[tag::MERGE][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
+    }
+    for (seq, inode) in &range.drops {
+        if let Some((generation, _)) = range.dropped.get(inode).filter(|(_, at)| at == seq) {
+            let data = DataId { inode: *inode, generation: *generation };
+            pairs.push(([&[tag::DROPPED][..], &seq.0.to_be_bytes()].concat(), data.to_bytes()));
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+fn be64(bytes: &[u8], at: usize) -> Result<u64, WireError> {
+    let bytes = bytes.get(at..at + 8).ok_or(WireError::Truncated)?;
+    Ok(u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
+}
+
+/// Takes one of the rest; true if it is of a file, and the store does not have it as an object.
+pub(crate) fn load_rest(range: &mut Range, key: &[u8], value: &[u8]) -> Result<bool, WireError> {
+    let (&tag, rest) = key.split_first().ok_or(WireError::Truncated)?;
+    match tag {
+        tag::FILE | tag::CHUNK | tag::RESERVED => {
+            let data = DataId { inode: InodeId(be64(rest, 0)?), generation: Generation(be64(rest, 8)?) };
+            let part = match tag {
+                tag::FILE => Part::File,
+                tag::RESERVED => Part::Reserved,
+                _ => Part::Chunk(u32::from_be_bytes(rest[16..].try_into().map_err(|_| WireError::Truncated)?)),
+            };
+            range.touched.note(data, part);
+            load_part(range, data, tag_part(tag), value)?;
+            return Ok(true);
+        }
+        tag::WINDOW => {
+            let session = rest.try_into().map_err(|_| WireError::Truncated)?;
+            range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_bytes(value)?);
+        }
+        tag::MERGE => _ = range.merges.insert(RecordSeq(be64(rest, 0)?), PendingMerge::from_bytes(value)?),
+        tag::DROPPED => {
+            let (seq, data) = (RecordSeq(be64(rest, 0)?), DataId::from_bytes(value)?);
+            range.dropped.insert(data.inode, (data.generation, seq));
+            range.drops.push_back((seq, data.inode));
+        }
+        tag => return Err(WireError::UnknownTag { what: "image key", tag }),
+    }
+    Ok(false)
+}
+
+fn tag_part(tag: u8) -> u8 {
+    match tag {
+        tag::FILE => part::FILE,
+        tag::CHUNK => part::CHUNK,
+        _ => part::RESERVED,
+    }
+}
+
+/// Takes an object of a file; `key` without its first byte.
+pub(crate) fn load(range: &mut Range, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+    let inode = inode_of(key).ok_or(WireError::Truncated)?;
+    let data = DataId { inode, generation: Generation(be64(key, 8)?) };
+    let &part = key.get(16).ok_or(WireError::Truncated)?;
+    if part == part::RESERVED {
+        *range.reserved.entry(data).or_default() += 1;
+    }
+    load_part(range, data, part, value)
+}
+
+fn load_part(range: &mut Range, data: DataId, part: u8, value: &[u8]) -> Result<(), WireError> {
+    let of = |range: &'_ mut Range| -> Result<(), WireError> {
+        let file = range.file_mut(data).ok_or(WireError::Bad("part of an unknown file"))?;
+        match part {
+            part::CHUNK => load_chunk(file, ChunkImage::from_bytes(value)?),
+            _ => load_reserved(file, &ReservedImage::from_bytes(value)?),
+        }
+    };
+    match part {
+        part::FILE => load_file(range, data, FileImage::from_bytes(value)?),
+        part::CHUNK | part::RESERVED => of(range),
+        tag => Err(WireError::UnknownTag { what: "part of a file", tag }),
+    }
+}
+
+fn load_file(range: &mut Range, data: DataId, image: FileImage) -> Result<(), WireError> {
+    let mut file = File::new(data, image.cut);
+    if let Some(SingleBlock { block, at }) = image.single {
+        file.content.set(block, Some(at));
+        file.blocks = 1;
+    }
+    match range.files.insert(data.inode, file) {
+        Some(old) if old.generation < data.generation => {
+            range.older.insert(DataId { inode: data.inode, generation: old.generation }, old);
+            Ok(())
+        }
+        Some(_) => Err(WireError::Bad("order of generations")),
+        None => Ok(()),
+    }
+}
+
+fn load_chunk(file: &mut File, image: ChunkImage) -> Result<(), WireError> {
+    // Also of one block: what the store has as a chunk is written and removed as one.
+    file.content.many();
+    for Extent { start, phys, crcs } in &image.extents {
+        for (i, &crc) in (0u32..).zip(crcs) {
+            file.content.set(start + i, Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
+            file.blocks += 1;
+        }
+    }
+    for Mask { block, keep } in image.masks {
+        let at = file.content.get(block).ok_or(WireError::Bad("mask of a hole"))?;
+        file.content.set(block, Some(Mapping { keep, ..at }));
+    }
+    Ok(())
+}
+
+fn load_reserved(file: &mut File, image: &ReservedImage) -> Result<(), WireError> {
+    for &run in &image.runs {
+        let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
+        let gap = last.and_then(|last| file.content.gaps(run.start, last).next());
+        if gap != Some((run.start, u64::from(run.len))) {
+            return Err(WireError::Bad("reservation of a block that is there"));
+        }
+        file.content.reserve(run);
+        file.blocks += run.len;
+    }
+    Ok(())
+}
