@@ -194,6 +194,8 @@ pub(crate) fn lose(core: &mut Core<State>, reason: LostReason) {
     if core.state.phase == Phase::Lost {
         return;
     }
+    // Who leaves may hear of its end by another answer than that to its farewell.
+    let reason = if core.state.phase == Phase::Leaving { LostReason::Detached } else { reason };
     core.state.phase = Phase::Lost;
     while let Some(request) = core.state.queue.pop_front() {
         reply(core, request.unique, Err(Errno::ENOTCONN));
