@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether a file system has come to rest.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// One that has come no nearer to rest for so long will not.
 const REST_PATIENCE: Duration = Duration::from_secs(60);
 

@@ -5,6 +5,7 @@ use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, P
 use crate::dir::{Dir, DirError, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
+use crate::offline::LOOK_EVERY;
 use crate::roles::Disk;
 use crate::state::{DATA_FILE_BLOCKS, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
@@ -22,6 +23,7 @@ use onpath_wire::tracking::Form;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Room that data leaves to the journal on the file system below, bytes.
@@ -31,6 +33,8 @@ const DATA_RESERVE_BYTES: u64 = 4 << 20;
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
 const CHECKPOINT_SHARE: u64 = 8;
+/// How long a server that stops waits for its last writes to be settled, which is a matter of a tenth of a second.
+const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a file system is run.
 #[derive(Clone, Copy, Debug)]
@@ -289,12 +293,23 @@ impl Server {
     /// Lets other processes go (their sessions live on), writes a checkpoint, and stops serving.
     pub fn stop(mut self) -> Result<(), ServerError> {
         self.streams.stop();
+        self.let_writes_settle();
         self.checkpointer.give_up_waiting();
         let written = self.checkpointer.checkpoint();
         self.checkpointer.stop();
         self.node.close()?;
         written?;
         Ok(())
+    }
+
+    /// What homes have heard of writes is recorded a moment later. What is not will be told them again, when they have forgotten the
+    /// sessions that are gone now, and would take it for new.
+    fn let_writes_settle(&self) {
+        let patience = Instant::now() + SETTLED_WITHIN;
+        let open = || self.node.with_role(&self.data, |data| !data.pending_merges().is_empty());
+        while open() && Instant::now() < patience {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 }
 

@@ -237,3 +237,43 @@ fn a_floor_that_cannot_be_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("choose another"), "{said}");
 }
+
+fn tree(path: &Path, args: &[&str]) -> Result<Vec<Value>, String> {
+    let words = ["bench", "tree", "--json"].into_iter().chain(args.iter().copied()).map(OsStr::new);
+    let output = server::run(words.chain([path.as_os_str()]));
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
+/// Directories of some files each, and one of all; what is made is seen, and removed.
+#[test]
+fn a_tree_and_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["--files", "250", "--fan", "100"], &["--files", "250", "--fan", "0"]] {
+        let shown = tree(dir.path(), args).expect("it runs");
+        let phases: Vec<&str> = shown.iter().map(|phase| phase["phase"].as_str().expect("a phase")).collect();
+        assert_eq!(phases, ["create", "stat", "absent", "list", "remove"]);
+        for phase in &shown {
+            assert_eq!(phase["files"], 250);
+            assert!(phase["per_second"].as_f64().expect("a rate") > 0.0, "{phase}");
+            assert_eq!(list(phase, "parts").len(), if phase["phase"] == "list" { 0 } else { 10 });
+        }
+        assert!(shown[3]["first_entry_us"].is_u64());
+        assert_empty(dir.path());
+    }
+}
+
+#[test]
+fn trees_that_are_there_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = |phases| ["--files", "20", "--phases", phases];
+    tree(dir.path(), &args("create")).expect("it runs");
+    assert!(tree(dir.path(), &args("create")).unwrap_err().contains("--subdir"));
+    assert!(tree(dir.path(), &["--files", "21", "--phases", "list"]).unwrap_err().contains("20 files are listed"));
+    tree(dir.path(), &args("stat,list,remove")).expect("it runs");
+    assert!(tree(dir.path(), &args("stat")).unwrap_err().contains("onpath-bench-tree"));
+    assert!(tree(&dir.path().join("missing"), &args("create")).unwrap_err().contains("cannot use"));
+}

@@ -193,7 +193,8 @@ fn a_killed_reshape_leaves_the_old_shape_or_the_new() {
     }
     assert!(old > 0, "none was killed in time");
     let mount = site.dev(&[]);
-    assert!(all(mount.path()) == before);
+    let now = all(mount.path());
+    assert!(now == before, "{now:#?}\nnot {before:#?}");
     mount.stop();
     site.assert_clean("at the end");
     let left = fs::read_dir(site.state().join("checkpoint")).expect("list");
@@ -227,7 +228,8 @@ fn the_superblock_says_which_store_counts() {
         common::server::assert_clean(&state, "before it is opened");
         assert!(place(&state, "reshaped-4.redb").exists(), "fsck has changed something");
         let mount = site.dev_on(&state, &[]);
-        assert!(all(mount.path()) == before);
+        let now = all(mount.path());
+        assert!(now == before, "{now:#?}\nnot {before:#?}");
         mount.stop();
         assert!(!place(&state, "reshaped-4.redb").exists());
         common::server::assert_clean(&state, "at the end");
