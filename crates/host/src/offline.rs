@@ -5,7 +5,7 @@ use crate::blocks::BlockFiles;
 use crate::checkpoint::{self, OnDamage, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
-use crate::server::{self, Alone, CHECKPOINT_BYTES, ServerBuilder, ServerError, ServerOptions};
+use crate::server::{self, Alone, CHECKPOINT_BYTES, LOOK_EVERY, ServerBuilder, ServerError, ServerOptions};
 use crate::state::{DATA_FILE_BLOCKS, State};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
@@ -17,8 +17,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a file system has come to rest.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// One that has come no nearer to rest for so long will not.
 const REST_PATIENCE: Duration = Duration::from_secs(60);
 

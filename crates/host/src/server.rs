@@ -5,7 +5,6 @@ use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, P
 use crate::dir::{Dir, DirError, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
-use crate::offline::LOOK_EVERY;
 use crate::roles::Disk;
 use crate::state::{DATA_FILE_BLOCKS, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
@@ -33,6 +32,8 @@ const DATA_RESERVE_BYTES: u64 = 4 << 20;
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
 const CHECKPOINT_SHARE: u64 = 8;
+/// How often it is looked whether what is on its way has arrived.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long a server that stops waits for its last writes to be settled, which is a matter of a tenth of a second.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 

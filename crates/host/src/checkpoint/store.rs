@@ -361,7 +361,10 @@ pub(super) fn guarded<T, E: Into<redb::Error>>(
         Err(_) => redb::Error::Corrupted("a page is not what its checksum says".into()),
     };
     Err(match error {
-        redb::Error::Io(source) => CheckpointError::Io { path: file.to_owned(), source },
+        // Of an end that comes too soon the file is to blame, not the disk.
+        redb::Error::Io(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
+            CheckpointError::Io { path: file.to_owned(), source }
+        }
         redb::Error::UpgradeRequired(found) => CheckpointError::Version { file: file.to_owned(), found: found.into() },
         error => CheckpointError::Store { file: file.to_owned(), why: error.to_string() },
     })
