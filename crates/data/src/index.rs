@@ -12,7 +12,9 @@ use crate::objects;
 use crate::range::Places;
 pub(crate) use crate::range::{File, Range, Verdict};
 use crate::space::Run;
+use crate::touched::all_of;
 use crate::window::Seen;
+use hashbrown::HashSet;
 use onpath_store::{Changes, Cold, Pair, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::block::DataRecord;
@@ -99,7 +101,7 @@ impl Index {
         let here = self.forgotten.get(inode.slot().0 as usize);
         let may_be_there = inode.term() < self.since || here.is_some_and(|last| birth(inode) <= *last);
         let range = &mut self.ranges[range_of(inode)];
-        if !may_be_there || range.touched.holds(inode) {
+        if !may_be_there || range.touched.any(all_of(inode)) {
             return;
         }
         cold.scan(&objects::prefix(inode), &[], &mut |key, value| {
@@ -173,7 +175,7 @@ impl Index {
     pub(crate) fn forget(&mut self, range: usize) {
         let Index { ranges, forgotten, since, .. } = self;
         let Range { files, older, touched, reserved, heap_bytes, .. } = &mut ranges[range];
-        let mut held = touched.inodes();
+        let mut held: HashSet<InodeId> = touched.iter().map(|(data, _)| data.inode).collect();
         held.extend(older.keys().map(|data| data.inode));
         *heap_bytes = older.values().map(|file| file.content.heap_bytes()).sum();
         files.retain(|&inode, file| {
@@ -201,7 +203,7 @@ impl Index {
     /// Bytes in memory, about.
     pub(crate) fn bytes(&self) -> u64 {
         let file = size_of::<(InodeId, File)>() as u64 + 1;
-        let of = |range: &Range| range.files.capacity() as u64 * file + range.heap_bytes + range.touched.bytes();
+        let of = |range: &Range| range.files.capacity() as u64 * file + range.heap_bytes + range.touched.bytes(0);
         self.ranges.iter().map(of).sum::<u64>() + self.map.bytes() + self.forgotten.len() as u64 * 8
     }
 

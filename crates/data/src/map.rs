@@ -4,9 +4,8 @@
 //! range's record, which is the newest of all ranges'. Older records that a replay applies to other ranges do not count in it.
 
 use crate::space::{Run, Used};
-use onpath_store::{Changes, Cold};
+use onpath_store::{Changes, Cold, Unsaved};
 use onpath_wire::WireError;
-use std::collections::BTreeSet;
 
 /// Blocks of a page: 4 KiB of bits.
 const PAGE_BLOCKS: u32 = 32_768;
@@ -20,10 +19,8 @@ pub(crate) struct BlockMap {
     used: Used,
     /// How many.
     blocks: u64,
-    /// Pages changed since the last image.
-    fresh: BTreeSet<u32>,
-    /// Pages in an image that is not kept yet.
-    leaving: BTreeSet<u32>,
+    /// Pages.
+    unsaved: Unsaved<u32>,
 }
 
 fn key(page: u32) -> Vec<u8> {
@@ -45,7 +42,7 @@ impl BlockMap {
 
     fn touch(&mut self, Run { start, len }: Run) {
         if let Some(more) = len.checked_sub(1) {
-            self.fresh.extend(start / PAGE_BLOCKS..=(start + more) / PAGE_BLOCKS);
+            (start / PAGE_BLOCKS..=(start + more) / PAGE_BLOCKS).for_each(|page| self.unsaved.add(page));
         }
     }
 
@@ -66,8 +63,7 @@ impl BlockMap {
 
     /// Pages that have changed since the last image.
     pub(crate) fn changes(&mut self, changes: &mut Changes) {
-        let pages = std::mem::take(&mut self.fresh);
-        for &page in &pages {
+        for page in self.unsaved.leave(..) {
             let words = self.used.words();
             let first = (page as usize * PAGE_WORDS).min(words.len());
             let words = &words[first..words.len().min(first + PAGE_WORDS)];
@@ -77,15 +73,11 @@ impl BlockMap {
                 changes.put.push((key(page), words.iter().flat_map(|word| word.to_le_bytes()).collect()));
             }
         }
-        self.leaving.extend(pages);
     }
 
     /// The last image is `kept`, or not.
     pub(crate) fn settle(&mut self, kept: bool) {
-        let pages = std::mem::take(&mut self.leaving);
-        if !kept {
-            self.fresh.extend(pages);
-        }
+        self.unsaved.settle(.., kept);
     }
 
     /// Takes a page, as the store has it; `key` without its first byte.

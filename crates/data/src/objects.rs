@@ -54,7 +54,7 @@ pub(crate) fn inode_of(key: &[u8]) -> Option<InodeId> {
 
 /// What has changed in the files of a range since its last image.
 pub(crate) fn changes(range: &mut Range, changes: &mut Changes) {
-    for (data, part) in range.touched.leave() {
+    for (data, part) in range.touched.leave(..) {
         let file = range.file(data);
         match part {
             Part::File => match file {
@@ -90,11 +90,12 @@ pub(crate) fn changes(range: &mut Range, changes: &mut Changes) {
 /// The last image of a range is `kept`, or not.
 pub(crate) fn settle(range: &mut Range, kept: bool) {
     let Range { files, older, touched, reserved, .. } = range;
-    touched.settle(kept);
+    touched.settle(.., kept);
     if kept && !reserved.is_empty() {
         // What was dropped since the image has yet to be removed.
         let newest = |data: &DataId| files.get(&data.inode).is_some_and(|file| file.generation == data.generation);
-        reserved.retain(|data, _| newest(data) || older.contains_key(data) || touched.has(*data, Part::Reserved));
+        reserved
+            .retain(|data, _| newest(data) || older.contains_key(data) || touched.is_fresh(&(*data, Part::Reserved)));
     }
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn load_rest(range: &mut Range, key: &[u8], value: &[u8]) -> Result<b
                 tag::RESERVED => Part::Reserved,
                 _ => Part::Chunk(u32::from_be_bytes(rest[16..].try_into().map_err(|_| WireError::Truncated)?)),
             };
-            range.touched.note(data, part);
+            range.touched.add((data, part));
             load_part(range, data, tag_part(tag), value)?;
             return Ok(true);
         }

@@ -115,10 +115,10 @@ impl File {
 
 /// Notes what a change of the blocks `first..=last` of a file touches, before it is made.
 fn touch_blocks(touched: &mut Touched, data: DataId, content: &Content, first: u32, last: u32) {
-    touched.note(data, Part::File);
-    content.chunks_in(first, last).for_each(|chunk| touched.note(data, Part::Chunk(chunk)));
+    touched.add((data, Part::File));
+    content.chunks_in(first, last).for_each(|chunk| touched.add((data, Part::Chunk(chunk))));
     if content.has_reserved() {
-        touched.note(data, Part::Reserved);
+        touched.add((data, Part::Reserved));
     }
 }
 
@@ -127,10 +127,10 @@ fn touch_put(touched: &mut Touched, data: DataId, content: &Content, before: Opt
     if !matches!(content, Content::Many(_)) {
         return;
     }
-    before.into_iter().for_each(|block| touched.note(data, Part::Chunk(block / CHUNK_BLOCKS)));
+    before.into_iter().for_each(|block| touched.add((data, Part::Chunk(block / CHUNK_BLOCKS))));
     for Extent { start, crcs, .. } in extents {
         let Some(more) = (crcs.len() as u32).checked_sub(1) else { continue };
-        (start / CHUNK_BLOCKS..=(start + more) / CHUNK_BLOCKS).for_each(|n| touched.note(data, Part::Chunk(n)));
+        (start / CHUNK_BLOCKS..=(start + more) / CHUNK_BLOCKS).for_each(|n| touched.add((data, Part::Chunk(n))));
     }
 }
 
@@ -182,7 +182,7 @@ impl Range {
                 if old.blocks > 0 || old.cut > 0 {
                     self.older.insert(id, old);
                 } else {
-                    self.touched.note(id, Part::File);
+                    self.touched.add((id, Part::File));
                 }
             }
             Some(_) => {}
@@ -255,7 +255,7 @@ impl Range {
         self.begin_file(merge.data, merge.cut);
         let (touched, file) = self.parts(merge.data);
         let before = only_block(&file.content);
-        touched.note(merge.data, Part::File);
+        touched.add((merge.data, Part::File));
         if let Some(BlockRange { first, last }) = hole {
             touch_blocks(touched, merge.data, &file.content, first, last);
             let File { content, blocks, .. } = file;
@@ -265,7 +265,7 @@ impl Range {
             });
         }
         if file.content.has_reserved() {
-            touched.note(merge.data, Part::Reserved);
+            touched.add((merge.data, Part::Reserved));
         }
         file.put(extents, places);
         for &run in reserved {
@@ -274,7 +274,7 @@ impl Range {
             if free != Some((run.start, u64::from(run.len))) {
                 return Err(contradiction("reserved", merge.data, merge.cut));
             }
-            touched.note(merge.data, Part::Reserved);
+            touched.add((merge.data, Part::Reserved));
             file.content.reserve(run);
             file.blocks += run.len;
             places.take(run.phys, run.len);
@@ -310,7 +310,7 @@ impl Range {
     fn gone(&mut self, data: DataId, file: &File, places: &mut Places<'_>) {
         touch_blocks(&mut self.touched, data, &file.content, 0, u32::MAX);
         if self.reserved.contains_key(&data) {
-            self.touched.note(data, Part::Reserved);
+            self.touched.add((data, Part::Reserved));
         }
         file.free(places);
     }
@@ -367,7 +367,7 @@ impl Range {
         let before = file.content.set(block, to);
         touch_blocks(touched, data, &file.content, block, block);
         if let (Some(only), Content::Many(_)) = (only, &file.content) {
-            touched.note(data, Part::Chunk(only / CHUNK_BLOCKS));
+            touched.add((data, Part::Chunk(only / CHUNK_BLOCKS)));
         }
         if before != to.map(|m| m.phys) {
             before.into_iter().for_each(|phys| places.free(phys, 1));

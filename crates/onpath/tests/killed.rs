@@ -82,6 +82,25 @@ fn time_and_again() {
     site.assert_clean("after several starts");
 }
 
+/// Of a mount that was alone the kernel still answers for a while what it has cached, its root too, after the server is gone.
+#[test]
+fn what_the_kernel_has_cached() {
+    let Some(site) = Site::new("killed with a cache") else { return };
+    let second = site.mountpoint(1);
+    for next in [0, 1] {
+        let mut first = site.dev(&[]);
+        site.wait_alone(0);
+        done("stat", sys::stat(first.path()));
+        first.kill();
+        done("stat of the dead mount's root", sys::stat(first.path()));
+        let mount = site.dev_at(next, &[]);
+        assert!(next == 0 || !is_mounted(first.path()), "the dead mount is there");
+        assert_eq!(mount.path() == second, next == 1);
+        mount.stop();
+    }
+    site.assert_clean("after mounts that were alone");
+}
+
 /// The next start mounts elsewhere, or nowhere: the dead mount goes all the same.
 #[test]
 fn dead_mounts_elsewhere_are_detached() {

@@ -4,7 +4,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::server::{Mount, Site, run};
+use common::server::{Mount, Site};
 use common::{number_from_env, report, wait_until, xattr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -80,12 +80,9 @@ fn check(top: &Path, files: usize, touched: bool) {
     assert!(listed.is_empty(), "listed, but never made: {:?}", listed.first());
 }
 
-/// A counter of all shards and the data node.
-fn counter(site: &Site, name: &str) -> u64 {
-    let output = run(["status".as_ref(), "--json".as_ref(), site.state().as_os_str()]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let shards = status.as_object().expect("roles").iter().filter(|(role, _)| !role.starts_with("host"));
-    shards.map(|(_, counters)| counters[name].as_u64().unwrap_or(0)).sum()
+/// Bytes of objects in memory, of all shards and the data node.
+fn object_bytes(site: &Site) -> u64 {
+    site.status().sum("", &["object_bytes"])
 }
 
 fn rss_kib(mount: &Mount) -> u64 {
@@ -118,9 +115,9 @@ fn more_files_than_memory() {
         }
     }
     report(&format!("large: {files} files made in {:?}, RSS {} KiB", begin.elapsed(), rss_kib(&mount)));
-    wait_until("the shards keep to their memory", || counter(&site, "object_bytes") <= memory as u64);
+    wait_until("the shards keep to their memory", || object_bytes(&site) <= memory as u64);
     check(&top, files, false);
-    wait_until("the shards keep to their memory again", || counter(&site, "object_bytes") <= memory as u64);
+    wait_until("the shards keep to their memory again", || object_bytes(&site) <= memory as u64);
     report(&format!("large: all found, RSS {} KiB", rss_kib(&mount)));
 
     for file in 0..files {

@@ -10,7 +10,7 @@ use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{Cookie, InodeId, Term};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// The objects of one role as the last checkpoint has them. Reading cannot fail: who implements it ends the process when the disk
@@ -62,63 +62,77 @@ pub(crate) mod flag {
     }
 }
 
-/// What was removed from a table and the store has, or may have when an image is kept.
+/// Keys of which the store has something else than the table, or nothing: what was removed, or has changed otherwise, until an image
+/// with that is kept.
 #[derive(Debug)]
-pub(crate) struct Gone<K> {
+pub struct Unsaved<K> {
     /// Since the last image.
     fresh: BTreeSet<K>,
     /// In an image that is not kept yet.
     leaving: BTreeSet<K>,
 }
 
-impl<K> Default for Gone<K> {
+impl<K> Default for Unsaved<K> {
     fn default() -> Self {
-        Gone { fresh: BTreeSet::new(), leaving: BTreeSet::new() }
+        Unsaved { fresh: BTreeSet::new(), leaving: BTreeSet::new() }
     }
 }
 
-impl<K: Ord + Clone> Gone<K> {
-    /// An object is removed.
-    pub(crate) fn add(&mut self, key: K) {
+impl<K: Ord + Clone> Unsaved<K> {
+    /// This object has changed.
+    pub fn add(&mut self, key: K) {
         self.fresh.insert(key);
     }
 
     /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.leaving.is_empty()
     }
 
     /// Bytes in memory, about; a key has `more` of them beside itself.
-    pub(crate) fn bytes(&self, more: usize) -> u64 {
+    pub fn bytes(&self, more: usize) -> u64 {
         // Nodes of a tree are two thirds full.
         ((self.fresh.len() + self.leaving.len()) * (size_of::<K>() * 3 / 2 + more)) as u64
     }
 
-    /// Whether the store's object of this key is no more.
-    pub(crate) fn contains(&self, key: &K) -> bool {
+    /// Whether the store has not, or not surely, what the table has of this key.
+    pub fn contains(&self, key: &K) -> bool {
         self.fresh.contains(key) || self.leaving.contains(key)
     }
 
-    /// Keys of a range go into an image.
-    pub(crate) fn leave(&mut self, range: RangeInclusive<K>, mut each: impl FnMut(&K)) {
-        let keys: Vec<K> = self.fresh.range(range).cloned().collect();
-        for key in keys {
-            each(&key);
-            self.fresh.remove(&key);
-            self.leaving.insert(key);
-        }
+    /// Whether this object has changed since the last image.
+    pub fn is_fresh(&self, key: &K) -> bool {
+        self.fresh.contains(key)
     }
 
-    /// The image of a range is `kept`, or not. An object that is back by then is in the same or the next image, and an image's
-    /// removals come before what it puts.
-    pub(crate) fn settle(&mut self, range: RangeInclusive<K>, kept: bool) {
-        let keys: Vec<K> = self.leaving.range(range).cloned().collect();
-        for key in keys {
-            self.leaving.remove(&key);
-            if !kept {
-                self.fresh.insert(key);
-            }
+    /// Whether there is one in a range.
+    pub fn any(&self, range: impl RangeBounds<K> + Clone) -> bool {
+        let any = |set: &BTreeSet<K>| !set.is_empty() && set.range(range.clone()).next().is_some();
+        any(&self.fresh) || any(&self.leaving)
+    }
+
+    /// All of them, some perhaps twice.
+    pub fn iter(&self) -> impl Iterator<Item = &K> {
+        self.fresh.iter().chain(&self.leaving)
+    }
+
+    /// Keys of a range go into an image; sorted.
+    pub fn leave(&mut self, range: impl RangeBounds<K>) -> Vec<K> {
+        let mut keys: BTreeSet<K> = self.fresh.extract_if(range, |_| true).collect();
+        let all = keys.iter().cloned().collect();
+        self.leaving.append(&mut keys);
+        all
+    }
+
+    /// The image of a range is `kept`, or not; whether there was something in it. An object that has changed again by then is in the
+    /// same or the next image, and an image's removals come before what it puts.
+    pub fn settle(&mut self, range: impl RangeBounds<K>, kept: bool) -> bool {
+        let mut keys: BTreeSet<K> = self.leaving.extract_if(range, |_| true).collect();
+        let any = !keys.is_empty();
+        if !kept {
+            self.fresh.append(&mut keys);
         }
+        any
     }
 }
 

@@ -1,7 +1,7 @@
 //! The inodes of a shard, packed (see `packed`), and the two changes of one that are made in place.
 
 use crate::arena::{Arena, Handle, Memory};
-use crate::cold::{Below, Changes, Cold, Gone, flag, id_of, inode_key};
+use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, inode_key};
 use crate::packed::{Packed, Record, touch_record};
 use crate::slots::{GROUP_SLOTS, SlotTables};
 use crate::xattrs::{XattrSet, XattrTable};
@@ -43,7 +43,7 @@ pub struct Inodes {
     xattrs: XattrTable,
     counts: [Count; RANGES as usize],
     below: Below,
-    gone: Gone<InodeId>,
+    gone: Unsaved<InodeId>,
 }
 
 impl Default for Inodes {
@@ -404,7 +404,7 @@ impl Inodes {
             }
         });
         self.xattrs.changes(slots.clone(), changes);
-        self.gone.leave(ids_of(slots), |id| changes.removed.push(inode_key(*id)));
+        changes.removed.extend(self.gone.leave(ids_of(slots)).into_iter().map(inode_key));
     }
 
     /// The store has (`kept`) or will not have the last image of these slots.

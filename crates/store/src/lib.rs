@@ -17,7 +17,7 @@ mod tree;
 mod xattrs;
 
 pub use arena::Memory;
-pub use cold::{Changes, Cold};
+pub use cold::{Changes, Cold, Unsaved};
 pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
 pub use names::{NameValue, Names};

@@ -4,7 +4,7 @@
 //! throughout a scan is returned exactly once. Directories without entries take no memory.
 
 use crate::arena::{Arena, Handle, Memory};
-use crate::cold::{Below, Changes, Cold, Gone, entry_key, flag, id_of, listing_prefix};
+use crate::cold::{Below, Changes, Cold, Unsaved, entry_key, flag, id_of, listing_prefix};
 use crate::inodes::ids_of;
 use crate::leaf::Entry;
 use crate::names::NameValue;
@@ -35,7 +35,7 @@ pub struct Listings {
     heads: Arena,
     forest: Forest,
     below: Below,
-    gone: Gone<(InodeId, Cookie)>,
+    gone: Unsaved<(InodeId, Cookie)>,
 }
 
 /// What is known of a directory: `id:8 | entries:8 | root:4 | 1 if the root is an index:4`.
@@ -376,7 +376,8 @@ impl Listings {
                 entry.flags & !flag::DIRTY | flag::LEAVING
             });
         }
-        self.gone.leave(entries_of(slots), |(dir, cookie)| changes.removed.push(entry_key(*dir, *cookie)));
+        let gone = self.gone.leave(entries_of(slots)).into_iter();
+        changes.removed.extend(gone.map(|(dir, cookie)| entry_key(dir, cookie)));
     }
 
     /// The store has (`kept`) or will not have the last image of these slots.

@@ -3,7 +3,7 @@
 //! A record is `parent:8 | child:8 | kind:1 | length:1 | name`, 40 bytes for a name of 20.
 
 use crate::arena::{Arena, Handle, Memory, units_of};
-use crate::cold::{Below, Changes, Cold, Gone, flag, id_of, name_key};
+use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, name_key};
 use crate::slots::SlotTables;
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
@@ -31,7 +31,7 @@ pub struct Names {
     arena: Arena,
     len: u64,
     below: Below,
-    gone: Gone<GoneName>,
+    gone: Unsaved<GoneName>,
 }
 
 const CHILD: usize = 8;
@@ -223,7 +223,8 @@ impl Names {
                 changes.put.push((name_key(parent_of(record), name_of(record)), value_bytes(value_of(record))));
             }
         });
-        self.gone.leave(hashes_of(slots), |(_, parent, name)| changes.removed.push(name_key(*parent, name)));
+        let gone = self.gone.leave(hashes_of(slots)).into_iter();
+        changes.removed.extend(gone.map(|(_, parent, name)| name_key(parent, &name)));
     }
 
     /// The store has (`kept`) or will not have the last image of these slots.

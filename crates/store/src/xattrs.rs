@@ -2,14 +2,14 @@
 //!
 //! Those of an inode are one object of the store. They come into memory with their inode, and may be forgotten when it is not there.
 
-use crate::cold::{Changes, Cold, class, xattrs_key};
+use crate::cold::{Changes, Cold, Unsaved, class, xattrs_key};
 use crate::inodes::ids_of;
 use onpath_wire::WireError;
 use onpath_wire::acl::{Acl, Acls};
 use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -97,10 +97,7 @@ impl XattrSet {
 pub(crate) struct XattrTable {
     sets: BTreeMap<InodeId, XattrSet>,
     bytes: u64,
-    /// Of these the store has none or others: what has changed since the last image.
-    fresh: BTreeSet<InodeId>,
-    /// The same for an image that is not kept yet.
-    leaving: BTreeSet<InodeId>,
+    unsaved: Unsaved<InodeId>,
     /// The store has some of other inodes.
     stored: bool,
 }
@@ -114,11 +111,7 @@ impl XattrTable {
 
     /// Whether all that is known of an inode is here, whatever the store says.
     pub(crate) fn has_all_of(&self, id: InodeId) -> bool {
-        self.sets.contains_key(&id) || self.is_newer(id)
-    }
-
-    fn is_newer(&self, id: InodeId) -> bool {
-        self.fresh.contains(&id) || self.leaving.contains(&id)
+        self.sets.contains_key(&id) || self.unsaved.contains(&id)
     }
 
     /// From now on this is the store.
@@ -152,10 +145,7 @@ impl XattrTable {
 
     /// What has changed for inodes of some slots since their last image.
     pub(crate) fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
-        let ids: Vec<InodeId> = self.fresh.range(ids_of(slots)).copied().collect();
-        for id in ids {
-            self.fresh.remove(&id);
-            self.leaving.insert(id);
+        for id in self.unsaved.leave(ids_of(slots)) {
             match self.sets.get(&id) {
                 Some(set) => changes.put.push((xattrs_key(id), set.to_bytes())),
                 None => changes.removed.push(xattrs_key(id)),
@@ -165,21 +155,13 @@ impl XattrTable {
 
     /// The store has (`kept`) or will not have the last image of these slots.
     pub(crate) fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
-        let ids: Vec<InodeId> = self.leaving.range(ids_of(slots)).copied().collect();
-        for id in ids {
-            self.leaving.remove(&id);
-            if kept {
-                self.stored = true;
-            } else {
-                self.fresh.insert(id);
-            }
-        }
+        self.stored |= self.unsaved.settle(ids_of(slots), kept) && kept;
     }
 
     /// Forgets those of inodes of some slots that the store has too and that `may_go`.
     pub(crate) fn forget(&mut self, slots: RangeInclusive<Slot>, mut may_go: impl FnMut(InodeId) -> bool) {
         let ids = self.sets.range(ids_of(slots)).map(|(&id, _)| id);
-        let ids: Vec<InodeId> = ids.filter(|&id| !self.is_newer(id) && may_go(id)).collect();
+        let ids: Vec<InodeId> = ids.filter(|&id| !self.unsaved.contains(&id) && may_go(id)).collect();
         for id in ids {
             let set = self.sets.remove(&id).expect("just seen");
             self.bytes -= set.bytes() as u64;
@@ -191,7 +173,7 @@ impl XattrTable {
     }
 
     pub(crate) fn set(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
-        self.fresh.insert(id);
+        self.unsaved.add(id);
         let set = self.sets.entry(id).or_default();
         self.bytes -= set.bytes() as u64;
         set.set(name, value);
@@ -201,7 +183,7 @@ impl XattrTable {
     /// Removes one.
     pub(crate) fn remove(&mut self, id: InodeId, name: &XattrName) {
         let Some(set) = self.sets.get_mut(&id) else { return };
-        self.fresh.insert(id);
+        self.unsaved.add(id);
         self.bytes -= set.bytes() as u64;
         set.remove(name);
         self.bytes += set.bytes() as u64;
@@ -214,14 +196,14 @@ impl XattrTable {
     pub(crate) fn remove_all(&mut self, id: InodeId) {
         if let Some(set) = self.sets.remove(&id) {
             self.bytes -= set.bytes() as u64;
-            self.fresh.insert(id);
+            self.unsaved.add(id);
         }
     }
 
     /// The same of an inode that is only in the store.
     pub(crate) fn remove_stored(&mut self, id: InodeId) {
         if self.stored {
-            self.fresh.insert(id);
+            self.unsaved.add(id);
         }
     }
 
@@ -233,7 +215,7 @@ impl XattrTable {
     /// Bytes in use, about.
     pub(crate) fn bytes(&self) -> u64 {
         const SET_BYTES: u64 = 2 * size_of::<(InodeId, XattrSet)>() as u64;
-        self.bytes + SET_BYTES * (self.sets.len() + self.fresh.len() + self.leaving.len()) as u64
+        self.bytes + SET_BYTES * self.sets.len() as u64 + self.unsaved.bytes(0)
     }
 }
 

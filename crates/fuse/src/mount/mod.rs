@@ -225,8 +225,7 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
 pub fn detach_dead(source: &str, except: Option<&Path>) -> Result<(), MountError> {
     let mounts = mounts().map_err(|error| MountError::system("read", Path::new("/proc/self/mountinfo"), error))?;
     for entry in mounts.iter().filter(|entry| entry.kind == FILESYSTEM_TYPE && entry.source == source) {
-        let dead = || rustix::fs::stat(&entry.mountpoint).err() == Some(Errno::NOTCONN);
-        if except != Some(entry.mountpoint.as_path()) && dead() {
+        if except != Some(entry.mountpoint.as_path()) && is_dead(&entry.mountpoint) {
             tracing::info!(mountpoint = %entry.mountpoint.display(), "removing the mount of a server that is gone");
             umount(&entry.mountpoint, UnmountFlags::DETACH)?;
         }
@@ -266,13 +265,18 @@ fn clear_dead(mountpoint: &Path) -> Result<(), MountError> {
             Some(entry) if entry.kind == FILESYSTEM_TYPE => {}
             _ => return Ok(()),
         }
-        if rustix::fs::stat(mountpoint).err() != Some(Errno::NOTCONN) {
+        if !is_dead(mountpoint) {
             break;
         }
         tracing::info!(mountpoint = %mountpoint.display(), "removing the mount of a server that is gone");
         umount(mountpoint, UnmountFlags::DETACH)?;
     }
     Err(MountError::AlreadyMounted(mountpoint.to_path_buf()))
+}
+
+/// Whether the server of a mount is gone. Asks what the kernel never answers from its cache.
+fn is_dead(mountpoint: &Path) -> bool {
+    rustix::fs::statfs(mountpoint).err() == Some(Errno::NOTCONN)
 }
 
 /// What is mounted at `mountpoint`, the topmost if several are.

@@ -173,25 +173,15 @@ pub(crate) fn about_session(request: &Request) -> bool {
 
 /// Whether a result must be remembered: what changes nothing is simply executed again.
 pub(crate) fn changes(request: &Request) -> bool {
-    !matches!(
-        request,
-        Request::Lookup { .. }
-            | Request::GetAttr { .. }
-            | Request::ReadDir { .. }
-            | Request::ReadLink { .. }
-            | Request::Access { .. }
-            | Request::StatFs
-            | Request::GetAttrs { .. }
-            | Request::TestLock { .. }
-            | Request::DataRef { .. }
-            | Request::GetXattr { .. }
-            | Request::ListXattr { .. }
-            | Request::ConfirmWait { .. }
-            | Request::LockWaits { .. }
-            | Request::Renew
-            | Request::RenewAlone
-            | Request::HandBack { .. }
-    )
+    match request {
+        Request::SetLock { .. }
+        | Request::CancelLock { .. }
+        | Request::DropLocks { .. }
+        | Request::Unreserve { .. }
+        | Request::Sync { .. } => true,
+        Request::Renew | Request::RenewAlone | Request::HandBack { .. } => false,
+        other => other.may_change(),
+    }
 }
 
 async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {

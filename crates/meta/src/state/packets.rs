@@ -72,9 +72,9 @@ impl State {
         reply
     }
 
-    /// A reply to a session.
+    /// A reply to a session, by whatever way it goes.
     pub(crate) fn reply_packet(&self, seq: RequestSeq, reply: &Reply) -> Packet {
-        Packet::new(&self.header(MessageKind::Reply, seq), reply)
+        Packet::new(&self.header(MessageKind::Reply, seq), &*self.marked(reply))
     }
 }
 
@@ -91,12 +91,13 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
 }
 
 /// Sends a reply to a session. That it has joined is told when it is durable: whoever opens files and takes locks must not be
-/// forgotten by a power loss. One that tells a cut of a file to another host leaves when the record of that cut is durable.
+/// forgotten by a power loss. One that tells a cut of a file to another host leaves when the record of that cut is durable. An early one
+/// is the exception to R-16: what follows it waits.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     if matches!(reply, Reply::Attached { .. }) {
         return reply_durably(core, req, reply);
     }
-    let packet = core.state.reply_packet(req.seq, &core.state.marked(reply));
+    let packet = core.state.reply_packet(req.seq, reply);
     if req.early {
         return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
     }

@@ -57,12 +57,16 @@ impl Site {
 
     /// Starts `onpath dev STATE mnt0 ARGS…` and waits until it is mounted.
     pub fn dev(&self, args: &[&str]) -> Mount {
-        self.dev_on(&self.state(), args)
+        self.dev_at(0, args)
+    }
+
+    /// The same at the mountpoint of that number.
+    pub fn dev_at(&self, number: usize, args: &[&str]) -> Mount {
+        self.start("dev", &self.state(), number, args)
     }
 
     /// The same on another DIR.
     pub fn dev_on(&self, state: &Path, args: &[&str]) -> Mount {
-        std::fs::create_dir_all(state).expect("mkdir of DIR");
         self.start("dev", state, 0, args)
     }
 
@@ -77,14 +81,44 @@ impl Site {
         let mut command: Vec<OsString> = vec![verb.into(), state.into(), mountpoint.clone().into()];
         command.extend(args.iter().map(OsString::from));
         if verb == "dev" {
+            std::fs::create_dir_all(state).expect("mkdir of DIR");
             command.extend(shape(args));
         }
         Mount::start(&command, mountpoint, log)
     }
 
+    /// What `onpath status` tells now.
+    pub fn status(&self) -> Status {
+        let output = run(["status".as_ref(), "--json".as_ref(), self.state().as_os_str()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Status(serde_json::from_slice(&output.stdout).expect("JSON"))
+    }
+
+    /// Waits until a mount is alone once more than `before` times; how often that was.
+    pub fn wait_alone(&self, before: u64) -> u64 {
+        let mut now = 0;
+        wait_until("a mount is alone", || {
+            now = self.status().sum("shard", &["alone_given"]);
+            now > before
+        });
+        now
+    }
+
     /// Runs `onpath fsck STATE`, the file system being stopped, and fails the test unless it is clean.
     pub fn assert_clean(&self, when: &str) {
         assert_clean(&self.state(), when);
+    }
+}
+
+/// The counters of all roles.
+pub struct Status(serde_json::Value);
+
+impl Status {
+    /// The sum of these counters over all roles whose names begin so.
+    pub fn sum(&self, roles: &str, counters: &[&str]) -> u64 {
+        let all = self.0.as_object().expect("roles");
+        let mine = all.iter().filter(|(role, _)| role.starts_with(roles));
+        mine.flat_map(|(_, role)| counters.iter().filter_map(|counter| role[*counter].as_u64())).sum()
     }
 }
 

@@ -3,42 +3,21 @@
 use crate::Pair;
 use crate::common::check::{content, done, refused};
 use crate::common::random::Random;
-use crate::common::server::{Mount, Site, run};
+use crate::common::server::{Mount, Site};
 use crate::common::sys::{self, R, Stat};
 use crate::common::user::{ALICE, in_thread};
 use crate::common::xattr;
 use crate::common::{skipped, wait_until};
 use libc::{O_CREAT, O_RDONLY, O_RDWR, O_WRONLY};
-use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// Asks for the counters of the roles whose names begin so, and adds one up.
-fn counter(site: &Site, roles: &str, counters: &[&str]) -> u64 {
-    let output = run(["status".as_ref(), "--json".as_ref(), site.state().as_os_str()]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let all = status.as_object().expect("roles");
-    let mine = all.iter().filter(|(role, _)| role.starts_with(roles));
-    mine.flat_map(|(_, role)| counters.iter().filter_map(|counter| role[*counter].as_u64())).sum()
-}
-
 /// Requests by which the first mount was asked for names and attributes.
 fn questions(site: &Site) -> u64 {
-    counter(site, "mount-", &["lookup", "getattr", "statx"])
-}
-
-/// Waits until a mount is alone once more than `before` times.
-fn alone_again(site: &Site, before: u64) -> u64 {
-    let mut now = 0;
-    wait_until("a mount is alone", || {
-        now = counter(site, "shard", &["alone_given"]);
-        now > before
-    });
-    now
+    site.status().sum("mount-", &["lookup", "getattr", "statx"])
 }
 
 /// The first mount, which is alone, and its file system.
@@ -47,7 +26,7 @@ fn alone(test: &str, args: &[&str]) -> Option<(Site, Mount)> {
     sys::umask(0);
     let mount = site.dev(args);
     if !args.iter().any(|arg| arg.ends_with("none")) {
-        alone_again(&site, 0);
+        site.wait_alone(0);
     }
     Some((site, mount))
 }
@@ -159,7 +138,7 @@ fn who_joins_sees_everything_and_is_seen_at_once() {
             change(&dir, &mut random);
             (0..4).for_each(|n| _ = sys::lstat(dir.join(format!("n{n}"))));
         }
-        let given = counter(&site, "shard", &["alone_given"]);
+        let given = site.status().sum("shard", &["alone_given"]);
         let second = site.mount(1, &[]);
         assert_same_views([mount.path(), second.path()], &format!("round {round}, joined"));
         for step in 0..60 {
@@ -170,7 +149,7 @@ fn who_joins_sees_everything_and_is_seen_at_once() {
             1 => drop(second), // killed
             _ => second.stop(),
         }
-        alone_again(&site, given);
+        site.wait_alone(given);
     }
     end(&site, mount, "after joining and leaving");
 }
@@ -405,10 +384,10 @@ fn a_mount_that_is_killed_does_not_stay_in_the_way() {
     let [here, there] = pair.both("f");
     file(&there, b"1");
     for round in 2..4_u8 {
-        let given = counter(&pair.site, "shard", &["alone_given"]);
+        let given = pair.site.status().sum("shard", &["alone_given"]);
         assert_eq!(stat(&here).size, i64::from(round - 1));
         pair.mounts[1].kill();
-        alone_again(&pair.site, given);
+        pair.site.wait_alone(given);
         stat(&here);
         pair.mounts[1] = pair.site.mount(1, &[]);
         file(&there, &vec![1; usize::from(round)]);

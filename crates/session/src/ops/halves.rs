@@ -3,7 +3,8 @@
 //! The kernel holds the directory's lock while a CREATE or MKNOD is under way, but not during an OPEN. Where answers wait for the
 //! disk (`commit = sync`) a mount would so make one file of a directory a flush, however many programs make some. So there is no
 //! CREATE: the kernel sends MKNOD, which is answered at once, and the OPEN of the same thread, whose answer waits like any other.
-//! A file that is made under such an open is open from the first half on.
+//! A file that is made under such an open is open from the first half on. The first answer is the one exception to R-16; that of the second
+//! half keeps it.
 
 use crate::fs::{FsReply, FsResult, OpenMode};
 use crate::limits::{HALVES_MAX, HALVES_US};
