@@ -22,21 +22,21 @@ fmt:
 
 # The full number of checked pairs on two mounts, and of full disks
 size:
-    ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test two_mounts
-    ONPATH_FULL_ROUNDS=20 cargo test --locked --release -p onpath --test disk_full
+    ONPATH_TEST_MINUTES=600 ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test two_mounts
+    ONPATH_TEST_MINUTES=600 ONPATH_FULL_ROUNDS=20 cargo test --locked --release -p onpath --test disk_full
 
 # A tree of ten million files in 512 MiB of memory
 large:
-    ONPATH_LARGE_FILES=10000000 ONPATH_LARGE_MEMORY=536870912 cargo test --locked --release -p onpath --test large -- --nocapture
+    ONPATH_TEST_MINUTES=600 ONPATH_LARGE_FILES=10000000 ONPATH_LARGE_MEMORY=536870912 cargo test --locked --release -p onpath --test large -- --nocapture
 
 # kill -9 under load, all rounds
 crash:
-    ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
+    ONPATH_TEST_MINUTES=600 ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test crash
 
 # Random trees from four mounts, PostgreSQL through many kills, all of /usr, dbench for a minute, a build of this project, each at length
 tried:
-    ONPATH_STORM_OPERATIONS=50000 cargo test --locked --release -p onpath --test storms
-    ONPATH_DATABASE_ROUNDS=30 ONPATH_SYSTEM_TREE=/usr ONPATH_DBENCH_SECONDS=60 ONPATH_OWN_PACKAGE=onpath ONPATH_SCRIPT_SECONDS=3600 cargo test --locked --release -p onpath --test programs -- system postgres
+    ONPATH_TEST_MINUTES=600 ONPATH_STORM_OPERATIONS=50000 cargo test --locked --release -p onpath --test storms
+    ONPATH_TEST_MINUTES=600 ONPATH_DATABASE_ROUNDS=30 ONPATH_SYSTEM_TREE=/usr ONPATH_DBENCH_SECONDS=60 ONPATH_OWN_PACKAGE=onpath ONPATH_SCRIPT_SECONDS=3600 cargo test --locked --release -p onpath --test programs -- system postgres
 
 # The reference model of the simulator against the kernel's own file system, ten times as many operations as the tests
 model:

@@ -12,6 +12,7 @@ pub mod server;
 pub mod sys;
 pub mod tree;
 pub mod user;
+pub mod watchdog;
 pub mod xattr;
 
 use std::io::Write;

@@ -1,6 +1,7 @@
 //! Servers and mounts of the `onpath` binary under test.
 #![allow(unsafe_code)]
 
+use super::watchdog::Watchdog;
 use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,6 +20,7 @@ pub fn binary() -> &'static str {
 
 /// A place for one file system: its DIR, its mountpoints, and the logs of its processes.
 pub struct Site {
+    _watchdog: Watchdog,
     root: tempfile::TempDir,
     logs: AtomicUsize,
 }
@@ -33,7 +35,7 @@ impl Site {
         let root = tempfile::Builder::new().prefix("onpath-test-").tempdir().expect("a temporary directory");
         // Other users must get through to the mountpoints.
         std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod of the site");
-        Some(Site { root, logs: AtomicUsize::new(0) })
+        Some(Site { _watchdog: Watchdog::new(root.path()), root, logs: AtomicUsize::new(0) })
     }
 
     /// The directory of the site itself, on the local disk.
@@ -243,8 +245,8 @@ impl Drop for Mount {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // A later server may have mounted at the same place: only what is dead goes.
-        let dead = || is_mounted(&self.mountpoint) && sys::stat(&self.mountpoint).is_err();
+        // A later server may have mounted at the same place: only what is dead goes. Of its root the kernel may have the attributes.
+        let dead = || is_mounted(&self.mountpoint) && sys::statvfs(&self.mountpoint).is_err();
         while dead() && sys::detach(&self.mountpoint).is_ok() {}
         if std::thread::panicking() {
             super::report(&format!("--- {} said:\n{}", self.command, tail(&self.said())));
@@ -252,7 +254,7 @@ impl Drop for Mount {
     }
 }
 
-fn tail(text: &str) -> String {
+pub fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
 }

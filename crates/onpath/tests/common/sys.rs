@@ -515,6 +515,11 @@ pub fn detach(path: impl AsRef<Path>) -> R {
     call!(libc::umount2(c(path).as_ptr(), libc::MNT_DETACH)).map(drop)
 }
 
+/// Ends the connection of the file system mounted on the path: whoever waits for it gets an error.
+pub fn abort(path: impl AsRef<Path>) -> R {
+    call!(libc::umount2(c(path).as_ptr(), libc::MNT_FORCE)).map(drop)
+}
+
 pub fn bind_mount(from: impl AsRef<Path>, to: impl AsRef<Path>) -> R {
     let none = std::ptr::null();
     call!(libc::mount(c(from).as_ptr(), c(to).as_ptr(), none, libc::MS_BIND, none.cast())).map(drop)
