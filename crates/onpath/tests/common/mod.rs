@@ -17,6 +17,7 @@ pub mod xattr;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen before it fails.
@@ -52,6 +53,27 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     while !done() {
         assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Tells threads that work beside something that it is over, also if it ends by a panic: who waits for the threads would wait for ever.
+#[derive(Default)]
+pub struct Over(AtomicBool);
+
+impl Over {
+    pub fn is(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// It is over when what this gives is dropped.
+    pub fn at_end(&self) -> impl Drop + '_ {
+        struct Ends<'a>(&'a Over);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.0.store(true, Ordering::Release);
+            }
+        }
+        Ends(self)
     }
 }
 

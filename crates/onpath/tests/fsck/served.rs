@@ -1,6 +1,7 @@
 //! A file system that is served is checked as of one moment: clean however much goes on, and what is wrong is found.
 
 use crate::common::server::{Site, run};
+use crate::common::{Over, wait_until};
 use crate::craft::Original;
 use crate::{names, stopped};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// Checks under load.
@@ -57,29 +58,25 @@ fn checked_under_load(test: &str, form: &str) {
     for dir in ["a0", "a1", "a2", "b0", "b1"] {
         fs::create_dir(top.join(dir)).expect("mkdir");
     }
-    let (end, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (end, rounds) = (Over::default(), AtomicU64::new(0));
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (end, rounds) = (&end, &rounds);
             scope.spawn(move || {
-                for round in 0.. {
-                    if end.load(Ordering::Acquire) {
-                        break;
-                    }
+                for round in (0..).take_while(|_| !end.is()) {
                     change(top, writer, round).expect("a change");
                     rounds.fetch_add(1, Ordering::AcqRel);
                 }
             });
         }
+        let guard = end.at_end();
         let mut checked = Vec::new();
         for _ in 0..CHECKS {
             let before = rounds.load(Ordering::Acquire);
             checked.push(fsck(&site.state(), &[]));
-            while rounds.load(Ordering::Acquire) < before + 20 {
-                thread::yield_now();
-            }
+            wait_until("more is written", || rounds.load(Ordering::Acquire) >= before + 20);
         }
-        end.store(true, Ordering::Release);
+        drop(guard);
         for (exit, found) in checked {
             assert_eq!((exit, &found["faults"]), (Some(0), &Value::Array(vec![])), "{found:#}");
             assert_eq!(found["checked"]["served"], true);

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const THREADS: usize = 6;
 const ROUNDS: usize = 25;
@@ -113,25 +113,22 @@ fn link_count() {
 fn replaced_name_is_always_there() {
     let d = area!();
     let target = d.file_with("target", &[b'0'; 3000]);
-    let stop = AtomicBool::new(false);
+    let over = Over::default();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !over.is() {
                     let bytes = content(&target);
                     assert!(bytes.len() == 3000 && bytes.iter().all(|&b| b == bytes[0]), "{} bytes", bytes.len());
                     ok!(stat(&target));
                 }
             });
         }
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for i in 0..500_u32 {
-                d.file_with("tmp", &[b'0' + (i % 10) as u8; 3000]);
-                ok!(rename(d.p("tmp"), &target));
-            }
-        }));
-        stop.store(true, Ordering::Relaxed);
-        done.expect("the writer");
+        let _end = over.at_end();
+        for i in 0..500_u32 {
+            d.file_with("tmp", &[b'0' + (i % 10) as u8; 3000]);
+            ok!(rename(d.p("tmp"), &target));
+        }
     });
 }
 

@@ -192,15 +192,15 @@ fn nobody_sees_one_missing() {
     let d = area!();
     let (a, b) = (d.dir("a"), d.dir("b"));
     let (f, g) = (a.file_with("f", b"1"), b.file_with("g", b"2"));
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let over = Over::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _end = over.at_end();
             for _ in 0..400 {
                 ok!(exchange(&f, &g));
             }
-            over.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+        while !over.is() {
             assert!(matches!(&content(&f)[..], b"1" | b"2"));
             assert!(matches!(&content(&g)[..], b"1" | b"2"));
             assert_eq!((ok!(names(a.path())).len(), ok!(names(b.path())).len()), (1, 1));

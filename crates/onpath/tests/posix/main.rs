@@ -69,7 +69,7 @@ mod prelude {
     pub(crate) use crate::common::sys::*;
     pub(crate) use crate::common::user::*;
     pub(crate) use crate::common::xattr::*;
-    pub(crate) use crate::common::{skipped, wait_until};
+    pub(crate) use crate::common::{Over, skipped, wait_until};
     pub(crate) use crate::{area, expect_errno, ok};
     pub(crate) use libc::{
         O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY,

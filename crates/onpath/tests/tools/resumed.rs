@@ -1,7 +1,7 @@
 //! Copies that are killed, or whose server is, and run again.
 
 use crate::common::server::{Mount, binary};
-use crate::common::{process, sys, wait_until};
+use crate::common::{Over, process, sys, wait_until};
 use crate::copies::{look, plant, prepared};
 use crate::{json, onpath, said, text};
 use std::fs;
@@ -126,22 +126,22 @@ fn stop(mount: Mount) {
 fn others_write_what_is_copied() {
     let Some((site, mount, source)) = prepared("an import of what changes") else { return };
     let there = mount.path().join("copy");
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let over = Over::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut number = 0_u64;
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            while !over.is() {
                 number += 1;
                 fs::write(source.join("sub/f39"), number.to_string().repeat(100)).expect("write");
                 let _ = fs::remove_file(source.join("sub/f38"));
             }
         });
+        let _end = over.at_end();
         for _ in 0..5 {
             let output = onpath(&["import", text(&source), text(&there)]);
             let told = said(&output).contains("others go on writing") || said(&output).contains("No such file");
             assert!(output.status.success() || told, "{}", said(&output));
         }
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     json(&["import", text(&source), text(&there)]);
     assert_eq!(fs::read(there.join("sub/f39")).expect("read"), fs::read(source.join("sub/f39")).expect("read"));

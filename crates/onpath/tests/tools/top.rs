@@ -1,23 +1,22 @@
 //! `onpath top`: what mounts do, of this process and of others.
 
 use crate::common::server::Site;
-use crate::common::wait_until;
+use crate::common::{Over, wait_until};
 use crate::{json, onpath, said, text};
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn operations_of_all_mounts() {
     let Some(site) = Site::new("top") else { return };
     let mount = site.dev(&[]);
     let second = site.mount(1, &[]);
-    let (over, dir) = (AtomicBool::new(false), site.state());
+    let (over, dir) = (Over::default(), site.state());
     std::thread::scope(|scope| {
         for (number, path) in [mount.path(), second.path()].into_iter().enumerate() {
             let over = &over;
             scope.spawn(move || {
                 let path = path.join(format!("f{number}"));
-                while !over.load(Ordering::Relaxed) {
+                while !over.is() {
                     match number {
                         0 => fs::write(&path, "x").expect("a file"),
                         _ => drop(fs::symlink_metadata(path.join("missing"))),
@@ -25,6 +24,7 @@ fn operations_of_all_mounts() {
                 }
             });
         }
+        let _end = over.at_end();
         // Other processes tell what they did once a second.
         wait_until("operations of both mounts are shown", || {
             let shown = json(&["top", "--once", "--interval-ms", "300", text(&dir)]);
@@ -40,7 +40,6 @@ fn operations_of_all_mounts() {
         assert_eq!(shown["now"]["sessions"].as_u64(), Some(2), "{shown}");
         let words = said(&onpath(&["top", "--once", "-i", "100", text(&dir)]));
         assert!(words.contains("per second") && words.contains("journal:") && words.contains("write"), "{words}");
-        over.store(true, Ordering::Relaxed);
     });
     let status = said(&onpath(&["status", text(mount.path())]));
     assert!(status.contains("mount-") && !status.contains("_below_"), "{status}");

@@ -1,13 +1,12 @@
 //! rmr, chmod, chown, du, df, find.
 
 use crate::common::server::Site;
-use crate::common::{process, sys};
+use crate::common::{Over, process, sys};
 use crate::{json, onpath, said, text};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A tree of 21 directories, 200 files of 10 bytes, one symlink and one name more of a file.
 fn plant(root: &Path) {
@@ -70,10 +69,10 @@ fn others_write_while_a_tree_is_removed() {
     let tree = mount.path().join("tree");
     for _ in 0..5 {
         plant(&tree);
-        let over = AtomicBool::new(false);
+        let over = Over::default();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
+                while !over.is() {
                     for dir in 0..20 {
                         // Both fail as soon as the directory is gone.
                         let _ = fs::write(tree.join(format!("d{dir}/new")), "x");
@@ -81,8 +80,8 @@ fn others_write_while_a_tree_is_removed() {
                     }
                 }
             });
+            let _end = over.at_end();
             let output = onpath(&["rmr", text(&tree)]);
-            over.store(true, Ordering::Relaxed);
             // A directory into which others never stop writing may be given up, with words.
             assert!(output.status.success() || said(&output).contains("cannot remove"), "{}", said(&output));
         });
