@@ -9,6 +9,7 @@
 use crate::content::{BLOCK, KEEP_ALL, KEEP_NONE};
 use crate::index::{Index, RANGES, range_of};
 use crate::node::DataNode;
+use crate::objects;
 use crate::ops::Job;
 use crate::space::{Run, Space, Used};
 use crate::state;
@@ -383,6 +384,11 @@ impl Recoverable for DataNode {
             index.ranges[range as usize].upto = upto;
             index.last = index.last.max(upto);
         });
+    }
+
+    fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
+        let inode = DataRecord::from_bytes(record).ok().and_then(|record| record.inode());
+        asks.extend(inode.map(objects::prefix));
     }
 
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {

@@ -101,7 +101,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
         Ok(report) => journal = report,
         Err(error) => problems.push(error.into()),
     }
-    let State { shards, data } = state;
+    let State { shards, data, .. } = state;
     let served = false;
     Ok(Inspection { superblock, shards, data, loaded, journal, problems, rebooted, served, files, blocks, _lock: lock })
 }
@@ -114,7 +114,7 @@ pub fn inspect_served(path: &Path) -> Result<Inspection, InspectError> {
     let mut told =
         Told { dir: path, state, loaded: Loaded::NOTHING, journal: RecoveryReport::default(), files: 0, problem: None };
     examine(path, &mut |piece, value| told.piece(piece, value))?;
-    let Told { state: State { shards, data }, loaded, journal, files, problem, .. } = told;
+    let Told { state: State { shards, data, .. }, loaded, journal, files, problem, .. } = told;
     // Terms may have been taken since.
     let superblock = dir::read_superblock(path)?;
     let problems = problem.into_iter().collect();

@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod journal;
 pub mod node;
 pub mod offline;
+mod replay;
 pub mod reshape;
 pub mod roles;
 pub mod server;

@@ -140,7 +140,7 @@ impl ServerBuilder {
         let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
-        let State { mut shards, mut data } = state;
+        let State { mut shards, mut data, .. } = state;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
@@ -201,7 +201,8 @@ impl ServerBuilder {
             memory_bytes: self.options.memory_bytes.unwrap_or(u64::MAX),
         };
         let checkpoint = self.dir.checkpoint();
-        let checkpointer = Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace));
+        let checkpointer =
+            Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
         // The first id of a start's block is that of its own mount, which ended with the process.
         if let Some(resident) = self.dir.sessions.start.checked_sub(SESSION_BLOCK) {
             let coordinator = ClusterMap::even(self.dir.superblock().shards).coordinator();

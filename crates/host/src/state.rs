@@ -2,15 +2,18 @@
 //! file system (`server`) and what only looks at one (`inspect`) do this alike.
 
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
-use crate::journal::Replay;
+use crate::journal::{Given, Replay};
+use crate::replay::{self, Lane, Lines, Replaying};
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
-use onpath_store::{Recoverable, StoreError};
+use onpath_store::{Ahead, Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::superblock::Superblock;
 use onpath_wire::tracking::Form;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Blocks of one data file: 1 GiB.
 pub(crate) const DATA_FILE_BLOCKS: u32 = 1 << 18;
@@ -19,6 +22,8 @@ pub(crate) const DATA_FILE_BLOCKS: u32 = 1 << 18;
 pub(crate) struct State {
     pub(crate) shards: Vec<Shard>,
     pub(crate) data: DataNode,
+    /// What the roles read of the store until they run.
+    ahead: BTreeMap<NodeId, Arc<Ahead>>,
 }
 
 impl State {
@@ -52,7 +57,7 @@ impl State {
             file_blocks: DATA_FILE_BLOCKS,
             files,
         });
-        State { shards: (0..superblock.shards).map(shard).collect(), data }
+        State { shards: (0..superblock.shards).map(shard).collect(), data, ahead: BTreeMap::new() }
     }
 
     /// Loads all of the checkpoint in `dir`; `on_error` as for [`checkpoint::load`].
@@ -67,7 +72,14 @@ impl State {
 
     /// Attaches the checkpoint in `dir`.
     pub(crate) fn attach(&mut self, dir: &Path, store: &Store, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
-        checkpoint::attach(dir, store, &mut self.roles(), damage)
+        let mut ahead = BTreeMap::new();
+        let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut |role| {
+            let view = Arc::new(Ahead::new(store.view(role, damage.clone())?));
+            ahead.insert(role, view.clone());
+            Ok(view)
+        })?;
+        self.ahead = ahead;
+        Ok(loaded)
     }
 
     /// The role of an address.
@@ -103,5 +115,27 @@ impl Replay for State {
 
     fn was_durable(&mut self, _role: NodeId, seq: RecordSeq) {
         self.data.tail_was_durable(seq);
+    }
+
+    fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {
+        let mut of: BTreeMap<NodeId, Lines<'_>> = BTreeMap::new();
+        for (place, given) in window.iter().enumerate() {
+            let (Given::Record(role, ..) | Given::Durable(role, _)) = given;
+            // Only data nodes are told what was durable, and of theirs there is one.
+            let role = if role.class() == Some(NodeClass::Data) { NodeId::data(0) } else { *role };
+            of.entry(role).or_default().push((place, *given));
+        }
+        let shards = (0u16..).zip(&mut self.shards);
+        let shards = shards.map(|(number, shard)| (NodeId::shard(ShardId(number)), shard as &mut dyn Replaying));
+        let all = [(NodeId::data(0), &mut self.data as &mut dyn Replaying)].into_iter().chain(shards);
+        let lanes = all.filter_map(|(address, role)| {
+            of.remove(&address).map(|lines| Lane { role, lines, ahead: self.ahead.get(&address) })
+        });
+        let lanes: Vec<Lane<'_>> = lanes.collect();
+        let stranger = of.into_iter().map(|(role, lines)| {
+            (lines[0].0, StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR")))
+        });
+        let errors = stranger.chain(replay::run(lanes));
+        errors.min_by_key(|(place, _)| *place).map_or(Ok(()), Err)
     }
 }

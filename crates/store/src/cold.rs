@@ -166,6 +166,16 @@ pub(crate) fn listing_prefix(dir: InodeId) -> Vec<u8> {
     [&[class::ENTRY][..], &id_bytes(dir)].concat()
 }
 
+/// Bytes of an entry's key that the entries of one cookie hash have in common. Entries of a neighbouring hash may have them too.
+const NEAR_BYTES: usize = 15;
+
+/// What the keys of the entries begin with that may be of a cookie's hash.
+pub(crate) fn near_prefix(dir: InodeId, cookie: Cookie) -> Vec<u8> {
+    let mut key = entry_key(dir, cookie);
+    key.truncate(NEAR_BYTES);
+    key
+}
+
 /// Key of an entry.
 pub(crate) fn entry_key(dir: InodeId, cookie: Cookie) -> Vec<u8> {
     [&[class::ENTRY][..], &id_bytes(dir), &cookie.0.to_be_bytes()].concat()

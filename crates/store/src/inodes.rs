@@ -101,6 +101,11 @@ impl Inodes {
         Some(self.insert(&Packed::of(&inode), id, flag::COLD | flags))
     }
 
+    /// The key that the store will be asked for if this inode, born before, is looked at or changed.
+    pub fn foresee(&self, id: InodeId) -> Option<Vec<u8>> {
+        self.below.store().map(|_| inode_key(id))
+    }
+
     fn insert(&mut self, packed: &Packed<'_>, id: InodeId, flags: u8) -> Handle {
         let handle = self.arena.alloc(packed.units());
         packed.write(self.arena.at_mut(handle));

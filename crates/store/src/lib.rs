@@ -5,6 +5,7 @@ pub mod image;
 
 pub mod cold;
 
+mod ahead;
 mod arena;
 mod inodes;
 mod leaf;
@@ -16,6 +17,7 @@ mod slots;
 mod tree;
 mod xattrs;
 
+pub use ahead::{Ahead, Answers};
 pub use arena::Memory;
 pub use cold::{Changes, Cold, Unsaved};
 pub use inodes::{Count, Inodes, RANGES};

@@ -4,7 +4,7 @@
 //! throughout a scan is returned exactly once. Directories without entries take no memory.
 
 use crate::arena::{Arena, Handle, Memory};
-use crate::cold::{Below, Changes, Cold, Unsaved, entry_key, flag, id_of, listing_prefix};
+use crate::cold::{Below, Changes, Cold, Unsaved, entry_key, flag, id_of, listing_prefix, near_prefix};
 use crate::inodes::ids_of;
 use crate::leaf::Entry;
 use crate::names::NameValue;
@@ -168,7 +168,7 @@ impl Listings {
         taken: &mut SmallVec<[Cookie; 8]>,
     ) -> Option<(Cookie, NameValue)> {
         let (mut found, in_memory) = (None, taken.len());
-        cold.scan(&listing_prefix(dir), &entry_key(dir, base), &mut |key, value| {
+        cold.scan(&near_prefix(dir, base), &entry_key(dir, base), &mut |key, value| {
             let cookie = cookie_of_key(key);
             if cookie.hash47() != base.hash47() {
                 return false;
@@ -185,6 +185,11 @@ impl Listings {
         });
         taken.sort_unstable();
         found
+    }
+
+    /// What the store will be asked for if this name is put or removed: the beginning of keys.
+    pub fn foresee(&self, dir: InodeId, name: &[u8]) -> Option<Vec<u8>> {
+        self.below.of(dir).map(|_| near_prefix(dir, (self.cookie_of)(&self.key, name)))
     }
 
     fn insert(&mut self, dir: InodeId, entry: &Entry<'_>) {

@@ -156,6 +156,11 @@ impl Names {
         Ok(())
     }
 
+    /// The key that the store will be asked for if this name is removed.
+    pub fn foresee(&self, parent: InodeId, name: &[u8]) -> Option<Vec<u8>> {
+        self.below.of(parent).map(|_| name_key(parent, name))
+    }
+
     fn insert(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue, flags: u8) {
         assert_eq!(hash, name_hash(parent, name), "hash of another name");
         assert!((1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes", name.len());

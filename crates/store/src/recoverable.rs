@@ -44,8 +44,18 @@ pub trait Recoverable {
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
     /// Bytes that its objects take in memory.
     fn memory(&self) -> u64;
+    /// Bytes that objects have left and that only objects of this role take again.
+    fn spare(&self) -> u64 {
+        0
+    }
     /// Forgets what the store has too and nobody has asked for since this was called last, in one of [`FORGET_PARTS`].
     fn forget(&mut self, part: u32);
+    /// Adds to `asks` what the store will be asked for when this record is replayed: prefixes of keys (a key itself where there is no
+    /// longer one). Some may be missing and some too many: a host that knows them fetches all at once, which costs less than one by
+    /// one.
+    fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
+        let _ = (record, asks);
+    }
     /// Applies a journal record, except to ranges whose image already reflects it.
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError>;
 }

@@ -1,10 +1,11 @@
 //! Loading a checkpoint into fresh roles, before the journal is replayed.
 
-use super::store::{OnDamage, Store};
+use super::store::Store;
 use super::{CheckpointError, legacy};
-use onpath_store::Recoverable;
+use onpath_store::{Cold, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +29,16 @@ pub type OnError<'a> = dyn FnMut(CheckpointError) -> Result<(), CheckpointError>
 /// Roles and their addresses.
 pub type Roles<'a> = [(NodeId, &'a mut dyn Recoverable)];
 
-/// Gives these fresh roles the checkpoint in `dir`, if there is one. Objects that can be read one by one stay where they are.
-pub fn attach(dir: &Path, store: &Store, roles: &mut Roles<'_>, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
+/// Gives these fresh roles the checkpoint in `dir`, if there is one. Objects that can be read one by one stay where they are: in what
+/// `view` gives of the store for a role.
+pub fn attach(
+    dir: &Path,
+    store: &Store,
+    roles: &mut Roles<'_>,
+    view: &mut dyn FnMut(NodeId) -> Result<Arc<dyn Cold>, CheckpointError>,
+) -> Result<Loaded, CheckpointError> {
     for (address, role) in &mut *roles {
-        role.attach(store.view(*address, damage.clone())?);
+        role.attach(view(*address)?);
     }
     match store.head()? {
         Some(_) => from_store(store, roles, false, &mut Err),

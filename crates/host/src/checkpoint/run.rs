@@ -58,6 +58,8 @@ struct State {
     stop: bool,
     /// Bytes that the journal had when the last checkpoint began.
     journal_bytes: u64,
+    /// Bytes that the start replayed, of which there is no checkpoint yet.
+    replayed_bytes: u64,
 }
 
 struct Inner {
@@ -79,15 +81,23 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Starts, for the store in `dir`.
-    pub fn start(node: &Arc<Node>, dir: &Path, store: Store, damage: OnDamage, pace: Pace) -> Checkpointer {
+    /// Starts, for the store in `dir`; the journal had `replayed_bytes` behind it, which count towards the next checkpoint, so that
+    /// starts that follow each other do not replay ever more.
+    pub fn start(
+        node: &Arc<Node>,
+        dir: &Path,
+        store: Store,
+        damage: OnDamage,
+        pace: Pace,
+        replayed_bytes: u64,
+    ) -> Checkpointer {
         let inner = Arc::new(Inner {
             node: Arc::downgrade(node),
             dir: dir.to_owned(),
             store,
             damage,
             pace,
-            state: Mutex::default(),
+            state: Mutex::new(State { replayed_bytes, ..State::default() }),
             work: Condvar::new(),
             running: Mutex::default(),
         });
@@ -127,6 +137,11 @@ impl Checkpointer {
         look(examined)
     }
 
+    #[cfg(test)]
+    pub(super) fn head(&self) -> Option<super::Head> {
+        self.inner.store.head().expect("a store that can be read")
+    }
+
     /// From now on no checkpoint waits for room on a full disk: what is not in the store is in the journal.
     pub fn give_up_waiting(&self) {
         self.inner.store.room.give_up();
@@ -158,7 +173,8 @@ impl Drop for Checkpointer {
 impl FlushWatch for Inner {
     fn flushed(&self, journal_bytes: u64) {
         let mut state = self.state.lock().expect("checkpoint control does not panic");
-        if !state.due && journal_bytes.saturating_sub(state.journal_bytes) >= self.pace.journal_bytes {
+        let since = journal_bytes.saturating_sub(state.journal_bytes) + state.replayed_bytes;
+        if !state.due && since >= self.pace.journal_bytes {
             state.due = true;
             self.work.notify_all();
         }
@@ -173,6 +189,13 @@ impl FlushWatch for Inner {
 
 fn at(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<'_> {
     move |source| CheckpointError::Io { path: path.to_owned(), source }
+}
+
+/// What objects may take of `limit`, bytes, that take `used` and have left `spare`. What they have left does not go back to the system, so
+/// as far as both together exceed the limit it is taken from what they may use; half of the limit they may always use.
+fn budget(limit: u64, used: u64, spare: u64) -> u64 {
+    let over = used.saturating_add(spare).saturating_sub(limit);
+    limit.saturating_sub(over).max(limit / 2)
 }
 
 impl Inner {
@@ -213,24 +236,29 @@ impl Inner {
         let roles = node.recoverable();
         let memory = || roles.iter().map(|(role, _)| node.memory(*role)).sum::<u64>();
         let before = memory();
-        if before <= self.pace.memory_bytes {
+        let budget = budget(self.pace.memory_bytes, before, roles.iter().map(|(role, _)| node.spare(*role)).sum());
+        if before <= budget {
             return false;
         }
         // A second round forgets what the first one has found to be used.
         for part in (0..FORGET_PARTS).chain(0..FORGET_PARTS) {
             roles.iter().for_each(|(role, _)| node.forget(*role, part));
-            if part % FORGET_LOOK == 0 && memory() <= self.pace.memory_bytes / 8 * 7 {
+            if part % FORGET_LOOK == 0 && memory() <= budget / 8 * 7 {
                 return false;
             }
         }
-        memory() > self.pace.memory_bytes
+        memory() > budget
     }
 
     fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
         let _one = self.running.lock().expect("a checkpoint does not panic");
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
-        self.state.lock().expect("checkpoint control does not panic").journal_bytes = journal.status().bytes;
+        let before = {
+            let mut state = self.state.lock().expect("checkpoint control does not panic");
+            state.journal_bytes = journal.status().bytes;
+            std::mem::take(&mut state.replayed_bytes)
+        };
         let begin = Instant::now();
         let marker = self.dir.join(MARKER);
         File::create(&marker).map_err(at(&marker))?;
@@ -243,8 +271,11 @@ impl Inner {
         for (role, range) in &taken {
             node.settle(*role, *range, written.is_ok());
         }
+        let written = written.inspect_err(|_| {
+            self.state.lock().expect("checkpoint control does not panic").replayed_bytes = before;
+        })?;
         let report =
-            CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written? };
+            CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written };
         legacy::remove(&self.dir);
         self.keep_room();
         journal.release(report.from);
@@ -311,4 +342,18 @@ impl Inner {
 /// Forgets that a checkpoint in `dir` was interrupted by the end of its process; whether one was.
 pub fn clear_interrupted(dir: &Path) -> bool {
     fs::remove_file(dir.join(MARKER)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::budget;
+
+    #[test]
+    fn what_objects_have_left_is_taken_from_what_they_may_use() {
+        assert_eq!(budget(100, 60, 0), 100);
+        assert_eq!(budget(100, 60, 40), 100, "both together keep to the limit");
+        assert_eq!(budget(100, 60, 60), 80);
+        assert_eq!(budget(100, 90, 500), 50, "half of it is always theirs");
+        assert_eq!(budget(u64::MAX, 1, u64::MAX), u64::MAX);
+    }
 }

@@ -161,18 +161,18 @@ fn try_start(dir: &Path, every_bytes: u64) -> Result<Process, CheckpointError> {
     let (mut a, mut b) = (Sums::default(), Sums::default());
     let store = Store::open(&checkpoint_dir, FSID)?;
     let mut roles: [(NodeId, &mut dyn Recoverable); 2] = [(addresses[0], &mut a), (addresses[1], &mut b)];
-    let loaded = attach(&checkpoint_dir, &store, &mut roles, &damage())?;
+    let loaded = attach(&checkpoint_dir, &store, &mut roles, &mut |role| store.view(role, damage()))?;
     let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), fsid: FSID };
     let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| {
         if role == addresses[0] { a.replay(seq, record) } else { b.replay(seq, record) }
     };
-    let (journal, _) = Journal::recover(&journal_dir, options, loaded.from, &mut replay)?;
+    let (journal, report) = Journal::recover(&journal_dir, options, loaded.from, &mut replay)?;
     let replayed = a.replayed + b.replayed;
     let mut builder = NodeBuilder::new();
     let ports = vec![builder.add(addresses[0], a, NoEffects), builder.add(addresses[1], b, NoEffects)];
     let node = builder.start(options.commit, Some(journal), Arc::new(Hooks));
     let pace = Pace { journal_bytes: every_bytes, memory_bytes: u64::MAX };
-    let checkpointer = Checkpointer::start(&node, &checkpoint_dir, store, damage(), pace);
+    let checkpointer = Checkpointer::start(&node, &checkpoint_dir, store, damage(), pace, report.bytes);
     Ok(Process { node, ports, checkpointer, loaded, replayed })
 }
 
@@ -268,6 +268,30 @@ fn checkpoints_are_taken_while_others_write_and_survive_a_kill_at_any_time() {
     assert!(loaded, "no start has found a checkpoint");
     let process = start(tmp.path(), 40_000);
     assert_eq!(sums(&process), expected(n));
+    process.node.stop();
+}
+
+/// What a start replays counts, so a process that is killed again and again before its journal is long takes checkpoints all the same.
+#[test]
+fn what_is_replayed_counts_towards_the_next_checkpoint() {
+    let tmp = tempfile::tempdir().unwrap();
+    let process = start(tmp.path(), 40_000);
+    add(&process, 0..300);
+    process.node.stop();
+    drop(process);
+    let process = start(tmp.path(), 40_000);
+    assert_eq!((process.loaded.images, process.replayed), (0, 300));
+    add(&process, 300..600);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while process.checkpointer.head().is_none() {
+        assert!(std::time::Instant::now() < deadline, "no checkpoint is taken");
+        std::thread::yield_now();
+    }
+    process.node.stop();
+    drop(process);
+    let process = start(tmp.path(), 40_000);
+    assert!(process.loaded.images == 6 && process.replayed < 600, "{:?}", process.loaded);
+    assert_eq!(sums(&process), expected(600));
     process.node.stop();
 }
 

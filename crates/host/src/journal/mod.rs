@@ -12,7 +12,7 @@ mod recover;
 mod segment;
 
 pub use hold::Hold;
-pub use recover::{RecoveryReport, Replay, TailCut, inspect};
+pub use recover::{Given, RecoveryReport, Replay, TailCut, inspect};
 
 use onpath_store::StoreError;
 use onpath_store::batch::{self, BatchBuilder, end_of_segment};

@@ -7,7 +7,7 @@ use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::sys;
 use onpath_store::StoreError;
-use onpath_store::batch::{Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
+use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -16,6 +16,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// Most that is given at a time.
+const WINDOW: usize = 1 << 16;
+
+/// Something that a journal says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// A record of a role: see [`Replay::record`].
+    Record(NodeId, RecordSeq, &'a [u8]),
+    /// See [`Replay::was_durable`].
+    Durable(NodeId, RecordSeq),
+}
+
 /// What takes the records of a recovery. A closure takes them and asks no more.
 pub trait Replay {
     /// A record of a role.
@@ -23,6 +35,17 @@ pub trait Replay {
     /// The role's records up to `seq`, all given before, were durable when the process ended that wrote them. Said of data
     /// nodes only: bytes of a file that such a record speaks of were on the disk.
     fn was_durable(&mut self, _role: NodeId, _seq: RecordSeq) {}
+    /// Much at a time: all of it in order. Roles do not know of each other, so only the order of what is said to one matters. An error
+    /// comes with the place of what it is about.
+    fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {
+        for (place, given) in window.iter().enumerate() {
+            match *given {
+                Given::Record(role, seq, record) => self.record(role, seq, record).map_err(|error| (place, error))?,
+                Given::Durable(role, seq) => self.was_durable(role, seq),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<F: FnMut(NodeId, RecordSeq, &[u8]) -> Result<(), StoreError>> Replay for F {
@@ -49,6 +72,8 @@ pub struct RecoveryReport {
     pub batches: u64,
     /// Records replayed.
     pub records: u64,
+    /// Bytes of the batches replayed.
+    pub bytes: u64,
     /// Batches before the checkpoint's start, passed over.
     pub skipped: u64,
     /// The journal goes on after this lsn.
@@ -102,6 +127,14 @@ struct Scan<'a> {
     replay: &'a mut dyn Replay,
     /// Last record of each batch of a data node that no later batch has called durable, in order.
     unconfirmed: VecDeque<(Lsn, NodeId, RecordSeq)>,
+}
+
+/// What has been read and not given yet.
+#[derive(Default)]
+struct Window<'a> {
+    given: Vec<Given<'a>>,
+    /// How much of it each batch ends, and the batch's end in the file.
+    ends: Vec<(usize, u64)>,
 }
 
 fn at<'a>(path: &'a Path) -> impl Fn(io::Error) -> JournalError + use<'a> {
@@ -250,13 +283,31 @@ impl Scan<'_> {
     }
 
     fn segment(&mut self, index: usize, found: &Found, bytes: &[u8], salt: u32) -> Result<Option<Stop>, JournalError> {
+        let mut window = Window::default();
+        let read = self.batches(index, found, bytes, salt, &mut window);
+        // What is readable counts, also before damage.
+        let given = self.give(found, &mut window);
+        read.and_then(|stop| given.map(|()| stop))
+    }
+
+    fn batches<'a>(
+        &mut self,
+        index: usize,
+        found: &Found,
+        bytes: &'a [u8],
+        salt: u32,
+        window: &mut Window<'a>,
+    ) -> Result<Option<Stop>, JournalError> {
         let mut scanner = Scanner::new(bytes, salt, self.next);
         loop {
             match scanner.step() {
                 Step::Batch(batch) => {
                     let end = (HEADER_BYTES + scanner.offset()) as u64;
-                    self.batch(found, &batch, end)?;
+                    self.batch(found, &batch, end, window)?;
                     self.next = scanner.next_lsn();
+                    if window.given.len() >= WINDOW {
+                        self.give(found, window)?;
+                    }
                 }
                 Step::End => {
                     let end = scanner.next_lsn().expect("a closed segment names the next lsn");
@@ -277,7 +328,13 @@ impl Scan<'_> {
         }
     }
 
-    fn batch(&mut self, found: &Found, batch: &Batch<'_>, end: u64) -> Result<(), JournalError> {
+    fn batch<'a>(
+        &mut self,
+        found: &Found,
+        batch: &Batch<'a>,
+        end: u64,
+        window: &mut Window<'a>,
+    ) -> Result<(), JournalError> {
         if self.next.is_none() && batch.lsn > self.from {
             return Err(missing(&found.path, self.from, batch.lsn));
         }
@@ -290,21 +347,30 @@ impl Scan<'_> {
             confirmed = Some((role, seq));
         }
         // One data node a process, so the last one tells of all.
-        confirmed.into_iter().for_each(|(role, seq)| self.replay.was_durable(role, seq));
-        for (seq, record) in batch.iter() {
-            self.replay.record(batch.role, seq, record).map_err(|source| JournalError::Replay {
-                file: found.path.clone(),
-                offset: end,
-                source,
-            })?;
-        }
+        window.given.extend(confirmed.map(|(role, seq)| Given::Durable(role, seq)));
+        window.given.extend(batch.iter().map(|(seq, record)| Given::Record(batch.role, seq, record)));
+        window.ends.push((window.given.len(), end));
         if batch.role.class() == Some(NodeClass::Data) {
             let last = RecordSeq(batch.first.0 + u64::from(batch.records) - 1);
             self.unconfirmed.push_back((batch.lsn, batch.role, last));
         }
         self.report.batches += 1;
         self.report.records += u64::from(batch.records);
+        let records = batch.iter().map(|(_, record)| record.len() as u64 + 4).sum::<u64>();
+        self.report.bytes += batch::HEADER_BYTES as u64 + records;
         Ok(())
+    }
+
+    /// Gives what has been read of a segment.
+    fn give(&mut self, found: &Found, window: &mut Window<'_>) -> Result<(), JournalError> {
+        let given = self.replay.window(&window.given).map_err(|(place, source)| {
+            let batch = window.ends.partition_point(|(until, _)| *until <= place);
+            let offset = window.ends.get(batch).map_or(0, |(_, offset)| *offset);
+            JournalError::Replay { file: found.path.clone(), offset, source }
+        });
+        window.given.clear();
+        window.ends.clear();
+        given
     }
 
     /// Refuses a stop if a later segment says that what should follow was durable.

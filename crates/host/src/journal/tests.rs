@@ -1,6 +1,7 @@
 //! The journal on real files: appends, flushes, recovery, torn ends and damage.
 
 use super::*;
+use onpath_store::StoreError;
 use onpath_store::batch::BatchBuilder;
 use onpath_wire::ids::{RecordSeq, ShardId};
 use std::os::unix::fs::FileExt;
@@ -273,4 +274,51 @@ fn a_look_at_the_journal_changes_nothing() {
     let after: Vec<_> = segments(tmp.path()).iter().map(|segment| std::fs::read(segment).unwrap()).collect();
     assert!(before == after && tmp.path().join("prepare-7.tmp").exists());
     expect(&open(tmp.path(), 1 << 16, 0).unwrap().2, 1..=4, 100);
+}
+
+/// Takes windows, and refuses one record.
+struct Windows {
+    seen: Vec<Option<u64>>,
+    refused: u64,
+}
+
+impl Replay for Windows {
+    fn record(&mut self, _: NodeId, _: RecordSeq, _: &[u8]) -> Result<(), StoreError> {
+        panic!("windows are taken whole");
+    }
+
+    fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {
+        for (place, given) in window.iter().enumerate() {
+            match *given {
+                Given::Record(_, seq, _) if seq.0 == self.refused => {
+                    return Err((place, StoreError::Contradiction("no".into())));
+                }
+                Given::Record(_, seq, _) => self.seen.push(Some(seq.0)),
+                Given::Durable(..) => self.seen.push(None),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn windows_have_everything_in_order_and_a_refusal_its_place() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, ..) = open(tmp.path(), 1 << 16, 0).unwrap();
+    let ends: Vec<Lsn> = (0..100).map(|n| append(&journal, n, 2_000)).collect();
+    assert_eq!(ends.len(), 100);
+    drop(journal);
+    let mut all = Windows { seen: vec![], refused: u64::MAX };
+    inspect(tmp.path(), FSID, Lsn(1), &mut all).unwrap();
+    assert_eq!(all.seen, (0..100).map(Some).collect::<Vec<_>>());
+    let mut some = Windows { seen: vec![], refused: 50 };
+    let error = inspect(tmp.path(), FSID, Lsn(1), &mut some).unwrap_err();
+    let JournalError::Replay { file, offset, .. } = error else { panic!("{error}") };
+    assert_eq!(some.seen, (0..50).map(Some).collect::<Vec<_>>());
+    // The batch that ends there is the refused one, behind those of its segment that came before.
+    let (head, batch_head) = (segment::HEADER_BYTES as u64, batch::HEADER_BYTES as u64);
+    let length = (2_000 + 4 + batch_head).next_multiple_of(8);
+    let before = segments(tmp.path()).iter().position(|path| *path == file).unwrap() as u64;
+    let in_each = ((1 << 16) - head - batch_head) / length;
+    assert_eq!(offset, head + (51 - before * in_each) * length);
 }

@@ -51,6 +51,11 @@ impl Node {
         self.with_recoverable(role, |role| role.memory()).unwrap_or(0)
     }
 
+    /// Bytes that a role's objects have left and only they take again.
+    pub fn spare(&self, role: NodeId) -> u64 {
+        self.with_recoverable(role, |role| role.spare()).unwrap_or(0)
+    }
+
     /// Lets a role forget a part of what the store has too.
     pub fn forget(&self, role: NodeId, part: u32) {
         self.with_recoverable(role, |role| role.forget(part));

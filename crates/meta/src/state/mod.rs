@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod buried;
 pub(crate) mod clock;
 pub(crate) mod commit;
+mod foresee;
 pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod packets;

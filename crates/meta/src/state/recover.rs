@@ -122,6 +122,10 @@ impl Recoverable for Shard {
         self.kernel.with(|core| core.state.object_bytes())
     }
 
+    fn spare(&self) -> u64 {
+        self.kernel.with(|core| core.state.free_bytes())
+    }
+
     fn forget(&mut self, part: u32) {
         self.kernel.with(|core| core.state.forget(slots_of(part * SLOT_RANGES / FORGET_PARTS)));
     }
@@ -140,6 +144,12 @@ impl Recoverable for Shard {
         if let Some(slot) = self.reflected.upto.get_mut(range as usize) {
             *slot = upto;
         }
+    }
+
+    fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
+        // A record that does not decode is refused by the replay.
+        let Ok(record) = Record::from_bytes(record) else { return };
+        self.kernel.with(|core| core.state.foresee(&record, asks));
     }
 
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {

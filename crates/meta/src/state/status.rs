@@ -12,6 +12,7 @@ impl State {
             ("inodes_in_memory", self.inodes.resident()),
             ("names_in_memory", self.names.len()),
             ("object_bytes", self.object_bytes()),
+            ("object_bytes_free", self.free_bytes()),
             ("records", c.records),
             ("requests", c.requests),
             ("requests_of_another_term", c.wrong_term),
@@ -60,6 +61,12 @@ impl State {
     pub(crate) fn object_bytes(&self) -> u64 {
         let all = [self.names.memory(), self.inodes.memory(), self.listings.memory()];
         all.iter().map(|memory| memory.total() - memory.free).sum()
+    }
+
+    /// Memory that objects have left and only objects take again, bytes.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let all = [self.names.memory(), self.inodes.memory(), self.listings.memory()];
+        all.iter().map(|memory| memory.free).sum()
     }
 
     /// Memory that the tables take which grow with clients and not with files, bytes; `places` for operations are kept.

@@ -7,10 +7,14 @@ use onpath_data::{DiskOp, Ticket};
 use onpath_kernel::Now;
 use onpath_kernel::gate::OutputGate;
 use onpath_meta::Shard;
-use onpath_store::FORGET_PARTS;
+use onpath_store::{Ahead, FORGET_PARTS};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Records whose questions are answered ahead in a recovery: few, so that there are many windows.
+const WINDOW: usize = 8;
 
 /// A message between two roles.
 #[derive(Clone, Debug)]
@@ -82,7 +86,8 @@ impl Process {
         for index in 0..self.configs.len() {
             let mut role = self.configs[index].create(term(), self.files.count);
             let (kept, records) = self.disk.of(index as u16);
-            role.recoverable().attach(kept.objects.clone());
+            let ahead = Arc::new(Ahead::new(kept.objects.clone()));
+            role.recoverable().attach(ahead.clone());
             for (range, (upto, rest)) in (0..).zip(&kept.ranges) {
                 role.recoverable().loaded(range, *upto);
                 for (key, value) in rest {
@@ -90,7 +95,14 @@ impl Process {
                 }
             }
             let mut in_tail = false;
-            for (lsn, entry) in records {
+            let records: Vec<_> = records.collect();
+            for (number, &(lsn, entry)) in records.iter().enumerate() {
+                if number.is_multiple_of(WINDOW) {
+                    let mut asks = Vec::new();
+                    let window = records[number..].iter().take(WINDOW);
+                    window.for_each(|(_, entry)| role.recoverable().foresee(&entry.bytes, &mut asks));
+                    ahead.know([ahead.fetch(&asks)]);
+                }
                 if !in_tail
                     && lsn > self.disk.known_durable()
                     && let Role::Data(data) = &mut role
@@ -100,6 +112,7 @@ impl Process {
                 }
                 role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
             }
+            ahead.know([]);
             self.servers.push(Server {
                 node: self.configs[index].node(),
                 role,
