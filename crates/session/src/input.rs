@@ -5,10 +5,10 @@
 
 use crate::fs::{FsOp, FsRequest, FsResult};
 use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
-use crate::ops::alone;
 use crate::ops::later::{tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
+use crate::ops::{alone, exact};
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
@@ -236,6 +236,8 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
     if header.term > known {
         if known != Term(0) {
             alone::restarted(core);
+        } else {
+            exact::restarted(core); // what homes said before may be of a term before
         }
         core.state.data_term = header.term;
         core.resend_all(header.source);

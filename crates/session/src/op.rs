@@ -2,7 +2,8 @@
 
 use crate::fs::Caller;
 use crate::limits::{BUSY_PAUSE_US, GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
-use crate::ops::alone;
+use crate::ops::exact::Touched;
+use crate::ops::{alone, exact};
 use crate::running::Slot;
 use crate::session::SessionOut;
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
@@ -112,14 +113,22 @@ impl Op {
 
     async fn exchange_once(&mut self, at: HashSlot) -> Result<(RequestSeq, Reply), Errno> {
         for _ in 0..GROUP_ROUNDS_MAX {
-            let to = self.with(|core| core.state.shard_at(at));
-            let (seq, packet) = self
+            let touched = exact::touched(&self.body.request);
+            let to = self.with(|core| {
+                exact::begin_request(core, touched);
+                core.state.shard_at(at)
+            });
+            let answered = self
                 .call(to, |core, seq| {
                     let tracking = core.state.tracking(to);
                     let header = header(core, MessageKind::Request, to, at, seq, &self.caller);
                     self.body.packet(&header, to, tracking, &core.state.config.map)
                 })
-                .await?;
+                .await;
+            if touched != Touched::Nothing {
+                self.with(|core| exact::end_request(core, touched));
+            }
+            let (seq, packet) = answered?;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,

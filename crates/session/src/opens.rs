@@ -74,6 +74,16 @@ pub(crate) struct Fresh {
     pub(crate) known: Known,
 }
 
+/// What is known of a file, whose bytes are where the session has last heard, as of every moment of an era: [`crate::ops::exact`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exact {
+    pub(crate) era: u64,
+    pub(crate) size: u64,
+    pub(crate) atime: i64,
+    pub(crate) mtime: i64,
+    pub(crate) ctime: i64,
+}
+
 /// An inode of which this session has, or is opening or closing, handles.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenInode {
@@ -91,6 +101,9 @@ pub(crate) struct OpenInode {
     /// The change after which the home was told of a read.
     accessed_after: i64,
     pub(crate) fresh: Option<Fresh>,
+    pub(crate) exact: Option<Exact>,
+    /// Changes under way after which the file may be longer.
+    pub(crate) growing: u32,
     /// This thread has just opened it for writing, and heard that it has no extended attributes; until when that counts.
     without_xattrs: Option<(u32, u64)>,
 }
@@ -284,6 +297,7 @@ impl Opens {
             && (inode.told_in, inode.data.generation, inode.data.cut) < (told_in, data.generation, data.cut)
         {
             (inode.told_in, inode.data) = (told_in, data);
+            inode.exact = None;
         }
     }
 

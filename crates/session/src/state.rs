@@ -5,6 +5,7 @@ use crate::limits::WINDOW_RESERVE;
 use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
 use crate::ops::alone::Alone;
+use crate::ops::exact::Changes;
 use crate::ops::halves::Halves;
 use crate::running::{RunningTable, Slot};
 use crate::session::{SessionConfig, SessionIn, SessionOut};
@@ -128,6 +129,7 @@ pub(crate) struct State {
     /// As the coordinator said.
     pub(crate) lease_ms: u64,
     pub(crate) alone: Alone,
+    pub(crate) changes: Changes,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
     /// That of the data node.
@@ -184,6 +186,7 @@ impl State {
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
             alone: Alone::default(),
+            changes: Changes::default(),
             terms: vec![Term(0); shards],
             data_term: Term(0),
             trackings: vec![TrackingEpoch(0); shards],
@@ -264,6 +267,11 @@ impl State {
     fn stamp(&mut self, now: Now) -> Stamp {
         self.last_stamp = now.wall_ns.max(self.last_stamp + 1);
         Stamp(self.last_stamp)
+    }
+
+    /// The last stamp made or heard.
+    pub(crate) fn last_stamp(&self) -> u64 {
+        self.last_stamp
     }
 
     /// Follows a peer's clock, unless it is further ahead than clocks may be.

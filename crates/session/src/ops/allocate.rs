@@ -56,7 +56,7 @@ pub(crate) async fn range(op: &mut Op, id: InodeId, range: Range) -> Result<(), 
     let mut refusals = Refusals::default();
     loop {
         let make = |data, cut| DataRequest::Allocate { data, cut, offset, bytes, how, end, kill_suidgid };
-        if change_once(op, id, make, Bytes::new(), &mut refusals).await? == Changed::Done {
+        if change_once(op, id, None, make, Bytes::new(), &mut refusals).await? == Changed::Done {
             return Ok(());
         }
     }

@@ -5,6 +5,7 @@
 //! shorter. A request that is given up may be executed at any later time, unasked: after that a session is never alone again.
 
 use crate::op::Op;
+use crate::ops::exact;
 use crate::session::SessionOut;
 use crate::state::{Job, Phase, State};
 use onpath_kernel::Core;
@@ -21,6 +22,8 @@ const COORDINATOR: Slot = Slot(0);
 pub(crate) struct Alone {
     /// The present time; 0 is none.
     id: AloneId,
+    /// Until when it counts unless it is said anew, monotonic microseconds.
+    until_us: u64,
     /// No name up to this counts any more.
     over: AloneId,
     /// Something may be cached.
@@ -53,6 +56,12 @@ pub(crate) async fn ask_now(op: &mut Op) {
     }
 }
 
+/// Whether no other session may act now.
+pub(crate) fn is_alone(core: &Core<State>) -> bool {
+    let alone = &core.state.alone;
+    alone.id != AloneId::default() && core.now.mono_us < alone.until_us
+}
+
 /// The coordinator has answered what was asked at `asked_us`.
 pub(crate) fn renewed(core: &mut Core<State>, id: AloneId, asked_us: u64) {
     let alone = &mut core.state.alone;
@@ -63,8 +72,13 @@ pub(crate) fn renewed(core: &mut Core<State>, id: AloneId, asked_us: u64) {
     if id <= alone.over || alone.uncertain || core.state.phase != Phase::Joined {
         return;
     }
-    (alone.id, alone.cached) = (id, true);
-    core.emit(SessionOut::Alone { alone: id, until_us: asked_us + ALONE_MS * 1_000 });
+    let until_us = asked_us + ALONE_MS * 1_000;
+    let goes_on = alone.id == id && core.now.mono_us < alone.until_us;
+    (alone.id, alone.until_us, alone.cached) = (id, until_us, true);
+    if !goes_on {
+        exact::forget(core);
+    }
+    core.emit(SessionOut::Alone { alone: id, until_us });
 }
 
 /// The coordinator wants this time back, and all before.
@@ -121,6 +135,7 @@ pub(crate) fn leave(core: &mut Core<State>) -> Option<AloneId> {
 
 /// A server has restarted. After a power loss it may not know any more what it has answered.
 pub(crate) fn restarted(core: &mut Core<State>) {
+    exact::restarted(core);
     if core.state.alone.cached {
         let open = core.state.opens.open();
         core.emit(SessionOut::Forget { open });

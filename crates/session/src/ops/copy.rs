@@ -115,7 +115,7 @@ impl Copy {
             let from = DataId { inode: from, generation };
             let make =
                 |data, cut| DataRequest::Copy { data, cut, offset, from, from_cut, from_offset, bytes, kill_suidgid };
-            match change_once(op, id, make, Bytes::new(), &mut refusals).await? {
+            match change_once(op, id, None, make, Bytes::new(), &mut refusals).await? {
                 Changed::Done => return Ok(()),
                 Changed::Stale => {}
                 // What the source has lost meanwhile is copied as zeros, as if that had come in between.

@@ -6,6 +6,7 @@ mod attr;
 mod copy;
 mod deadlock;
 mod dir;
+pub(crate) mod exact;
 pub(crate) mod halves;
 pub(crate) mod later;
 mod lease;

@@ -1,4 +1,5 @@
-//! read: the home says which bytes a file has (generation, cut, size), the data node gives them (DESIGN §5). A data node
+//! read: the home says which bytes a file has (generation, cut, size), unless the session knows that ([`crate::ops::exact`]), and the
+//! data node gives them (DESIGN §5). A data node
 //! that has been told of a newer generation or cut refuses, and the home is asked again. Holes read as zeros.
 //!
 //! Through the page cache the kernel begins every read(2) by asking for the attributes. When the READ of the same thread
@@ -8,8 +9,8 @@ use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::ZEROS_BYTES;
 use crate::op::{DataAnswer, Op, attr, data_answer};
 use crate::opens::Known;
-use crate::ops::later;
 use crate::ops::stale::Refusals;
+use crate::ops::{exact, later};
 use crate::state::header;
 use bytes::Bytes;
 use onpath_kernel::Answer;
@@ -42,9 +43,14 @@ pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
 
 /// Where a file's bytes are, its size and its times, as its home says now.
 pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<Known, Errno> {
+    let asked = op.with(|core| exact::ask(core));
     let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
-    op.with(|core| core.state.learn(id, data));
-    Ok(Known::of(&attr, data))
+    let known = Known::of(&attr, data);
+    op.with(|core| {
+        core.state.learn(id, data);
+        exact::answered(core, id, asked, known);
+    });
+    Ok(known)
 }
 
 /// relatime: the access time follows when it is not after the last change, or a day old.
@@ -65,18 +71,20 @@ pub(crate) fn accessed(op: &Op, id: InodeId, noatime: bool, known: &Known) {
 
 /// Reads; fewer bytes than asked at the end of the file.
 pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
-    let (id, noatime, fresh) = op.with(|core| match core.state.opens.get(handle)? {
+    let (id, noatime, heard, restarts) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory => Err(Errno::EISDIR),
         open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),
         open => {
             let (id, noatime) = (open.id, open.mode.noatime);
-            Ok((id, noatime, core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us)))
+            let fresh = core.state.opens.take_fresh(handle, op.caller.pid, core.now.mono_us);
+            Ok((id, noatime, fresh.or_else(|| exact::known(core, id)), exact::restarts(core)))
         }
     })?;
-    let mut known = match fresh {
+    let mut known = match heard {
         Some(known) => known,
         None => data_ref(op, id).await?,
     };
+    let mut asked = heard.is_none();
     let mut refusals = Refusals::default();
     loop {
         accessed(op, id, noatime, &known);
@@ -84,10 +92,15 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
         if n == 0 {
             return Ok(FsReply::Data(Vec::new()));
         }
-        if let Some(found) = read_under(op, id, known.data, &parts(offset, n)).await? {
-            return Ok(FsReply::Data(found));
-        }
-        known = refusals.by_node(op, id, known.data).await?;
+        known = match read_under(op, id, known.data, &parts(offset, n)).await? {
+            // A server that was found restarted may have undone what was known before.
+            Some(found) if asked || op.with(|core| exact::restarts(core)) == restarts => {
+                return Ok(FsReply::Data(found));
+            }
+            Some(_) => data_ref(op, id).await?,
+            None => refusals.by_node(op, id, known.data).await?,
+        };
+        asked = true;
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::{DataAnswer, Op, done};
+use crate::ops::exact;
 use crate::ops::read::parts;
 use crate::ops::stale::Refusals;
 use crate::state::{Job, State, WaitKey};
@@ -91,7 +92,8 @@ async fn write_once(
 ) -> Result<bool, Errno> {
     let How { kill_suidgid, append } = how;
     let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append };
-    Ok(change_once(op, id, make, part, refusals).await? == Changed::Done)
+    let end = (!append).then(|| offset + part.len() as u64);
+    Ok(change_once(op, id, end, make, part, refusals).await? == Changed::Done)
 }
 
 /// How a change of a file ended that was asked for once.
@@ -104,10 +106,12 @@ pub(crate) enum Changed {
     SourceStale,
 }
 
-/// Asks the data node for a change under what this session knows of the file's bytes; the file's home answers.
+/// Asks the data node for a change under what this session knows of the file's bytes; the file's home answers. A write that
+/// is no append says where it ends.
 pub(crate) async fn change_once(
     op: &mut Op,
     id: InodeId,
+    end: Option<u64>,
     make: impl FnOnce(DataId, u32) -> DataRequest,
     bulk: Bytes,
     refusals: &mut Refusals,
@@ -118,13 +122,20 @@ pub(crate) async fn change_once(
             inode.data
         })
     };
-    let data = op.with(changed).ok_or(Errno::EBADF)?;
+    let (data, grows) =
+        op.with(|core| changed(core).map(|data| (data, exact::begin_write(core, id, end)))).ok_or(Errno::EBADF)?;
     let request = make(DataId { inode: id, generation: data.generation }, data.cut);
-    match op.ask_data(id, request, bulk).await? {
-        DataAnswer::Home(Reply::Written { .. }) => {
-            op.with(changed);
-            Ok(Changed::Done)
-        }
+    let answered = op.ask_data(id, request, bulk).await;
+    op.with(|core| {
+        let size = match answered {
+            Ok(DataAnswer::Home(Reply::Written { size })) => Some(size),
+            _ => None,
+        };
+        exact::end_write(core, id, grows, size);
+        changed(core);
+    });
+    match answered? {
+        DataAnswer::Home(Reply::Written { .. }) => Ok(Changed::Done),
         DataAnswer::Home(Reply::Stale { data }) => {
             op.with(|core| core.state.learn(id, data));
             refusals.by_home()?;

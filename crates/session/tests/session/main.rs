@@ -1,6 +1,7 @@
 //! A session against scripted servers: each test plays the shards and the data node, message by message.
 
 mod data;
+mod exact;
 mod files;
 mod halves;
 mod locks;

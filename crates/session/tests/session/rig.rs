@@ -130,6 +130,15 @@ impl Rig {
         Rig::of(SessionConfig { in_halves: true, ..Rig::config() }).join()
     }
 
+    /// One that is alone, and so far for as long as it may believe that.
+    pub(crate) fn alone() -> Rig {
+        let mut rig = Rig::of(SessionConfig { caches: true, ..Rig::config() }).join();
+        let ask = rig.find(&Request::RenewAlone);
+        rig.reply(&ask, Reply::Renewed { alone: AloneId(3) });
+        assert!(matches!(rig.own(), SessionOut::Alone { alone: AloneId(3), .. }));
+        rig
+    }
+
     fn join(mut self) -> Rig {
         let rig = &mut self;
         assert_eq!(rig.session.next_deadline(), Some(0), "a session wants to begin");
@@ -139,6 +148,7 @@ impl Rig {
         let attach = rig.sent();
         rig.reply(&attach, Reply::Attached { session: ME, lease_ms: LEASE_MS });
         assert!(matches!(rig.own(), SessionOut::Attached));
+        let renewal = rig.try_sent();
         for shard in 1..SHARDS {
             let unique = rig.fs(FsOp::Access { id: inode_at(shard, 1), mask: 4 });
             let access = rig.sent();
@@ -147,6 +157,7 @@ impl Rig {
             rig.reply(&access, Reply::Done);
             assert!(matches!(rig.result(unique), Ok(FsReply::Done)));
         }
+        rig.sent.extend(renewal);
         self
     }
 

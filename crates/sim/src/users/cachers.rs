@@ -5,6 +5,7 @@
 //! names and times are registers, and each has a [`History`]. An answer of a kernel is judged as one that was asked for and given in
 //! the moment in which it was used. What a session that went was doing may have happened at any later time.
 
+use super::cells::Cells;
 use super::{History, User};
 use crate::model::Caller;
 use crate::users::history::Span;
@@ -64,6 +65,8 @@ pub struct Cachers {
     last: u32,
     names: Vec<History>,
     times: BTreeMap<InodeId, History>,
+    /// The file that they write and read beside that.
+    cells: Cells,
     clock: u64,
     closing: bool,
 }
@@ -88,12 +91,14 @@ impl Cachers {
             last: 0,
             names: (0..NAMES).map(|_| History::default()).collect(),
             times: BTreeMap::new(),
+            cells: Cells::new(seed, session),
             clock: 0,
             closing: false,
         };
         let (parent, kind) = (InodeId::ROOT, Kind::Directory);
         let make = FsOp::Make { parent, name: home, kind, mode: 0o755, umask: 0, rdev: 0, target: vec![] };
         cachers.call(world, 0, make, Call::MakeDir);
+        cachers.cells.join(world, session);
         cachers
     }
 
@@ -206,10 +211,21 @@ impl Cachers {
     /// A session goes; nobody hears what becomes of what it was doing.
     fn gone(&mut self, lane: usize) {
         let never = |asked| Span { asked, answered: NEVER };
-        match self.lanes.remove(lane).awaited {
+        let Lane { session, awaited, .. } = self.lanes.remove(lane);
+        self.cells.gone(session);
+        match awaited {
             Some((_, asked, Call::Set(id, number))) => self.times.entry(id).or_default().write(number, never(asked)),
             Some((_, asked, Call::Put(at, number))) => self.names[at].write(number, never(asked)),
             _ => {}
+        }
+    }
+
+    /// A session that is to leave does so when nothing of it is under way.
+    fn leave_if_idle(&mut self, world: &mut World, session: usize) {
+        let leaves = |lane: &Lane| lane.session == session && lane.leaves && lane.awaited.is_none();
+        if let Some(lane) = self.lanes.iter().position(leaves).filter(|_| self.cells.is_idle(Some(session))) {
+            world.leave_session(session);
+            self.gone(lane);
         }
     }
 
@@ -224,10 +240,12 @@ impl Cachers {
                 self.gone(lane);
             } else {
                 self.lanes[lane].leaves = true;
+                self.cells.end(Some(self.lanes[lane].session));
             }
         } else if self.lanes.len() < 3 {
             let session = world.add_caching_session(&[Caller::default()]);
             self.lanes.push(Lane { session, awaited: None, leaves: false });
+            self.cells.join(world, session);
             let lane = self.lanes.len() - 1;
             if let Err(why) = self.next(world, lane) {
                 world.checker.violation(why);
@@ -242,6 +260,12 @@ impl User for Cachers {
     }
 
     fn answered(&mut self, world: &mut World, finished: Finished) {
+        if let Some(taken) = self.cells.answered(world, &finished) {
+            if let Err(why) = taken {
+                world.checker.violation(why);
+            }
+            return self.leave_if_idle(world, finished.session);
+        }
         self.clock += 1;
         let awaits = |lane: &Lane| {
             lane.session == finished.session && lane.awaited.is_some_and(|(unique, ..)| unique == finished.unique)
@@ -254,8 +278,7 @@ impl User for Cachers {
         let mut taken = self.take(world, lane, call, span, finished.result);
         if taken.is_ok() && self.lanes[lane].awaited.is_none() {
             if self.lanes[lane].leaves {
-                world.leave_session(self.lanes[lane].session);
-                self.gone(lane);
+                self.leave_if_idle(world, finished.session);
             } else if !self.closing {
                 taken = self.next(world, lane);
             }
@@ -271,10 +294,11 @@ impl User for Cachers {
 
     fn close(&mut self) {
         self.closing = true;
+        self.cells.end(None);
     }
 
     fn is_idle(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.awaited.is_none())
+        self.lanes.iter().all(|lane| lane.awaited.is_none()) && self.cells.is_idle(None)
     }
 
     fn is_settled(&self) -> bool {
@@ -285,6 +309,7 @@ impl User for Cachers {
         let names = self.names.iter().enumerate().map(|(at, history)| (format!("n{at}"), history));
         let times = self.times.iter().map(|(id, history)| (format!("the time of {id:?}"), history));
         let judged = names.chain(times).filter_map(|(what, history)| Some((what, history.judge(false).err()?)));
-        judged.map(|(what, why)| format!("{:?}: {what}: {why}", self.home)).collect()
+        let judged = judged.map(|(what, why)| format!("{:?}: {what}: {why}", self.home));
+        judged.chain(self.cells.judge()).collect()
     }
 }

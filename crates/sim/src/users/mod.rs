@@ -3,6 +3,7 @@
 mod appenders;
 mod blocks;
 mod cachers;
+mod cells;
 mod durable;
 mod entangled;
 pub(crate) mod history;
