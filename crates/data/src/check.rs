@@ -118,7 +118,7 @@ impl DataNode {
     pub fn pending_merges(&self) -> Vec<(RecordSeq, PendingMerge)> {
         self.kernel.with(|core| {
             let merges = core.state.index.ranges.iter().flat_map(|range| &range.merges);
-            merges.map(|(&seq, &merge)| (seq, merge)).collect()
+            merges.map(|(&seq, recorded)| (seq, recorded.merge)).collect()
         })
     }
 

@@ -17,7 +17,7 @@ use crate::window::Seen;
 use hashbrown::HashSet;
 use onpath_store::{Changes, Cold, Pair, StoreError};
 use onpath_wire::WireError;
-use onpath_wire::block::DataRecord;
+use onpath_wire::block::{DataRecord, RecordedMerge};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Term};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -265,10 +265,12 @@ impl Index {
         let mut places = Places { map: counts.then_some(&mut self.map), freed };
         let (range, places) = (&mut self.ranges[range_of(inode)], &mut places);
         match record {
-            DataRecord::Written { merge, extents, .. } => range.written(seq, merge, extents, places),
+            DataRecord::Written { merge, stamp, extents } => {
+                range.written(seq, RecordedMerge { merge: *merge, stamp: *stamp }, extents, places)
+            }
             DataRecord::Trimmed { data, cut, size } => range.trimmed(*data, *cut, *size, places),
-            DataRecord::Changed { merge, hole, extents, reserved, .. } => {
-                range.changed(seq, merge, *hole, extents, reserved, places)
+            DataRecord::Changed { merge, stamp, hole, extents, reserved } => {
+                range.changed(seq, RecordedMerge { merge: *merge, stamp: *stamp }, *hole, extents, reserved, places)
             }
             DataRecord::Restored { data, block, to, writes } => {
                 range.undone(writes);

@@ -232,7 +232,7 @@ fn on_change(core: &mut Node, from: Caller, merge: PendingMerge, error: Option<E
         Seen::Answered => {}
         Seen::Done => {
             core.state.running.insert((session, request));
-            core.start(Job::Merge { seq: RecordSeq(0), merge });
+            core.start(Job::Merge { seq: RecordSeq(0), merge, again: None });
         }
         Seen::Never => {
             let busy = (core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);

@@ -10,9 +10,10 @@ use crate::touched::Part;
 use onpath_store::cold::{id_bytes, id_of};
 use onpath_store::{Changes, Pair};
 use onpath_wire::block::{
-    ChunkImage, Extent, FileImage, Mapping, Mask, PendingMerge, ReservedImage, ReservedRun, SingleBlock, WindowImage,
+    ChunkImage, Extent, FileImage, Mapping, Mask, PendingMerge, RecordedMerge, ReservedImage, ReservedRun, SingleBlock,
+    WindowImage,
 };
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId, Stamp};
 use onpath_wire::{Wire, WireError};
 
 /// First byte of the key of an object of a file.
@@ -25,9 +26,11 @@ mod tag {
     pub(super) const FILE: u8 = 1;
     pub(super) const CHUNK: u8 = 2;
     pub(super) const WINDOW: u8 = 3;
+    /// A merge without the time of its record, by former versions.
     pub(super) const MERGE: u8 = 4;
     pub(super) const DROPPED: u8 = 5;
     pub(super) const RESERVED: u8 = 6;
+    pub(super) const RECORDED: u8 = 7;
 }
 
 /// Kinds of objects of a generation, after its number, in the order in which they must be loaded.
@@ -125,7 +128,7 @@ pub(crate) fn rest(range: &Range) -> Vec<Pair> {
         pairs.push((key, window.to_bytes()));
     }
     for (seq, merge) in &range.merges {
-        pairs.push(([&[tag::MERGE][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
+        pairs.push(([&[tag::RECORDED][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
     }
     for (seq, inode) in &range.drops {
         if let Some((generation, _)) = range.dropped.get(inode).filter(|(_, at)| at == seq) {
@@ -161,7 +164,11 @@ pub(crate) fn load_rest(range: &mut Range, key: &[u8], value: &[u8]) -> Result<b
             let session = rest.try_into().map_err(|_| WireError::Truncated)?;
             range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_bytes(value)?);
         }
-        tag::MERGE => _ = range.merges.insert(RecordSeq(be64(rest, 0)?), PendingMerge::from_bytes(value)?),
+        tag::MERGE => {
+            let merge = PendingMerge::from_bytes(value)?;
+            range.merges.insert(RecordSeq(be64(rest, 0)?), RecordedMerge { merge, stamp: Stamp(0) });
+        }
+        tag::RECORDED => _ = range.merges.insert(RecordSeq(be64(rest, 0)?), RecordedMerge::from_bytes(value)?),
         tag::DROPPED => {
             let (seq, data) = (RecordSeq(be64(rest, 0)?), DataId::from_bytes(value)?);
             range.dropped.insert(data.inode, (data.generation, seq));

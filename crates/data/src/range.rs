@@ -7,7 +7,9 @@ use crate::touched::{Part, Touched};
 use crate::window::Windows;
 use hashbrown::HashMap;
 use onpath_store::StoreError;
-use onpath_wire::block::{BlockRange, DoneWrite, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
+use onpath_wire::block::{
+    BlockRange, DoneWrite, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
+};
 use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq};
 use onpath_wire::limits::BLOCK_BYTES;
@@ -79,7 +81,7 @@ pub(crate) struct Range {
     pub(crate) dropped: HashMap<InodeId, (Generation, RecordSeq)>,
     pub(crate) drops: VecDeque<(RecordSeq, InodeId)>,
     pub(crate) windows: Windows,
-    pub(crate) merges: BTreeMap<RecordSeq, PendingMerge>,
+    pub(crate) merges: BTreeMap<RecordSeq, RecordedMerge>,
     /// The last record that the range's image has; replay begins after it.
     pub(crate) upto: RecordSeq,
     /// Bytes of the contents of its files when they were last summed up, and of those that came from the store since.
@@ -215,13 +217,13 @@ impl Range {
     }
 
     /// Remembers a request that is done, and that its home must hear of it.
-    fn note(&mut self, seq: RecordSeq, merge: &PendingMerge) -> Result<(), StoreError> {
-        let PendingMerge { data, cut, session, request, oldest, .. } = *merge;
+    fn note(&mut self, seq: RecordSeq, recorded: RecordedMerge) -> Result<(), StoreError> {
+        let PendingMerge { data, cut, session, request, oldest, .. } = recorded.merge;
         if self.verdict(data, cut) != Verdict::Current {
             return Err(contradiction("written", data, cut));
         }
         self.windows.note(session, oldest, DoneWrite { request, data, cut }, seq);
-        self.merges.insert(seq, *merge);
+        self.merges.insert(seq, recorded);
         Ok(())
     }
 
@@ -235,23 +237,24 @@ impl Range {
     pub(crate) fn written(
         &mut self,
         seq: RecordSeq,
-        merge: &PendingMerge,
+        recorded: RecordedMerge,
         extents: &[Extent],
         places: &mut Places<'_>,
     ) -> Result<(), StoreError> {
-        self.changed(seq, merge, None, extents, &[], places)
+        self.changed(seq, recorded, None, extents, &[], places)
     }
 
     pub(crate) fn changed(
         &mut self,
         seq: RecordSeq,
-        merge: &PendingMerge,
+        recorded: RecordedMerge,
         hole: Option<BlockRange>,
         extents: &[Extent],
         reserved: &[ReservedRun],
         places: &mut Places<'_>,
     ) -> Result<(), StoreError> {
-        self.note(seq, merge)?;
+        self.note(seq, recorded)?;
+        let merge = recorded.merge;
         self.begin_file(merge.data, merge.cut);
         let (touched, file) = self.parts(merge.data);
         let before = only_block(&file.content);

@@ -16,9 +16,11 @@ use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Cold, FORGET_PARTS, Image, Recoverable, StoreError};
-use onpath_wire::block::{BlockRange, DataRecord, Extent, Mapping, PendingMerge, ReservedRun, UndoneWrite};
+use onpath_wire::block::{
+    BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
+};
 use onpath_wire::checksum::crc32c;
-use onpath_wire::data::{KEEP_RESERVED, UndoneAppend};
+use onpath_wire::data::{KEEP_RESERVED, Recorded, UndoneAppend};
 use onpath_wire::ids::{DataId, Generation, RecordSeq};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Wire};
@@ -219,16 +221,16 @@ impl DataNode {
         });
         let merges = self.kernel.with(|core| {
             let merges = core.state.index.ranges.iter().flat_map(|range| range.merges.iter());
-            merges.map(|(&seq, &merge)| (seq, merge)).collect::<Vec<_>>()
+            merges.map(|(&seq, &recorded)| (seq, recorded)).collect::<Vec<_>>()
         });
         let n = merges.len() as u64;
         let recount = self.take_recount();
         self.kernel.handle(now, Input::Tick, |core, _| {
             recount.into_iter().for_each(|(data, undone)| core.start(Job::Recount(data, undone)));
             kept.chunks(KEEP_AT_ONCE).for_each(|runs| core.start(Job::Keep(runs.to_vec())));
-            for (seq, merge) in merges {
+            for (seq, RecordedMerge { merge, stamp }) in merges {
                 core.state.running.insert((merge.session, merge.request));
-                core.start(Job::Merge { seq, merge });
+                core.start(Job::Merge { seq, merge, again: (stamp.0 > 0).then_some(Recorded { seq, stamp }) });
             }
             crate::node::punch(core);
         });

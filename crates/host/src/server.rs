@@ -304,8 +304,7 @@ impl Server {
         Ok(())
     }
 
-    /// What homes have heard of writes is recorded a moment later. What is not will be told them again, when they have forgotten the
-    /// sessions that are gone now, and would take it for new.
+    /// What homes have heard of writes is recorded a moment later. So the next start has nothing to tell them again.
     fn let_writes_settle(&self) {
         let patience = Instant::now() + SETTLED_WITHIN;
         let open = || self.node.with_role(&self.data, |data| !data.pending_merges().is_empty());

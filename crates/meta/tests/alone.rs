@@ -6,7 +6,7 @@ use onpath_store::Recoverable;
 use onpath_wire::Wire;
 use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::codec::Blob;
-use onpath_wire::data::{Merge, UndoneAppend};
+use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
@@ -216,6 +216,7 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
         oldest: RequestSeq(1),
         kill_suidgid: false,
         append: None,
+        again: None,
     };
     let drops = |alone: &Alone| {
         let effects = alone.records.iter().flat_map(|record| &record.effects);
@@ -264,6 +265,7 @@ fn a_forgotten_generation_is_void() {
             oldest: RequestSeq(1),
             kill_suidgid: false,
             append: None,
+            again: None,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(seq), &merge);
         assert_eq!(alone.last.take(), Some(answer));
@@ -295,6 +297,7 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         oldest: RequestSeq(2),
         kill_suidgid: false,
         append: None,
+        again: None,
     };
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
     let before = blocks(&mut alone, 3);
@@ -324,6 +327,7 @@ fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
             oldest: RequestSeq(request),
             kill_suidgid: false,
             append: None,
+            again: None,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &written);
         alone.inode(data.inode)
@@ -339,6 +343,55 @@ fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
     let given_up = hear(&mut alone, 3, 5 * 4096, 5);
     assert_eq!((given_up.size, given_up.blocks), (5 * 4096, 5), "its session gave it up before it was done");
     assert!(given_up.mtime > later.mtime);
+}
+
+/// After a restart a data node tells of the last writes again, when nobody knows their sessions any more.
+#[test]
+fn a_write_of_a_forgotten_session_moves_times_only_if_it_was_not_heard_of() {
+    let mut alone = Alone::new();
+    let data = alone.create(1);
+    let (mut call, version) = (0, 40);
+    let mut hear = |alone: &mut Alone, end, version, again| {
+        call += 1;
+        alone.now.wall_ns += 1_000;
+        let written = Merge::Written {
+            data,
+            cut: 0,
+            end,
+            blocks: 1,
+            version,
+            session: SessionId(100 + call),
+            request: RequestSeq(2),
+            oldest: RequestSeq(2),
+            kill_suidgid: true,
+            append: None,
+            again,
+        };
+        alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(u64::from(call)), &written);
+        assert!(matches!(alone.replies.pop(), Some((RequestSeq(2), Reply::Written { .. }))));
+        alone.inode(data.inode)
+    };
+    let recorded = |seq, stamp| Some(Recorded { seq: RecordSeq(seq), stamp });
+    let first = hear(&mut alone, 4096, version, None);
+    let set_id = SetAttr { valid: set::MODE, mode: 0o4755, ..SetAttr::default() };
+    alone.ask_as(SessionId(1), 3, Request::SetAttr { id: data.inode, set: set_id });
+    let heard_of = first.mtime_stamp;
+    let same = hear(&mut alone, 4096, version + 20, recorded(version, heard_of));
+    assert_eq!((same.mtime, same.mtime_stamp, same.mode & 0o4000), (first.mtime, heard_of, 0o4000));
+    assert_eq!(same.blocks_version, version + 20, "the blocks that there are now");
+    let seen = alone.inode(data.inode);
+    alone.restart();
+    assert_eq!(alone.inode(data.inode), seen);
+    // Its record is younger than what was heard, or its time, or it ends where nothing that was heard of did.
+    for (end, seq, stamp) in
+        [(4096, version + 21, heard_of), (4096, version, Stamp(heard_of.0 + 1)), (9000, version, heard_of)]
+    {
+        let before = alone.inode(data.inode);
+        alone.ask_as(SessionId(1), 4 + end + seq, Request::SetAttr { id: data.inode, set: set_id });
+        let stamp = Stamp(stamp.0 + before.mtime_stamp.0 - heard_of.0);
+        let now = hear(&mut alone, end, version + 20, recorded(seq, stamp));
+        assert!(now.mtime > before.mtime && now.size == end && now.mode & 0o4000 == 0, "{now:?}");
+    }
 }
 
 /// A size that moved over bytes which a power loss took moves back, once; what is repeated then is done like anything new.
@@ -363,6 +416,7 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
         oldest: RequestSeq(2),
         kill_suidgid: false,
         append: Some(from),
+        again: None,
     };
     let undone =
         |request, from, end| UndoneAppend { at: 20, from, end, session: SessionId(1), request: RequestSeq(request) };

@@ -149,3 +149,57 @@ fn the_mounts_of_others_live_on() {
     again.stop();
     site.assert_clean("after the mounts of others lived on");
 }
+
+/// Rounds of writes that a kill follows at once.
+const ROUNDS: usize = 6;
+
+/// What changed a file last, as it was seen when the write had returned.
+fn written(root: &Path, round: usize) -> Vec<(String, sys::Stat)> {
+    let write = |n: usize| {
+        let name = format!("file{n}");
+        let file = done("open", sys::open(root.join(&name), libc::O_WRONLY | libc::O_CREAT, 0o644));
+        done("write", sys::pwrite(&file, format!("round {round}"), n as i64 * 5_000));
+        if n % 4 == 3 {
+            // What was set after the write stays too.
+            done("utimensat", sys::futimens(&file, [sys::at(1_000, 1), sys::at(2_000 + round as i64, 2)]));
+        }
+        (name, done("fstat", sys::fstat(&file)))
+    };
+    (0..16).map(write).collect()
+}
+
+fn assert_times(root: &Path, before: &[(String, sys::Stat)], when: &str) {
+    for (name, before) in before {
+        let now = done("stat", sys::stat(root.join(name)));
+        assert_eq!((now.mtime, now.ctime, now.size), (before.mtime, before.ctime, before.size), "{when}: {name}");
+    }
+}
+
+/// Homes are told again of the writes of the last tenth of a second, also when nobody knows their sessions any more. The times of
+/// the files stay those of the writes.
+#[test]
+fn times_of_the_last_writes() {
+    let Some(site) = Site::new("times of the last writes") else { return };
+    for round in 0..ROUNDS {
+        let mut first = site.dev(&[]);
+        let before = match round % 2 {
+            // The session leaves before the kill.
+            0 => {
+                let second = site.mount(1, &[]);
+                let before = written(second.path(), round);
+                second.stop();
+                before
+            }
+            _ => written(first.path(), round),
+        };
+        first.kill();
+        // It is buried by this start, and the next one knows nothing of it.
+        let mut again = site.dev(&[]);
+        assert_times(again.path(), &before, &format!("round {round}, killed once"));
+        again.kill();
+        let last = site.dev(&[]);
+        assert_times(last.path(), &before, &format!("round {round}, killed twice"));
+        last.stop();
+    }
+    site.assert_clean("after the last writes");
+}

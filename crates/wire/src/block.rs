@@ -129,6 +129,17 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// A pending write, and when it was recorded.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RecordedMerge {
+        /// The write.
+        pub merge: PendingMerge,
+        /// When; 0 if the image of a former version did not say so.
+        pub stamp: Stamp,
+    }
+}
+
+wire_struct! {
     /// A write that a power loss has undone.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UndoneWrite {

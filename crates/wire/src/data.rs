@@ -1,7 +1,7 @@
 //! Messages of data nodes (DESIGN §5). File bytes travel as the packet's bulk.
 
 use crate::errno::Errno;
-use crate::ids::{DataId, RequestSeq, SessionId, Term};
+use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::{wire_enum, wire_struct};
 
 /// Bit of the size of a trim: blocks that are only reserved stay, wherever they are. The trim of a fence takes away bytes that nobody was
@@ -191,6 +191,8 @@ wire_enum! {
             kill_suidgid: bool,
             /// First byte, if that was the end of the file, which its session has reserved: the reservation is over.
             append: Option<u64>,
+            /// The record of the write, if a former process of the data node may have told of it.
+            again: Option<Recorded>,
         },
         /// A power loss has taken blocks, and what was there before is back: so many there are now. The home must hear this
         /// before it hears of anything written since.
@@ -204,6 +206,17 @@ wire_enum! {
             /// Appends that are undone, the last one first; at most [`crate::limits::UNDONE_MAX`].
             undone: Vec<UndoneAppend>,
         },
+    }
+}
+
+wire_struct! {
+    /// When a write was recorded. A home that no longer knows the writer sees by it whether it has heard of the write.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Recorded {
+        /// The record: a home that has heard of the write has a version of the file's blocks that is not older.
+        pub seq: RecordSeq,
+        /// Its time: a home that has heard of the write has set mtime since then.
+        pub stamp: Stamp,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Merge: the home of a file hears of a write, again and again until it answers (DESIGN §5, *Write*).
 //!
 //! So a crashed session leaves nothing half known. What a home has answered is recorded, many writes in one `Settled`;
-//! after a restart the others are told again, which the home recognizes by (session, request). Where a power loss has taken
+//! after a restart the others are told again, which the home recognizes by (session, request), or by when they were recorded if it
+//! does not know the session any more. Where a power loss has taken
 //! blocks that the home counts, it hears of that too. A home that has itself forgotten the generation answers *void*.
 //! Locks: none.
 
@@ -10,13 +11,13 @@ use crate::state::{self, Node, NodeCx, SETTLE_AFTER_US, SETTLE_BATCH};
 use onpath_kernel::Need;
 use onpath_wire::Packet;
 use onpath_wire::block::{DataRecord, PendingMerge};
-use onpath_wire::data::{Merge, UndoneAppend};
+use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, NodeId, RecordSeq, RequestSeq};
 use onpath_wire::peer::Peer;
 
 /// Tells the home of the write of record `seq`, and then the write is over.
-pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
+pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge, again: Option<Recorded>) {
     let home = cx.with(|core| {
         let last = core.state.tail.last(merge.data.inode);
         core.rest_on(cx.op(), last.max(seq));
@@ -25,7 +26,7 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge) {
     // The size must not move over bytes of an append that a power loss takes: it would leave a gap, and they would go
     // elsewhere when their session writes them again.
     let need = if merge.append.is_some() { Need::AsForClient } else { Need::ByDestination };
-    let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge)).await;
+    let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge, again)).await;
     cx.with(|core| {
         if answer.body::<Peer>() == Ok(Peer::Void) {
             trim::void(core, merge.data);
@@ -62,7 +63,7 @@ pub(crate) async fn recount(cx: &NodeCx, data: DataId, undone: Vec<UndoneAppend>
     cx.call(home, make).await;
 }
 
-fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
+fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge, again: Option<Recorded>) -> Packet {
     let state = &mut core.state;
     let mut header = state.header(MessageKind::Data, call, core.now.wall_ns);
     header.slot = merge.data.inode.slot();
@@ -77,6 +78,7 @@ fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge) -> Packet {
         oldest: merge.oldest,
         kill_suidgid: merge.kill_suidgid,
         append: merge.append,
+        again,
     };
     Packet::new(&header, &body)
 }

@@ -13,7 +13,7 @@ pub(crate) mod write;
 use crate::space::Run;
 use crate::state::{Caller, NodeCx};
 use onpath_wire::block::PendingMerge;
-use onpath_wire::data::UndoneAppend;
+use onpath_wire::data::{Recorded, UndoneAppend};
 use onpath_wire::ids::{DataId, RecordSeq};
 
 /// What starts an operation; what never waits is a plain function.
@@ -33,6 +33,8 @@ pub(crate) enum Job {
     Merge {
         seq: RecordSeq,
         merge: PendingMerge,
+        /// The record, if it is of a lost process.
+        again: Option<Recorded>,
     },
     /// Tell the home what is left after a power loss.
     Recount(DataId, Vec<UndoneAppend>),
@@ -52,7 +54,7 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
         Job::Allocate(job) => Box::pin(allocate::allocate(&cx, *job)).await,
         Job::Copy(job) => Box::pin(copy::copy(&cx, *job)).await,
         Job::Seek { from, data, cut, offset, hole } => seek::seek(&cx, from, (data, cut), offset, hole).await,
-        Job::Merge { seq, merge } => merge::tell(&cx, seq, merge).await,
+        Job::Merge { seq, merge, again } => merge::tell(&cx, seq, merge, again).await,
         Job::Recount(data, undone) => merge::recount(&cx, data, undone).await,
         Job::Keep(runs) => Box::pin(allocate::keep(&cx, &runs)).await,
         Job::Space { from } => space::space(&cx, from).await,

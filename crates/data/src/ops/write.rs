@@ -52,7 +52,7 @@ pub(crate) async fn conclude(cx: &NodeCx, from: Caller, merge: PendingMerge, rec
     match recorded {
         Ok(seq) => {
             cx.unlock_all();
-            merge::tell(cx, seq, merge).await;
+            merge::tell(cx, seq, merge, None).await;
         }
         Err(reply) => cx.with(|core| {
             core.state.running.remove(&(merge.session, merge.request));

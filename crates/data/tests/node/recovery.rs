@@ -4,8 +4,8 @@ use crate::world::{BLOCK, CHUNK, FILE_BLOCKS, World, data};
 use onpath_data::{DataConfig, DataNode};
 use onpath_kernel::Role;
 use onpath_store::Recoverable;
-use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
-use onpath_wire::ids::{DataId, RequestSeq, Term};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge, Recorded};
+use onpath_wire::ids::{DataId, RequestSeq, Stamp, Term};
 use onpath_wire::{ClusterMap, Errno};
 
 fn busy_world() -> World {
@@ -126,6 +126,18 @@ fn homes_are_told_again_after_a_restart_until_that_is_recorded() {
         w.heard[..],
         [Merge::Written { request: RequestSeq(1), .. }, Merge::Written { request: RequestSeq(2), .. }]
     ));
+    // The home, which may know the session no more, hears when it was.
+    let when = |merge: &Merge| match merge {
+        Merge::Written { again, .. } => again.expect("told again"),
+        other => panic!("{other:?}"),
+    };
+    let first: Vec<Recorded> = w.heard.iter().map(when).collect();
+    assert_eq!([first[0].seq, first[1].seq], [w.journal[0].0, w.journal[1].0]);
+    assert!(Stamp(0) < first[0].stamp && first[0].stamp < first[1].stamp);
+    w.checkpoint(true);
+    w.heard.clear();
+    assert_eq!(w.kill().merges, 2);
+    assert_eq!(w.heard.iter().map(when).collect::<Vec<_>>(), first, "from the checkpoint too");
     // A repeated request meanwhile is the same write.
     let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
     w.request_as(1, seq, seq, &body, b"one");

@@ -4,7 +4,8 @@
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20). So is a newer
 //! generation, which can only be one that this home has forgotten in a power loss; the data node hears that it is void.
 //! Locks: the inode, exclusive. Journals: size, blocks, times; of a file that is gone, that its bytes are to be dropped.
-//! What is repeated after its answer changes no more than the count of blocks. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
+//! What is repeated after its answer changes no more than the count of blocks, also when the session is forgotten: told by a later process
+//! of the data node, it is recognized by when it was recorded. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, append, datapending, named};
 use crate::state::commit::{Effects, commit, commit_own};
@@ -12,7 +13,7 @@ use crate::state::replies::Seen;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
-use onpath_wire::data::{Merge, UndoneAppend};
+use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, NodeId, RequestSeq};
 use onpath_wire::inode::{Inode, Kind};
@@ -118,9 +119,17 @@ fn newest(inode: &Inode, blocks: u64, version: u64) -> (u64, u64) {
     }
 }
 
+/// Whether what was told of a file since this write was recorded included it, or came later and stands for it: its times, and the setuid
+/// and setgid bits that it has cleared, may have been set since. Both are asked: also a trim is a version of the blocks, and also
+/// utimensat sets mtime.
+fn has_heard(inode: &Inode, recorded: Recorded, end: u64) -> bool {
+    inode.blocks_version >= recorded.seq.0 && inode.mtime_stamp >= recorded.stamp && inode.size >= end
+}
+
 /// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
-    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, append } = merge
+    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, append, again } =
+        merge
     else {
         return false;
     };
@@ -152,6 +161,11 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         Some(inode) if append.is_some_and(|from| from > inode.size) => {
             append::raise_cut(core, cx.op(), inode);
             Reply::Stale { data: core.state.inodes.data_ref(data.inode).expect("the inode is here") }
+        }
+        Some(inode) if again.is_some_and(|recorded| has_heard(&inode, recorded, end)) => {
+            let stamp = core.state.clock.stamp(core.now.wall_ns);
+            let effect = Effect::DataDone { data, cut: 0, drop: false, blocks, version };
+            commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
         Some(inode) => {
             let stamp = core.state.clock.stamp(core.now.wall_ns);
