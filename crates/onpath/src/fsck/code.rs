@@ -78,6 +78,7 @@ codes! {
     Misplaced "F35" "misplaced" Fault "an object is at a shard that is not its home or site",
     Term "F36" "unknown-term" Fault "an id is of a term that was never given out",
     Xattr "F37" "extended-attribute" Fault "an inode has an extended attribute that it cannot have, or an ACL does not check",
+    LostXattr "F38" "lost-attribute" Fault "there are extended attributes of an inode that does not exist",
     StaleWatermark "F40" "stale-watermark" Fault "a change-log was trimmed beyond what its directory's owner has applied",
     WatermarkAhead "F41" "watermark-ahead" Fault "an owner has applied more of a change-log than its site ever had",
     FloorAhead "F42" "floor-ahead" Fault "a floor is above change-log entries that nobody has applied",

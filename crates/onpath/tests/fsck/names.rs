@@ -2,7 +2,8 @@
 
 use crate::craft::{Copy, Original, entry, name};
 use crate::stopped;
-use onpath_wire::codec::Blob;
+use onpath_store::cold::{class, id_bytes};
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::peer::LogEntry;
@@ -146,6 +147,31 @@ fn attributes_that_do_not_belong() {
             assert_eq!(copy.expect_fault("F37", &[]).len(), 1, "{name:?}");
         }
     }
+}
+
+/// Also at a shard that is not the inode's home, and in the checkpoint.
+#[test]
+fn attributes_of_nothing() {
+    let Some((_site, of)) = stopped("fsck of attributes of nothing") else { return };
+    let (attribute, value) = (XattrName::new(b"user.a").expect("a name"), Blob(vec![1; 9]));
+    let set = |id| Effect::SetXattr { id, name: attribute.clone(), value: value.clone() };
+    let (home, file) = (ShardId(1), of.inode("d/empty").id);
+    for (shard, id) in [(home, of.new_id(home)), (of.another(of.home(file)), file)] {
+        let copy = of.copy();
+        copy.record(shard, [set(id), Effect::SetXattr { id, name: XattrName::capability(), value: value.clone() }]);
+        let faults = copy.expect_fault("F38", &[]);
+        assert_eq!((faults.len(), &faults[0]["shard"]), (1, &shard.0.into()));
+    }
+    let copy = of.copy();
+    copy.rewrite_objects(|role, put| {
+        let Some(shard) = role.as_shard() else { return false };
+        let mut stored = attribute.to_bytes();
+        (value.0.len() as u32).put(&mut stored);
+        stored.extend(&value.0);
+        put.push(([&[class::XATTR][..], &id_bytes(of.new_id(shard))].concat(), stored));
+        true
+    });
+    assert_eq!(copy.expect_fault("F38", &[]).len(), 1);
 }
 
 #[test]

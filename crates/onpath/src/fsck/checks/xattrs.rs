@@ -1,14 +1,21 @@
-//! Extended attributes belong to inodes that can have them, and ACLs check.
+//! Extended attributes belong to inodes that there are and that can have them, and ACLs check.
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
+use onpath_meta::Survey;
 use onpath_wire::acl::Acl;
+use onpath_wire::ids::InodeId;
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::xattr::{Namespace, XattrName};
+use std::collections::BTreeSet;
 
 pub(super) fn check(view: &View<'_>, report: &mut Report) {
     for survey in view.surveys {
+        for id in lost(view, survey) {
+            let message = format!("{} extended attributes of an inode that does not exist", survey.xattrs[&id].len());
+            report.add(Finding::new(Code::LostXattr, message).inode(id).shard(survey.shard));
+        }
         for (id, attributes) in &survey.xattrs {
             let Some(inode) = view.inodes.get(id) else { continue };
             for why in attributes.iter().filter_map(|(name, value)| wrong(inode, name, value)) {
@@ -16,6 +23,16 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
             }
         }
     }
+}
+
+/// Inodes that a shard has attributes of, but not themselves. One at a wrong place keeps what it has there.
+pub(in crate::fsck) fn lost(view: &View<'_>, survey: &Survey) -> BTreeSet<InodeId> {
+    let at_home = |id: &InodeId| view.map.home(*id) == survey.shard && view.inodes.contains_key(id);
+    let mut lost: BTreeSet<InodeId> = survey.xattrs.keys().copied().filter(|id| !at_home(id)).collect();
+    if !lost.is_empty() {
+        survey.inodes.iter().for_each(|inode| _ = lost.remove(&inode.id));
+    }
+    lost
 }
 
 /// What is wrong with an attribute, if anything is.

@@ -1,7 +1,7 @@
 //! Counts of inodes, parents of directories, attributes.
 
 use super::fixes::Fixes;
-use crate::fsck::checks::xattrs::wrong;
+use crate::fsck::checks::xattrs::{lost, wrong};
 use crate::fsck::code::Code;
 use crate::fsck::view::View;
 use onpath_host::offline::Offline;
@@ -76,6 +76,13 @@ fn links(view: &View<'_>, inode: &Inode, fixes: &mut Fixes) {
 
 fn attributes(view: &View<'_>, fixes: &mut Fixes) {
     for survey in view.surveys {
+        for id in lost(view, survey) {
+            let attributes = &survey.xattrs[&id];
+            fixes.because(Code::LostXattr, format!("{} of inode {:#x} are removed", attributes.len(), id.0));
+            for (name, _) in attributes {
+                fixes.effect(survey.shard, Effect::RemoveXattr { id, name: name.clone() });
+            }
+        }
         for (&id, attributes) in &survey.xattrs {
             let Some(&inode) = view.inodes.get(&id) else { continue };
             for (name, value) in attributes {

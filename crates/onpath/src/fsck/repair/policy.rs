@@ -24,6 +24,7 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         Code::Misplaced => "it moves to its home or site, unless there is one",
         Code::Term => "the term counts as given out",
         Code::Xattr => "the attribute is removed; with an access ACL the permissions of the group, which were its mask",
+        Code::LostXattr => "the attributes are removed",
         Code::StaleWatermark | Code::WatermarkAhead | Code::FloorAhead => {
             "what is in the change-log is applied, then it counts as trimmed"
         }
