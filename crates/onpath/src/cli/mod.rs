@@ -194,7 +194,12 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // Where its words cannot be printed, the exit code has to do.
     _ = error.print();
-    ExitCode::from(u8::from(error.use_stderr()))
+    let called = || command().ignore_errors(true).try_get_matches().ok()?.subcommand_name().map(str::to_owned);
+    ExitCode::from(match error.use_stderr() {
+        false => 0,
+        true if called().as_deref() == Some(fsck::NAME) => fsck::EXIT_USAGE,
+        true => 1,
+    })
 }
 
 /// A path argument that must be absolute afterwards, whatever the working directory becomes.
@@ -202,10 +207,15 @@ pub(crate) fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(path)?)
 }
 
+/// Prints a line.
+pub(crate) fn try_say(line: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{line}")
+}
+
 /// Prints a line; a reader that has gone away (`onpath … | head`) ends the program quietly.
 pub(crate) fn say(line: &str) {
-    use std::io::Write;
-    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+    if let Err(error) = try_say(line) {
         let code = if error.kind() == std::io::ErrorKind::BrokenPipe { 0 } else { 2 };
         std::process::exit(code);
     }

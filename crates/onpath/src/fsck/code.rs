@@ -102,7 +102,7 @@ codes! {
 
 /// The exit codes, as fsck(8) has them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 clean, 1 all faults were repaired, 4 there are faults, 5 some were repaired, \
-8 the check or the repair could not be made.";
+8 the check or the repair could not be made, 16 wrong use, 32 cancelled by a signal such as Ctrl-C (33 after a repair).";
 
 /// All codes, what they mean and what --repair does about them, for the help.
 pub(crate) fn table() -> String {

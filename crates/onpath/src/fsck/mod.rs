@@ -5,6 +5,7 @@
 //! data node say of the same things. What a start resolves by itself (half done transactions, entries on their way,
 //! a torn end of the journal) is no fault. `repair` changes something, if it is asked to.
 
+mod cancel;
 mod checks;
 mod code;
 mod disk;
@@ -12,7 +13,7 @@ mod repair;
 mod report;
 mod view;
 
-use crate::cli::{absolute, say};
+use crate::cli::{absolute, try_say};
 use crate::walk::Progress;
 use anyhow::Context;
 use clap::Args;
@@ -21,6 +22,7 @@ use onpath_host::inspect::{InspectError, Inspection, inspect, inspect_served};
 use onpath_host::stream::StreamError;
 use report::Report;
 use std::fmt;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use view::View;
@@ -31,6 +33,12 @@ const EXIT_REPAIRED: u8 = 1;
 const EXIT_FAULTS: u8 = 4;
 /// Exit code: the check could not be made.
 const EXIT_FAILED: u8 = 8;
+/// Exit code: wrong use.
+pub(crate) const EXIT_USAGE: u8 = 16;
+/// Exit code: cancelled by a signal.
+const EXIT_CANCELLED: u8 = 32;
+/// The name of the command.
+pub(crate) const NAME: &str = "fsck";
 
 /// Arguments of `onpath fsck`.
 #[derive(Args, Debug)]
@@ -86,6 +94,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
 }
 
 pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
+    let cancel = cancel::watch().map_err(FsckError::Failed)?;
     let dir = absolute(&args.dir).map_err(FsckError::Failed)?;
     let quiet = args.quiet || args.json;
     let progress = Progress::of("reading", "blocks", quiet || !args.data);
@@ -93,7 +102,9 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let mut report = check(&dir, data).map_err(FsckError::Failed)?;
     let mut repaired = repair::Repaired::new();
     if args.repair && report.fault_kinds().keys().any(|code| repair::policy::of(*code).is_ok()) {
+        cancel.reached(cancel::REPAIRING);
         repaired = mend(&dir, &report, quiet).map_err(FsckError::Failed)?;
+        cancel.reached(if repaired.is_empty() { cancel::CHECKING } else { cancel::REPAIRED });
         let before = std::mem::replace(&mut report, check(&dir, data).map_err(FsckError::Failed)?).fault_kinds();
         let after = report.fault_kinds();
         // Terms are taken, and torn ends cut, when it is opened.
@@ -104,10 +115,13 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
         }
     }
     report.repaired = repaired;
-    if args.json {
-        say(&report.json(&dir).to_string());
-    } else {
-        say(&report.to_string());
+    let words = if args.json { report.json(&dir).to_string() } else { report.to_string() };
+    match try_say(&words) {
+        // A reader that has gone away does not make it clean: the exit code tells.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(FsckError::Failed(anyhow::Error::new(error).context("standard output")).into());
+        }
+        _ => {}
     }
     let repaired = report.repaired.len();
     match report.first_fault() {

@@ -14,14 +14,17 @@ mod protocol;
 mod repair;
 mod served;
 
-use common::server::{Site, run};
+use common::server::{Site, binary, run};
+use common::{process, wait_until};
 use craft::Original;
 use onpath_wire::block::DataRecord;
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::NodeId;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Three shards, so that names, directories and inodes live apart.
 const ARGS: &[&str] = &["--shards", "3"];
@@ -112,6 +115,62 @@ fn what_cannot_be_checked_is_said() {
     assert_eq!(output.status.code(), Some(8));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no superblock"));
     assert_eq!(fs::read_dir(&empty).expect("list").count(), 0, "something was made");
+}
+
+/// Wrong use is 16, where other commands have 1.
+#[test]
+fn wrong_use_has_its_own_exit_code() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = dir.path().as_os_str();
+    let wrong: [&[&OsStr]; 4] = [&[], &["--nonsense".as_ref(), dir], &[dir, dir], &["--json=5".as_ref(), dir]];
+    for args in wrong {
+        for log in [&[][..], &["--log".as_ref(), "warn".as_ref()]] {
+            let output = run(log.iter().copied().chain(["fsck".as_ref()]).chain(args.iter().copied()));
+            assert_eq!(output.status.code(), Some(16), "{args:?}: {output:?}");
+            assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: onpath fsck"), "{output:?}");
+        }
+    }
+    let help = run(["fsck".as_ref(), "--help".as_ref()]);
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("16 wrong use, 32 cancelled"));
+    assert_eq!(run(["format".as_ref(), "--nonsense".as_ref(), dir]).status.code(), Some(1), "other commands");
+}
+
+/// A check that waits for a server which is stopped, not ended.
+#[test]
+fn a_cancelled_check_says_so() {
+    let Some(site) = Site::new("fsck cancelled") else { return };
+    let mount = site.dev(ARGS);
+    mount.signal(libc::SIGSTOP);
+    for signal in ["INT", "TERM"] {
+        let mut command = Command::new(binary());
+        command.args(["fsck", "--quiet"]).arg(site.state()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = process::spawn(&mut command).expect("fsck runs");
+        let tasks = format!("/proc/{}/task", child.id());
+        let listens = |task: fs::DirEntry| fs::read(task.path().join("comm")).is_ok_and(|name| name == b"cancel\n");
+        wait_until("fsck listens for signals", || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.flatten().any(listens)));
+        let sent = Command::new("kill").args(["-s", signal]).arg(child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        let output = child.wait_with_output().expect("fsck ends");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(32), "SIG{signal}: {said}");
+        assert!(said.contains("cancelled; nothing was changed"), "{said}");
+    }
+    mount.signal(libc::SIGCONT);
+    mount.stop();
+    site.assert_clean("after a cancelled check");
+}
+
+/// Who does not read what is said hears of faults all the same.
+#[test]
+fn the_exit_code_needs_no_reader() {
+    let Some((_site, original)) = stopped("fsck without a reader") else { return };
+    let copy = original.copy();
+    names::lose_entry(&original, &copy);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(binary());
+    let status = command.arg("fsck").arg(copy.path()).stdout(writer).stderr(Stdio::null()).status();
+    assert_eq!(status.expect("fsck runs").code(), Some(4));
 }
 
 /// Without --json: a line for each finding on standard output, the first fault on standard error.
