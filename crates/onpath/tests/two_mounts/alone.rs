@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+/// What direct reads and writes are aligned to.
+const BLOCK: usize = 4_096;
+
 /// Requests by which the first mount was asked for names and attributes.
 fn questions(site: &Site) -> u64 {
     site.status().sum("mount-", &["lookup", "getattr", "statx"])
@@ -71,6 +74,41 @@ fn a_repeated_stat_sends_no_request() {
     assert!(asked >= 400, "{asked} requests for 400 stats while another mount is there");
     second.stop();
     end(&site, mount, "after repeated stats");
+}
+
+/// While a mount is alone its direct reads do not ask how long the file is, and they show every change at once: its own, and those of a mount
+/// that joins.
+#[test]
+fn direct_reads_ask_no_home_and_are_never_stale() {
+    let Some((site, mount)) = alone("direct reads", &[]) else { return };
+    let f = file(mount.path().join("f"), &[1; 3 * BLOCK]);
+    let fd = done("open", sys::open(&f, O_RDWR | libc::O_DIRECT, 0));
+    let read = || done("read", sys::pread(&fd, 4 * BLOCK, 0));
+    let asked = || site.status().sum("shard-", &["requests"]);
+    read();
+    let (before, began) = (asked(), Instant::now());
+    (0..1_000).for_each(|_| assert_eq!(read(), [1; 3 * BLOCK]));
+    let (requests, seconds) = (asked() - before, began.elapsed().as_secs());
+    assert!(requests <= 100 * (1 + seconds), "{requests} requests in {seconds} s for 1,000 reads");
+    let path = done("open", sys::open(&f, O_WRONLY, 0));
+    for round in 0..20_u8 {
+        done("ftruncate", sys::ftruncate(&path, BLOCK as i64));
+        assert_eq!(read().len(), BLOCK);
+        done("write", sys::pwrite(&path, [round; BLOCK], 2 * BLOCK as i64));
+        assert_eq!(read(), [[1; BLOCK], [0; BLOCK], [round; BLOCK]].concat());
+    }
+    let second = site.mount(1, &[]);
+    let theirs = done("open", sys::open(second.path().join("f"), O_WRONLY, 0));
+    for round in 0..20_u8 {
+        done("ftruncate", sys::ftruncate(&theirs, BLOCK as i64));
+        assert_eq!(read().len(), BLOCK);
+        done("write", sys::pwrite(&theirs, [round; BLOCK], 2 * BLOCK as i64));
+        assert_eq!(read(), [[1; BLOCK], [0; BLOCK], [round; BLOCK]].concat());
+    }
+    drop(theirs);
+    second.stop();
+    drop((fd, path));
+    end(&site, mount, "after direct reads");
 }
 
 /// With `--cache none`, or by the mount option, every stat asks.

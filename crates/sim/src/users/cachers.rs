@@ -57,6 +57,9 @@ pub struct Cachers {
     home: Name,
     dir: InodeId,
     lanes: Vec<Lane>,
+    /// Servers die: then the first session stays, and only it writes. What one that has gone had written in its last moments a restarted
+    /// data node may tell of once more, when nobody waits for it any more.
+    steady: bool,
     /// Answers until something is different.
     stay: u32,
     /// Files by number, the newest last, and their numbers.
@@ -85,6 +88,7 @@ impl Cachers {
             home: home.clone(),
             dir: InodeId::NONE,
             lanes: vec![Lane { session, awaited: None, leaves: false }],
+            steady: world.config.crash_every > 0,
             stay: 30,
             files: vec![],
             numbers: BTreeMap::new(),
@@ -98,7 +102,7 @@ impl Cachers {
         let (parent, kind) = (InodeId::ROOT, Kind::Directory);
         let make = FsOp::Make { parent, name: home, kind, mode: 0o755, umask: 0, rdev: 0, target: vec![] };
         cachers.call(world, 0, make, Call::MakeDir);
-        cachers.cells.join(world, session);
+        cachers.cells.join(world, session, true);
         cachers
     }
 
@@ -234,7 +238,7 @@ impl Cachers {
         self.stay = self.rng.random_range(STAY_ANSWERS);
         let staying = self.lanes.iter().filter(|lane| !lane.leaves).count();
         if staying > 1 {
-            let lane = self.rng.random_range(0..self.lanes.len());
+            let lane = self.rng.random_range(usize::from(self.steady)..self.lanes.len());
             if self.rng.random_bool(0.02) {
                 world.kill_session(self.lanes[lane].session);
                 self.gone(lane);
@@ -245,7 +249,7 @@ impl Cachers {
         } else if self.lanes.len() < 3 {
             let session = world.add_caching_session(&[Caller::default()]);
             self.lanes.push(Lane { session, awaited: None, leaves: false });
-            self.cells.join(world, session);
+            self.cells.join(world, session, !self.steady);
             let lane = self.lanes.len() - 1;
             if let Err(why) = self.next(world, lane) {
                 world.checker.violation(why);

@@ -35,6 +35,7 @@ struct Lane {
     handle: Option<Handle>,
     /// Number, when it was asked, and what.
     awaited: Option<(u64, u64, Call)>,
+    writes: bool,
     leaves: bool,
 }
 
@@ -60,10 +61,10 @@ impl Cells {
         Cells { rng, name, id: InodeId::NONE, lanes: vec![], marks: Marks::new(seed), histories, truncates, clock: 0 }
     }
 
-    /// A session begins.
-    pub(super) fn join(&mut self, world: &mut World, session: usize) {
+    /// A session begins, which reads and truncates only unless it `writes`.
+    pub(super) fn join(&mut self, world: &mut World, session: usize, writes: bool) {
         for _ in 0..LANES {
-            self.lanes.push(Lane { session, handle: None, awaited: None, leaves: false });
+            self.lanes.push(Lane { session, handle: None, awaited: None, writes, leaves: false });
             self.next(world, self.lanes.len() - 1);
         }
     }
@@ -136,7 +137,7 @@ impl Cells {
         let cells = start..self.rng.random_range(start + 1..=CELLS);
         let (offset, end) = (BOUNDS[cells.start], BOUNDS[cells.end]);
         match self.rng.random_range(0..100) {
-            0..25 => {
+            0..25 if self.lanes[lane].writes => {
                 let writer = self.marks.writer();
                 let mut data = vec![];
                 for cell in cells.clone() {
