@@ -122,8 +122,13 @@ fn newest(inode: &Inode, blocks: u64, version: u64) -> (u64, u64) {
 /// Whether what was told of a file since this write was recorded included it, or came later and stands for it: its times, and the setuid
 /// and setgid bits that it has cleared, may have been set since. Both are asked: also a trim is a version of the blocks, and also
 /// utimensat sets mtime.
-fn has_heard(inode: &Inode, recorded: Recorded, end: u64) -> bool {
-    inode.blocks_version >= recorded.seq.0 && inode.mtime_stamp >= recorded.stamp && inode.size >= end
+fn has_heard(core: &mut Core, data: DataId, cut: u32, end: u64, recorded: Recorded) -> bool {
+    core.state.inodes.get(data.inode).is_some_and(|inode| {
+        (inode.generation, inode.cut) == (data.generation, cut)
+            && inode.blocks_version >= recorded.seq.0
+            && inode.mtime_stamp >= recorded.stamp
+            && inode.size >= end
+    })
 }
 
 /// Answers to a write; true unless it was answered before.
@@ -135,6 +140,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
     };
     let from = NodeId::session(session);
     let req = Req { from, session, seq: request, oldest, ..Req::default() };
+    let heard = again.is_some_and(|recorded| has_heard(core, data, cut, end, recorded));
     match core.state.replies.seen(session, request) {
         Seen::Over => {
             unasked(core, cx, merge);
@@ -145,6 +151,11 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             // A power loss may have undone it at the data node since then, which has now done it again.
             unasked(core, cx, merge);
             packets::reply(core, cx.op(), &req, &reply);
+            return false;
+        }
+        // A session that lives and was not answered asks again, and then it is done like anything new.
+        Seen::New if heard => {
+            unasked(core, cx, merge);
             return false;
         }
         Seen::New => {}
@@ -161,11 +172,6 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         Some(inode) if append.is_some_and(|from| from > inode.size) => {
             append::raise_cut(core, cx.op(), inode);
             Reply::Stale { data: core.state.inodes.data_ref(data.inode).expect("the inode is here") }
-        }
-        Some(inode) if again.is_some_and(|recorded| has_heard(&inode, recorded, end)) => {
-            let stamp = core.state.clock.stamp(core.now.wall_ns);
-            let effect = Effect::DataDone { data, cut: 0, drop: false, blocks, version };
-            commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
         Some(inode) => {
             let stamp = core.state.clock.stamp(core.now.wall_ns);
