@@ -60,6 +60,7 @@ pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerErr
         }
         std::thread::sleep(LOOK_EVERY);
     }
+    alone.checkpointer.give_up_waiting();
     let written = alone.checkpointer.checkpoint();
     alone.checkpointer.stop();
     alone.node.close()?;
@@ -85,7 +86,7 @@ impl Offline {
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), false, Form::Owner);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
+        let store = Store::open_unserved(&dir.checkpoint(), superblock.fsid)?;
         let damage: OnDamage = Arc::new(|why| panic!("{why}"));
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &damage)?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })

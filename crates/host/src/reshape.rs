@@ -54,7 +54,7 @@ pub fn reshape(path: &Path, shards: u16, step: &mut dyn FnMut(Step)) -> Result<(
 }
 
 fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) -> Result<(), CheckpointError> {
-    let (old, new) = (Store::open(place, fsid)?, Store::create_reshaped(place, shards, fsid)?);
+    let (old, new) = (Store::open_unserved(place, fsid)?, Store::create_reshaped(place, shards, fsid)?);
     let frozen = old.frozen()?;
     let from = frozen.head()?.expect("it was just kept").from;
     step(Step::Whole(frozen.objects()?));

@@ -6,47 +6,17 @@
 mod common;
 
 use common::check::errno_name;
+use common::disk::Disk;
 use common::random::Random;
 use common::server::{Mount, Site, assert_clean};
 use common::sys::{self, R};
-use common::{number_from_env, report, skipped, tool, wait_until};
+use common::{number_from_env, report, skipped, wait_until};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const DISK_BYTES: u64 = 64 << 20;
 /// Files that may be made without content while the disk is full.
 const EMPTY_FILES: usize = 300;
-
-/// A small file system on a loop device; unmounted on drop.
-struct Disk {
-    mountpoint: PathBuf,
-}
-
-impl Disk {
-    fn new(site: &Site) -> Result<Disk, String> {
-        if let Some(missing) = ["losetup", "mkfs.ext4", "mount"].into_iter().find(|name| tool(name).is_none()) {
-            return Err(format!("{missing} is not installed"));
-        }
-        let (image, mountpoint) = (site.root().join("image"), site.root().join("disk"));
-        std::fs::File::create(&image).and_then(|file| file.set_len(DISK_BYTES)).map_err(|error| error.to_string())?;
-        std::fs::create_dir(&mountpoint).map_err(|error| error.to_string())?;
-        run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
-        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mountpoint))?;
-        Ok(Disk { mountpoint })
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = sys::detach(&self.mountpoint);
-    }
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
-}
 
 /// What must be in the file system: the seed and length of each file.
 struct Files {
@@ -148,17 +118,17 @@ fn remove_torso(path: &Path, bytes: &[u8]) {
 
 fn restart(site: &Site, disk: &Disk, mut mount: Mount) -> Mount {
     mount.kill();
-    site.dev_on(&disk.mountpoint.join("state"), &["--shards", "2"])
+    site.dev_on(&disk.path().join("state"), &["--shards", "2"])
 }
 
 #[test]
 fn filled_and_emptied() {
     let Some(site) = Site::new("a full disk") else { return };
-    let disk = match Disk::new(&site) {
+    let disk = match Disk::new(site.root(), DISK_BYTES) {
         Ok(disk) => disk,
         Err(reason) => return skipped("a full disk", &reason),
     };
-    let state = disk.mountpoint.join("state");
+    let state = disk.path().join("state");
     let mut files = Files { files: BTreeMap::new(), next: 0, random: Random::new(3) };
     for round in 0..number_from_env("ONPATH_FULL_ROUNDS", 2) {
         let when = |what: &str| format!("round {round}, {what}");
@@ -197,11 +167,11 @@ fn filled_and_emptied() {
 fn reserved_space() {
     const BYTES: usize = 8 << 20;
     let Some(site) = Site::new("reserved space on a full disk") else { return };
-    let disk = match Disk::new(&site) {
+    let disk = match Disk::new(site.root(), DISK_BYTES) {
         Ok(disk) => disk,
         Err(reason) => return skipped("reserved space on a full disk", &reason),
     };
-    let mount = site.dev_on(&disk.mountpoint.join("state"), &["--shards", "2"]);
+    let mount = site.dev_on(&disk.path().join("state"), &["--shards", "2"]);
     let ok = |what: &str, result: R<usize>| result.unwrap_or_else(|errno| panic!("{what}: {}", errno_name(errno)));
     let open = |path: &Path| sys::open(path, libc::O_RDWR | libc::O_CREAT, 0o644).expect("open");
     let f = open(&mount.path().join("f"));
@@ -229,5 +199,5 @@ fn reserved_space() {
     others.check(&mount.path().join("others"), "at the end");
     drop(f);
     mount.stop();
-    assert_clean(&disk.mountpoint.join("state"), "with reserved space");
+    assert_clean(&disk.path().join("state"), "with reserved space");
 }

@@ -2,12 +2,14 @@
 
 mod common;
 
+use common::disk::Disk;
 use common::server::{Site, binary, run};
 use common::tree::{Listing, Times, list};
-use common::{wait_until, xattr};
+use common::{skipped, wait_until, xattr};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Moments at which a reshape is killed.
 const KILLS: u32 = 10;
+/// Moments at which power is lost.
+const LOSSES: u32 = 6;
+const DISK_BYTES: u64 = 96 << 20;
 
 /// What a tree has beside what `list` shows: inode numbers and extended attributes.
 type More = BTreeMap<PathBuf, (u64, BTreeMap<String, Vec<u8>>)>;
@@ -234,6 +239,104 @@ fn the_superblock_says_which_store_counts() {
         assert!(!place(&state, "reshaped-4.redb").exists());
         common::server::assert_clean(&state, "at the end");
     }
+}
+
+fn disk(site: &Site, test: &str) -> Option<Disk> {
+    Disk::new(site.root(), DISK_BYTES).map_err(|reason| skipped(test, &reason)).ok()
+}
+
+/// Leaves so much room on a disk.
+fn fill_up(disk: &Disk, left: u64) -> PathBuf {
+    let hog = disk.path().join("hog");
+    let mut file = fs::File::create(&hog).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let length = file.metadata().expect("stat").len();
+    file.set_len(length.saturating_sub(left)).expect("truncate");
+    hog
+}
+
+/// Wherever the room ends, the old shape stays as it was; with enough of it the reshape is done.
+#[test]
+fn a_full_disk_leaves_the_old_shape() {
+    let Some(site) = Site::new("reshape of a full disk") else { return };
+    let Some(disk) = disk(&site, "reshape of a full disk") else { return };
+    let state = disk.path().join("state");
+    let mount = site.dev_on(&state, &["--shards", "2"]);
+    fill(mount.path());
+    // More than the journal gives back when the file system comes to rest.
+    let many = mount.path().join("many");
+    fs::create_dir(&many).expect("mkdir");
+    for n in 0..300 {
+        let file = many.join(n.to_string());
+        fs::File::create(&file).expect("a file");
+        xattr::setxattr(&file, "user.large", vec![n as u8; 60_000]).expect("setxattr");
+    }
+    let before = all(mount.path());
+    mount.stop();
+    let (mut refused, mut left) = (0, 0);
+    loop {
+        let hog = fill_up(&disk, left);
+        let output = run(["reshape".as_ref(), state.as_os_str(), "--shards".as_ref(), "5".as_ref()]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        common::server::assert_clean(&state, &format!("with {left} bytes of room"));
+        fs::remove_file(hog).expect("unlink");
+        if output.status.success() {
+            break;
+        }
+        refused += 1;
+        assert!(said.contains("No space left on device") && !said.contains("panicked"), "{left}: {said}");
+        assert_eq!(shards(&state), 2, "{left}: {said}");
+        left += 4 << 20;
+    }
+    assert!(refused > 2, "{refused}");
+    assert_eq!(shards(&state), 5);
+    let mount = site.dev_on(&state, &[]);
+    let now = all(mount.path());
+    assert!(now == before, "{now:#?}\nnot {before:#?}");
+    mount.stop();
+    common::server::assert_clean(&state, "at the end");
+}
+
+/// What the disk has not made durable is gone, at any moment of a reshape and right after it.
+#[test]
+fn a_power_loss_leaves_the_old_shape_or_the_new() {
+    let Some(site) = Site::new("reshape and power losses") else { return };
+    let Some(disk) = disk(&site, "reshape and power losses") else { return };
+    let state = disk.path().join("state");
+    let mount = site.dev_on(&state, &["--shards", "2"]);
+    fill(mount.path());
+    let before = all(mount.path());
+    mount.stop();
+    let begin = Instant::now();
+    reshape(&state, 5);
+    let time = begin.elapsed();
+    let mut old = 0;
+    for n in 0..=LOSSES {
+        let (from, to) = if shards(&state) == 5 { (5, 2) } else { (2, 5) };
+        if n == LOSSES {
+            reshape(&state, to);
+            disk.lose_power();
+        } else {
+            let mut child = Command::new(binary());
+            child.args(["reshape", "--quiet", "--shards", &to.to_string()]).arg(&state);
+            let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("onpath runs");
+            std::thread::sleep(time * n / LOSSES + Duration::from_millis(1));
+            disk.lose_power();
+            child.wait().expect("wait");
+        }
+        disk.start_again();
+        fs::write(state.join("boot"), format!("boot {n}\n")).expect("write of the boot id");
+        let now = shards(&state);
+        assert!(now == to || now == from && n < LOSSES, "{n}: {now}");
+        old += u32::from(now == from);
+        common::server::assert_clean(&state, &format!("after power loss {n}"));
+    }
+    assert!(old > 0, "no reshape was interrupted");
+    let mount = site.dev_on(&state, &[]);
+    let now = all(mount.path());
+    assert!(now == before, "{now:#?}\nnot {before:#?}");
+    mount.stop();
+    common::server::assert_clean(&state, "at the end");
 }
 
 #[test]

@@ -107,20 +107,29 @@ pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointErr
 impl Store {
     /// Opens the store in `dir`, or makes one that was never written.
     pub fn open(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        Store::open_file(dir, dir.join(FILE_NAME), fsid)
+        Store::open_file(dir, dir.join(FILE_NAME), fsid, true)
     }
 
-    /// Makes a store of another number of shards in `dir`, which counts when the superblock says so.
+    /// The same for a file system that nobody uses: a full disk is an error, since nobody would make room.
+    pub fn open_unserved(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
+        Store::open_file(dir, dir.join(FILE_NAME), fsid, false)
+    }
+
+    /// Makes a store of another number of shards in `dir`, which counts when the superblock says so. A full disk is an error.
     pub fn create_reshaped(dir: &Path, shards: u16, fsid: u64) -> Result<Store, CheckpointError> {
-        let store = Store::open_file(dir, reshaped(dir, shards), fsid)?;
+        let store = Store::open_file(dir, reshaped(dir, shards), fsid, false)?;
         sys::sync_dir(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
         Ok(store)
     }
 
-    fn open_file(dir: &Path, path: PathBuf, fsid: u64) -> Result<Store, CheckpointError> {
+    /// On a full disk it `waits` for room.
+    fn open_file(dir: &Path, path: PathBuf, fsid: u64, waits: bool) -> Result<Store, CheckpointError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|source| CheckpointError::Io { path: path.clone(), source })?;
         let room = Room::new(dir.join(RESERVE));
+        if !waits {
+            room.give_up();
+        }
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let db = guarded(&path, || builder.create_with_backend(Pages { file, room: room.clone() }))?;

@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part of this module
 
 pub mod check;
+pub mod disk;
 pub mod model;
 pub mod process;
 pub mod random;

@@ -1,7 +1,9 @@
 //! A repair is one step, keeps everything else, and leaves a file system that works. What each kind of damage becomes is tested where
 //! it is planted: `craft::Copy::expect_faults` repairs all of it.
 
+use crate::common::disk::Disk;
 use crate::common::server::{binary, run};
+use crate::common::skipped;
 use crate::common::tree::{Times, list};
 use crate::craft::{Copy, Original, name};
 use crate::{names, stopped};
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Moments at which a repair is killed.
 const KILLS: u32 = 12;
+/// Moments at which power is lost.
+const LOSSES: u32 = 5;
+const DISK_BYTES: u64 = 96 << 20;
 
 /// A listing, counts, a name without an inode, an inode without a name, a directory without a name.
 fn damage(of: &Original, copy: &Copy) {
@@ -109,6 +114,51 @@ fn a_killed_repair_has_happened_or_not() {
         copy.expect_clean(&[]);
     }
     assert!(old > 0, "no repair was killed in time: {new}");
+}
+
+/// So it is when what was not durable is lost, at any moment of a repair and right after it.
+#[test]
+fn a_repair_has_happened_or_not_after_a_power_loss() {
+    let Some((site, _)) = stopped("a repair and power losses") else { return };
+    let disk = match Disk::new(site.root(), DISK_BYTES) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("a repair and power losses", &reason),
+    };
+    let state = disk.path().join("state");
+    let mut command = Command::new("cp");
+    let status = command.args(["-a", "--sparse=always"]).arg(site.state()).arg(&state).status();
+    assert!(status.expect("cp runs").success(), "cp of DIR");
+    let of = Original::of(&state);
+    let mut time = Duration::ZERO;
+    let mut old = 0;
+    for n in (0..=LOSSES).rev() {
+        let copy = of.copy();
+        damage(&of, &copy);
+        let status = Command::new("sync").arg("-f").arg(copy.path()).status();
+        assert!(status.expect("sync runs").success(), "sync");
+        let begin = Instant::now();
+        let mut command = Command::new(binary());
+        command.args(["fsck", "--repair", "--quiet"]).arg(copy.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("fsck runs");
+        if n == LOSSES {
+            assert_eq!(child.wait().expect("wait").code(), Some(1));
+            time = begin.elapsed();
+        } else {
+            std::thread::sleep(time * n / LOSSES + Duration::from_millis(1));
+        }
+        disk.lose_power();
+        child.wait().expect("wait");
+        disk.start_again();
+        fs::write(copy.path().join("boot"), format!("boot {n}\n")).expect("write of the boot id");
+        let (_, found) = copy.fsck_that(&[]);
+        if !codes(&found).is_empty() {
+            assert!(n < LOSSES && codes(&found) == damaged(), "{n}: {found:#}");
+            old += 1;
+            assert_eq!(copy.fsck_that(&["--repair"]).0, Some(1), "a repair after a power loss");
+        }
+        copy.expect_clean(&[]);
+    }
+    assert!(old > 0, "no repair was interrupted");
 }
 
 #[test]
