@@ -11,6 +11,7 @@ mod code;
 mod disk;
 mod repair;
 mod report;
+mod sorted;
 mod view;
 
 use crate::cli::{absolute, try_say};
@@ -171,14 +172,16 @@ fn check(dir: &Path, data: Option<&Progress>) -> anyhow::Result<Report> {
     report.checked.served = inspection.served;
     disk::problems(&inspection, &mut report);
     if inspection.problems.is_empty() {
-        everything(&inspection, data, &mut report);
+        everything(inspection, data, &mut report);
     }
     Ok(report)
 }
 
 /// With `data` every block is read.
-fn everything(inspection: &Inspection, data: Option<&Progress>, report: &mut Report) {
-    let surveys: Vec<_> = inspection.shards.iter().map(|shard| shard.survey()).collect();
+fn everything(mut inspection: Inspection, data: Option<&Progress>, report: &mut Report) {
+    // Shard by shard, so that none is in memory twice for long.
+    let shards = std::mem::take(&mut inspection.shards);
+    let surveys: Vec<_> = shards.into_iter().map(|shard| shard.survey()).collect();
     let view = View::new(&inspection.superblock, &surveys);
     report.checked.namespace = true;
     report.checked.inodes = surveys.iter().map(|survey| survey.inodes.len() as u64).sum();
@@ -188,7 +191,7 @@ fn everything(inspection: &Inspection, data: Option<&Progress>, report: &mut Rep
     let blocks = surveys.iter().flat_map(|survey| &survey.inodes).map(|inode| inode.blocks).sum();
     data.into_iter().for_each(|progress| progress.set_whole(blocks));
     checks::run(&view, &inspection.data, report);
-    checks::data::blocks(inspection, data, report);
+    checks::data::blocks(&inspection, data, report);
     data.into_iter().for_each(Progress::finish);
 }
 

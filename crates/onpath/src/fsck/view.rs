@@ -1,5 +1,6 @@
 //! All shards seen as one namespace, with decided transactions carried out in thought.
 
+use super::sorted::{Grouped, Sorted};
 use onpath_meta::Survey;
 use onpath_wire::hash::site;
 use onpath_wire::ids::{InodeId, ShardId, Term};
@@ -44,11 +45,11 @@ pub(super) struct View<'a> {
     pub(super) next_term: Term,
     pub(super) surveys: &'a [Survey],
     /// Inodes at their homes.
-    pub(super) inodes: BTreeMap<InodeId, &'a Inode>,
+    pub(super) inodes: Sorted<InodeId, &'a Inode>,
     /// Names at their sites.
-    pub(super) names: BTreeMap<NameOf<'a>, Target>,
+    pub(super) names: Sorted<NameOf<'a>, Target>,
     /// Names of each inode, without those that a decided transaction removes.
-    pub(super) names_of: BTreeMap<InodeId, Vec<NameOf<'a>>>,
+    names_of: Grouped<InodeId, NameOf<'a>>,
     /// Decisions on their way.
     pub(super) decided: BTreeSet<TxnId>,
     pub(super) promised: Promised<'a>,
@@ -59,21 +60,20 @@ impl<'a> View<'a> {
         let map = ClusterMap::even(superblock.shards);
         let decided: BTreeSet<TxnId> = surveys.iter().flat_map(|s| s.decided.iter().map(|(txn, _)| *txn)).collect();
         let promised = promised(surveys, &decided, &map);
-        let mut inodes = BTreeMap::new();
-        let mut names = BTreeMap::new();
+        let mut inodes = Vec::with_capacity(surveys.iter().map(|survey| survey.inodes.len()).sum());
+        let mut names = Vec::with_capacity(surveys.iter().map(|survey| survey.names.len()).sum());
         for survey in surveys {
             let home = survey.inodes.iter().filter(|inode| map.home(inode.id) == survey.shard);
             inodes.extend(home.map(|inode| (inode.id, inode)));
             let here = survey.names.iter().filter(|n| map.shard(site(n.parent, n.name.as_bytes())) == survey.shard);
             names.extend(here.map(|n| ((n.parent, &n.name), Target { child: n.child, kind: n.kind })));
         }
-        let mut names_of: BTreeMap<InodeId, Vec<NameOf<'a>>> = BTreeMap::new();
-        for (name, target) in &names {
-            if !promised.names.contains(name) {
-                let target = promised.swaps.get(name).unwrap_or(target);
-                names_of.entry(target.child).or_default().push(*name);
-            }
+        let (inodes, names) = (Sorted::of(inodes), Sorted::of(names));
+        let mut links = Vec::with_capacity(surveys.iter().map(|survey| survey.names.len()).sum());
+        for (name, target) in names.iter().filter(|(name, _)| !promised.names.contains(*name)) {
+            links.push((promised.swaps.get(name).unwrap_or(target).child, *name));
         }
+        let names_of = Grouped::of(links);
         View { next_term: Term(superblock.next_term), map, surveys, inodes, names, names_of, decided, promised }
     }
 
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
 
     /// Names of an inode.
     pub(super) fn names_of(&self, id: InodeId) -> &[NameOf<'a>] {
-        self.names_of.get(&id).map_or(&[], Vec::as_slice)
+        self.names_of.get(&id)
     }
 
     /// A path of an inode, if names lead to it from the root.

@@ -7,7 +7,7 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Inode;
 
 pub(super) fn check(view: &View<'_>, report: &mut Report) {
-    for (&(parent, name), target) in &view.names {
+    for (&(parent, name), target) in view.names.iter() {
         let promised = &view.promised;
         if promised.names.contains(&(parent, name)) || promised.swaps.contains_key(&(parent, name)) {
             continue; // it goes or changes, and its inode may have gone before

@@ -49,7 +49,7 @@ pub(in crate::fsck) fn mismatches(view: &View<'_>, dir: InodeId) -> Vec<Mismatch
     let mut listed = expected(view, dir);
     let mut wrong = Vec::new();
     let first = Name::new(b"\x01").expect("the first of all names");
-    for (&(_, name), &is) in view.names.range((dir, &first)..).take_while(|((parent, _), _)| *parent == dir) {
+    for (&(_, name), &is) in view.names.from(&(dir, &first)).take_while(|((parent, _), _)| *parent == dir) {
         match listed.remove(name) {
             Some(as_listed) if as_listed == is => {}
             Some(as_listed) => wrong.push((Code::EntryMismatch, name.clone(), Some(is), Some(as_listed))),

@@ -7,7 +7,7 @@ use crate::fsck::view::{NameOf, Target, View};
 use onpath_host::offline::Offline;
 
 pub(super) fn fix(view: &View<'_>, offline: &mut Offline, fixes: &mut Fixes) {
-    for (&(parent, name), &target) in &view.names {
+    for (&(parent, name), &target) in view.names.iter() {
         if view.promised.names.contains(&(parent, name)) || view.promised.swaps.contains_key(&(parent, name)) {
             continue;
         }
