@@ -342,20 +342,24 @@ fn place_now(chain: &Chain) -> Option<u32> {
 
 /// Runs for which space is taken again at a time.
 const KEEP_AT_ONCE: usize = 256;
+/// Parts of what is forgotten that fall on a range.
+const PARTS_OF_RANGE: u32 = FORGET_PARTS / RANGES as u32;
+
 impl Recoverable for DataNode {
     fn ranges(&self) -> u32 {
         RANGES as u32
     }
 
-    fn image(&mut self, range: u32) -> Image {
+    fn begin_image(&mut self, range: u32) -> Image {
         self.kernel.with(|core| {
             let (changes, rest) = core.state.index.image(range as usize);
             Image { upto: core.state.index.last, changes, rest }
         })
     }
 
-    fn settle(&mut self, range: u32, kept: bool) {
+    fn settle_some(&mut self, range: u32, kept: bool) -> bool {
         self.kernel.with(|core| core.state.index.settle(range as usize, kept));
+        false
     }
 
     fn attach(&mut self, cold: Arc<dyn Cold>) {
@@ -367,7 +371,11 @@ impl Recoverable for DataNode {
     }
 
     fn forget(&mut self, part: u32) {
-        self.kernel.with(|core| core.state.index.forget(part as usize * RANGES / FORGET_PARTS as usize));
+        // A range is one part, and the others have nothing.
+        let (range, rest) = (part / PARTS_OF_RANGE, part % PARTS_OF_RANGE);
+        if rest == 0 {
+            self.kernel.with(|core| core.state.index.forget(range as usize));
+        }
     }
 
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {

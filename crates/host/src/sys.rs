@@ -28,6 +28,12 @@ pub fn now() -> Now {
     }
 }
 
+/// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.
+pub fn give_way(nice: i32) {
+    // SAFETY: the call takes numbers only; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+}
+
 /// Bytes from the system's random generator.
 pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];

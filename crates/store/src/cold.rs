@@ -70,11 +70,13 @@ pub struct Unsaved<K> {
     fresh: BTreeSet<K>,
     /// In an image that is not kept yet.
     leaving: BTreeSet<K>,
+    /// Since the image under way began, which is yet to take some of the fresh ones.
+    later: BTreeSet<K>,
 }
 
 impl<K> Default for Unsaved<K> {
     fn default() -> Self {
-        Unsaved { fresh: BTreeSet::new(), leaving: BTreeSet::new() }
+        Unsaved { fresh: BTreeSet::new(), leaving: BTreeSet::new(), later: BTreeSet::new() }
     }
 }
 
@@ -84,20 +86,41 @@ impl<K: Ord + Clone> Unsaved<K> {
         self.fresh.insert(key);
     }
 
+    /// This object has changed while the image of its range is under way: that is for the next one.
+    pub fn put_off(&mut self, key: K) {
+        self.later.insert(key);
+    }
+
+    /// Takes a fresh key into the image under way; whether it was one.
+    pub(crate) fn leave_early(&mut self, key: &K) -> bool {
+        let fresh = self.fresh.take(key);
+        fresh.map(|key| self.leaving.insert(key)).is_some()
+    }
+
+    /// No image is under way any more.
+    pub(crate) fn end(&mut self) {
+        self.fresh.append(&mut self.later);
+    }
+
+    fn sets(&self) -> [&BTreeSet<K>; 3] {
+        [&self.fresh, &self.leaving, &self.later]
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.leaving.is_empty()
+        self.sets().iter().all(|set| set.is_empty())
     }
 
     /// Bytes in memory, about; a key has `more` of them beside itself.
     pub fn bytes(&self, more: usize) -> u64 {
         // Nodes of a tree are two thirds full.
-        ((self.fresh.len() + self.leaving.len()) * (size_of::<K>() * 3 / 2 + more)) as u64
+        let keys: usize = self.sets().iter().map(|set| set.len()).sum();
+        (keys * (size_of::<K>() * 3 / 2 + more)) as u64
     }
 
     /// Whether the store has not, or not surely, what the table has of this key.
     pub fn contains(&self, key: &K) -> bool {
-        self.fresh.contains(key) || self.leaving.contains(key)
+        self.sets().iter().any(|set| set.contains(key))
     }
 
     /// Whether this object has changed since the last image.
@@ -107,32 +130,40 @@ impl<K: Ord + Clone> Unsaved<K> {
 
     /// Whether there is one in a range.
     pub fn any(&self, range: impl RangeBounds<K> + Clone) -> bool {
-        let any = |set: &BTreeSet<K>| !set.is_empty() && set.range(range.clone()).next().is_some();
-        any(&self.fresh) || any(&self.leaving)
+        self.sets().iter().any(|set| !set.is_empty() && set.range(range.clone()).next().is_some())
     }
 
     /// All of them, some perhaps twice.
     pub fn iter(&self) -> impl Iterator<Item = &K> {
-        self.fresh.iter().chain(&self.leaving)
+        self.sets().into_iter().flatten()
     }
 
     /// Keys of a range go into an image; sorted.
     pub fn leave(&mut self, range: impl RangeBounds<K>) -> Vec<K> {
-        let mut keys: BTreeSet<K> = self.fresh.extract_if(range, |_| true).collect();
-        let all = keys.iter().cloned().collect();
-        self.leaving.append(&mut keys);
+        self.leave_some(range, usize::MAX)
+    }
+
+    /// The same of the first keys of the range, as many as given.
+    pub(crate) fn leave_some(&mut self, range: impl RangeBounds<K>, most: usize) -> Vec<K> {
+        let all: Vec<K> = self.fresh.extract_if(range, |_| true).take(most).collect();
+        self.leaving.extend(all.iter().cloned());
         all
     }
 
     /// The image of a range is `kept`, or not; whether there was something in it. An object that has changed again by then is in the
     /// same or the next image, and an image's removals come before what it puts.
     pub fn settle(&mut self, range: impl RangeBounds<K>, kept: bool) -> bool {
-        let mut keys: BTreeSet<K> = self.leaving.extract_if(range, |_| true).collect();
-        let any = !keys.is_empty();
+        self.settle_some(range, kept, usize::MAX) > 0
+    }
+
+    /// The same of the first keys of the range, as many as given; how many there were.
+    pub(crate) fn settle_some(&mut self, range: impl RangeBounds<K>, kept: bool, most: usize) -> usize {
+        let keys: Vec<K> = self.leaving.extract_if(range, |_| true).take(most).collect();
+        let settled = keys.len();
         if !kept {
-            self.fresh.append(&mut keys);
+            self.fresh.extend(keys);
         }
-        any
+        settled
     }
 }
 
@@ -262,11 +293,18 @@ impl Changes {
     pub fn is_empty(&self) -> bool {
         self.put.is_empty() && self.removed.is_empty()
     }
+
+    /// These too.
+    pub fn add(&mut self, more: Changes) {
+        self.put.extend(more.put);
+        self.removed.extend(more.removed);
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::pieces::Piece;
     use std::collections::BTreeMap;
     use std::ops::Bound;
     use std::sync::Mutex;
@@ -303,53 +341,68 @@ pub(crate) mod testing {
     }
 
     /// What a host does to a table beside its use.
-    #[derive(Clone, Copy, Debug)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Upkeep {
+        /// Begins an image, or takes one more piece of it.
         Image,
+        /// Takes what is left of it, and keeps it.
         Keep,
+        /// Loses it, complete or not.
         Lose,
         Forget,
     }
 
-    /// An image that may be kept or lost later, and what was done so far.
-    #[derive(Default)]
-    pub(crate) struct Keeper {
-        pub(crate) shelf: Arc<Shelf>,
-        image: Option<Changes>,
+    /// A table of which images are taken.
+    pub(crate) trait Imaged {
+        fn begin(&mut self);
+        fn more(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool;
+        fn settle(&mut self, kept: bool, piece: &mut Piece) -> bool;
+        fn forget(&mut self);
     }
 
-    impl Keeper {
-        /// Does a piece of upkeep with a table, which is `image`, `settle` and `forget`.
-        pub(crate) fn upkeep<T>(
-            &mut self,
-            what: Upkeep,
-            table: &mut T,
-            image: impl FnOnce(&mut T, &mut Changes),
-            settle: impl FnOnce(&mut T, bool),
-            forget: impl FnOnce(&mut T),
-        ) {
+    /// An image that may be kept or lost later, and what was done so far; `M`: what the image is to be of.
+    pub(crate) struct Keeper<M> {
+        pub(crate) shelf: Arc<Shelf>,
+        image: Option<(Changes, bool, M)>,
+    }
+
+    impl<M> Default for Keeper<M> {
+        fn default() -> Self {
+            Keeper { shelf: Arc::default(), image: None }
+        }
+    }
+
+    impl<M: Clone> Keeper<M> {
+        /// Does a piece of upkeep with a table that is as `now`; what the store is to be like, if it was written.
+        pub(crate) fn upkeep(&mut self, what: Upkeep, table: &mut impl Imaged, now: &M) -> Option<M> {
             match what {
-                Upkeep::Image if self.image.is_none() => {
-                    let mut changes = Changes::default();
-                    image(table, &mut changes);
-                    self.image = Some(changes);
+                Upkeep::Image => {
+                    let image = self.image.get_or_insert_with(|| {
+                        table.begin();
+                        (Changes::default(), true, now.clone())
+                    });
+                    image.1 = image.1 && table.more(&mut Piece::of(3), &mut image.0);
                 }
                 Upkeep::Keep | Upkeep::Lose => {
-                    let Some(changes) = self.image.take() else { return };
-                    let kept = matches!(what, Upkeep::Keep);
+                    let (mut changes, mut more, was) = self.image.take()?;
+                    let kept = what == Upkeep::Keep;
+                    while kept && more {
+                        more = table.more(&mut Piece::of(3), &mut changes);
+                    }
                     if kept {
                         self.shelf.keep(&changes);
                     }
-                    settle(table, kept);
+                    while table.settle(kept, &mut Piece::of(20)) {}
+                    return kept.then_some(was);
                 }
-                Upkeep::Forget => forget(table),
-                Upkeep::Image => {}
+                Upkeep::Forget => table.forget(),
             }
+            None
         }
     }
 
     pub(crate) fn upkeep() -> impl proptest::strategy::Strategy<Value = Upkeep> {
         use Upkeep::{Forget, Image, Keep, Lose};
-        proptest::sample::select(vec![Image, Image, Keep, Keep, Lose, Forget, Forget])
+        proptest::sample::select(vec![Image, Image, Image, Image, Keep, Keep, Lose, Forget, Forget])
     }
 }

@@ -3,6 +3,7 @@
 use crate::arena::{Arena, Handle, Memory};
 use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, inode_key};
 use crate::packed::{Packed, Record, touch_record};
+use crate::pieces::{Piece, Pieces, is_yet_to_leave};
 use crate::slots::{GROUP_SLOTS, SlotTables};
 use crate::xattrs::{XattrSet, XattrTable};
 use onpath_wire::WireError;
@@ -44,18 +45,26 @@ pub struct Inodes {
     counts: [Count; RANGES as usize],
     below: Below,
     gone: Unsaved<InodeId>,
+    pieces: Pieces,
 }
 
 impl Default for Inodes {
     fn default() -> Self {
-        let (tables, arena, xattrs, below, gone) = Default::default();
-        Inodes { tables, arena, xattrs, counts: [Count::default(); RANGES as usize], below, gone }
+        let (tables, arena, xattrs, below, gone, pieces) = Default::default();
+        Inodes { tables, arena, xattrs, counts: [Count::default(); RANGES as usize], below, gone, pieces }
     }
 }
 
 /// A stamp as a time, ns since 1970.
 fn time_of(stamp: Stamp) -> i64 {
     i64::try_from(stamp.0).unwrap_or(i64::MAX)
+}
+
+/// An inode of a table as the store keeps it; `near`: a slot of the table.
+fn object_of(record: Record<'_>, near: Slot) -> (Vec<u8>, Vec<u8>) {
+    let inode = record.unpack(record.id(near).slot());
+    let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
+    (inode_key(inode.id), inode.to_bytes())
 }
 
 /// The range of an inode.
@@ -86,6 +95,36 @@ impl Inodes {
     #[inline]
     fn place(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
         self.find(id, flags).or_else(|| self.fetch(id, flags))
+    }
+
+    /// What an image under way is to have of an inode that is about to change.
+    fn leave_early(&mut self, id: InodeId) {
+        if self.pieces.covers(id.slot()) {
+            let Inodes { tables, arena, pieces, .. } = self;
+            let is = |handle| Record(arena.at(handle)).is(id);
+            let object = |handle| object_of(Record(arena.at(handle)), id.slot());
+            tables.look(id.slot(), inode_hash(id), is, |handle, flags| pieces.leave_early(flags, || object(handle)));
+        }
+    }
+
+    /// The same of its extended attributes; whether an image is under way.
+    fn xattrs_leave_early(&mut self, id: InodeId) -> bool {
+        let covers = self.pieces.covers(id.slot());
+        if covers {
+            self.xattrs.leave_early(id, self.pieces.early());
+        }
+        covers
+    }
+
+    /// The place of an inode that changes now.
+    fn changing(&mut self, id: InodeId) -> Option<Handle> {
+        self.leave_early(id);
+        self.place(id, self.pieces.changed(id.slot()))
+    }
+
+    /// The store has, or may have, an inode that is gone.
+    fn is_gone(&mut self, id: InodeId) {
+        if self.pieces.covers(id.slot()) { self.gone.put_off(id) } else { self.gone.add(id) }
     }
 
     /// An inode as the store has it, and the table lacks it.
@@ -199,13 +238,15 @@ impl Inodes {
     /// Sets an extended attribute of an inode that is there, or will be.
     pub fn set_xattr(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
         self.have_xattrs(id);
-        self.xattrs.set(id, name, value);
+        let later = self.xattrs_leave_early(id);
+        self.xattrs.set(id, name, value, later);
     }
 
     /// Removes an extended attribute.
     pub fn remove_xattr(&mut self, id: InodeId, name: &XattrName) {
         self.have_xattrs(id);
-        self.xattrs.remove(id, name);
+        let later = self.xattrs_leave_early(id);
+        self.xattrs.remove(id, name, later);
     }
 
     /// Takes the extended attributes of an inode as the store has them, unless newer ones are in memory.
@@ -222,7 +263,9 @@ impl Inodes {
     pub fn put(&mut self, inode: &Inode, born: bool) {
         let id = inode.id;
         assert!(id.is_some(), "inode without an id");
-        let found = if born { self.find(id, flag::DIRTY) } else { self.place(id, flag::DIRTY) };
+        self.leave_early(id);
+        let changed = self.pieces.changed(id.slot());
+        let found = if born { self.find(id, changed) } else { self.place(id, changed) };
         let packed = Packed::of(inode);
         let count = &mut self.counts[range_of(id)];
         count.blocks += inode.blocks;
@@ -233,7 +276,7 @@ impl Inodes {
             }
             None => {
                 count.inodes += 1;
-                self.insert(&packed, id, flag::DIRTY);
+                self.insert(&packed, id, changed);
             }
         }
     }
@@ -264,13 +307,15 @@ impl Inodes {
 
     /// Removes an inode with its extended attributes; false if it is absent.
     pub fn remove(&mut self, id: InodeId) -> bool {
-        self.xattrs.remove_all(id);
+        self.leave_early(id);
+        let later = self.xattrs_leave_early(id);
+        self.xattrs.remove_all(id, later);
         let arena = &self.arena;
         let found = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id));
         let blocks = match found {
             Some((handle, flags)) => {
                 if flags & (flag::COLD | flag::LEAVING) != 0 {
-                    self.gone.add(id);
+                    self.is_gone(id);
                 }
                 let record = Record(self.arena.at(handle));
                 let (blocks, units) = (record.blocks(), record.units());
@@ -279,8 +324,8 @@ impl Inodes {
             }
             None => {
                 let Some(inode) = self.stored(id) else { return false };
-                self.gone.add(id);
-                self.xattrs.remove_stored(id);
+                self.is_gone(id);
+                self.xattrs.remove_stored(id, later);
                 inode.blocks
             }
         };
@@ -305,7 +350,7 @@ impl Inodes {
     /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`.
     /// False if it is absent.
     pub fn touch_dir(&mut self, id: InodeId, dcount: i64, dnlink: i64, stamp: Stamp) -> bool {
-        let Some(handle) = self.place(id, flag::DIRTY) else { return false };
+        let Some(handle) = self.changing(id) else { return false };
         if dnlink == 0 && touch_record(self.arena.at_mut(handle), dcount, stamp) {
             return true;
         }
@@ -334,7 +379,7 @@ impl Inodes {
         kill_suidgid: bool,
         stamp: Stamp,
     ) -> bool {
-        let Some(handle) = self.place(id, flag::DIRTY) else { return false };
+        let Some(handle) = self.changing(id) else { return false };
         self.update(id, handle, |file| {
             file.size = size;
             if version > file.blocks_version {
@@ -396,27 +441,62 @@ impl Inodes {
         ids
     }
 
-    /// What has changed in these whole tables of slots since their last image.
-    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
-        let arena = &self.arena;
-        self.tables.visit(slots.clone(), |first, handle, flags| {
-            if *flags & flag::DIRTY != 0 {
-                *flags = *flags & !flag::DIRTY | flag::LEAVING;
-                let record = Record(arena.at(handle));
-                let inode = record.unpack(record.id(first).slot());
-                let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
-                changes.put.push((inode_key(inode.id), inode.to_bytes()));
-            }
-        });
-        self.xattrs.changes(slots.clone(), changes);
-        changes.removed.extend(self.gone.leave(ids_of(slots)).into_iter().map(inode_key));
+    /// Begins an image: what has changed in these whole tables of slots since their last one.
+    pub fn begin_image(&mut self, slots: RangeInclusive<Slot>) {
+        self.pieces.begin(slots);
     }
 
-    /// The store has (`kept`) or will not have the last image of these slots.
-    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
-        self.tables.visit(slots.clone(), |_, _, flags| flag::settle(flags, kept));
-        self.xattrs.settle(slots.clone(), kept);
-        self.gone.settle(ids_of(slots), kept);
+    /// Adds a piece of the image; whether there is more of it.
+    pub fn more_of_image(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
+        let Inodes { tables, arena, xattrs, gone, pieces, .. } = self;
+        let Some(walk) = pieces.image(changes) else { return false };
+        while !piece.is_over() {
+            if let Some(table) = walk.table() {
+                let looked = tables.visit(table, |handle, flags| {
+                    if is_yet_to_leave(*flags) {
+                        *flags = *flags & !flag::DIRTY | flag::LEAVING;
+                        piece.take(1);
+                        changes.put.push(object_of(Record(arena.at(handle)), table));
+                    }
+                });
+                piece.look(looked);
+                continue;
+            }
+            let ids = gone.leave_some(ids_of(walk.slots()), piece.takes());
+            piece.take(ids.len());
+            let none = ids.is_empty();
+            changes.removed.extend(ids.into_iter().map(inode_key));
+            if none && !xattrs.more_of_image(walk.slots(), piece, changes) {
+                gone.end();
+                xattrs.end();
+                pieces.end();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots. Whether there is more to settle of it.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool, piece: &mut Piece) -> bool {
+        let Inodes { tables, xattrs, gone, pieces, .. } = self;
+        let (failed, walk) = pieces.settle(slots, kept);
+        if failed {
+            gone.end();
+            xattrs.end();
+        }
+        while !piece.is_over() {
+            if let Some(table) = walk.table() {
+                piece.look(tables.visit(table, |_, flags| flag::settle(flags, kept)));
+                continue;
+            }
+            let settled = gone.settle_some(ids_of(walk.slots()), kept, piece.takes());
+            piece.take(settled);
+            if settled == 0 && !xattrs.settle(walk.slots(), kept, piece) {
+                pieces.settled();
+                return false;
+            }
+        }
+        true
     }
 
     /// Forgets what the store has too and nobody has asked for lately, in these whole tables of slots.

@@ -12,6 +12,7 @@ mod leaf;
 mod listings;
 mod names;
 mod packed;
+mod pieces;
 mod recoverable;
 mod slots;
 mod tree;
@@ -23,6 +24,7 @@ pub use cold::{Changes, Cold, Unsaved};
 pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
 pub use names::{NameValue, Names};
+pub use pieces::{PIECE_LOOKS, Piece, TAKE_LOOKS};
 pub use recoverable::{FORGET_PARTS, Image, Pair, Recoverable};
 pub use xattrs::XattrSet;
 

@@ -8,6 +8,7 @@ use crate::cold::{Below, Changes, Cold, Unsaved, entry_key, flag, id_of, listing
 use crate::inodes::ids_of;
 use crate::leaf::Entry;
 use crate::names::NameValue;
+use crate::pieces::{Piece, Pieces, Walk, is_yet_to_leave};
 use crate::slots::SlotTables;
 use crate::tree::{Forest, Root, Spot};
 use onpath_wire::WireError;
@@ -36,6 +37,17 @@ pub struct Listings {
     forest: Forest,
     below: Below,
     gone: Unsaved<(InodeId, Cookie)>,
+    pieces: Pieces,
+    stop: Stop,
+}
+
+/// Where a walk through tables of directories is inside a table.
+#[derive(Debug, Default)]
+struct Stop {
+    /// Directories of the table that it has not seen, or not all of the last one.
+    dirs: Vec<InodeId>,
+    /// It goes on from here in the last one.
+    from: u64,
 }
 
 /// What is known of a directory: `id:8 | entries:8 | root:4 | 1 if the root is an index:4`.
@@ -86,6 +98,11 @@ fn value_bytes(name: &[u8], value: NameValue) -> Vec<u8> {
     bytes
 }
 
+/// An entry as the store keeps it.
+fn object_of(dir: InodeId, entry: &Entry<'_>) -> (Vec<u8>, Vec<u8>) {
+    (entry_key(dir, entry.cookie), value_bytes(entry.name, entry.value))
+}
+
 fn value_from(bytes: &[u8]) -> Result<(Name, NameValue), WireError> {
     let mut r = Reader::new(bytes);
     let (name, child, kind) = (Name::take(&mut r)?, InodeId::take(&mut r)?, Kind::take(&mut r)?);
@@ -106,7 +123,8 @@ impl Listings {
 
     fn with_cookies(key: CookieKey, cookie_of: fn(&CookieKey, &[u8]) -> Cookie) -> Listings {
         let (tables, heads, forest, below, gone) = Default::default();
-        Listings { key, cookie_of, tables, heads, forest, below, gone }
+        let (pieces, stop) = Default::default();
+        Listings { key, cookie_of, tables, heads, forest, below, gone, pieces, stop }
     }
 
     /// From now on what is not in memory is as this store has it.
@@ -209,37 +227,53 @@ impl Listings {
     /// Puts a name into a directory; true if it is new there, else only what it leads to is replaced.
     pub fn put(&mut self, dir: InodeId, name: &[u8], child: InodeId, kind: Kind) -> bool {
         assert!(dir.is_some() && (1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes in {dir:?}", name.len());
-        let value = NameValue { child, kind };
+        let (value, changed) = (NameValue { child, kind }, self.pieces.changed(dir.slot()));
         match self.place(dir, self.head(dir).map(|head| head.root), name) {
             Place::At(spot) => {
-                let flags = self.forest.entry(spot).flags | flag::DIRTY;
+                let flags = self.leave_early(dir, spot) | changed;
                 self.forest.set_value(spot, value, flags);
                 false
             }
             Place::Below(cookie, _) => {
-                self.insert(dir, &Entry { cookie, value, name, flags: flag::DIRTY | flag::COLD });
+                self.insert(dir, &Entry { cookie, value, name, flags: changed | flag::COLD });
                 false
             }
             Place::Free(cookie) => {
-                self.insert(dir, &Entry { cookie, value, name, flags: flag::DIRTY });
+                self.insert(dir, &Entry { cookie, value, name, flags: changed });
                 true
             }
         }
+    }
+
+    /// An image under way takes what it is to have of an entry that is about to change; the flags that the entry has then.
+    fn leave_early(&mut self, dir: InodeId, spot: Spot) -> u8 {
+        let Listings { forest, pieces, .. } = self;
+        let entry = forest.entry(spot);
+        let mut flags = entry.flags;
+        if pieces.covers(dir.slot()) {
+            pieces.leave_early(&mut flags, || object_of(dir, &entry));
+        }
+        flags
+    }
+
+    /// The store has, or may have, an entry that is gone.
+    fn is_gone(&mut self, dir: InodeId, cookie: Cookie) {
+        if self.pieces.covers(dir.slot()) { self.gone.put_off((dir, cookie)) } else { self.gone.add((dir, cookie)) }
     }
 
     /// Removes a name from a directory; false if it is not there.
     pub fn remove(&mut self, dir: InodeId, name: &[u8]) -> bool {
         match self.place(dir, self.head(dir).map(|head| head.root), name) {
             Place::At(spot) => {
-                let Entry { cookie, flags, .. } = self.forest.entry(spot);
+                let (cookie, flags) = (self.forest.entry(spot).cookie, self.leave_early(dir, spot));
                 if flags & (flag::COLD | flag::LEAVING) != 0 {
-                    self.gone.add((dir, cookie));
+                    self.is_gone(dir, cookie);
                 }
                 self.take_out(dir, spot);
                 true
             }
             Place::Below(cookie, _) => {
-                self.gone.add((dir, cookie));
+                self.is_gone(dir, cookie);
                 true
             }
             Place::Free(_) => false,
@@ -313,9 +347,15 @@ impl Listings {
 
     /// The directory is gone, and with it what memory has of it. It had no entries when it lost its name.
     pub fn drop_dir(&mut self, dir: InodeId) {
-        let cold = |entry: &Entry<'_>| entry.flags & (flag::COLD | flag::LEAVING) != 0;
-        let left: Vec<Cookie> = self.entries(dir, 0).filter(cold).map(|entry| entry.cookie).collect();
-        left.into_iter().for_each(|cookie| self.gone.add((dir, cookie)));
+        let covers = self.pieces.covers(dir.slot());
+        let (mut left, mut early) = (Vec::new(), Vec::new());
+        for entry in self.entries(dir, 0) {
+            let leaves = covers && is_yet_to_leave(entry.flags);
+            early.extend(leaves.then(|| object_of(dir, &entry)));
+            left.extend((leaves || entry.flags & (flag::COLD | flag::LEAVING) != 0).then_some(entry.cookie));
+        }
+        self.pieces.early().put.extend(early);
+        left.into_iter().for_each(|cookie| self.is_gone(dir, cookie));
         self.uproot(dir);
     }
 
@@ -369,33 +409,65 @@ impl Listings {
         self.entries(dir, 0).map(owned)
     }
 
-    /// What has changed in these whole tables of slots since their last image.
-    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
-        for handle in self.tables.handles(slots.clone()) {
-            let Head { dir, root, .. } = Head::read(self.heads.at(handle));
-            self.forest.each_held(root, |entry| {
-                if entry.flags & flag::DIRTY == 0 {
-                    return entry.flags;
-                }
-                changes.put.push((entry_key(dir, entry.cookie), value_bytes(entry.name, entry.value)));
-                entry.flags & !flag::DIRTY | flag::LEAVING
-            });
-        }
-        let gone = self.gone.leave(entries_of(slots)).into_iter();
-        changes.removed.extend(gone.map(|(dir, cookie)| entry_key(dir, cookie)));
+    /// Begins an image: what has changed in these whole tables of slots since their last one.
+    pub fn begin_image(&mut self, slots: RangeInclusive<Slot>) {
+        self.pieces.begin(slots);
+        self.stop = Stop::default();
     }
 
-    /// The store has (`kept`) or will not have the last image of these slots.
-    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
-        for handle in self.tables.handles(slots.clone()) {
-            let Head { root, .. } = Head::read(self.heads.at(handle));
-            self.forest.each_held(root, |entry| {
+    /// Adds a piece of the image; whether there is more of it.
+    pub fn more_of_image(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
+        let Listings { tables, heads, forest, gone, pieces, stop, .. } = self;
+        let Some(walk) = pieces.image(changes) else { return false };
+        while !piece.is_over() {
+            let take = |dir: InodeId, entry: &Entry<'_>, piece: &mut Piece| {
+                if !is_yet_to_leave(entry.flags) {
+                    return entry.flags;
+                }
+                piece.take(1);
+                changes.put.push(object_of(dir, entry));
+                entry.flags & !flag::DIRTY | flag::LEAVING
+            };
+            if stop.go_on(walk, (tables, heads, forest), piece, take) {
+                continue;
+            }
+            let keys = gone.leave_some(entries_of(walk.slots()), piece.takes());
+            if keys.is_empty() {
+                gone.end();
+                pieces.end();
+                return false;
+            }
+            piece.take(keys.len());
+            changes.removed.extend(keys.into_iter().map(|(dir, cookie)| entry_key(dir, cookie)));
+        }
+        true
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots. Whether there is more to settle of it.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool, piece: &mut Piece) -> bool {
+        let Listings { tables, heads, forest, gone, pieces, stop, .. } = self;
+        let (failed, walk) = pieces.settle(slots, kept);
+        if failed {
+            gone.end();
+            *stop = Stop::default();
+        }
+        while !piece.is_over() {
+            let settle = |_, entry: &Entry<'_>, _: &mut Piece| {
                 let mut flags = entry.flags;
                 flag::settle(&mut flags, kept);
                 flags
-            });
+            };
+            if stop.go_on(walk, (tables, heads, forest), piece, settle) {
+                continue;
+            }
+            let settled = gone.settle_some(entries_of(walk.slots()), kept, piece.takes());
+            if settled == 0 {
+                pieces.settled();
+                return false;
+            }
+            piece.take(settled);
         }
-        self.gone.settle(entries_of(slots), kept);
+        true
     }
 
     /// Forgets leaves that the store has too, in these whole tables of slots.
@@ -432,6 +504,34 @@ impl Listings {
 fn entries_of(slots: RangeInclusive<Slot>) -> RangeInclusive<(InodeId, Cookie)> {
     let dirs = ids_of(slots);
     (*dirs.start(), Cookie(0))..=(*dirs.end(), Cookie(u64::MAX))
+}
+
+impl Stop {
+    /// Shows `each` entry of the next held leaves, as far as the piece goes, and sets the flags that are given back; false at the
+    /// end of the walk.
+    fn go_on(
+        &mut self,
+        walk: &mut Walk,
+        (tables, heads, forest): (&SlotTables, &Arena, &mut Forest),
+        piece: &mut Piece,
+        mut each: impl FnMut(InodeId, &Entry<'_>, &mut Piece) -> u8,
+    ) -> bool {
+        let Some(&dir) = self.dirs.last() else {
+            let Some(table) = walk.table() else { return false };
+            piece.look(1);
+            self.dirs.extend(tables.handles(table..=table).map(|handle| Head::read(heads.at(handle)).dir));
+            return true;
+        };
+        // It may have lost its last entry since.
+        let handle = tables.find(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir == dir);
+        let head = handle.map(|handle| Head::read(heads.at(handle)));
+        let next = head.and_then(|head| forest.each_held(head.root, self.from, piece, |e, p| each(dir, e, p)));
+        self.from = next.unwrap_or(0);
+        if next.is_none() {
+            self.dirs.pop();
+        }
+        true
+    }
 }
 
 /// A page of a listing that is being filled.

@@ -4,6 +4,7 @@
 
 use crate::arena::{Arena, Handle, Memory, units_of};
 use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, name_key};
+use crate::pieces::{Piece, Pieces, is_yet_to_leave};
 use crate::slots::SlotTables;
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
@@ -32,6 +33,7 @@ pub struct Names {
     len: u64,
     below: Below,
     gone: Unsaved<GoneName>,
+    pieces: Pieces,
 }
 
 const CHILD: usize = 8;
@@ -80,6 +82,11 @@ fn value_bytes(value: NameValue) -> Vec<u8> {
     let mut bytes = value.child.to_bytes();
     value.kind.put(&mut bytes);
     bytes
+}
+
+/// A name as the store keeps it.
+fn object_of(record: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    (name_key(parent_of(record), name_of(record)), value_bytes(value_of(record)))
 }
 
 fn value_from(bytes: &[u8]) -> Result<NameValue, WireError> {
@@ -133,16 +140,35 @@ impl Names {
         Some(value)
     }
 
+    /// What an image under way is to have of a name that is about to change.
+    fn leave_early(&mut self, hash: u64, parent: InodeId, name: &[u8]) {
+        let slot = site_of_hash(hash);
+        if self.pieces.covers(slot) {
+            let Names { tables, arena, pieces, .. } = self;
+            let object = |handle| object_of(arena.at(handle));
+            let is = |handle| is(arena.at(handle), parent, name);
+            tables.look(slot, hash, is, |handle, flags| pieces.leave_early(flags, || object(handle)));
+        }
+    }
+
+    /// The store has, or may have, a name that is gone.
+    fn is_gone(&mut self, hash: u64, parent: InodeId, name: &[u8]) {
+        let key = (hash, parent, name.into());
+        if self.pieces.covers(site_of_hash(hash)) { self.gone.put_off(key) } else { self.gone.add(key) }
+    }
+
     /// Makes the name lead to `value`.
     ///
     /// Whether the store has one of that name is not asked: a name that is not in memory counts as if it had, so that a later
     /// removal is not lost.
     pub fn put(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue) {
-        if let Some(handle) = self.find(hash, parent, name, flag::DIRTY) {
+        self.leave_early(hash, parent, name);
+        let changed = self.pieces.changed(site_of_hash(hash));
+        if let Some(handle) = self.find(hash, parent, name, changed) {
             return set_value(self.arena.at_mut(handle), value);
         }
         let cold = if self.below.of(parent).is_some() { flag::COLD } else { 0 };
-        self.insert(hash, parent, name, value, flag::DIRTY | cold);
+        self.insert(hash, parent, name, value, changed | cold);
     }
 
     /// Takes a name of the store into memory unless a newer one is there.
@@ -176,6 +202,7 @@ impl Names {
 
     /// Removes the name; false if it is not there.
     pub fn remove(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> bool {
+        self.leave_early(hash, parent, name);
         let arena = &self.arena;
         let found = self.tables.remove(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name));
         match found {
@@ -183,14 +210,14 @@ impl Names {
                 self.arena.free(handle, units_of(NAME + name.len()));
                 self.len -= 1;
                 if flags & (flag::COLD | flag::LEAVING) != 0 {
-                    self.gone.add((hash, parent, name.into()));
+                    self.is_gone(hash, parent, name);
                 }
             }
             None => {
                 if self.stored(hash, parent, name).is_none() {
                     return false;
                 }
-                self.gone.add((hash, parent, name.into()));
+                self.is_gone(hash, parent, name);
             }
         }
         true
@@ -218,24 +245,59 @@ impl Names {
         found.into_iter().map(|(_, h)| owned(self.arena.at(h))).collect()
     }
 
-    /// What has changed in these whole tables of slots since their last image.
-    pub fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
-        let arena = &self.arena;
-        self.tables.visit(slots.clone(), |_, handle, flags| {
-            if *flags & flag::DIRTY != 0 {
-                *flags = *flags & !flag::DIRTY | flag::LEAVING;
-                let record = arena.at(handle);
-                changes.put.push((name_key(parent_of(record), name_of(record)), value_bytes(value_of(record))));
-            }
-        });
-        let gone = self.gone.leave(hashes_of(slots)).into_iter();
-        changes.removed.extend(gone.map(|(_, parent, name)| name_key(parent, &name)));
+    /// Begins an image: what has changed in these whole tables of slots since their last one.
+    pub fn begin_image(&mut self, slots: RangeInclusive<Slot>) {
+        self.pieces.begin(slots);
     }
 
-    /// The store has (`kept`) or will not have the last image of these slots.
-    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
-        self.tables.visit(slots.clone(), |_, _, flags| flag::settle(flags, kept));
-        self.gone.settle(hashes_of(slots), kept);
+    /// Adds a piece of the image; whether there is more of it.
+    pub fn more_of_image(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
+        let Names { tables, arena, gone, pieces, .. } = self;
+        let Some(walk) = pieces.image(changes) else { return false };
+        while !piece.is_over() {
+            if let Some(table) = walk.table() {
+                let looked = tables.visit(table, |handle, flags| {
+                    if is_yet_to_leave(*flags) {
+                        *flags = *flags & !flag::DIRTY | flag::LEAVING;
+                        piece.take(1);
+                        changes.put.push(object_of(arena.at(handle)));
+                    }
+                });
+                piece.look(looked);
+                continue;
+            }
+            let keys = gone.leave_some(hashes_of(walk.slots()), piece.takes());
+            if keys.is_empty() {
+                gone.end();
+                pieces.end();
+                return false;
+            }
+            piece.take(keys.len());
+            changes.removed.extend(keys.into_iter().map(|(_, parent, name)| name_key(parent, &name)));
+        }
+        true
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots. Whether there is more to settle of it.
+    pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool, piece: &mut Piece) -> bool {
+        let Names { tables, gone, pieces, .. } = self;
+        let (failed, walk) = pieces.settle(slots, kept);
+        if failed {
+            gone.end();
+        }
+        while !piece.is_over() {
+            if let Some(table) = walk.table() {
+                piece.look(tables.visit(table, |_, flags| flag::settle(flags, kept)));
+                continue;
+            }
+            let settled = gone.settle_some(hashes_of(walk.slots()), kept, piece.takes());
+            if settled == 0 {
+                pieces.settled();
+                return false;
+            }
+            piece.take(settled);
+        }
+        true
     }
 
     /// Forgets what the store has too and nobody has asked for lately, in these whole tables of slots.
@@ -277,7 +339,7 @@ fn owned(record: &[u8]) -> (InodeId, Name, NameValue) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cold::testing::{Keeper, Upkeep, upkeep};
+    use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -316,10 +378,32 @@ mod tests {
 
     const ALL: RangeInclusive<Slot> = Slot(0)..=Slot(u16::MAX);
 
-    fn care(names: &mut Names, keeper: &mut Keeper, what: Upkeep) {
-        let image = |n: &mut Names, changes: &mut Changes| n.changes(ALL, changes);
-        let forget = |n: &mut Names| n.forget(ALL);
-        keeper.upkeep(what, names, image, |n, kept| n.settle(ALL, kept), forget);
+    type Model = BTreeMap<(InodeId, Vec<u8>), NameValue>;
+
+    impl Imaged for Names {
+        fn begin(&mut self) {
+            self.begin_image(ALL);
+        }
+        fn more(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
+            self.more_of_image(piece, changes)
+        }
+        fn settle(&mut self, kept: bool, piece: &mut Piece) -> bool {
+            Names::settle(self, ALL, kept, piece)
+        }
+        fn forget(&mut self) {
+            Names::forget(self, ALL);
+        }
+    }
+
+    fn care(names: &mut Names, keeper: &mut Keeper<Model>, model: &Model, what: Upkeep) {
+        let Some(kept) = keeper.upkeep(what, names, model) else { return };
+        let mut loaded = Names::default();
+        keeper.shelf.all().iter().for_each(|(key, value)| loaded.load(&key[1..], value).unwrap());
+        let all = loaded.in_slots(ALL).into_iter();
+        assert_eq!(
+            all.map(|(parent, name, value)| ((parent, name.as_bytes().to_vec()), value)).collect::<Model>(),
+            kept
+        );
     }
 
     proptest! {
@@ -329,7 +413,7 @@ mod tests {
             since in 0u32..2,
             steps in prop::collection::vec((0u64..3, 0usize..40, value(), 0u8..5, upkeep()), 1..300),
         ) {
-            let (mut names, mut keeper, mut model) = (Names::default(), Keeper::default(), BTreeMap::new());
+            let (mut names, mut keeper, mut model) = (Names::default(), Keeper::default(), Model::new());
             names.attach(keeper.shelf.clone());
             names.set_since(Term(since));
             for (parent, number, value, operation, upkeep) in steps {
@@ -339,7 +423,7 @@ mod tests {
                 match operation {
                     0 => prop_assert_eq!(names.remove(hash, parent, &name), model.remove(&key).is_some()),
                     1 => prop_assert_eq!(names.get(hash, parent, &name), model.get(&key).copied()),
-                    2 => care(&mut names, &mut keeper, upkeep),
+                    2 => care(&mut names, &mut keeper, &model, upkeep),
                     _ => {
                         names.put(hash, parent, &name, value);
                         model.insert(key, value);
@@ -347,7 +431,7 @@ mod tests {
                 }
                 prop_assert!(names.len() <= model.len() as u64);
             }
-            [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut names, &mut keeper, what));
+            [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut names, &mut keeper, &model, what));
             let mut loaded = Names::default();
             for (key, value) in keeper.shelf.all() {
                 loaded.load(&key[1..], &value).unwrap();

@@ -20,7 +20,7 @@ pub struct Image {
 }
 
 /// Parts of a role's objects in which they are forgotten, so that none takes long.
-pub const FORGET_PARTS: u32 = 64;
+pub const FORGET_PARTS: u32 = 4096;
 
 /// A role whose state can be written down and rebuilt.
 ///
@@ -29,10 +29,26 @@ pub const FORGET_PARTS: u32 = 64;
 pub trait Recoverable {
     /// Number of ranges; fixed for a format version.
     fn ranges(&self) -> u32;
-    /// The present state of a range: what has changed since its last image that was kept, and what is small.
-    fn image(&mut self, range: u32) -> Image;
-    /// The store has (`kept`) or will not have the image that was taken last of a range.
-    fn settle(&mut self, range: u32, kept: bool);
+    /// Begins the image of a range as it is now, whatever happens before the image is complete: what is small, and some of what has
+    /// changed since the last image that was kept. One image is taken at a time, and settled before the next one of its range.
+    fn begin_image(&mut self, range: u32) -> Image;
+    /// Adds to the changes of the image that was begun last, no more than takes a moment; whether there is more of it.
+    fn more_of_image(&mut self, _changes: &mut Changes) -> bool {
+        false
+    }
+    /// All of an image at once.
+    fn image(&mut self, range: u32) -> Image {
+        let mut image = self.begin_image(range);
+        while self.more_of_image(&mut image.changes) {}
+        image
+    }
+    /// The store has (`kept`) or will not have the image that was taken last of a range, complete or not: notes that of as many
+    /// objects as takes a moment; whether there are more. Called again until there are none.
+    fn settle_some(&mut self, range: u32, kept: bool) -> bool;
+    /// The same of all objects at once.
+    fn settle(&mut self, range: u32, kept: bool) {
+        while self.settle_some(range, kept) {}
+    }
     /// From now on this is what the store has of the role's objects that may be read one by one. Called before replay, and after
     /// images are kept but before they are settled.
     fn attach(&mut self, cold: Arc<dyn Cold>);

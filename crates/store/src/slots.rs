@@ -126,6 +126,25 @@ impl SlotTables {
         Some(found.handle())
     }
 
+    /// Shows what is known of the handle of this hash that `is` the one, with its flags, which may change.
+    pub(crate) fn look(
+        &mut self,
+        slot: Slot,
+        hash: u64,
+        is: impl Fn(Handle) -> bool,
+        look: impl FnOnce(Handle, &mut u8),
+    ) {
+        let tag = tag_of(hash);
+        let found = self
+            .get_mut(slot)
+            .and_then(|table| table.find_mut(spread(tag), |bucket| bucket.tag() == tag && is(bucket.handle())));
+        if let Some(bucket) = found {
+            let mut flags = bucket.flags();
+            look(bucket.handle(), &mut flags);
+            bucket.set_flags(flags);
+        }
+    }
+
     /// Puts another handle in the place of one that is there.
     pub(crate) fn replace(&mut self, slot: Slot, hash: u64, old: Handle, new: Handle) {
         let bucket = self.get_mut(slot).and_then(|table| table.find_mut(spread(tag_of(hash)), |b| b.handle() == old));
@@ -157,15 +176,15 @@ impl SlotTables {
         tables(slots).filter_map(|first| self.get(first)).flatten().map(|bucket| bucket.handle())
     }
 
-    /// Shows every handle of the tables of these slots with its first slot and its flags, which may change.
-    pub(crate) fn visit(&mut self, slots: RangeInclusive<Slot>, mut visit: impl FnMut(Slot, Handle, &mut u8)) {
-        for first in tables(slots) {
-            for bucket in self.get_mut(first).into_iter().flatten() {
-                let mut flags = bucket.flags();
-                visit(first, bucket.handle(), &mut flags);
-                bucket.set_flags(flags);
-            }
+    /// Shows every handle of the table that begins with this slot with its flags, which may change. How many there are.
+    pub(crate) fn visit(&mut self, first: Slot, mut visit: impl FnMut(Handle, &mut u8)) -> usize {
+        let Some(table) = self.get_mut(first) else { return 0 };
+        for bucket in table.iter_mut() {
+            let mut flags = bucket.flags();
+            visit(bucket.handle(), &mut flags);
+            bucket.set_flags(flags);
         }
+        table.len()
     }
 
     /// Takes out what `forget` says of the tables of these slots.

@@ -4,6 +4,7 @@
 use crate::arena::{Arena, Handle, Memory};
 use crate::leaf::{Entry, HEADER, LEAF_BYTES_MAX, Leaf, LeafMut, entry_bytes, leaf_units};
 use crate::names::NameValue;
+use crate::pieces::Piece;
 use onpath_wire::ids::Cookie;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -110,18 +111,38 @@ impl Forest {
         self.leaf_mut(spot.leaf).set_value(spot.position, value, flags);
     }
 
-    /// Shows every entry of the leaves that are held, and sets the flags that are given back.
-    pub(crate) fn each_held(&mut self, root: Root, mut each: impl FnMut(&Entry<'_>) -> u8) {
+    /// Shows every entry of the leaves that are held, from the one on where this cookie belongs, and sets the flags that are given
+    /// back; until the piece is over. Where to go on, unless that was all.
+    pub(crate) fn each_held(
+        &mut self,
+        root: Root,
+        from: u64,
+        piece: &mut Piece,
+        mut each: impl FnMut(&Entry<'_>, &mut Piece) -> u8,
+    ) -> Option<u64> {
         let Forest { arena, indexes, .. } = self;
-        let mut visit = |leaf: Handle| {
+        let mut visit = |leaf: Handle, piece: &mut Piece| {
+            piece.look(1);
             if Leaf::at(arena.at(leaf)).is_held() {
-                LeafMut::at(arena.at_mut(leaf)).each(&mut each);
+                piece.look(Leaf::at(arena.at(leaf)).count());
+                LeafMut::at(arena.at_mut(leaf)).each(|entry| each(entry, piece));
             }
         };
-        match root {
-            Root::Leaf(leaf) => visit(leaf),
-            Root::Index(index) => indexes[index as usize].values().for_each(|&leaf| visit(leaf)),
+        let index = match root {
+            Root::Leaf(leaf) => {
+                visit(leaf, piece);
+                return None;
+            }
+            Root::Index(index) => &indexes[index as usize],
+        };
+        let first = index.range(..=from).next_back().map_or(0, |(&low, _)| low);
+        for (&low, &leaf) in index.range(first..) {
+            if piece.is_over() {
+                return Some(low);
+            }
+            visit(leaf, piece);
         }
+        None
     }
 
     /// Frees all leaves that are not held; how many entries they had, and what remains of the listing.

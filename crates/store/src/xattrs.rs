@@ -4,6 +4,7 @@
 
 use crate::cold::{Changes, Cold, Unsaved, class, xattrs_key};
 use crate::inodes::ids_of;
+use crate::pieces::Piece;
 use onpath_wire::WireError;
 use onpath_wire::acl::{Acl, Acls};
 use onpath_wire::codec::{Reader, Wire};
@@ -143,19 +144,44 @@ impl XattrTable {
         Ok(())
     }
 
-    /// What has changed for inodes of some slots since their last image.
-    pub(crate) fn changes(&mut self, slots: RangeInclusive<Slot>, changes: &mut Changes) {
-        for id in self.unsaved.leave(ids_of(slots)) {
-            match self.sets.get(&id) {
-                Some(set) => changes.put.push((xattrs_key(id), set.to_bytes())),
-                None => changes.removed.push(xattrs_key(id)),
-            }
+    /// An image under way takes what it is to have of an inode that is about to change.
+    pub(crate) fn leave_early(&mut self, id: InodeId, changes: &mut Changes) {
+        if self.unsaved.leave_early(&id) {
+            self.take(id, changes);
         }
     }
 
-    /// The store has (`kept`) or will not have the last image of these slots.
-    pub(crate) fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool) {
-        self.stored |= self.unsaved.settle(ids_of(slots), kept) && kept;
+    fn take(&self, id: InodeId, changes: &mut Changes) {
+        match self.sets.get(&id) {
+            Some(set) => changes.put.push((xattrs_key(id), set.to_bytes())),
+            None => changes.removed.push(xattrs_key(id)),
+        }
+    }
+
+    /// A piece of what has changed for inodes of some slots since their last image; false if there was nothing.
+    pub(crate) fn more_of_image(
+        &mut self,
+        slots: RangeInclusive<Slot>,
+        piece: &mut Piece,
+        changes: &mut Changes,
+    ) -> bool {
+        let ids = self.unsaved.leave_some(ids_of(slots), piece.takes());
+        piece.take(ids.len());
+        ids.iter().for_each(|&id| self.take(id, changes));
+        !ids.is_empty()
+    }
+
+    /// No image is under way any more.
+    pub(crate) fn end(&mut self) {
+        self.unsaved.end();
+    }
+
+    /// The store has (`kept`) or will not have the last image of these slots; false if there was nothing to settle.
+    pub(crate) fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool, piece: &mut Piece) -> bool {
+        let settled = self.unsaved.settle_some(ids_of(slots), kept, piece.takes());
+        piece.take(settled);
+        self.stored |= settled > 0 && kept;
+        settled > 0
     }
 
     /// Forgets those of inodes of some slots that the store has too and that `may_go`.
@@ -172,8 +198,13 @@ impl XattrTable {
         self.sets.get(&id)
     }
 
-    pub(crate) fn set(&mut self, id: InodeId, name: &XattrName, value: &[u8]) {
-        self.unsaved.add(id);
+    fn changed(&mut self, id: InodeId, later: bool) {
+        if later { self.unsaved.put_off(id) } else { self.unsaved.add(id) }
+    }
+
+    /// Sets one. Here and below, `later`: the image under way is not to have the change.
+    pub(crate) fn set(&mut self, id: InodeId, name: &XattrName, value: &[u8], later: bool) {
+        self.changed(id, later);
         let set = self.sets.entry(id).or_default();
         self.bytes -= set.bytes() as u64;
         set.set(name, value);
@@ -181,9 +212,12 @@ impl XattrTable {
     }
 
     /// Removes one.
-    pub(crate) fn remove(&mut self, id: InodeId, name: &XattrName) {
-        let Some(set) = self.sets.get_mut(&id) else { return };
-        self.unsaved.add(id);
+    pub(crate) fn remove(&mut self, id: InodeId, name: &XattrName, later: bool) {
+        if !self.sets.contains_key(&id) {
+            return;
+        }
+        self.changed(id, later);
+        let set = self.sets.get_mut(&id).expect("just seen");
         self.bytes -= set.bytes() as u64;
         set.remove(name);
         self.bytes += set.bytes() as u64;
@@ -193,17 +227,17 @@ impl XattrTable {
     }
 
     /// The inode is gone.
-    pub(crate) fn remove_all(&mut self, id: InodeId) {
+    pub(crate) fn remove_all(&mut self, id: InodeId, later: bool) {
         if let Some(set) = self.sets.remove(&id) {
             self.bytes -= set.bytes() as u64;
-            self.unsaved.add(id);
+            self.changed(id, later);
         }
     }
 
     /// The same of an inode that is only in the store.
-    pub(crate) fn remove_stored(&mut self, id: InodeId) {
+    pub(crate) fn remove_stored(&mut self, id: InodeId, later: bool) {
         if self.stored {
-            self.unsaved.add(id);
+            self.changed(id, later);
         }
     }
 

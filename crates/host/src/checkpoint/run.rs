@@ -6,13 +6,14 @@ use super::{CheckpointError, legacy};
 use crate::journal::Journal;
 use crate::node::{FlushWatch, Node};
 use crate::sys;
-use onpath_store::FORGET_PARTS;
+use onpath_store::{FORGET_PARTS, Image};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Name of the file that keeps room for the next checkpoint on a full disk.
@@ -26,7 +27,13 @@ const RESERVE_BYTES_MAX: u64 = 64 << 20;
 /// How often roles are looked at whether they should forget.
 const FORGET_EVERY: Duration = Duration::from_millis(100);
 /// Parts that are forgotten between two looks at the memory in use.
-const FORGET_LOOK: u32 = 8;
+const FORGET_LOOK: u32 = 512;
+/// Images that are taken before the one is written that was taken first.
+const IMAGES_AHEAD: usize = 2;
+/// How much the thread that writes gives way to those that serve, as nice(1) has it.
+const WRITER_NICE: i32 = 10;
+/// A checkpoint that begins when the journal has grown by so many times what was due does not give way.
+const LATE: u64 = 2;
 
 /// When a checkpoint is due, and when roles forget.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +67,14 @@ struct State {
     journal_bytes: u64,
     /// Bytes that the start replayed, of which there is no checkpoint yet.
     replayed_bytes: u64,
+}
+
+/// An image of a range of a role, and the last batch that it can reflect.
+struct Taken {
+    role: NodeId,
+    range: u32,
+    image: Image,
+    lsn: Lsn,
 }
 
 struct Inner {
@@ -106,7 +121,7 @@ impl Checkpointer {
             let inner = inner.clone();
             move || inner.run()
         };
-        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(run);
+        let thread = Builder::new().name("checkpoint".into()).spawn(run);
         let thread = Mutex::new(Some(thread.expect("a process can have a few threads")));
         Checkpointer { inner, thread }
     }
@@ -254,16 +269,18 @@ impl Inner {
         let _one = self.running.lock().expect("a checkpoint does not panic");
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
-        let before = {
+        let (replayed, late) = {
             let mut state = self.state.lock().expect("checkpoint control does not panic");
-            state.journal_bytes = journal.status().bytes;
-            std::mem::take(&mut state.replayed_bytes)
+            let bytes = journal.status().bytes;
+            let since = bytes.saturating_sub(std::mem::replace(&mut state.journal_bytes, bytes));
+            let replayed = std::mem::take(&mut state.replayed_bytes);
+            (replayed, since + replayed >= self.pace.journal_bytes.saturating_mul(LATE))
         };
         let begin = Instant::now();
         let marker = self.dir.join(MARKER);
         File::create(&marker).map_err(at(&marker))?;
         let mut taken = Vec::new();
-        let written = self.write(&node, journal, &mut taken);
+        let written = self.write(&node, journal, late, &mut taken);
         let _ = fs::remove_file(&marker);
         if written.is_ok() {
             self.attach(&node);
@@ -272,7 +289,7 @@ impl Inner {
             node.settle(*role, *range, written.is_ok());
         }
         let written = written.inspect_err(|_| {
-            self.state.lock().expect("checkpoint control does not panic").replayed_bytes = before;
+            self.state.lock().expect("checkpoint control does not panic").replayed_bytes = replayed;
         })?;
         let report =
             CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written };
@@ -282,28 +299,58 @@ impl Inner {
         Ok(report)
     }
 
-    /// Takes the images of all ranges, and writes those that have changed since the last checkpoint.
+    /// Takes the images of all ranges, while another thread writes those that have changed since the last checkpoint: that gives
+    /// way to whoever serves, unless the checkpoint comes `late`. Whoever takes images does not, because roles wait for it.
     fn write(
         &self,
         node: &Node,
         journal: &Journal,
+        late: bool,
         taken: &mut Vec<(NodeId, u32)>,
+    ) -> Result<CheckpointReport, CheckpointError> {
+        std::thread::scope(|scope| {
+            let (sender, images) = sync_channel(IMAGES_AHEAD);
+            let write = move || {
+                if !late {
+                    sys::give_way(WRITER_NICE);
+                }
+                self.write_images(journal, &images)
+            };
+            let writer = Builder::new().name("checkpoint-write".into()).spawn_scoped(scope, write);
+            let writer = writer.expect("a process can have a few threads");
+            let ranges = node.recoverable().into_iter().flat_map(|(role, ranges)| (0..ranges).map(move |r| (role, r)));
+            for (role, range) in ranges {
+                let (image, lsn) = node.image(role, range).expect("a recoverable role stays where it is");
+                taken.push((role, range));
+                if sender.send(Some(Taken { role, range, image, lsn })).is_err() {
+                    break;
+                }
+            }
+            // Nobody listens if it has failed, which it says itself.
+            let _ = sender.send(None);
+            writer.join().expect("the writer of a checkpoint does not panic")
+        })
+    }
+
+    /// Writes images until there are no more, and makes them the checkpoint.
+    fn write_images(
+        &self,
+        journal: &Journal,
+        images: &Receiver<Option<Taken>>,
     ) -> Result<CheckpointReport, CheckpointError> {
         let before = self.store.ranges()?;
         let mut report = CheckpointReport { from: Lsn(u64::MAX), ..CheckpointReport::default() };
         let mut last = Lsn(0);
         let mut draft = self.store.begin()?;
-        for (role, ranges) in node.recoverable() {
-            for range in 0..ranges {
-                let (image, lsn) = node.image(role, range).expect("a recoverable role stays where it is");
-                taken.push((role, range));
-                report.from = report.from.min(Lsn(lsn.0 + 1));
-                last = last.max(lsn);
-                // A range without new records may have changes all the same: those of an older form that is taken over.
-                if before.get(&(role, range)) != Some(&image.upto) || !image.changes.is_empty() {
-                    draft.put(role, range, image)?;
-                    report.written += 1;
-                }
+        while let Some(Taken { role, range, image, lsn }) =
+            images.recv().expect("whoever takes images says when it ends")
+        {
+            report.from = report.from.min(Lsn(lsn.0 + 1));
+            last = last.max(lsn);
+            // A range without new records may have changes all the same: those of an older form that is taken over.
+            if before.get(&(role, range)) != Some(&image.upto) || !image.changes.is_empty() {
+                draft.put(role, range, image)?;
+                report.written += 1;
             }
         }
         // The journal is released up to where the store says, even if no range has changed. A range may also have changed after the

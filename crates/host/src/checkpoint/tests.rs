@@ -29,6 +29,9 @@ struct Sums {
     outputs: VecDeque<Output<()>>,
     /// Happens while the image of range 1 is taken.
     meanwhile: Option<Box<dyn FnOnce() + Send>>,
+    /// Happens in every piece of an image but the last one, as long as it returns true; and the last record at each.
+    piece: Option<Box<dyn FnMut() -> bool + Send>>,
+    pieces: Vec<RecordSeq>,
 }
 
 impl Role for Sums {
@@ -79,7 +82,7 @@ impl Recoverable for Sums {
     fn ranges(&self) -> u32 {
         RANGES
     }
-    fn image(&mut self, range: u32) -> Image {
+    fn begin_image(&mut self, range: u32) -> Image {
         self.meanwhile.take_if(|_| range == 1).into_iter().for_each(|happens| happens());
         let here = |key: &u64| key % u64::from(RANGES) == u64::from(range);
         let leaving: Vec<u64> = self.changed.extract_if(.., |key| here(key)).collect();
@@ -89,9 +92,19 @@ impl Recoverable for Sums {
         self.leaving.extend(leaving);
         Image { upto: self.seq, changes: Changes { put, removed: vec![] }, rest }
     }
-    fn settle(&mut self, range: u32, kept: bool) {
+    fn more_of_image(&mut self, _: &mut Changes) -> bool {
+        let more = self.piece.as_mut().is_some_and(|happens| happens());
+        self.pieces.extend(more.then_some(self.seq));
+        more
+    }
+    fn settle_some(&mut self, range: u32, kept: bool) -> bool {
         let settled = self.leaving.extract_if(.., |key| *key % u64::from(RANGES) == u64::from(range));
-        if kept { settled.for_each(drop) } else { self.changed.extend(settled) }
+        if kept {
+            settled.for_each(drop)
+        } else {
+            self.changed.extend(settled)
+        }
+        false
     }
     fn attach(&mut self, cold: Arc<dyn Cold>) {
         self.cold = Some(cold);
@@ -244,6 +257,32 @@ fn what_changes_while_a_checkpoint_is_taken_is_in_it_or_in_the_next() {
     process.checkpointer.checkpoint().unwrap();
     add(&process, 101..110);
     process.checkpointer.checkpoint().unwrap();
+    let sums_now = sums(&process);
+    process.node.close().unwrap();
+    drop(process);
+    assert_eq!(sums(&start(tmp.path(), u64::MAX)), sums_now);
+}
+
+/// Whoever comes while a piece of an image is taken is served before the next one.
+#[test]
+fn nobody_waits_for_more_than_a_piece() {
+    let tmp = tempfile::tempdir().unwrap();
+    let process = start(tmp.path(), u64::MAX);
+    add(&process, 0..100);
+    let (node, port) = (process.node.clone(), process.ports[0].clone());
+    let mut left = 5;
+    let piece = move || {
+        node.submit(&port, (2, 1));
+        left -= 1;
+        left > 0
+    };
+    process.node.with_role(&process.ports[0], |role| role.piece = Some(Box::new(piece)));
+    process.checkpointer.checkpoint().unwrap();
+    let seen = process.node.with_role(&process.ports[0], |role| {
+        role.piece = None;
+        std::mem::take(&mut role.pieces)
+    });
+    assert_eq!(seen, [50, 51, 52, 53].map(RecordSeq));
     let sums_now = sums(&process);
     process.node.close().unwrap();
     drop(process);

@@ -16,11 +16,14 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::time::Instant;
 
 /// Inputs that a thread handles before it releases the lock and executes what came of them.
 const INPUTS_PER_HOLD: usize = 64;
 /// No deadline.
 pub(super) const NEVER: u64 = u64::MAX;
+/// The counter that tells how long inputs had to wait for upkeep at most, microseconds.
+const LONGEST: &str = "longest_upkeep_us";
 const POISONED: &str = "a role that panicked is not used again";
 
 /// How `status` calls a role.
@@ -58,7 +61,7 @@ pub(super) trait AnyCell: Send + Sync {
     fn waiting_messages(&self) -> (u64, u64);
     fn ranges(&self) -> Option<u32>;
     fn recoverable(&self, act: &mut dyn FnMut(&mut dyn Recoverable));
-    fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)>;
+    fn begin_image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)>;
 }
 
 struct Outgoing {
@@ -101,6 +104,8 @@ pub(super) struct Cell<R: HostedRole> {
     /// Messages of other roles of the process rest on this batch or earlier ones. One position for all: a reply that
     /// rests on less waits for at most one flush too many. 0 where no reply waits.
     heard: AtomicU64,
+    /// Longest time for which the lock was held for something else than inputs, microseconds.
+    longest: AtomicU64,
 }
 
 impl<R: HostedRole> Cell<R> {
@@ -127,6 +132,7 @@ impl<R: HostedRole> Cell<R> {
             durable: AtomicU64::new(0),
             has_tail: AtomicBool::new(false),
             heard: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
         })
     }
 
@@ -141,7 +147,11 @@ impl<R: HostedRole> Cell<R> {
     }
 
     pub(super) fn with_role<T>(&self, f: impl FnOnce(&mut R) -> T) -> T {
-        f(&mut self.core.lock().expect(POISONED).role)
+        let mut core = self.core.lock().expect(POISONED);
+        let begin = Instant::now();
+        let done = f(&mut core.role);
+        self.longest.fetch_max(begin.elapsed().as_micros() as u64, Ordering::Relaxed);
+        done
     }
 
     fn waiting(&self) -> bool {
@@ -349,7 +359,9 @@ impl<R: HostedRole> AnyCell for Cell<R> {
     }
 
     fn status(&self) -> Counters {
-        self.with_role(|role| role.status())
+        let mut counters = self.with_role(|role| role.status());
+        counters.push((LONGEST.to_owned(), self.longest.load(Ordering::Relaxed)));
+        counters
     }
 
     fn inspect(&self, dir: InodeId) -> Counters {
@@ -373,11 +385,13 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         self.with_role(|role| role.recoverable().map(|r| r.ranges()))
     }
 
-    fn image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)> {
+    fn begin_image(&self, node: &Node, range: u32) -> Option<(Image, Lsn)> {
         let mut core = self.core.lock().expect(POISONED);
-        let image = core.role.recoverable()?.image(range);
+        let begin = Instant::now();
+        let image = core.role.recoverable()?.begin_image(range);
         // Under the lock all of the role's records are appended, so this covers what the image reflects.
         let lsn = node.journal.as_ref().map_or(Lsn(0), |journal| journal.appended());
+        self.longest.fetch_max(begin.elapsed().as_micros() as u64, Ordering::Relaxed);
         Some((image, lsn))
     }
 }

@@ -1,7 +1,7 @@
 //! What a checkpoint asks of the roles of a node: images, and what became of them.
 
 use super::Node;
-use onpath_store::{Cold, Image, Recoverable};
+use onpath_store::{Changes, Cold, Image, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::sync::Arc;
 
@@ -18,13 +18,20 @@ impl Node {
             .collect()
     }
 
-    /// The present state of a range of a role, and the lsn of the last batch that it can reflect. Takes the
-    /// role's lock for as long as the image takes.
+    /// The present state of a range of a role, and the lsn of the last batch that it can reflect. Takes the role's lock for a piece
+    /// of the image at a time; in between whoever found the role locked is served.
     pub fn image(&self, role: NodeId, range: u32) -> Option<(Image, Lsn)> {
         let index = self.local(role)?;
-        let image = self.cells[index].image(self, range);
+        let begun = self.cells[index].begin_image(self, range);
         self.resume(index);
-        image
+        let (mut image, lsn) = begun?;
+        let mut more = true;
+        while more {
+            let mut changes = Changes::default();
+            more = self.with_recoverable(role, |role| role.more_of_image(&mut changes))?;
+            image.changes.add(changes);
+        }
+        Some((image, lsn))
     }
 
     fn with_recoverable<T>(&self, role: NodeId, act: impl FnOnce(&mut dyn Recoverable) -> T) -> Option<T> {
@@ -43,7 +50,7 @@ impl Node {
 
     /// The image of a range of a role that was taken last is `kept`, or will not be.
     pub fn settle(&self, role: NodeId, range: u32, kept: bool) {
-        self.with_recoverable(role, |role| role.settle(range, kept));
+        while self.with_recoverable(role, |role| role.settle_some(range, kept)) == Some(true) {}
     }
 
     /// Bytes that a role's objects take in memory.

@@ -3,7 +3,7 @@
 
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
-use onpath_store::{Changes, Count, NameValue, Pair};
+use onpath_store::{Changes, Count, NameValue, Pair, Piece};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch};
@@ -21,6 +21,8 @@ pub const WRONG_COOKIE: WireError = WireError::Bad("cookie of an entry");
 /// What is wrong with an object that is a change-log whose positions do not grow.
 pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 
+/// Tables of objects.
+const TABLES: u8 = 3;
 const XATTR_NAME: WireError = WireError::Bad("name of an extended attribute");
 
 pub(super) mod class {
@@ -55,28 +57,48 @@ fn value(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 impl State {
-    /// What has changed in a range since its last image that was kept, and what is small, sorted.
-    pub(crate) fn image_of(&mut self, range: u32) -> (Changes, Vec<Pair>) {
-        let (mut changes, mut rest) = (Changes::default(), Vec::new());
+    /// Begins the image of a range: what is small, sorted. What has changed since the last one that was kept follows in pieces.
+    pub(crate) fn begin_image(&mut self, range: u32) -> Vec<Pair> {
+        let mut rest = Vec::new();
         if range == GLOBAL_RANGE {
             self.global_pairs(&mut rest);
         } else {
-            self.inodes.changes(slots_of(range), &mut changes);
-            self.names.changes(slots_of(range), &mut changes);
-            self.listings.changes(slots_of(range), &mut changes);
+            self.inodes.begin_image(slots_of(range));
+            self.names.begin_image(slots_of(range));
+            self.listings.begin_image(slots_of(range));
             self.ranged_pairs(range, &mut rest);
         }
         rest.sort();
-        (changes, rest)
+        rest
     }
 
-    /// The image of a range that was taken last is kept, or will not be.
-    pub(crate) fn settle(&mut self, range: u32, kept: bool) {
-        if range != GLOBAL_RANGE {
-            self.inodes.settle(slots_of(range), kept);
-            self.names.settle(slots_of(range), kept);
-            self.listings.settle(slots_of(range), kept);
+    /// Adds a piece of the image that was begun; whether there is more of it.
+    pub(crate) fn more_of_image(&mut self, changes: &mut Changes) -> bool {
+        let piece = &mut Piece::default();
+        self.inodes.more_of_image(piece, changes)
+            || self.names.more_of_image(piece, changes)
+            || self.listings.more_of_image(piece, changes)
+    }
+
+    /// The image of a range that was taken last is kept, or will not be; whether there is more to settle of it.
+    pub(crate) fn settle_some(&mut self, range: u32, kept: bool) -> bool {
+        if range == GLOBAL_RANGE {
+            return false;
         }
+        let (slots, piece) = (slots_of(range), &mut Piece::default());
+        while self.settled_tables < TABLES {
+            let more = match self.settled_tables {
+                0 => self.inodes.settle(slots.clone(), kept, piece),
+                1 => self.names.settle(slots.clone(), kept, piece),
+                _ => self.listings.settle(slots.clone(), kept, piece),
+            };
+            if more {
+                return true;
+            }
+            self.settled_tables += 1;
+        }
+        self.settled_tables = 0;
+        false
     }
 
     fn ranged_pairs(&self, range: u32, pairs: &mut Vec<Pair>) {

@@ -71,6 +71,8 @@ pub(crate) struct State {
     /// Those that were born without one and may still get it (O_TMPFILE).
     pub(crate) linkable: BTreeSet<InodeId>,
     pub(crate) record_seq: RecordSeq,
+    /// Tables of which the last image of a range is settled while the others' is not.
+    settled_tables: u8,
     next_inode: HashMap<Slot, u32>,
     next_generation: u64,
     /// Requests being executed: a copy of one is dropped, the first will answer.
@@ -164,6 +166,7 @@ impl State {
             orphans: BTreeSet::new(),
             linkable: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),
+            settled_tables: 0,
             next_inode: HashMap::new(),
             next_generation: 0,
             running: HashSet::new(),

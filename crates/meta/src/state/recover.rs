@@ -5,7 +5,7 @@
 
 use crate::shard::Shard;
 use crate::state::apply::Wants;
-use onpath_store::{Cold, FORGET_PARTS, Image, RANGES as SLOT_RANGES, Recoverable, StoreError};
+use onpath_store::{Changes, Cold, FORGET_PARTS, Image, RANGES as SLOT_RANGES, Recoverable, StoreError};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{RecordSeq, Slot};
 use onpath_wire::record::{Effect, Record};
@@ -27,6 +27,12 @@ pub(crate) fn range_of(slot: Slot) -> u32 {
 pub(crate) fn slots_of(range: u32) -> RangeInclusive<Slot> {
     let width = 65_536 / SLOT_RANGES;
     Slot((range * width) as u16)..=Slot((range * width + width - 1) as u16)
+}
+
+/// The slots of a part of what is forgotten.
+fn slots_of_part(part: u32) -> RangeInclusive<Slot> {
+    let width = 65_536 / FORGET_PARTS;
+    Slot((part * width) as u16)..=Slot((part * width + width - 1) as u16)
 }
 
 /// What each range already reflects.
@@ -99,15 +105,19 @@ impl Recoverable for Shard {
         RANGES
     }
 
-    fn image(&mut self, range: u32) -> Image {
+    fn begin_image(&mut self, range: u32) -> Image {
         self.kernel.with(|core| {
-            let (changes, rest) = core.state.image_of(range);
-            Image { upto: core.state.record_seq, changes, rest }
+            let rest = core.state.begin_image(range);
+            Image { upto: core.state.record_seq, changes: Changes::default(), rest }
         })
     }
 
-    fn settle(&mut self, range: u32, kept: bool) {
-        self.kernel.with(|core| core.state.settle(range, kept));
+    fn more_of_image(&mut self, changes: &mut Changes) -> bool {
+        self.kernel.with(|core| core.state.more_of_image(changes))
+    }
+
+    fn settle_some(&mut self, range: u32, kept: bool) -> bool {
+        self.kernel.with(|core| core.state.settle_some(range, kept))
     }
 
     fn attach(&mut self, cold: Arc<dyn Cold>) {
@@ -127,7 +137,7 @@ impl Recoverable for Shard {
     }
 
     fn forget(&mut self, part: u32) {
-        self.kernel.with(|core| core.state.forget(slots_of(part * SLOT_RANGES / FORGET_PARTS)));
+        self.kernel.with(|core| core.state.forget(slots_of_part(part)));
     }
 
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {

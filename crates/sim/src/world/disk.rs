@@ -74,6 +74,8 @@ impl Checkpoint {
 pub(crate) struct Draft {
     pub(crate) server: u16,
     pub(crate) images: Vec<Image>,
+    /// The next one, of which pieces are missing.
+    pub(crate) begun: Option<Image>,
     /// Once complete: the last record that it holds.
     needs: Option<Lsn>,
 }
@@ -160,7 +162,7 @@ impl Disk {
                 return None;
             }
             self.begun = (end, begun + 1);
-            self.draft = Some(Draft { server: self.next_server % servers, images: vec![], needs: None });
+            self.draft = Some(Draft { server: self.next_server % servers, images: vec![], begun: None, needs: None });
             self.next_server = (self.next_server + 1) % servers;
         }
         self.draft.as_mut().filter(|draft| draft.needs.is_none())

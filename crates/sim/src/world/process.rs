@@ -192,7 +192,8 @@ impl Process {
         news
     }
 
-    /// Images the next ranges of a checkpoint; the last range of a role comes last (it holds the reply cache).
+    /// Images the next ranges of a checkpoint; the last range of a role comes last (it holds the reply cache). The image after
+    /// those only begins, so that much happens between its pieces.
     pub(crate) fn checkpoint(&mut self, ranges: u32) {
         let Some(draft) = self.disk.draft() else { return };
         let role = self.servers[draft.server as usize].role.recoverable();
@@ -201,9 +202,12 @@ impl Process {
             if next == role.ranges() {
                 break;
             }
-            draft.images.push(role.image(next));
+            let mut image = draft.begun.take().unwrap_or_else(|| role.begin_image(next));
+            while role.more_of_image(&mut image.changes) {}
+            draft.images.push(image);
         }
         if draft.images.len() as u32 != role.ranges() {
+            draft.begun = Some(role.begin_image(draft.images.len() as u32));
             return;
         }
         let server = draft.server;

@@ -1,7 +1,7 @@
 //! Listings against a plain map, wherever they are.
 
 use super::*;
-use crate::cold::testing::{Keeper, Upkeep, upkeep};
+use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ proptest! {
             let name = format!("{number:0width$}", width = if number % 3 == 0 { long } else { 1 }).into_bytes();
             let puts = if i < half { 8 } else { 2 };
             if cared == 0 {
-                care(&mut listings, &mut keeper, upkeep);
+                care(&mut listings, &mut keeper, &model, narrowed, upkeep);
             } else if dice < puts {
                 let base = (listings.cookie_of)(&listings.key, &name);
                 let new = listings.put(DIR, &name, InodeId(i as u64), Kind::File);
@@ -155,7 +155,9 @@ proptest! {
         }
         prop_assert_eq!(&model_of(&listings), &model);
         prop_assert_eq!(page_through(&listings, bytes), listings.page(DIR, Cookie(0), usize::MAX).0);
-        [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut listings, &mut keeper, what));
+        for what in [Upkeep::Lose, Upkeep::Image, Upkeep::Keep] {
+            care(&mut listings, &mut keeper, &model, narrowed, what);
+        }
         let mut loaded = self::listings(narrowed);
         for (key, value) in keeper.shelf.all() {
             prop_assert!(loaded.load(&key[1..], &value).unwrap());
@@ -170,14 +172,24 @@ proptest! {
     }
 }
 
-fn care(listings: &mut Listings, keeper: &mut Keeper, what: Upkeep) {
-    let slots = DIR.slot()..=DIR.slot();
-    let image = |l: &mut Listings, changes: &mut Changes| l.changes(slots.clone(), changes);
-    keeper.upkeep(
-        what,
-        listings,
-        image,
-        |l, kept| l.settle(DIR.slot()..=DIR.slot(), kept),
-        |l| l.forget(DIR.slot()..=DIR.slot()),
-    );
+impl Imaged for Listings {
+    fn begin(&mut self) {
+        self.begin_image(DIR.slot()..=DIR.slot());
+    }
+    fn more(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
+        self.more_of_image(piece, changes)
+    }
+    fn settle(&mut self, kept: bool, piece: &mut Piece) -> bool {
+        Listings::settle(self, DIR.slot()..=DIR.slot(), kept, piece)
+    }
+    fn forget(&mut self) {
+        Listings::forget(self, DIR.slot()..=DIR.slot());
+    }
+}
+
+fn care(listings: &mut Listings, keeper: &mut Keeper<Model>, model: &Model, narrowed: bool, what: Upkeep) {
+    let Some(kept) = keeper.upkeep(what, listings, model) else { return };
+    let mut loaded = self::listings(narrowed);
+    keeper.shelf.all().iter().for_each(|(key, value)| assert!(loaded.load(&key[1..], value).unwrap()));
+    assert_eq!(model_of(&loaded), kept);
 }
