@@ -136,10 +136,12 @@ mod tests {
         fn ranges(&self) -> u32 {
             1
         }
-        fn image(&mut self, _: u32) -> Image {
+        fn begin_image(&mut self, _: u32) -> Image {
             Image { upto: RecordSeq(0), changes: Changes::default(), rest: vec![] }
         }
-        fn settle(&mut self, _: u32, _: bool) {}
+        fn settle_some(&mut self, _: u32, _: bool) -> bool {
+            false
+        }
         fn attach(&mut self, cold: Arc<dyn Cold>) {
             self.cold = Some(cold);
         }
