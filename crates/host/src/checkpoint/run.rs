@@ -128,7 +128,7 @@ impl Checkpointer {
 
     /// Takes a checkpoint now and waits for it.
     pub fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
-        self.inner.checkpoint()
+        self.inner.checkpoint(true)
     }
 
     /// Lends the last checkpoint and the journal that follows it, all of it as of now; one more is taken first if there is none.
@@ -138,7 +138,7 @@ impl Checkpointer {
     ) -> Result<(), CheckpointError> {
         let inner = &self.inner;
         if inner.store.head()?.is_none() {
-            inner.checkpoint()?;
+            inner.checkpoint(true)?;
         }
         let Some(node) = inner.node.upgrade() else { return Ok(()) };
         let Some(journal) = node.journal() else { return Ok(()) };
@@ -221,7 +221,7 @@ impl Inner {
 
     fn run(&self) {
         while self.next() {
-            match self.checkpoint() {
+            match self.checkpoint(false) {
                 Ok(report) => tracing::info!(?report, "checkpoint"),
                 Err(error) => tracing::warn!(%error, "no checkpoint; the journal is kept"),
             }
@@ -265,7 +265,8 @@ impl Inner {
         memory() > budget
     }
 
-    fn checkpoint(&self) -> Result<CheckpointReport, CheckpointError> {
+    /// Takes a checkpoint; `awaited`: somebody waits for it.
+    fn checkpoint(&self, awaited: bool) -> Result<CheckpointReport, CheckpointError> {
         let _one = self.running.lock().expect("a checkpoint does not panic");
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
@@ -276,11 +277,12 @@ impl Inner {
             let replayed = std::mem::take(&mut state.replayed_bytes);
             (replayed, since + replayed >= self.pace.journal_bytes.saturating_mul(LATE))
         };
+        let hurries = awaited || late || journal.is_full();
         let begin = Instant::now();
         let marker = self.dir.join(MARKER);
         File::create(&marker).map_err(at(&marker))?;
         let mut taken = Vec::new();
-        let written = self.write(&node, journal, late, &mut taken);
+        let written = self.write(&node, journal, hurries, &mut taken);
         let _ = fs::remove_file(&marker);
         if written.is_ok() {
             self.attach(&node);
@@ -300,18 +302,18 @@ impl Inner {
     }
 
     /// Takes the images of all ranges, while another thread writes those that have changed since the last checkpoint: that gives
-    /// way to whoever serves, unless the checkpoint comes `late`. Whoever takes images does not, because roles wait for it.
+    /// way to whoever serves, unless it `hurries`. Whoever takes images does not give way, because roles wait for it.
     fn write(
         &self,
         node: &Node,
         journal: &Journal,
-        late: bool,
+        hurries: bool,
         taken: &mut Vec<(NodeId, u32)>,
     ) -> Result<CheckpointReport, CheckpointError> {
         std::thread::scope(|scope| {
             let (sender, images) = sync_channel(IMAGES_AHEAD);
             let write = move || {
-                if !late {
+                if !hurries {
                     sys::give_way(WRITER_NICE);
                 }
                 self.write_images(journal, &images)
