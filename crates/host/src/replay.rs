@@ -6,6 +6,7 @@ use onpath_data::DataNode;
 use onpath_meta::Shard;
 use onpath_store::{Ahead, Answers, Recoverable, StoreError};
 use onpath_wire::ids::RecordSeq;
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -16,6 +17,13 @@ const THREADS_MAX: usize = 16;
 const FETCH_ALONE: usize = 512;
 /// So much, or less, is replayed by one thread.
 const REPLAY_ALONE: usize = 512;
+
+/// One of so many records is looked at to see whether it is worth while to fetch ahead.
+const SAMPLE: usize = 16;
+/// It is if so many of these ask for the same directory.
+const SAMPLE_MIN: usize = 128;
+/// Bytes that the keys of a directory have in common.
+const DIRECTORY_BYTES: usize = 9;
 
 /// A role that replays.
 pub(crate) trait Replaying: Recoverable + Send {
@@ -69,14 +77,10 @@ pub(crate) fn run(lanes: Vec<Lane<'_>>) -> Vec<(usize, StoreError)> {
 impl Lane<'_> {
     fn run(self) -> Result<(), (usize, StoreError)> {
         let Lane { role, lines, ahead } = self;
-        if let Some(ahead) = ahead {
-            let mut asks = Vec::new();
-            for (_, given) in &lines {
-                if let Given::Record(_, _, record) = given {
-                    role.foresee(record, &mut asks);
-                }
-            }
-            ahead.know(fetch(ahead, asks));
+        if let Some(ahead) = ahead
+            && is_worth_it(&foreseen(role, &lines, SAMPLE))
+        {
+            ahead.know(fetch(ahead, foreseen(role, &lines, 1)));
         }
         for (place, given) in lines {
             match given {
@@ -87,6 +91,31 @@ impl Lane<'_> {
         ahead.into_iter().for_each(|ahead| ahead.know([]));
         Ok(())
     }
+}
+
+/// What one of so many records will ask.
+fn foreseen(role: &dyn Replaying, lines: &Lines<'_>, every: usize) -> Vec<Vec<u8>> {
+    let mut asks = Vec::new();
+    for (_, given) in lines.iter().step_by(every) {
+        if let Given::Record(_, _, record) = given {
+            role.foresee(record, &mut asks);
+        }
+    }
+    asks
+}
+
+/// Whether much of what is asked is of one directory: then it lies scattered over many pages, which would be read again and again. Of small
+/// directories the few pages are kept from one question to the next, and to fetch ahead costs more than it saves.
+fn is_worth_it(sample: &[Vec<u8>]) -> bool {
+    let mut of: HashMap<&[u8], usize> = HashMap::new();
+    for ask in sample {
+        let asked = of.entry(&ask[..ask.len().min(DIRECTORY_BYTES)]).or_default();
+        *asked += 1;
+        if *asked >= SAMPLE_MIN {
+            return true;
+        }
+    }
+    false
 }
 
 /// Fetches what is asked, in order, by several threads if it is much.
@@ -174,14 +203,15 @@ mod tests {
         }
     }
 
-    fn lines(records: &[[u8; 3]]) -> Lines<'_> {
+    fn lines<T: AsRef<[u8]>>(records: &[T]) -> Lines<'_> {
         let role = NodeId::shard(ShardId(0));
-        (1..).zip(records).map(|(n, record)| (n as usize, Given::Record(role, RecordSeq(n), record))).collect()
+        (1..).zip(records).map(|(n, record)| (n as usize, Given::Record(role, RecordSeq(n), record.as_ref()))).collect()
     }
 
     #[test]
     fn every_role_hears_its_part_in_order_and_asks_for_what_it_did_not_foresee() {
-        let records: Vec<[u8; 3]> = (0..4_000u32).map(|n| [n as u8 % 4, n as u8, (n >> 8) as u8]).collect();
+        let records: Vec<Vec<u8>> =
+            (0..4_000u32).map(|n| [&[n as u8 % 4][..], &[0; 8], &n.to_be_bytes()].concat()).collect();
         let store = Arc::new(Evens::default());
         let aheads: Vec<Arc<Ahead>> = (0..3).map(|_| Arc::new(Ahead::new(store.clone()))).collect();
         let mut roles: Vec<Diary> = (0..3).map(|_| Diary::default()).collect();
@@ -199,6 +229,14 @@ mod tests {
             assert!(role.told == expected.collect::<Vec<_>>());
             assert_eq!(role.durable, [(RecordSeq(77), 2_000)]);
         }
+    }
+
+    #[test]
+    fn what_is_asked_of_many_directories_is_not_fetched_ahead() {
+        let ask = |dir: u64, n: u64| [&[2][..], &dir.to_be_bytes(), &n.to_be_bytes()].concat();
+        let asks = |dirs: u64| (0..2_000).map(|n| ask(n % dirs, n)).collect::<Vec<_>>();
+        assert!(is_worth_it(&asks(1)) && is_worth_it(&asks(2_000 / SAMPLE_MIN as u64)));
+        assert!(!is_worth_it(&asks(100)) && !is_worth_it(&[]) && !is_worth_it(&vec![vec![1]; SAMPLE_MIN - 1]));
     }
 
     #[test]

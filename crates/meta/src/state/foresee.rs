@@ -18,7 +18,6 @@ impl State {
                     self.foresee_entry(*parent, name, *log, asks);
                 }
                 Effect::AppliedLog { dir, entries, .. } => {
-                    asks.extend(self.inodes.foresee(*dir));
                     asks.extend(entries.iter().filter_map(|entry| self.listings.foresee(*dir, entry.name.as_bytes())));
                 }
                 Effect::PutInode { inode } if inode.btime == born => {}
@@ -37,7 +36,6 @@ impl State {
     /// The directory's part of a change of a name, if it is applied at once.
     fn foresee_entry(&self, parent: InodeId, name: &Name, log: Log, asks: &mut Vec<Vec<u8>>) {
         if log.seq == LogSeq(0) {
-            asks.extend(self.inodes.foresee(parent));
             asks.extend(self.listings.foresee(parent, name.as_bytes()));
         }
     }
