@@ -72,10 +72,19 @@ pub(super) fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
     }
 }
 
+/// Sends a first frame and reads the server's answer. A server that refuses may have said so, and left, before the frame is written.
+pub(super) fn ask(stream: &mut UnixStream, question: &Control) -> Result<Control, StreamError> {
+    let sent = send_control(stream, question);
+    match (answer(stream), sent) {
+        (Err(StreamError::Io(_)), Err(error)) => Err(error.into()),
+        (answer, _) => answer,
+    }
+}
+
 fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welcome), StreamError> {
     let mut stream = connect(dir)?;
-    send_control(&mut stream, &Control::Hello { magic: MAGIC, version: VERSION, fsid, session })?;
-    let Control::Welcome { fsid, session, shards, sync } = answer(&mut stream)? else {
+    let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, session };
+    let Control::Welcome { fsid, session, shards, sync } = ask(&mut stream, &hello)? else {
         return Err(StreamError::Unexpected("the answer to a hello is a welcome"));
     };
     stream.set_read_timeout(None)?;
@@ -94,8 +103,7 @@ pub fn request_inspection(dir: &Path, of: InodeId) -> Result<String, StreamError
 
 fn request(dir: &Path, question: &Control) -> Result<String, StreamError> {
     let mut stream = connect(dir)?;
-    send_control(&mut stream, question)?;
-    match answer(&mut stream)? {
+    match ask(&mut stream, question)? {
         Control::StatusIs { json } => Ok(String::from_utf8_lossy(&json.0).into_owned()),
         _ => Err(StreamError::Unexpected("the answer to a status request is the status")),
     }

@@ -1,7 +1,7 @@
 //! The durable state of a file system that is served, told to whoever checks it: as bytes in frames of bounded size, in which each
 //! piece is `bytes of the piece 4 · bytes of its value 4 · piece · value`.
 
-use super::client::{answer, connect};
+use super::client::{answer, ask, connect};
 use super::{Control, MAGIC, StreamError, VERSION, send_control};
 use crate::checkpoint::{CheckpointError, Piece};
 use onpath_wire::codec::{Blob, Wire};
@@ -50,10 +50,10 @@ pub(super) fn tell(stream: &mut UnixStream, examination: &Examination) -> Result
 pub fn examine(dir: &Path, each: &mut dyn FnMut(Piece, &[u8])) -> Result<(), StreamError> {
     let mut stream = connect(dir)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    send_control(&mut stream, &Control::Examine { magic: MAGIC, version: VERSION })?;
+    let mut told = ask(&mut stream, &Control::Examine { magic: MAGIC, version: VERSION })?;
     let mut bytes = Vec::new();
     loop {
-        let Control::State { bytes: part } = answer(&mut stream)? else {
+        let Control::State { bytes: part } = told else {
             return Err(StreamError::Unexpected("the answer to an examination is the state"));
         };
         bytes.extend_from_slice(&part.0);
@@ -67,6 +67,7 @@ pub fn examine(dir: &Path, each: &mut dyn FnMut(Piece, &[u8])) -> Result<(), Str
             at += len;
         }
         bytes.drain(..at);
+        told = answer(&mut stream)?;
     }
 }
 

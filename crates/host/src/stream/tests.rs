@@ -246,6 +246,16 @@ fn hello(session: u32) -> Control {
     Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, session: SessionId(session) }
 }
 
+/// The server has refused, and is gone, before the question is written.
+#[test]
+fn a_refusal_is_heard_by_who_asks_too_late() {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    send_control(&mut there, &Control::Refused { why: Blob(b"no".to_vec()), retry: false }).unwrap();
+    drop(there);
+    let refused = super::client::ask(&mut here, &hello(0));
+    assert!(matches!(&refused, Err(StreamError::Refused { why, retry: false }) if why == "no"), "{refused:?}");
+}
+
 #[test]
 fn wrong_hellos_are_refused_with_words() {
     let tmp = tempfile::tempdir().unwrap();

@@ -156,9 +156,19 @@ impl Child {
 
     /// Waits until the child is blocked inside the given system call; fails the test when it ends instead.
     pub fn wait_blocked_in(&self, syscall: i64) {
+        self.wait_blocked(syscall, &[]);
+    }
+
+    /// The same where it waits for a lock by fcntl: other locks it may have asked for before without waiting.
+    pub fn wait_blocked_for_lock(&self) {
+        self.wait_blocked(libc::SYS_fcntl, &[libc::F_SETLKW, libc::F_OFD_SETLKW]);
+    }
+
+    /// `second`: one of these must be the second argument, if there are any.
+    fn wait_blocked(&self, syscall: i64, second: &[i32]) {
         let proc_dir = format!("/proc/{}", self.pid);
         let deadline = Instant::now() + PATIENCE;
-        while !blocked_in(&proc_dir, syscall) {
+        while !blocked_in(&proc_dir, syscall, second) {
             let read = |name| std::fs::read_to_string(format!("{proc_dir}/{name}")).unwrap_or_default();
             let stat = read("stat");
             if stat.contains(") Z ") {
@@ -190,11 +200,15 @@ impl Drop for Child {
     }
 }
 
-fn blocked_in(proc_dir: &str, syscall: i64) -> bool {
+fn blocked_in(proc_dir: &str, syscall: i64, second: &[i32]) -> bool {
     let stat = std::fs::read_to_string(format!("{proc_dir}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     let call = std::fs::read_to_string(format!("{proc_dir}/syscall")).unwrap_or_default();
-    matches!(state, Some('S' | 'D')) && call.split(' ').next() == Some(syscall.to_string().as_str())
+    let fields: Vec<&str> = call.split(' ').collect();
+    let argument = || fields.get(2).and_then(|field| i32::from_str_radix(field.trim_start_matches("0x"), 16).ok());
+    matches!(state, Some('S' | 'D'))
+        && fields[0] == syscall.to_string()
+        && (second.is_empty() || argument().is_some_and(|argument| second.contains(&argument)))
 }
 
 /// The calling thread's id.
@@ -204,7 +218,7 @@ pub fn thread_id() -> i32 {
 
 /// Whether a thread of this process is blocked in the given system call.
 pub fn thread_blocked_in(thread: i32, syscall: i64) -> bool {
-    blocked_in(&format!("/proc/self/task/{thread}"), syscall)
+    blocked_in(&format!("/proc/self/task/{thread}"), syscall, &[])
 }
 
 /// Sends a signal to a process that the test started, if it is still there.

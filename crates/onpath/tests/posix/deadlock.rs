@@ -19,7 +19,7 @@ fn waits(first: (&Path, i64), second: (&Path, i64)) -> Child {
         };
         code(locks())
     });
-    child.wait_blocked_in(libc::SYS_fcntl);
+    child.wait_blocked_for_lock();
     child
 }
 
@@ -79,7 +79,7 @@ fn two_upgrades() {
         let fd = opened(&f).expect("open");
         code(lock(&fd, F_SETLK, F_RDLCK, 0, 0).and_then(|_| lock(&fd, F_SETLKW, F_WRLCK, 0, 0)))
     });
-    child.wait_blocked_in(libc::SYS_fcntl);
+    child.wait_blocked_for_lock();
     expect_errno!(lock(&fd, F_SETLKW, F_WRLCK, 0, 0), EDEADLK);
     ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 0));
     assert_eq!(child.wait(), End::Exit(0));
@@ -116,23 +116,23 @@ fn not_of_open_files() {
         })
     };
     let one = child();
-    one.wait_blocked_in(libc::SYS_fcntl);
+    one.wait_blocked_for_lock();
     let other = fork(|| {
         interrupt_by(libc::SIGUSR1);
         // Inherited by nobody: its own description of the same file holds nothing, so it waits behind the first child.
         let fd = opened(&f).expect("open");
         code(lock(&fd, F_OFD_SETLK, F_WRLCK, 2, 1).and_then(|_| lock(&fd, F_OFD_SETLKW, F_WRLCK, 1, 1)))
     });
-    other.wait_blocked_in(libc::SYS_fcntl);
+    other.wait_blocked_for_lock();
     let third = fork_keeping(&[std::os::fd::AsFd::as_fd(&fd)], || {
         interrupt_by(libc::SIGUSR1);
         code(lock(&fd, F_OFD_SETLKW, F_WRLCK, 2, 1))
     });
-    third.wait_blocked_in(libc::SYS_fcntl);
+    third.wait_blocked_for_lock();
     // A circle of descriptions: the third one's waits for the other one's, that for the first child's, that for ours.
     std::thread::sleep(std::time::Duration::from_millis(300));
     for child in [third, other, one] {
-        child.wait_blocked_in(libc::SYS_fcntl);
+        child.wait_blocked_for_lock();
         child.signal(libc::SIGUSR1);
         assert_eq!(child.wait(), End::Exit(libc::EINTR));
     }

@@ -225,9 +225,9 @@ fn waiting() {
         let fd = ok!(open(&f, O_RDWR, 0));
         ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 10));
         let child = fork(|| code(open(&f, O_RDWR, 0).and_then(|fd| lock(&fd, F_SETLKW, F_WRLCK, 5, 10))));
-        child.wait_blocked_in(libc::SYS_fcntl);
+        child.wait_blocked_for_lock();
         ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 5));
-        child.wait_blocked_in(libc::SYS_fcntl);
+        child.wait_blocked_for_lock();
         if by_close {
             drop(fd);
             assert_eq!(child.wait(), End::Exit(0));
@@ -250,7 +250,7 @@ fn waiting_interrupted() {
             interrupt_by(libc::SIGUSR1);
             code(open(&f, O_RDWR, 0).and_then(|fd| lock(&fd, F_SETLKW, F_WRLCK, 0, 0)))
         });
-        child.wait_blocked_in(libc::SYS_fcntl);
+        child.wait_blocked_for_lock();
         let start = std::time::Instant::now();
         child.signal(signal);
         assert_eq!(child.wait(), wanted);
@@ -273,7 +273,7 @@ fn waiting_for_each_other() {
                 .and_then(|fd| lock(&fd, F_SETLK, F_WRLCK, 1, 1).and_then(|_| lock(&fd, F_SETLKW, F_WRLCK, 0, 1))),
         )
     });
-    child.wait_blocked_in(libc::SYS_fcntl);
+    child.wait_blocked_for_lock();
     expect_errno!(lock(&fd, F_SETLKW, F_WRLCK, 1, 1), EDEADLK);
     ok!(lock(&fd, F_SETLK, F_UNLCK, 0, 1));
     assert_eq!(child.wait(), End::Exit(0));
@@ -387,7 +387,7 @@ fn of_descriptions_waiting() {
     let fd = ok!(open(&f, O_RDWR, 0));
     ok!(lock(&fd, F_OFD_SETLK, F_WRLCK, 0, 0));
     let child = fork(|| code(open(&f, O_RDWR, 0).and_then(|fd| lock(&fd, F_OFD_SETLKW, F_WRLCK, 0, 0))));
-    child.wait_blocked_in(libc::SYS_fcntl);
+    child.wait_blocked_for_lock();
     ok!(lock(&fd, F_OFD_SETLK, F_UNLCK, 0, 0));
     assert_eq!(child.wait(), End::Exit(0));
 }

@@ -4,6 +4,7 @@ use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::process::{End, code, fork, interrupt_by};
 use crate::common::sys::{self, R};
+use crate::common::wait_until;
 use libc::{LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -215,7 +216,10 @@ fn deadlocks() {
             };
             code(locks())
         });
-        child.wait_blocked_in(libc::SYS_fcntl);
+        child.wait_blocked_for_lock();
+        // Its request has come to the home: what this one holds, what the child holds and what it waits for.
+        let known = || pair.site.status().sum("shard", &["file_locks"]);
+        wait_until("the home knows who waits", || known() == 3);
         let other = done("open", sys::open(&g[0], libc::O_RDWR, 0));
         assert_eq!(lock(&other, libc::F_SETLKW, libc::F_WRLCK).err(), Some(libc::EDEADLK));
         done("unlock", lock(&mine, libc::F_SETLK, libc::F_UNLCK));
