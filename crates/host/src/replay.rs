@@ -4,6 +4,7 @@
 use crate::journal::Given;
 use onpath_data::DataNode;
 use onpath_meta::Shard;
+use onpath_store::cold::OWNER_BYTES;
 use onpath_store::{Ahead, Answers, Recoverable, StoreError};
 use onpath_wire::ids::RecordSeq;
 use std::collections::HashMap;
@@ -22,8 +23,6 @@ const REPLAY_ALONE: usize = 512;
 const SAMPLE: usize = 16;
 /// It is if so many of these ask for the same directory.
 const SAMPLE_MIN: usize = 128;
-/// Bytes that the keys of a directory have in common.
-const DIRECTORY_BYTES: usize = 9;
 
 /// A role that replays.
 pub(crate) trait Replaying: Recoverable + Send {
@@ -109,7 +108,7 @@ fn foreseen(role: &dyn Replaying, lines: &Lines<'_>, every: usize) -> Vec<Vec<u8
 fn is_worth_it(sample: &[Vec<u8>]) -> bool {
     let mut of: HashMap<&[u8], usize> = HashMap::new();
     for ask in sample {
-        let asked = of.entry(&ask[..ask.len().min(DIRECTORY_BYTES)]).or_default();
+        let asked = of.entry(&ask[..ask.len().min(OWNER_BYTES)]).or_default();
         *asked += 1;
         if *asked >= SAMPLE_MIN {
             return true;

@@ -77,6 +77,15 @@ fn all(top: &Path) -> (Listing, More) {
     (listing, more)
 }
 
+/// Serves the DIR and compares everything; it is clean afterwards.
+fn assert_holds(site: &Site, state: &Path, before: &(Listing, More)) {
+    let mount = site.dev_on(state, &[]);
+    let now = all(mount.path());
+    assert!(now == *before, "{now:#?}\nnot {before:#?}");
+    mount.stop();
+    common::server::assert_clean(state, "at the end");
+}
+
 fn reshape(state: &Path, shards: u16) {
     let shards = shards.to_string();
     let output = run(["reshape".as_ref(), state.as_os_str(), OsStr::new("--shards"), shards.as_ref()]);
@@ -197,11 +206,7 @@ fn a_killed_reshape_leaves_the_old_shape_or_the_new() {
         site.assert_clean("after a killed reshape");
     }
     assert!(old > 0, "none was killed in time");
-    let mount = site.dev(&[]);
-    let now = all(mount.path());
-    assert!(now == before, "{now:#?}\nnot {before:#?}");
-    mount.stop();
-    site.assert_clean("at the end");
+    assert_holds(&site, &site.state(), &before);
     let left = fs::read_dir(site.state().join("checkpoint")).expect("list");
     let names: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("reshaped")), "{names:?}");
@@ -290,11 +295,7 @@ fn a_full_disk_leaves_the_old_shape() {
     }
     assert!(refused > 2, "{refused}");
     assert_eq!(shards(&state), 5);
-    let mount = site.dev_on(&state, &[]);
-    let now = all(mount.path());
-    assert!(now == before, "{now:#?}\nnot {before:#?}");
-    mount.stop();
-    common::server::assert_clean(&state, "at the end");
+    assert_holds(&site, &state, &before);
 }
 
 /// What the disk has not made durable is gone, at any moment of a reshape and right after it.
@@ -332,11 +333,7 @@ fn a_power_loss_leaves_the_old_shape_or_the_new() {
         common::server::assert_clean(&state, &format!("after power loss {n}"));
     }
     assert!(old > 0, "no reshape was interrupted");
-    let mount = site.dev_on(&state, &[]);
-    let now = all(mount.path());
-    assert!(now == before, "{now:#?}\nnot {before:#?}");
-    mount.stop();
-    common::server::assert_clean(&state, "at the end");
+    assert_holds(&site, &state, &before);
 }
 
 #[test]

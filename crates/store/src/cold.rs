@@ -177,6 +177,9 @@ pub fn id_of(bytes: [u8; 8]) -> InodeId {
     InodeId(u64::from_be_bytes(bytes).rotate_right(16))
 }
 
+/// Bytes that the keys of one class have in common that belong to one directory, or inode: the class and the id.
+pub const OWNER_BYTES: usize = 1 + size_of::<InodeId>();
+
 /// Key of an inode.
 pub(crate) fn inode_key(id: InodeId) -> Vec<u8> {
     [&[class::INODE][..], &id_bytes(id)].concat()

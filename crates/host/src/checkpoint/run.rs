@@ -319,7 +319,7 @@ impl Inner {
                 self.write_images(journal, &images)
             };
             let writer = Builder::new().name("checkpoint-write".into()).spawn_scoped(scope, write);
-            let writer = writer.expect("a process can have a few threads");
+            let writer = writer.map_err(at(&self.dir))?;
             let ranges = node.recoverable().into_iter().flat_map(|(role, ranges)| (0..ranges).map(move |r| (role, r)));
             for (role, range) in ranges {
                 let (image, lsn) = node.image(role, range).expect("a recoverable role stays where it is");
