@@ -1,9 +1,13 @@
 //! Open files and directories while the other mount changes them: mappings, files without a name, removed directories.
 
 use crate::Pair;
-use crate::common::check::{content, done};
+use crate::common::check::{content, done, refused};
+use crate::common::process::{End, code, fork, set_limit};
 use crate::common::sys;
+use crate::common::wait_until;
+use libc::{F_OFD_SETLK, F_OFD_SETLKW, F_UNLCK, F_WRLCK};
 use libc::{MAP_SHARED, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, PROT_READ, PROT_WRITE};
+use std::os::fd::OwnedFd;
 
 /// A mapping made after an open shows what the other mount wrote before it.
 #[test]
@@ -103,4 +107,43 @@ fn removed_directories() {
     assert_eq!(sys::mkdirat(&dir, "d", 0o755), Err(libc::ENOENT));
     drop(dir);
     pair.stop("after removed directories");
+}
+
+/// A client with 10,000 files open and locked: all count for the other mount, take the memory that docs/limits.md says, and go with it.
+#[test]
+fn ten_thousand_files_open_and_locked() {
+    const FILES: usize = 10_000;
+    let Some(pair) = Pair::new("10,000 files open and locked", &[]) else { return };
+    let [here, there] = pair.both("d");
+    done("mkdir", sys::mkdir(&here, 0o755));
+    let [gate, _] = pair.both("gate");
+    let gate_fd = done("open", sys::open(&gate, O_RDWR | O_CREAT, 0o644));
+    done("lock", sys::lock(&gate_fd, F_OFD_SETLK, F_WRLCK, 0, 0));
+    let table_bytes = || pair.site.status().sum("", &["table_bytes"]);
+    let before = table_bytes();
+    let child = fork(|| {
+        set_limit(libc::RLIMIT_NOFILE, FILES as u64 + 100);
+        let take = |n: usize| {
+            let fd = sys::open(here.join(n.to_string()), O_RDWR | O_CREAT, 0o644)?;
+            sys::lock(&fd, F_OFD_SETLK, F_WRLCK, 0, 1).map(|_| fd)
+        };
+        let held: sys::R<Vec<OwnedFd>> = (0..FILES).map(take).collect();
+        code(held.and_then(|_held| sys::lock(done("open", sys::open(&gate, O_RDWR, 0)), F_OFD_SETLKW, F_WRLCK, 0, 0)))
+    });
+    child.wait_blocked_for_lock();
+    let status = pair.site.status();
+    assert!(status.sum("session", &["handles_open"]) >= FILES as u64);
+    assert!(status.sum("shard", &["file_locks"]) >= FILES as u64);
+    assert!(table_bytes() - before < 1_500 * FILES as u64, "{before} → {}", table_bytes());
+    let theirs = |n: usize| {
+        let fd = done("open", sys::open(there.join(n.to_string()), O_RDWR, 0));
+        sys::lock(&fd, F_OFD_SETLK, F_WRLCK, 0, 1)
+    };
+    (0..FILES).step_by(100).for_each(|n| refused(n, theirs(n), &[libc::EAGAIN]));
+    done("unlock", sys::lock(&gate_fd, F_OFD_SETLK, F_UNLCK, 0, 0));
+    assert_eq!(child.wait(), End::Exit(0));
+    // The kernel waits for nobody's close.
+    (0..FILES).step_by(100).for_each(|n| wait_until("its lock is gone", || theirs(n).is_ok()));
+    drop(gate_fd);
+    pair.stop("after many files");
 }
