@@ -125,7 +125,8 @@ impl Place<'_> {
                 };
                 git("init -q -b main")?;
                 git("add -A")?;
-                git("-c user.name=bench -c user.email=bench@localhost commit -q -m all")?;
+                // Many new objects would be packed in the background, beside what is measured.
+                git("-c gc.auto=0 -c user.name=bench -c user.email=bench@localhost commit -q -m all")?;
                 // Nothing is so young that git would have to read it again.
                 std::thread::sleep(std::time::Duration::from_secs(1));
                 git("status --porcelain")
