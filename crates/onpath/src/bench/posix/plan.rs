@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One kind of operation, done once on every file (or directory) of a case before the next begins.
+/// One kind of operation, done once on every file (or directory) of a case, or as often on one of them, before the next begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Phase {
@@ -13,8 +13,12 @@ pub(super) enum Phase {
     Create,
     /// lstat.
     Stat,
+    /// lstat of the same file again and again.
+    Restat,
     /// open, one read, close.
     Read,
+    /// open and close of the same file again and again.
+    Reopen,
     /// rename to another name of the same directory.
     Rename,
     /// unlink.
@@ -27,8 +31,17 @@ pub(super) enum Phase {
 
 impl Phase {
     /// All phases in the order in which they run.
-    pub(super) const ALL: [Phase; 7] =
-        [Phase::Create, Phase::Stat, Phase::Read, Phase::Rename, Phase::Unlink, Phase::Mkdir, Phase::Rmdir];
+    pub(super) const ALL: [Phase; 9] = [
+        Phase::Create,
+        Phase::Stat,
+        Phase::Restat,
+        Phase::Read,
+        Phase::Reopen,
+        Phase::Rename,
+        Phase::Unlink,
+        Phase::Mkdir,
+        Phase::Rmdir,
+    ];
 
     /// Whether it works on files, not directories.
     fn is_of_files(self) -> bool {
@@ -46,7 +59,9 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Phase::Create => "create",
             Phase::Stat => "stat",
+            Phase::Restat => "stat-again",
             Phase::Read => "open-read-close",
+            Phase::Reopen => "open-close-again",
             Phase::Rename => "rename",
             Phase::Unlink => "unlink",
             Phase::Mkdir => "mkdir",

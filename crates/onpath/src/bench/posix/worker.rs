@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::io::{BufRead, Write};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 /// Longest time that a histogram tells apart, ns: one minute.
@@ -128,9 +129,9 @@ impl Worker {
         let begin_ns = cpu_ns();
         match phase {
             Phase::Create => each(phase, &self.files, histogram, |name| create(name, &self.data)),
-            Phase::Stat => each(phase, present, histogram, |name| {
-                rustix::fs::statat(CWD, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
-            }),
+            Phase::Stat => each(phase, present, histogram, stat),
+            Phase::Restat => each(phase, again(present), histogram, stat),
+            Phase::Reopen => each(phase, again(present), histogram, |name| open(name).map(drop)),
             Phase::Read => each(phase, present, histogram, |name| read(name, &mut self.space, self.data.len())),
             Phase::Rename => {
                 let mut to = self.renamed.iter();
@@ -157,7 +158,7 @@ fn cpu_ns() -> u64 {
 
 fn each<'a>(
     phase: Phase,
-    names: &'a [CString],
+    names: impl IntoIterator<Item = &'a CString>,
     histogram: &mut Histogram<u64>,
     mut operation: impl FnMut(&'a CString) -> Result<(), Errno>,
 ) -> anyhow::Result<()> {
@@ -171,6 +172,19 @@ fn each<'a>(
     Ok(())
 }
 
+/// The first name, as often as there are names.
+fn again(names: &[CString]) -> impl Iterator<Item = &CString> {
+    names.iter().map(|_| &names[0])
+}
+
+fn stat(name: &CString) -> Result<(), Errno> {
+    rustix::fs::statat(CWD, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+}
+
+fn open(name: &CString) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(name, OFlags::RDONLY, Mode::empty())
+}
+
 fn create(name: &CString, data: &[u8]) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let file = rustix::fs::open(name, flags, Mode::from_raw_mode(0o644))?;
@@ -181,6 +195,5 @@ fn create(name: &CString, data: &[u8]) -> Result<(), Errno> {
 }
 
 fn read(name: &CString, space: &mut [u8], bytes: usize) -> Result<(), Errno> {
-    let file = rustix::fs::open(name, OFlags::RDONLY, Mode::empty())?;
-    if rustix::io::read(&file, space)? == bytes { Ok(()) } else { Err(Errno::IO) }
+    if rustix::io::read(open(name)?, space)? == bytes { Ok(()) } else { Err(Errno::IO) }
 }
