@@ -152,15 +152,17 @@ pub(crate) fn owner(req: &Req, uid: u32) -> Result<(), Stop> {
     if req.uid == 0 || req.uid == uid { Ok(()) } else { Err(Errno::EPERM.into()) }
 }
 
-/// Mode of a file after a write by somebody without CAP_FSETID.
-pub(crate) fn without_suid(mode: u16) -> u16 {
-    let sgid = if mode & 0o010 != 0 { SETGID } else { 0 };
-    mode & !(SETUID | sgid)
+/// Mode of a file after a truncation or a chown. setgid without group x, a lock mark of old, goes only if the caller is not in the group.
+pub(crate) fn without_suid(req: &Req, inode: &Inode) -> Result<u16, Stop> {
+    let mark = inode.mode & (SETGID | 0o010) == SETGID;
+    let stays = mark && (req.uid == 0 || in_group(req, inode.gid)?);
+    Ok(inode.mode & !(SETUID | if stays { 0 } else { SETGID }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::InodeId;
     use onpath_wire::request::Groups;
 
     fn req(uid: u32, gid: u32) -> Req {
@@ -200,8 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn writes_clear_suid_and_executable_sgid() {
-        assert_eq!(without_suid(0o6755), 0o755);
-        assert_eq!(without_suid(0o6745), 0o2745, "sgid without group x is mandatory locking, kept");
+    fn suid_and_executable_sgid_go_and_a_lock_mark_goes_for_strangers() {
+        let file = |mode| Inode { mode, gid: 20, ..Inode::new(InodeId(9), Kind::File) };
+        let stranger = Req { groups: Groups { stranger: smallvec![20], ..Groups::default() }, ..req(10, 30) };
+        for (who, mark) in [(req(10, 20), 0o2745), (req(0, 0), 0o2745), (stranger, 0o745)] {
+            assert!(matches!(without_suid(&who, &file(0o6755)), Ok(0o755)));
+            assert!(matches!(without_suid(&who, &file(0o6745)), Ok(mode) if mode == mark));
+        }
+        assert!(matches!(without_suid(&req(10, 30), &file(0o2745)), Err(Stop::NeedGroups(gids)) if gids[..] == [20]));
+        assert!(matches!(without_suid(&req(10, 30), &file(0o4745)), Ok(0o745)));
     }
 }

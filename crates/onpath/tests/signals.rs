@@ -7,6 +7,7 @@ use common::check::{content, done};
 use common::process::{Child, End, fork, fork_keeping};
 use common::server::{Mount, Site};
 use common::sys::{self, R};
+use onpath_wire::limits::SESSION_LEASE_MS;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -158,6 +159,35 @@ fn waiting_for_a_lock() {
     drop(mine);
     done("flock by the next", sys::flock(open(), libc::LOCK_EX));
     mount.stop();
+}
+
+/// Nobody loses a lease that could not be renewed because the server stood still (SIGSTOP, a virtual machine that was paused).
+#[test]
+fn a_server_stopped_for_longer_than_a_lease_goes_on() {
+    let Some(site) = Site::new("a server stopped for long") else { return };
+    let server = site.dev(&[]);
+    let second = site.mount(1, &[]);
+    let mounts = [&server, &second];
+    let held = mounts.map(|mount| {
+        let path = mount.path().join(format!("held by {}", mount.pid()));
+        let file = done("open", sys::open(path, libc::O_RDWR | libc::O_CREAT, 0o644));
+        done("flock", sys::flock(&file, libc::LOCK_EX));
+        file
+    });
+    let stopped = Stopped::new(&server);
+    std::thread::sleep(Duration::from_millis(SESSION_LEASE_MS + 2_000));
+    drop(stopped);
+    for (mount, other) in [(0, 1), (1, 0)] {
+        done("write", sys::pwrite(&held[mount], "mine", 0));
+        let path = mounts[other].path().join(format!("held by {}", mounts[mount].pid()));
+        assert_eq!(content(&path), b"mine");
+        let again = done("open", sys::open(&path, libc::O_RDWR, 0));
+        assert_eq!(sys::flock(again, libc::LOCK_EX | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
+    }
+    drop(held);
+    second.stop();
+    server.stop();
+    site.assert_clean("after a stop");
 }
 
 /// With the server gone for good, calls fail at once instead of waiting.

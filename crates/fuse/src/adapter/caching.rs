@@ -209,6 +209,12 @@ impl Given {
         if touches.changes_names() {
             self.changing -= 1;
         }
+        let closes = touches.closes != 0 && !is_searchable(result);
+        let closed = closes && self.has_names(touches.closes, now_us());
+        if closes {
+            self.closings += 1;
+            self.names.remove(&touches.closes);
+        }
         let mut before = Before::default();
         if !gate.is_used() {
             return before;
@@ -218,13 +224,8 @@ impl Given {
         before.attributes.extend(touches.directories.iter().filter(|node| **node != 0).filter(had));
         before.attributes.extend(touches.inodes.iter().filter(|node| **node != 0));
         let may_be_done = matches!(result, Ok(_) | Err(Errno::EIO | Errno::EINTR));
-        let closed = touches.closes != 0 && !is_searchable(result) && self.has_names(touches.closes, now_us);
         let moved =
             touches.moves && may_be_done && touches.directories.iter().any(|node| !self.names.contains_key(node));
-        if touches.closes != 0 {
-            self.closings += 1;
-            self.names.remove(&touches.closes);
-        }
         before.names = closed || moved;
         before
     }

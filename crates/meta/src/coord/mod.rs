@@ -94,6 +94,11 @@ impl Coordinator {
         self.leases.insert(session, now_us + onpath_wire::limits::SESSION_LEASE_MS * 1_000);
     }
 
+    /// Extends every lease by so much.
+    pub(crate) fn prolong(&mut self, us: u64) {
+        self.leases.values_mut().for_each(|end| *end += us);
+    }
+
     /// Sessions whose lease is over.
     pub(crate) fn expired(&self, now_us: u64) -> Vec<SessionId> {
         self.leases.iter().filter(|(_, end)| **end <= now_us).map(|(&session, _)| session).collect()

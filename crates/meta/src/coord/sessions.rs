@@ -112,9 +112,11 @@ pub(crate) async fn bury(cx: &Cx, session: SessionId) {
 /// Looks after leases as long as the shard lives.
 pub(crate) async fn watch(cx: &Cx) {
     loop {
-        let now_us = cx.with(|core| core.now.mono_us);
-        cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000 / 4).await;
+        let at_us = cx.with(|core| core.now.mono_us) + SESSION_LEASE_MS * 1_000 / 4;
+        cx.sleep_until(at_us).await;
         cx.with(|core| {
+            // While this shard stood still, as all of a stopped process does, nobody could renew.
+            core.state.coordinator.prolong(core.now.mono_us.saturating_sub(at_us));
             let expired = core.state.coordinator.expired(core.now.mono_us);
             for session in expired {
                 core.state.coordinator.expire(session);

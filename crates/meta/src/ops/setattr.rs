@@ -141,7 +141,7 @@ fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, st
     }
     // Without a size it is a chown that keeps both ids, or comes before a write, which says by itself that it clears the bits.
     if has(set::KILL_SUIDGID) && !inode.is_dir() && (has(set::SIZE) || access::owner(req, inode.uid).is_ok()) {
-        inode.mode = access::without_suid(inode.mode);
+        inode.mode = access::without_suid(req, &inode)?;
     }
     let now = stamp.0 as i64;
     if has(set::ATIME) || has(set::MTIME) {
@@ -185,7 +185,7 @@ fn change_owner(req: &Req, inode: &mut Inode, change: SetAttr) -> Result<(), Sto
         }
     }
     if !inode.is_dir() {
-        inode.mode = access::without_suid(inode.mode);
+        inode.mode = access::without_suid(req, inode)?;
     }
     inode.uid = uid.unwrap_or(inode.uid);
     inode.gid = gid.unwrap_or(inode.gid);

@@ -51,6 +51,26 @@ fn truncating() {
     check("O_TRUNC by root", ROOT, &KEPT, |path| drop(ok!(open(path, O_WRONLY | O_TRUNC, 0))));
 }
 
+/// A lock mark (setgid without group x) goes when somebody truncates who is not in the group.
+#[test]
+fn truncating_by_strangers() {
+    const MARKED: u32 = 0o2666;
+    check("truncate by another", BOB, &[(MARKED, 0o666)], |path| ok!(truncate(path, 1)));
+    check("O_TRUNC by another", BOB, &[(MARKED, 0o666)], |path| drop(ok!(open(path, O_WRONLY | O_TRUNC, 0))));
+    for (owner, left) in [(ALICE, 0o666), (ALICE_IN_TEAM, MARKED)] {
+        check("truncate by the owner", ROOT, &[(MARKED, left)], |path| {
+            ok!(chown(path, ALICE.uid, TEAM));
+            ok!(chmod(path, MARKED));
+            owner.run(|| ok!(truncate(path, 1)));
+        });
+        check("chown by the owner", ROOT, &[(MARKED, left)], |path| {
+            ok!(chown(path, ALICE.uid, TEAM));
+            ok!(chmod(path, MARKED));
+            owner.run(|| ok!(chown(path, KEEP, ALICE.gid)));
+        });
+    }
+}
+
 /// A change of owner or group takes them, by root too.
 #[test]
 fn changing_the_owner() {

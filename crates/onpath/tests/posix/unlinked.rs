@@ -24,6 +24,22 @@ fn file_lives_on() {
     assert_eq!(ok!(pread(&other, 20, 0)), b"befaf");
 }
 
+/// An unlinked FIFO passes bytes on (a FUSE server is not told that it is open: its attributes are ESTALE).
+#[test]
+fn fifo_lives_on() {
+    let d = area!();
+    let path = d.path().join("fifo");
+    ok!(mknod(&path, S_IFIFO | 0o600, 0));
+    let fifo = ok!(open(&path, O_RDWR, 0));
+    ok!(unlink(&path));
+    ok!(write(&fifo, "through"));
+    assert_eq!(ok!(read(&fifo, 20)), b"through");
+    match fstat(&fifo) {
+        Err(libc::ESTALE) if is_fuse(&d) => {}
+        result => assert_eq!(done("fstat", result).nlink, 0),
+    }
+}
+
 /// It can be opened again by its descriptor's path, for writing too.
 #[test]
 fn reopened() {

@@ -247,6 +247,14 @@ fn cached_names_do_not_pass_the_search_check() {
     denied(&dir("private", 0o700));
     for (name, close) in [
         ("chmod", &(|d: &Path| done("chmod", sys::chmod(d, 0o700))) as &dyn Fn(&Path)),
+        ("chmod after a refused one", &|d| {
+            refused("chmod", ALICE.run(|| sys::chmod(d, 0o700)), &[libc::EPERM]);
+            done("chmod", sys::chmod(d, 0o700));
+        }),
+        ("chmod after one that leaves the right", &|d| {
+            done("chmod", sys::chmod(d, 0o711));
+            done("chmod", sys::chmod(d, 0o700));
+        }),
         ("acl", &|d| {
             let value = xattr::acl("u::rwx,u:65501:---,g::rwx,m::rwx,o::rwx");
             done("setfacl", xattr::setxattr(d, "system.posix_acl_access", value));
