@@ -4,7 +4,7 @@ use super::*;
 use crate::journal::{Commit, Journal, Options};
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_kernel::{Input, Now, Output, Role};
-use onpath_store::{Changes, Cold, Image, Recoverable};
+use onpath_store::{Changes, Cold, Image, ObjectCheck, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -122,6 +122,9 @@ impl Recoverable for Sums {
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.sums.insert(u64_of(key), u64_of(value));
         Ok(())
+    }
+    fn object_check(&self) -> ObjectCheck {
+        Box::new(|_, _| Ok(()))
     }
     fn loaded(&mut self, range: u32, upto: RecordSeq) {
         self.upto[range as usize] = upto;
