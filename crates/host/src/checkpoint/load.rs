@@ -27,6 +27,9 @@ impl Loaded {
 /// What happens on an error: it ends the load, or is noted and the load goes on with the next object.
 pub type OnError<'a> = dyn FnMut(CheckpointError) -> Result<(), CheckpointError> + 'a;
 
+/// Gives what a store has of a role.
+pub type ViewOf<'a> = dyn FnMut(&Store, NodeId) -> Result<Arc<dyn Cold>, CheckpointError> + 'a;
+
 /// Roles and their addresses.
 pub type Roles<'a> = [(NodeId, &'a mut dyn Recoverable)];
 
@@ -48,13 +51,13 @@ pub fn attach(
 }
 
 /// The same after a look at all of its objects; `on_error` decides about each error except those that concern all of the
-/// checkpoint, which end the load. The checkpoint is not changed, and nothing stays attached that does not check; what is attached must live as long as
-/// the roles.
+/// checkpoint, which end the load. The checkpoint is not changed. What is attached must live as long as the roles; a store with an
+/// object that does not check is not.
 pub fn look(
     dir: &Path,
     fsid: u64,
     roles: &mut Roles<'_>,
-    view: &mut dyn FnMut(&Store, NodeId) -> Result<Arc<dyn Cold>, CheckpointError>,
+    view: &mut ViewOf<'_>,
     on_error: &mut OnError<'_>,
 ) -> Result<(Loaded, Option<Store>), CheckpointError> {
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();

@@ -349,14 +349,16 @@ fn damage_of_the_store_is_noticed() {
     let (_, dir) = dirs(tmp.path());
     let file = dir.join(store::FILE_NAME);
     let whole = fs::read(&file).unwrap();
-    let look = || {
+    let view: &mut ViewOf<'_> = &mut |store, role| store.view(role, damage());
+    let mut look = || {
         let (mut a, mut b) = (Sums::default(), Sums::default());
         let [first, second] = [0, 1].map(|n| NodeId::shard(ShardId(n)));
-        load(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], &mut Err)
+        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err).map(|(loaded, _)| loaded)
     };
     let loaded = look().unwrap();
     assert_eq!((loaded.images, loaded.objects), (6, 50));
-    assert!(matches!(load(&dir, FSID + 1, &mut [], &mut Err), Err(CheckpointError::Foreign { .. })));
+    let foreign = super::look(&dir, FSID + 1, &mut [], &mut |store, role| store.view(role, damage()), &mut Err);
+    assert!(matches!(foreign, Err(CheckpointError::Foreign { .. })));
     for (key, sum) in expected(300) {
         let places = whole.windows(8).enumerate().filter(|(_, bytes)| *bytes == sum.to_be_bytes()).map(|(at, _)| at);
         let noticed = places.filter(|at| {
