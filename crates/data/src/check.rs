@@ -1,12 +1,14 @@
 //! Consistency of a node's index, for `fsck`: run on a node that was loaded and replayed, not started.
 
 use crate::content::BLOCK;
+use crate::index::File;
 use crate::node::DataNode;
 use crate::recover::BlockReader;
 use crate::space::{Run, Used};
+use crate::state::State;
 use onpath_wire::block::PendingMerge;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::ids::{DataId, RecordSeq};
+use onpath_wire::ids::{DataId, InodeId, RecordSeq};
 use onpath_wire::limits::BLOCK_BYTES;
 use thiserror::Error;
 
@@ -21,8 +23,6 @@ pub struct FileSummary {
     pub blocks: u64,
     /// End of the last block with bytes; 0 if there is none. The file's size, which its home knows, ends in this block or later.
     pub end: u64,
-    /// A newer generation of the inode is known: the home has yet to drop this one.
-    pub superseded: bool,
 }
 
 /// What is wrong with an index.
@@ -99,18 +99,28 @@ pub enum Fault {
 impl DataNode {
     /// Every generation that the node has, by inode and generation.
     pub fn files(&self) -> Vec<FileSummary> {
+        let mut files = Vec::new();
+        self.survey(0, &mut |file| files.push(file));
+        files.sort_unstable_by_key(|file| file.data);
+        files
+    }
+
+    /// Shows `each` generation that the node has, in no order, and says whether [`DataNode::check`] without a reader would find
+    /// nothing wrong with the index over `files` data files. What only the store has stays there.
+    pub fn survey(&self, files: u32, each: &mut dyn FnMut(FileSummary)) -> bool {
         self.kernel.with(|core| {
-            core.state.index.warm();
-            let index = &core.state.index;
-            let newest = |inode| index.range(inode).files.get(&inode).map(|file| file.generation);
-            let summary = |(data, file): (DataId, &crate::index::File)| FileSummary {
-                data,
-                cut: file.cut,
-                blocks: u64::from(file.blocks),
-                end: file.content.last().map_or(0, |block| (u64::from(block) + 1) * BLOCK_BYTES),
-                superseded: newest(data.inode) != Some(data.generation),
-            };
-            index.files().into_iter().map(summary).collect()
+            let (mut sound, mut check) = (true, Check::of(&core.state, files));
+            core.state.index.each_file(&mut |data, file| {
+                each(FileSummary {
+                    data,
+                    cut: file.cut,
+                    blocks: u64::from(file.blocks),
+                    end: file.content.last().map_or(0, |block| (u64::from(block) + 1) * BLOCK_BYTES),
+                });
+                check.file(data, file, None, &mut |_| sound = false);
+            });
+            check.map(&mut |_| sound = false);
+            sound
         })
     }
 
@@ -127,51 +137,88 @@ impl DataNode {
         self.suspects.as_ref().is_some_and(|suspects| suspects.contains(data, block))
     }
 
-    /// Everything wrong with the index over `files` data files, and with the bytes if there is a reader.
-    pub fn check(&self, files: u32, mut reader: Option<&mut BlockReader<'_>>, report: &mut dyn FnMut(Fault)) {
+    /// Everything wrong with the index over `files` data files, and with the bytes if there is a reader; `inodes` are those of all
+    /// generations, in the order in which it is told, each once.
+    pub fn check(
+        &self,
+        files: u32,
+        inodes: &mut dyn Iterator<Item = InodeId>,
+        mut reader: Option<&mut BlockReader<'_>>,
+        report: &mut dyn FnMut(Fault),
+    ) {
         self.kernel.with(|core| {
-            core.state.index.warm();
-            let state = &core.state;
-            let mut used = Used::default();
-            let mut bytes = vec![0; BLOCK];
-            for (data, file) in state.index.files() {
-                let reserved = file.content.all_reserved().map(|run| u64::from(run.len)).sum::<u64>();
-                let (counted, found) = (u64::from(file.blocks), file.content.blocks().count() as u64 + reserved);
-                if counted != found {
-                    report(Fault::Count { data, counted, found });
-                }
-                for run in file.content.all_reserved() {
-                    let (phys, len) = (run.phys, run.len);
-                    let (number, _) = state.place(phys + (len - 1));
-                    let alone = used.insert_run(Run { start: phys, len });
-                    if number >= files {
-                        report(Fault::NoFile { data, block: run.start, file: number });
-                    } else if !alone {
-                        report(Fault::Shared { data, block: run.start, phys });
-                    }
-                }
-                for (block, m) in file.content.blocks() {
-                    let (number, offset) = state.place(m.phys);
-                    let alone = used.insert(m.phys);
-                    if number >= files {
-                        report(Fault::NoFile { data, block, file: number });
-                        continue;
-                    }
-                    if !alone {
-                        report(Fault::Shared { data, block, phys: m.phys });
-                    }
-                    match reader.as_mut().map(|reader| reader(number, offset, &mut bytes)) {
-                        Some(Ok(())) if crc32c(&bytes) != m.crc => {
-                            report(Fault::BadCrc { data, block, file: number, offset });
-                        }
-                        Some(Err(errno)) => report(Fault::Unreadable { data, block, file: number, offset, errno }),
-                        _ => {}
-                    }
-                }
+            let mut check = Check::of(&core.state, files);
+            for inode in inodes {
+                core.state
+                    .index
+                    .each_of(inode, &mut |data, file| check.file(data, file, reader.as_deref_mut(), report));
             }
-            if let Some((first, blocks)) = used.differs(state.index.map.used()).filter(|_| !state.index.unmapped) {
-                report(Fault::Map { first, blocks });
-            }
+            check.map(report);
         });
+    }
+}
+
+/// A check under way.
+struct Check<'a> {
+    state: &'a State,
+    files: u32,
+    used: Used,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Check<'a> {
+    fn of(state: &'a State, files: u32) -> Check<'a> {
+        Check { state, files, used: Used::default(), bytes: vec![0; BLOCK] }
+    }
+
+    fn file(
+        &mut self,
+        data: DataId,
+        file: &File,
+        mut reader: Option<&mut BlockReader<'_>>,
+        report: &mut dyn FnMut(Fault),
+    ) {
+        let Check { state, files, used, bytes } = self;
+        let reserved = file.content.all_reserved().map(|run| u64::from(run.len)).sum::<u64>();
+        let (counted, found) = (u64::from(file.blocks), file.content.blocks().count() as u64 + reserved);
+        if counted != found {
+            report(Fault::Count { data, counted, found });
+        }
+        for run in file.content.all_reserved() {
+            let (phys, len) = (run.phys, run.len);
+            let (number, _) = state.place(phys + (len - 1));
+            let alone = used.insert_run(Run { start: phys, len });
+            if number >= *files {
+                report(Fault::NoFile { data, block: run.start, file: number });
+            } else if !alone {
+                report(Fault::Shared { data, block: run.start, phys });
+            }
+        }
+        for (block, m) in file.content.blocks() {
+            let (number, offset) = state.place(m.phys);
+            let alone = used.insert(m.phys);
+            if number >= *files {
+                report(Fault::NoFile { data, block, file: number });
+                continue;
+            }
+            if !alone {
+                report(Fault::Shared { data, block, phys: m.phys });
+            }
+            match reader.as_mut().map(|reader| reader(number, offset, bytes)) {
+                Some(Ok(())) if crc32c(bytes) != m.crc => {
+                    report(Fault::BadCrc { data, block, file: number, offset });
+                }
+                Some(Err(errno)) => report(Fault::Unreadable { data, block, file: number, offset, errno }),
+                _ => {}
+            }
+        }
+    }
+
+    /// After all files.
+    fn map(&self, report: &mut dyn FnMut(Fault)) {
+        let index = &self.state.index;
+        if let Some((first, blocks)) = self.used.differs(index.map.used()).filter(|_| !index.unmapped) {
+            report(Fault::Map { first, blocks });
+        }
     }
 }

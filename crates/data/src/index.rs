@@ -19,7 +19,6 @@ use onpath_store::{Changes, Cold, Pair, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::block::{DataRecord, RecordedMerge};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Term};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -160,15 +159,62 @@ impl Index {
         }
     }
 
-    /// Takes everything into memory that the store has.
-    pub(crate) fn warm(&mut self) {
-        let Some(cold) = self.cold.clone() else { return };
-        let mut inodes = BTreeSet::new();
-        cold.scan(&[objects::FILE], &[], &mut |key, _| {
-            inodes.extend(objects::inode_of(&key[1..]));
+    /// Shows `each` generation, in no order; those of an inode come together. What only the store has stays there.
+    pub(crate) fn each_file(&self, each: &mut dyn FnMut(DataId, &File)) {
+        self.ranges.iter().flat_map(Range::all).for_each(|(data, file)| each(data, file));
+        let Some(cold) = &self.cold else { return };
+        let (mut of, mut range) = (None, Range::default());
+        cold.scan(&[objects::FILE], &[], &mut |key, value| {
+            let inode = objects::inode_of(&key[1..]);
+            if inode != of {
+                std::mem::take(&mut range).all().for_each(|(data, file)| each(data, file));
+                of = inode;
+            }
+            if inode.is_some_and(|inode| !self.knows(inode)) {
+                objects::load(&mut range, &key[1..], value).expect("the store gives back what was written");
+            }
             true
         });
-        inodes.into_iter().for_each(|inode| _ = self.with(inode));
+        range.all().for_each(|(data, file)| each(data, file));
+    }
+
+    /// Whether memory knows what there is of an inode, whatever the store says.
+    fn knows(&self, inode: InodeId) -> bool {
+        let range = self.range(inode);
+        range.files.contains_key(&inode) || range.touched.any(all_of(inode))
+    }
+
+    /// Shows `each` generation of an inode in order. What only the store has stays there.
+    pub(crate) fn each_of(&self, inode: InodeId, each: &mut dyn FnMut(DataId, &File)) {
+        let mut stored = Range::default();
+        let mut range = self.range(inode);
+        if let Some(cold) = self.cold.as_deref().filter(|_| !self.knows(inode)) {
+            cold.scan(&objects::prefix(inode), &[], &mut |key, value| {
+                objects::load(&mut stored, &key[1..], value).expect("the store gives back what was written");
+                true
+            });
+            range = &stored;
+        }
+        let older = DataId { inode, generation: Generation(0) }..=DataId { inode, generation: Generation(u64::MAX) };
+        range.older.range(older).for_each(|(data, file)| each(*data, file));
+        let newest = range.files.get(&inode);
+        newest.into_iter().for_each(|file| each(DataId { inode, generation: file.generation }, file));
+    }
+
+    /// What says of objects, shown in the order of their keys, whether they could be loaded.
+    pub(crate) fn object_check() -> impl FnMut(&[u8], &[u8]) -> Result<(), WireError> {
+        let (mut of, mut range) = (None, Range::default());
+        move |key, value| match key.split_first().ok_or(WireError::Truncated)? {
+            (&map::PAGE, key) => BlockMap::default().load(key, value),
+            (&objects::FILE, key) => {
+                let inode = Some(objects::inode_of(key).ok_or(WireError::Truncated)?);
+                if inode != of {
+                    (of, range) = (inode, Range::default());
+                }
+                objects::load(&mut range, key, value)
+            }
+            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+        }
     }
 
     /// Forgets the files of a range of which the store has all and that nobody has asked for lately.
@@ -294,13 +340,6 @@ impl Index {
                 range.merges.remove(merge);
             }
         }
-    }
-
-    /// Every generation in memory in order, with the files behind them.
-    pub(crate) fn files(&self) -> Vec<(DataId, &File)> {
-        let mut all: Vec<_> = self.ranges.iter().flat_map(Range::all).collect();
-        all.sort_unstable_by_key(|(data, _)| *data);
-        all
     }
 }
 

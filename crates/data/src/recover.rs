@@ -15,7 +15,7 @@ use crate::space::{Run, Space, Used};
 use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
-use onpath_store::{Cold, FORGET_PARTS, Image, Recoverable, StoreError};
+use onpath_store::{Cold, FORGET_PARTS, Image, ObjectCheck, Recoverable, StoreError};
 use onpath_wire::block::{
     BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
@@ -381,6 +381,14 @@ impl Recoverable for DataNode {
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let loaded = self.kernel.with(|core| core.state.index.load_object(key, value));
         loaded.map_err(|source| StoreError::Undecodable { what: "object of a data node's checkpoint", source })
+    }
+
+    fn object_check(&self) -> ObjectCheck {
+        let mut check = Index::object_check();
+        Box::new(move |key, value| {
+            let what = "object of a data node's checkpoint";
+            check(key, value).map_err(|source| StoreError::Undecodable { what, source })
+        })
     }
 
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {

@@ -5,20 +5,20 @@
 //! What a start would refuse is collected as *problems*, as many as can be told, so that a check can name them all.
 
 use crate::blocks::{BlockFiles, BlocksError};
-use crate::checkpoint::{CheckpointError, Loaded, Piece};
+use crate::checkpoint::{CheckpointError, Draft, Loaded, Piece, Store};
 use crate::dir::{self, DirError};
 use crate::journal::{self, JournalError, RecoveryReport, Replay};
-use crate::state::{DATA_FILE_BLOCKS, State};
+use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
 use crate::stream::{StreamError, examine};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
-use onpath_store::StoreError;
+use onpath_store::{Changes, Image, ObjectCheck, StoreError};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RecordSeq, Term};
 use onpath_wire::superblock::Superblock;
-use onpath_wire::tracking::Form;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// What a start would refuse.
@@ -44,6 +44,14 @@ pub enum InspectError {
     /// The process that serves it does not tell.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// What it tells cannot be kept.
+    #[error("the state cannot be kept in {}: {source}; give a directory with more room (--temp)", dir.display())]
+    Temporary {
+        /// The directory for temporary files.
+        dir: PathBuf,
+        /// What is wrong.
+        source: CheckpointError,
+    },
 }
 
 /// The state of a DIR. If nobody serves it, it is locked as long as this lives.
@@ -66,6 +74,8 @@ pub struct Inspection {
     pub served: bool,
     files: u32,
     blocks: Option<BlockFiles>,
+    /// What the roles read is open for so long.
+    _store: Option<Store>,
     _lock: Option<File>,
 }
 
@@ -79,15 +89,15 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     let blocks = BlockFiles::inspect(&path.join("data"), superblock.fsid, DATA_FILE_BLOCKS);
     let blocks = blocks.map_err(|error| problems.push(error.into())).ok();
     let files = blocks.as_ref().map_or(0, BlockFiles::files);
-    let mut state = State::fresh(&superblock, Term(superblock.next_term), files, false, Form::Owner);
+    let mut state = State::damaged(&superblock, Term(superblock.next_term), files);
     let mut note = |error| {
         problems.push(Problem::Checkpoint(error));
         Ok(())
     };
-    let loaded = state.load(&path.join("checkpoint"), superblock.fsid, &mut note);
-    let loaded = loaded.unwrap_or_else(|error| {
+    let loaded = state.look(&path.join("checkpoint"), superblock.fsid, &mut note);
+    let (loaded, store) = loaded.unwrap_or_else(|error| {
         problems.push(error.into());
-        Loaded::NOTHING
+        (Loaded::NOTHING, None)
     });
     let rebooted = dir::rebooted(path);
     if rebooted {
@@ -103,18 +113,49 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     }
     let State { shards, data, .. } = state;
     let served = false;
-    Ok(Inspection { superblock, shards, data, loaded, journal, problems, rebooted, served, files, blocks, _lock: lock })
+    Ok(Inspection {
+        superblock,
+        shards,
+        data,
+        loaded,
+        journal,
+        problems,
+        rebooted,
+        served,
+        files,
+        blocks,
+        _store: store,
+        _lock: lock,
+    })
 }
 
-/// Asks the process that serves the DIR `path` for its state as of now. It goes on meanwhile.
-pub fn inspect_served(path: &Path) -> Result<Inspection, InspectError> {
+/// Asks the process that serves the DIR `path` for its state as of now. It goes on meanwhile. What its store has is kept in a file in
+/// `temp` that goes by itself.
+pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectError> {
     let superblock = dir::read_superblock(path)?;
     // Nothing of the data files is looked at, and the number of those that exist comes last.
-    let state = State::fresh(&superblock, Term(superblock.next_term), 0, false, Form::Owner);
-    let mut told =
-        Told { dir: path, state, loaded: Loaded::NOTHING, journal: RecoveryReport::default(), files: 0, problem: None };
+    let state = State::damaged(&superblock, Term(superblock.next_term), 0);
+    let temporary = |source| InspectError::Temporary { dir: temp.to_owned(), source };
+    let store = Store::temporary(temp, superblock.fsid).map_err(temporary)?;
+    let mut told = Told {
+        dir: path,
+        state,
+        store: &store,
+        draft: Some(store.begin_temporary().map_err(temporary)?),
+        checks: BTreeMap::new(),
+        ranges: BTreeMap::new(),
+        journal: RecoveryReport::default(),
+        loaded: Loaded::NOTHING,
+        files: 0,
+        problem: None,
+        failed: None,
+    };
     examine(path, &mut |piece, value| told.piece(piece, value))?;
-    let Told { state: State { shards, data, .. }, loaded, journal, files, problem, .. } = told;
+    let Told { state: State { shards, data, .. }, draft, loaded, journal, files, problem, failed, .. } = told;
+    drop(draft);
+    if let Some(error) = failed {
+        return Err(temporary(error));
+    }
     // Terms may have been taken since.
     let superblock = dir::read_superblock(path)?;
     let problems = problem.into_iter().collect();
@@ -130,6 +171,7 @@ pub fn inspect_served(path: &Path) -> Result<Inspection, InspectError> {
         served,
         files,
         blocks: None,
+        _store: Some(store),
         _lock: None,
     })
 }
@@ -138,27 +180,48 @@ pub fn inspect_served(path: &Path) -> Result<Inspection, InspectError> {
 struct Told<'a> {
     dir: &'a Path,
     state: State,
+    store: &'a Store,
+    /// Takes objects; none once they are all there, and records come.
+    draft: Option<Draft<'a>>,
+    checks: BTreeMap<NodeId, ObjectCheck>,
+    ranges: BTreeMap<(NodeId, u32), Image>,
     loaded: Loaded,
     journal: RecoveryReport,
     files: u32,
     problem: Option<Problem>,
+    /// Why nothing more is kept.
+    failed: Option<CheckpointError>,
 }
 
 impl Told<'_> {
     /// Takes a piece; none after the first that is refused.
     fn piece(&mut self, piece: Piece, value: &[u8]) {
-        if self.problem.is_some() {
+        if self.problem.is_some() || self.failed.is_some() {
             return;
         }
         let (store, journal) = (self.dir.join("checkpoint"), self.dir.join("journal"));
         match piece {
-            Piece::Record { role, seq } => {
+            Piece::Range { role, range, upto } => {
+                self.loaded.images += 1;
+                self.ranges.insert((role, range), Image { upto, changes: Changes::default(), rest: Vec::new() });
+            }
+            Piece::Rest { role, range, key } => {
+                self.loaded.objects += 1;
+                match self.ranges.get_mut(&(role, range)) {
+                    Some(image) => image.rest.push((key.0, value.to_vec())),
+                    None => self.contradicts(format!("a piece of a range {range} of {role:?} that was not told of")),
+                }
+            }
+            Piece::Object { role, key } => self.object(role, key.0, value),
+            Piece::Record { role, seq } if self.attach() => {
                 self.journal.records += 1;
                 let taken = self.state.record(role, seq, value);
                 let refused = |source| JournalError::Replay { file: journal, offset: 0, source };
                 self.problem = taken.map_err(refused).err().map(Problem::from);
             }
+            Piece::Record { .. } => {}
             Piece::End { from, last, files } => {
+                self.attach();
                 (self.loaded.from, self.journal.last, self.files) = (from, last, files);
             }
             Piece::Damage { journal: true } => {
@@ -169,34 +232,56 @@ impl Told<'_> {
                 let why = String::from_utf8_lossy(value).into_owned();
                 self.problem = Some(CheckpointError::Store { file: store, why }.into());
             }
-            object => {
-                let taken = self.object(object, value);
-                let refused = |source| CheckpointError::Load { file: store, source };
-                self.problem = taken.map_err(refused).err().map(Problem::from);
-            }
         }
     }
 
-    fn object(&mut self, piece: Piece, value: &[u8]) -> Result<(), StoreError> {
-        let address = match &piece {
-            Piece::Range { role, .. } | Piece::Rest { role, .. } | Piece::Object { role, .. } => *role,
-            _ => unreachable!("the caller has looked"),
-        };
-        let Some(role) = self.state.role(address) else {
-            return Err(StoreError::Contradiction(format!("a piece of {address:?}, which is no role of this DIR")));
-        };
-        self.loaded.objects += u64::from(!matches!(piece, Piece::Range { .. }));
-        match piece {
-            Piece::Range { range, upto, .. } => {
-                self.loaded.images += 1;
-                role.loaded(range, upto);
-                Ok(())
-            }
-            Piece::Rest { range, key, .. } => role.load(range, &key.0, value),
-            Piece::Object { key, .. } => role.load_object(&key.0, value),
-            _ => unreachable!("the caller has looked"),
-        }
+    fn contradicts(&mut self, why: String) {
+        self.refuse(StoreError::Contradiction(why));
     }
+
+    fn refuse(&mut self, source: StoreError) {
+        self.problem = Some(CheckpointError::Load { file: self.dir.join("checkpoint"), source }.into());
+    }
+
+    fn object(&mut self, address: NodeId, key: Vec<u8>, value: &[u8]) {
+        self.loaded.objects += 1;
+        let Some(role) = self.state.role(address) else {
+            return self.contradicts(format!("a piece of {address:?}, which is no role of this DIR"));
+        };
+        let check = self.checks.entry(address).or_insert_with(|| role.object_check());
+        if let Err(error) = check(&key, value) {
+            return self.refuse(error);
+        }
+        let Some(draft) = &mut self.draft else {
+            return self.contradicts(format!("a piece of {address:?} after records"));
+        };
+        let changes = Changes { put: vec![(key, value.to_vec())], removed: Vec::new() };
+        self.failed = draft.change(address, changes).err();
+    }
+
+    /// What was told so far is what the roles have below them; false if it cannot be.
+    fn attach(&mut self) -> bool {
+        let Some(draft) = self.draft.take() else { return true };
+        let ranges = std::mem::take(&mut self.ranges);
+        if ranges.is_empty() {
+            return true; // there was no checkpoint yet
+        }
+        let attached = keep(draft, ranges).and_then(|()| self.state.attach(self.dir, self.store, &unreadable()));
+        match attached {
+            Ok(_) => return true,
+            Err(CheckpointError::Load { source, .. }) => self.refuse(source),
+            Err(shape @ CheckpointError::Shape { .. }) => self.problem = Some(shape.into()),
+            Err(error) => self.failed = Some(error),
+        }
+        false
+    }
+}
+
+fn keep(mut draft: Draft<'_>, ranges: BTreeMap<(NodeId, u32), Image>) -> Result<(), CheckpointError> {
+    for ((role, range), image) in ranges {
+        draft.put(role, range, image)?;
+    }
+    draft.commit(Loaded::NOTHING.from).map(drop)
 }
 
 impl Inspection {

@@ -2,19 +2,19 @@
 //! write, and kept as one checkpoint more. Until that is whole the one before counts.
 
 use crate::blocks::BlockFiles;
-use crate::checkpoint::{self, OnDamage, Store};
+use crate::checkpoint::{self, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
 use crate::server::{self, Alone, CHECKPOINT_BYTES, LOOK_EVERY, ServerBuilder, ServerError, ServerOptions};
-use crate::state::{DATA_FILE_BLOCKS, State};
+use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
 use onpath_store::StoreError;
-use onpath_wire::ids::{LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
+use onpath_store::cold::{class, id_bytes};
+use onpath_wire::ids::{InodeId, LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
 use onpath_wire::tracking::Form;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One that has come no nearer to rest for so long will not.
@@ -84,11 +84,10 @@ impl Offline {
         let dir = Dir::open_unserved(path)?;
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
-        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), false, Form::Owner);
+        let mut state = State::damaged(&superblock, Term(dir.terms.start), blocks.files());
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Store::open_unserved(&dir.checkpoint(), superblock.fsid)?;
-        let damage: OnDamage = Arc::new(|why| panic!("{why}"));
-        let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &damage)?;
+        let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })
     }
 
@@ -132,6 +131,22 @@ impl Offline {
     pub fn take_terms(&self, upto: Term) -> Result<(), ServerError> {
         let taken = self.superblock().next_term;
         self.dir.take((upto.0 + 1).saturating_sub(taken), 0)?;
+        Ok(())
+    }
+
+    /// Takes into memory what the store has of an inode at a shard. Before records that remove what no role would remove so.
+    pub fn recall(&mut self, shard: ShardId, inode: InodeId) -> Result<(), ServerError> {
+        let address = NodeId::shard(shard);
+        let view = self.store.view(address, unreadable())?;
+        let Some(role) = self.state.role(address) else { return Ok(()) };
+        for class in [class::INODE, class::XATTR, class::ENTRY] {
+            let mut taken = Ok(());
+            view.scan(&[&[class][..], &id_bytes(inode)].concat(), &[], &mut |key, value| {
+                taken = role.load_object(key, value);
+                taken.is_ok()
+            });
+            taken.map_err(|source| self.store.refused(source))?;
+        }
         Ok(())
     }
 

@@ -133,7 +133,7 @@ fn fetch(ahead: &Ahead, mut asks: Vec<Vec<u8>>) -> Vec<Answers> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onpath_store::{Changes, Cold, Image};
+    use onpath_store::{Changes, Cold, Image, ObjectCheck};
     use onpath_wire::ids::{NodeId, ShardId};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -179,6 +179,9 @@ mod tests {
         }
         fn load_object(&mut self, _: &[u8], _: &[u8]) -> Result<(), StoreError> {
             Ok(())
+        }
+        fn object_check(&self) -> ObjectCheck {
+            Box::new(|_, _| Ok(()))
         }
         fn memory(&self) -> u64 {
             0

@@ -6,7 +6,7 @@ use crate::journal::{Given, Replay};
 use crate::replay::{self, Lane, Lines, Replaying};
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
-use onpath_store::{Ahead, Recoverable, StoreError};
+use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::superblock::Superblock;
@@ -30,6 +30,15 @@ impl State {
     /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
     /// have to wait for the disk; `form`: how directories shall be tracked.
     pub(crate) fn fresh(superblock: &Superblock, first_term: Term, files: u32, track: bool, form: Form) -> State {
+        State::since(superblock, first_term, first_term, files, track, form)
+    }
+
+    /// The same for a look at what may be damaged: whatever the ids, the store may have it.
+    pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32) -> State {
+        State::since(superblock, first_term, Term::MAX, files, false, Form::Owner)
+    }
+
+    fn since(superblock: &Superblock, first_term: Term, since: Term, files: u32, track: bool, form: Form) -> State {
         let map = ClusterMap::even(superblock.shards);
         let cluster = superblock.fsid as u32;
         let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
@@ -38,7 +47,7 @@ impl State {
                 shard: ShardId(number),
                 map: map.clone(),
                 term: term(number),
-                since: first_term,
+                since,
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
@@ -51,7 +60,7 @@ impl State {
         let data = DataNode::new(DataConfig {
             node: 0,
             term: term(superblock.shards),
-            since: first_term,
+            since,
             map: map.clone(),
             cluster,
             file_blocks: DATA_FILE_BLOCKS,
@@ -60,24 +69,25 @@ impl State {
         State { shards: (0..superblock.shards).map(shard).collect(), data, ahead: BTreeMap::new() }
     }
 
-    /// Loads all of the checkpoint in `dir`; `on_error` as for [`checkpoint::load`].
-    pub(crate) fn load(
+    /// Attaches the checkpoint in `dir` after a look at all of it; `on_error` as for [`checkpoint::look`].
+    pub(crate) fn look(
         &mut self,
         dir: &Path,
         fsid: u64,
         on_error: &mut OnError<'_>,
-    ) -> Result<Loaded, CheckpointError> {
-        checkpoint::load(dir, fsid, &mut self.roles(), on_error)
+    ) -> Result<(Loaded, Option<Store>), CheckpointError> {
+        let (mut ahead, damage) = (BTreeMap::new(), unreadable());
+        let mut view = |store: &Store, role| view(store, role, &damage, &mut ahead);
+        let looked = checkpoint::look(dir, fsid, &mut self.roles(), &mut view, on_error)?;
+        self.ahead = ahead;
+        Ok(looked)
     }
 
     /// Attaches the checkpoint in `dir`.
     pub(crate) fn attach(&mut self, dir: &Path, store: &Store, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
         let mut ahead = BTreeMap::new();
-        let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut |role| {
-            let view = Arc::new(Ahead::new(store.view(role, damage.clone())?));
-            ahead.insert(role, view.clone());
-            Ok(view)
-        })?;
+        let mut view = |role| view(store, role, damage, &mut ahead);
+        let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut view)?;
         self.ahead = ahead;
         Ok(loaded)
     }
@@ -100,6 +110,23 @@ impl State {
         all.sort_by_key(|(address, _)| *address);
         all
     }
+}
+
+/// What the store has of a role, to be read ahead while it is replayed.
+fn view(
+    store: &Store,
+    role: NodeId,
+    damage: &OnDamage,
+    ahead: &mut BTreeMap<NodeId, Arc<Ahead>>,
+) -> Result<Arc<dyn Cold>, CheckpointError> {
+    let view = Arc::new(Ahead::new(store.view(role, damage.clone())?));
+    ahead.insert(role, view.clone());
+    Ok(view)
+}
+
+/// Nobody serves it: who looks catches that.
+pub(crate) fn unreadable() -> OnDamage {
+    Arc::new(|why| panic!("{why}"))
 }
 
 impl Replay for State {

@@ -23,7 +23,7 @@ pub use shard::{Shard, ShardConfig};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};
 pub use state::reshape::Reshape;
-pub use survey::{PendingData, Promise, Survey, SurveyedName};
+pub use survey::{PendingData, Promise, Survey, Surveyed, SurveyedName};
 
 /// An operation's handle on its shard.
 pub(crate) type Cx = onpath_kernel::Cx<state::State>;

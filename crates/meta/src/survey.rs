@@ -2,7 +2,9 @@
 
 use crate::shard::Shard;
 use crate::state::State;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId, Slot};
+use onpath_store::XattrSet;
+use onpath_wire::hash::site;
+use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
@@ -21,6 +23,25 @@ pub struct SurveyedName {
     pub child: InodeId,
     /// Its type.
     pub kind: Kind,
+}
+
+/// An object of a shard of which it may have many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Surveyed {
+    /// An inode.
+    Inode(Inode),
+    /// All extended attributes of an inode.
+    Xattrs(InodeId, Vec<(XattrName, Vec<u8>)>),
+    /// A name.
+    Name(SurveyedName),
+    /// An entry of a directory.
+    Entry(InodeId, DirEntry),
+}
+
+impl Surveyed {
+    pub(crate) fn xattrs(id: InodeId, set: &XattrSet) -> Surveyed {
+        Surveyed::Xattrs(id, set.iter().map(|(name, value)| (name.clone(), value.to_vec())).collect())
+    }
 }
 
 /// A promise whose decision is not carried out yet.
@@ -87,14 +108,43 @@ pub struct Survey {
 impl Shard {
     /// The durable state as it is after load and replay.
     pub fn survey(&self) -> Survey {
-        self.kernel.with(|core| core.state.survey())
+        let (mut inodes, mut names) = (Vec::new(), Vec::new());
+        let (mut listings, mut xattrs) = (BTreeMap::<_, Vec<DirEntry>>::new(), BTreeMap::new());
+        let rest = self.survey_each(&mut |object| match object {
+            Surveyed::Inode(inode) => inodes.push(inode),
+            Surveyed::Xattrs(id, set) => _ = xattrs.insert(id, set),
+            Surveyed::Name(name) => names.push(name),
+            Surveyed::Entry(dir, entry) => listings.entry(dir).or_default().push(entry),
+        });
+        let mut survey = Survey { inodes, names, listings, xattrs, ..rest };
+        survey.sort();
+        survey
+    }
+
+    /// The same without what there may be much of, which is shown in no order and not taken into memory.
+    pub fn survey_each(&self, each: &mut dyn FnMut(Surveyed)) -> Survey {
+        self.kernel.with(|core| {
+            core.state.each_object(each);
+            core.state.survey()
+        })
+    }
+}
+
+impl Survey {
+    /// Puts what was shown in no order into order.
+    pub fn sort(&mut self) {
+        self.inodes.sort_unstable_by_key(|inode| inode.id);
+        self.names.sort_unstable_by(|a, b| {
+            let slot = |name: &SurveyedName| site(name.parent, name.name.as_bytes());
+            (slot(a), a.parent, &a.name).cmp(&(slot(b), b.parent, &b.name))
+        });
+        self.listings.values_mut().for_each(|entries| entries.sort_unstable_by_key(|entry| entry.cookie));
     }
 }
 
 impl State {
-    fn survey(&mut self) -> Survey {
+    fn survey(&self) -> Survey {
         let mut survey = Survey { shard: self.me(), ..Survey::default() };
-        self.survey_slots(&mut survey);
         let (me, dirs, txns) = (self.me(), &self.dirs, &self.txns);
         survey.logs = dirs.logs().collect();
         survey.trimmed = dirs.trimmed().collect();
@@ -116,25 +166,5 @@ impl State {
         survey.sessions = self.coordinator.sessions().map(|(session, _)| session).collect();
         survey.orphans = self.orphans.iter().copied().collect();
         survey
-    }
-
-    fn survey_slots(&mut self, survey: &mut Survey) {
-        self.warm();
-        let all = Slot(0)..=Slot(u16::MAX);
-        for id in self.inodes.in_slots(all.clone()) {
-            survey.inodes.extend(self.inodes.get(id));
-        }
-        let xattrs = self.inodes.xattrs_in_slots(all.clone());
-        let owned = |(name, value): (&XattrName, &[u8])| (name.clone(), value.to_vec());
-        survey.xattrs.extend(xattrs.map(|(id, set)| (id, set.iter().map(owned).collect())));
-        let names = self.names.in_slots(all.clone()).into_iter();
-        survey.names.extend(names.map(|(parent, name, found)| SurveyedName {
-            parent,
-            name,
-            child: found.child,
-            kind: found.kind,
-        }));
-        let dirs = self.listings.dirs_in_slots(all).into_iter();
-        survey.listings.extend(dirs.map(|dir| (dir, self.listings.all(dir).collect())));
     }
 }

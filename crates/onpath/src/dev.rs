@@ -47,7 +47,7 @@ pub(crate) struct DevArgs {
     checkpoint_bytes: u64,
     /// Memory that names, inodes and listings may take, as 512M or 2G; what is more is read from the disk when it is asked for
     /// [default: no limit].
-    #[arg(long, env = "ONPATH_META_MEMORY", value_parser = parse_bytes, value_name = "BYTES")]
+    #[arg(long, env = "ONPATH_META_MEMORY", value_parser = parse_meta_memory, value_name = "BYTES")]
     meta_memory: Option<u64>,
     /// Refuse a DIR that holds no file system yet, instead of formatting it.
     #[arg(long)]
@@ -62,8 +62,12 @@ pub(crate) struct DevArgs {
 /// Least memory that may be given to names, inodes and listings, bytes.
 const META_MEMORY_MIN: u64 = 1 << 20;
 
+fn parse_meta_memory(text: &str) -> Result<u64, String> {
+    parse_bytes(text, META_MEMORY_MIN)
+}
+
 /// A number of bytes with an optional unit K, M, G or T (powers of 1024).
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str, least: u64) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[digits.len()..].trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,
@@ -75,8 +79,8 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "not a number of bytes, such as 512M".to_owned())?;
     let bytes = number.checked_mul(1 << shift).ok_or("too many bytes")?;
-    if bytes < META_MEMORY_MIN {
-        return Err(format!("at least {META_MEMORY_MIN} bytes are needed"));
+    if bytes < least {
+        return Err(format!("at least {least} bytes are needed"));
     }
     Ok(bytes)
 }

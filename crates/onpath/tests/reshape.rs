@@ -9,7 +9,6 @@ use common::{skipped, wait_until, xattr};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -250,16 +249,6 @@ fn disk(site: &Site, test: &str) -> Option<Disk> {
     Disk::new(site.root(), DISK_BYTES).map_err(|reason| skipped(test, &reason)).ok()
 }
 
-/// Leaves so much room on a disk.
-fn fill_up(disk: &Disk, left: u64) -> PathBuf {
-    let hog = disk.path().join("hog");
-    let mut file = fs::File::create(&hog).expect("a file");
-    while file.write_all(&[1; 4096]).is_ok() {}
-    let length = file.metadata().expect("stat").len();
-    file.set_len(length.saturating_sub(left)).expect("truncate");
-    hog
-}
-
 /// Wherever the room ends, the old shape stays as it was; with enough of it the reshape is done.
 #[test]
 fn a_full_disk_leaves_the_old_shape() {
@@ -280,7 +269,7 @@ fn a_full_disk_leaves_the_old_shape() {
     mount.stop();
     let (mut refused, mut left) = (0, 0);
     loop {
-        let hog = fill_up(&disk, left);
+        let hog = disk.fill_up(left);
         let output = run(["reshape".as_ref(), state.as_os_str(), "--shards".as_ref(), "5".as_ref()]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         common::server::assert_clean(&state, &format!("with {left} bytes of room"));

@@ -249,9 +249,21 @@ impl Inodes {
         self.xattrs.remove(id, name, later);
     }
 
+    /// An inode's extended attributes as the store has them.
+    pub fn decode_xattrs(key: &[u8], value: &[u8]) -> Result<(InodeId, XattrSet), WireError> {
+        Ok((id_of(*key.first_chunk().ok_or(WireError::Truncated)?), XattrSet::from_bytes(value)?))
+    }
+
+    /// Whether memory knows the extended attributes of an inode, whatever the store says.
+    pub fn knows_xattrs(&self, id: InodeId) -> bool {
+        self.xattrs.has_all_of(id)
+    }
+
     /// Takes the extended attributes of an inode as the store has them, unless newer ones are in memory.
     pub fn load_xattrs(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
-        self.xattrs.load(id_of(*key.first_chunk().ok_or(WireError::Truncated)?), value)
+        let (id, set) = Inodes::decode_xattrs(key, value)?;
+        self.xattrs.load(id, set);
+        Ok(())
     }
 
     /// The inodes of some slots with extended attributes that are in memory, sorted.
@@ -281,13 +293,25 @@ impl Inodes {
         }
     }
 
-    /// Takes an object of the store into memory unless a newer one is there; it is counted already.
-    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+    /// An object of the store; `key` without its class, here and below.
+    pub fn decode(key: &[u8], value: &[u8]) -> Result<Inode, WireError> {
         let inode = Inode::from_bytes(value)?;
         if id_of(*key.first_chunk().ok_or(WireError::Truncated)?) != inode.id {
             return Err(WireError::Bad("key of an inode"));
         }
-        if self.find(inode.id, 0).is_none() && !self.gone.contains(&inode.id) {
+        Ok(inode)
+    }
+
+    /// Whether memory has an inode or knows that it is gone, whatever the store says.
+    pub fn knows(&self, id: InodeId) -> bool {
+        let arena = &self.arena;
+        self.tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)).is_some() || self.gone.contains(&id)
+    }
+
+    /// Takes an object of the store into memory unless a newer one is there; it is counted already.
+    pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        let inode = Inodes::decode(key, value)?;
+        if !self.knows(inode.id) {
             self.insert(&Packed::of(&inode), inode.id, flag::COLD);
         }
         Ok(())

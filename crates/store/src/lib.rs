@@ -25,7 +25,7 @@ pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
 pub use names::{NameValue, Names};
 pub use pieces::{PIECE_LOOKS, Piece, TAKE_LOOKS};
-pub use recoverable::{FORGET_PARTS, Image, Pair, Recoverable};
+pub use recoverable::{FORGET_PARTS, Image, ObjectCheck, Pair, Recoverable};
 pub use xattrs::XattrSet;
 
 use thiserror::Error;

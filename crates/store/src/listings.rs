@@ -380,16 +380,30 @@ impl Listings {
         true
     }
 
+    /// An entry of the store; `key` without its class, here and below.
+    pub fn decode(key: &[u8], value: &[u8]) -> Result<(InodeId, DirEntry), WireError> {
+        let (dir, cookie) = key.split_first_chunk().ok_or(WireError::Truncated)?;
+        let cookie = Cookie(u64::from_be_bytes(cookie.try_into().map_err(|_| WireError::Truncated)?));
+        let (name, NameValue { child, kind }) = value_from(value)?;
+        Ok((id_of(*dir), DirEntry { child, kind, cookie, name }))
+    }
+
+    /// What says whether entries of the store are at positions of their names.
+    pub fn position_check(&self) -> impl Fn(&DirEntry) -> bool + use<> {
+        let (key, cookie_of) = (self.key, self.cookie_of);
+        move |entry| cookie_of(&key, entry.name.as_bytes()).hash47() == entry.cookie.hash47()
+    }
+
+    /// Whether memory has what is at a position or knows that nothing is, whatever the store says.
+    pub fn knows(&self, dir: InodeId, cookie: Cookie) -> bool {
+        self.gone.contains(&(dir, cookie)) || self.head(dir).is_some_and(|head| self.has(head.root, cookie))
+    }
+
     /// Takes an entry of the store into memory unless a newer one is there; false, and nothing is done, if its position is none
     /// of its name.
     pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<bool, WireError> {
-        let (dir, cookie) = key.split_first_chunk().ok_or(WireError::Truncated)?;
-        let (dir, cookie) = (id_of(*dir), cookie.try_into().map_err(|_| WireError::Truncated)?);
-        let cookie = Cookie(u64::from_be_bytes(cookie));
-        let (name, value) = value_from(value)?;
-        let newer =
-            self.gone.contains(&(dir, cookie)) || self.head(dir).is_some_and(|head| self.has(head.root, cookie));
-        Ok(newer || self.restore(dir, cookie, name.as_bytes(), value, true))
+        let (dir, DirEntry { child, kind, cookie, name }) = Listings::decode(key, value)?;
+        Ok(self.knows(dir, cookie) || self.restore(dir, cookie, name.as_bytes(), NameValue { child, kind }, true))
     }
 
     fn has(&self, root: Root, cookie: Cookie) -> bool {

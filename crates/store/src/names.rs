@@ -171,12 +171,25 @@ impl Names {
         self.insert(hash, parent, name, value, changed | cold);
     }
 
+    /// A name of the store; `key` without its class, here and below.
+    pub fn decode(key: &[u8], value: &[u8]) -> Result<(InodeId, Name, NameValue), WireError> {
+        let (parent, name) = key.split_first_chunk().ok_or(WireError::Truncated)?;
+        let name = Name::new(name).map_err(|_| WireError::Bad("file name"))?;
+        Ok((id_of(*parent), name, value_from(value)?))
+    }
+
+    /// Whether memory has a name or knows that it is gone, whatever the store says; `hash` is its [`name_hash`].
+    pub fn knows(&self, hash: u64, parent: InodeId, name: &[u8]) -> bool {
+        let arena = &self.arena;
+        self.tables.find(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name)).is_some()
+            || (!self.gone.is_empty() && self.gone.contains(&(hash, parent, name.into())))
+    }
+
     /// Takes a name of the store into memory unless a newer one is there.
     pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
-        let (parent, name) = key.split_first_chunk().ok_or(WireError::Truncated)?;
-        let (parent, name) = (id_of(*parent), Name::new(name).map_err(|_| WireError::Bad("file name"))?);
-        let (hash, name, value) = (name_hash(parent, name.as_bytes()), name.as_bytes(), value_from(value)?);
-        if self.find(hash, parent, name, 0).is_none() && !self.gone.contains(&(hash, parent, name.into())) {
+        let (parent, name, value) = Names::decode(key, value)?;
+        let (hash, name) = (name_hash(parent, name.as_bytes()), name.as_bytes());
+        if !self.knows(hash, parent, name) {
             self.insert(hash, parent, name, value, flag::COLD);
         }
         Ok(())

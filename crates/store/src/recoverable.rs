@@ -22,6 +22,9 @@ pub struct Image {
 /// Parts of a role's objects in which they are forgotten, so that none takes long.
 pub const FORGET_PARTS: u32 = 4096;
 
+/// Says of an object, by its key and value, why it could not be loaded.
+pub type ObjectCheck = Box<dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>>;
+
 /// A role whose state can be written down and rebuilt.
 ///
 /// An image covers one range. It states the role's last record that it reflects, so that replay skips, range by range, what an
@@ -56,8 +59,10 @@ pub trait Recoverable {
     fn loaded(&mut self, range: u32, upto: RecordSeq);
     /// Takes one of the `rest` of a range's image; before any replay.
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
-    /// Takes an object that could also be read when it is asked for; before any replay.
+    /// Takes an object that could also be read when it is asked for, unless a newer one is there.
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// What says of all objects of a store, which it is shown in the order of their keys, whether they could be loaded.
+    fn object_check(&self) -> ObjectCheck;
     /// Bytes that its objects take in memory.
     fn memory(&self) -> u64;
     /// Bytes that objects have left and that only objects of this role take again.

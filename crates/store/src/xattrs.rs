@@ -54,7 +54,7 @@ impl XattrSet {
         out
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<XattrSet, WireError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<XattrSet, WireError> {
         let (mut set, mut r) = (XattrSet::default(), Reader::new(bytes));
         while r.remaining() > 0 {
             let (name, len) = (XattrName::take(&mut r)?, u32::take(&mut r)?);
@@ -130,18 +130,16 @@ impl XattrTable {
             return;
         }
         if let Some(value) = cold.get(&xattrs_key(id)) {
-            self.load(id, &value).expect("the store gives back what was written");
+            self.load(id, XattrSet::from_bytes(&value).expect("the store gives back what was written"));
         }
     }
 
     /// Takes those of an inode as the store has them, unless newer ones are here.
-    pub(crate) fn load(&mut self, id: InodeId, value: &[u8]) -> Result<(), WireError> {
-        let set = XattrSet::from_bytes(value)?;
+    pub(crate) fn load(&mut self, id: InodeId, set: XattrSet) {
         if !self.has_all_of(id) && !set.attributes.is_empty() {
             self.bytes += set.bytes() as u64;
             self.sets.insert(id, set);
         }
-        Ok(())
     }
 
     /// An image under way takes what it is to have of an inode that is about to change.

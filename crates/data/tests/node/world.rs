@@ -430,7 +430,11 @@ impl World {
             block.copy_from_slice(&disk.block(file, block_of(offset)));
             Ok(())
         };
-        node.check(disk.files(), Some(&mut reader), &mut |fault| faults.push(fault));
+        let mut inodes: Vec<InodeId> = node.files().iter().map(|file| file.data.inode).collect();
+        inodes.dedup();
+        node.check(disk.files(), &mut inodes.into_iter(), Some(&mut reader), &mut |fault| faults.push(fault));
+        let of_bytes = |fault: &Fault| matches!(fault, Fault::BadCrc { .. } | Fault::Unreadable { .. });
+        assert_eq!(node.survey(disk.files(), &mut |_| ()), faults.iter().all(of_bytes), "{faults:?}");
         faults
     }
 

@@ -4,6 +4,7 @@ use super::store::Store;
 use super::{CheckpointError, legacy};
 use onpath_store::{Cold, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ impl Loaded {
 /// What happens on an error: it ends the load, or is noted and the load goes on with the next object.
 pub type OnError<'a> = dyn FnMut(CheckpointError) -> Result<(), CheckpointError> + 'a;
 
+/// Gives what a store has of a role.
+pub type ViewOf<'a> = dyn FnMut(&Store, NodeId) -> Result<Arc<dyn Cold>, CheckpointError> + 'a;
+
 /// Roles and their addresses.
 pub type Roles<'a> = [(NodeId, &'a mut dyn Recoverable)];
 
@@ -41,30 +45,55 @@ pub fn attach(
         role.attach(view(*address)?);
     }
     match store.head()? {
-        Some(_) => from_store(store, roles, false, &mut Err),
+        Some(_) => from_store(store, roles, Wrong::new(), &mut Err),
         None => Ok(legacy::load(dir, store.fsid(), roles, &mut Err)?.unwrap_or(Loaded::NOTHING)),
     }
 }
 
-/// Loads all of the checkpoint in `dir`, if there is one, into these fresh roles; `on_error` decides about each error except those
-/// that concern all of it, which end the load. The checkpoint is not changed.
-pub fn load(
+/// The same after a look at all of its objects; `on_error` decides about each error except those that concern all of the
+/// checkpoint, which end the load. The checkpoint is not changed. What is attached must live as long as the roles; a store with an
+/// object that does not check is not.
+pub fn look(
     dir: &Path,
     fsid: u64,
     roles: &mut Roles<'_>,
+    view: &mut ViewOf<'_>,
     on_error: &mut OnError<'_>,
-) -> Result<Loaded, CheckpointError> {
+) -> Result<(Loaded, Option<Store>), CheckpointError> {
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
-    match Store::look(dir, shards as u16, fsid)? {
-        Some(store) if store.head()?.is_some() => from_store(&store, roles, true, on_error),
-        _ => Ok(legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING)),
+    let store = match Store::look(dir, shards as u16, fsid)? {
+        Some(store) if store.head()?.is_some() => store,
+        _ => return Ok((legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING), None)),
+    };
+    let mut wrong = Wrong::new();
+    let mut objects = 0;
+    for (address, role) in &*roles {
+        let mut check = role.object_check();
+        store.objects(*address, &mut |key, value| {
+            objects += 1;
+            let checked = value.and_then(|value| check(key, value).map_err(|error| store.refused(error)));
+            checked.or_else(|error| {
+                wrong.entry(*address).or_default().push(error);
+                Ok(())
+            })
+        })?;
     }
+    if wrong.is_empty() {
+        for (address, role) in &mut *roles {
+            role.attach(view(&store, *address)?);
+        }
+    }
+    let loaded = from_store(&store, roles, wrong, on_error)?;
+    Ok((Loaded { objects: loaded.objects + objects, ..loaded }, Some(store)))
 }
+
+/// What is wrong with the objects of roles.
+type Wrong = BTreeMap<NodeId, Vec<CheckpointError>>;
 
 fn from_store(
     store: &Store,
     roles: &mut Roles<'_>,
-    everything: bool,
+    mut wrong: Wrong,
     on_error: &mut OnError<'_>,
 ) -> Result<Loaded, CheckpointError> {
     let head = store.head()?.expect("the caller has seen it");
@@ -85,13 +114,7 @@ fn from_store(
                 taken.or_else(&mut *on_error)
             })?;
         }
-        if everything {
-            store.objects(*address, &mut |key, value| {
-                loaded.objects += 1;
-                let taken = value.and_then(|value| role.load_object(key, value).map_err(|e| store.refused(e)));
-                taken.or_else(&mut *on_error)
-            })?;
-        }
+        wrong.remove(address).into_iter().flatten().try_for_each(&mut *on_error)?;
     }
     if let Some(((role, range), _)) = ranges.first_key_value() {
         on_error(shape(format!(

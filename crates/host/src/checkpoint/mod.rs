@@ -16,7 +16,7 @@ mod store;
 mod tests;
 
 pub use frozen::{Frozen, Piece};
-pub use load::{Loaded, OnError, Roles, attach, load};
+pub use load::{Loaded, OnError, Roles, ViewOf, attach, look};
 pub use reshaped::{adopt, forget_reshaped};
 pub use run::{CheckpointReport, Checkpointer, Pace, clear_interrupted};
 pub use store::{Draft, Each, Head, OnDamage, Store};

@@ -20,7 +20,7 @@ use onpath_wire::codec::Wire;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use onpath_wire::wire_struct;
 use redb::{
-    Builder, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError,
     WriteTransaction,
 };
 use std::collections::BTreeMap;
@@ -136,6 +136,18 @@ impl Store {
         Store { db, file: path, fsid, room }.checked()
     }
 
+    /// Makes a store in an unlinked file in `dir`, which nobody else sees and no power loss leaves. A full disk is an error.
+    pub fn temporary(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
+        let io = |source| CheckpointError::Io { path: dir.to_owned(), source };
+        let file = tempfile::tempfile_in(dir).map_err(io)?;
+        let room = Room::new(PathBuf::new());
+        room.give_up();
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES);
+        let db = guarded(dir, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
+        Ok(Store { db, file: dir.to_owned(), fsid, room })
+    }
+
     /// Looks at the store in `dir`, of so many shards, and changes nothing; none if there is none. All of the file is checked.
     pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
         let new = reshaped(dir, shards);
@@ -175,7 +187,7 @@ impl Store {
     }
 
     /// A role does not take an object.
-    pub(super) fn refused(&self, source: StoreError) -> CheckpointError {
+    pub(crate) fn refused(&self, source: StoreError) -> CheckpointError {
         CheckpointError::Load { file: self.file.clone(), source }
     }
 
@@ -255,7 +267,18 @@ impl Store {
         let mut transaction = guarded(&self.file, || self.db.begin_write())?;
         // So a start after a kill reads nothing but the head.
         transaction.set_quick_repair(true);
-        Ok(Draft { store: self, transaction, role: NodeId(0), changes: Changes::default(), bytes: 0, written: 0 })
+        Ok(self.draft(transaction))
+    }
+
+    /// Begins the only checkpoint of a temporary store.
+    pub fn begin_temporary(&self) -> Result<Draft<'_>, CheckpointError> {
+        let mut transaction = guarded(&self.file, || self.db.begin_write())?;
+        guarded(&self.file, || transaction.set_durability(Durability::None))?;
+        Ok(self.draft(transaction))
+    }
+
+    fn draft(&self, transaction: WriteTransaction) -> Draft<'_> {
+        Draft { store: self, transaction, role: NodeId(0), changes: Changes::default(), bytes: 0, written: 0 }
     }
 }
 
@@ -277,7 +300,19 @@ pub struct Draft<'a> {
 impl Draft<'_> {
     /// Takes the image of a range.
     pub fn put(&mut self, role: NodeId, range: u32, image: Image) -> Result<(), CheckpointError> {
-        let Image { upto, changes: Changes { put, removed }, rest } = image;
+        let Image { upto, changes, rest } = image;
+        self.change(role, changes)?;
+        self.written += guarded(&self.store.file, || {
+            let mut table = self.transaction.open_table(REST)?;
+            let changed = put_rest(&mut table, &prefix(role, range), &rest)?;
+            self.transaction.open_table(RANGES)?.insert((role.0, range), upto.0)?;
+            Ok::<_, redb::Error>(changed)
+        })?;
+        Ok(())
+    }
+
+    /// Takes changes of a role's objects.
+    pub fn change(&mut self, role: NodeId, Changes { put, removed }: Changes) -> Result<(), CheckpointError> {
         if role != self.role {
             self.put_changes()?;
             self.role = role;
@@ -286,12 +321,6 @@ impl Draft<'_> {
         self.bytes += removed.iter().map(Vec::len).sum::<usize>();
         self.changes.put.extend(put);
         self.changes.removed.extend(removed);
-        self.written += guarded(&self.store.file, || {
-            let mut table = self.transaction.open_table(REST)?;
-            let changed = put_rest(&mut table, &prefix(role, range), &rest)?;
-            self.transaction.open_table(RANGES)?.insert((role.0, range), upto.0)?;
-            Ok::<_, redb::Error>(changed)
-        })?;
         if self.bytes >= DRAFT_BYTES { self.put_changes() } else { Ok(()) }
     }
 

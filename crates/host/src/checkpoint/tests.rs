@@ -4,7 +4,7 @@ use super::*;
 use crate::journal::{Commit, Journal, Options};
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_kernel::{Input, Now, Output, Role};
-use onpath_store::{Changes, Cold, Image, Recoverable};
+use onpath_store::{Changes, Cold, Image, ObjectCheck, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -122,6 +122,9 @@ impl Recoverable for Sums {
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.sums.insert(u64_of(key), u64_of(value));
         Ok(())
+    }
+    fn object_check(&self) -> ObjectCheck {
+        Box::new(|_, _| Ok(()))
     }
     fn loaded(&mut self, range: u32, upto: RecordSeq) {
         self.upto[range as usize] = upto;
@@ -346,14 +349,16 @@ fn damage_of_the_store_is_noticed() {
     let (_, dir) = dirs(tmp.path());
     let file = dir.join(store::FILE_NAME);
     let whole = fs::read(&file).unwrap();
-    let look = || {
+    let view: &mut ViewOf<'_> = &mut |store, role| store.view(role, damage());
+    let mut look = || {
         let (mut a, mut b) = (Sums::default(), Sums::default());
         let [first, second] = [0, 1].map(|n| NodeId::shard(ShardId(n)));
-        load(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], &mut Err)
+        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err).map(|(loaded, _)| loaded)
     };
     let loaded = look().unwrap();
     assert_eq!((loaded.images, loaded.objects), (6, 50));
-    assert!(matches!(load(&dir, FSID + 1, &mut [], &mut Err), Err(CheckpointError::Foreign { .. })));
+    let foreign = super::look(&dir, FSID + 1, &mut [], &mut |store, role| store.view(role, damage()), &mut Err);
+    assert!(matches!(foreign, Err(CheckpointError::Foreign { .. })));
     for (key, sum) in expected(300) {
         let places = whole.windows(8).enumerate().filter(|(_, bytes)| *bytes == sum.to_be_bytes()).map(|(at, _)| at);
         let noticed = places.filter(|at| {

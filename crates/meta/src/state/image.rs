@@ -3,7 +3,8 @@
 
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
-use onpath_store::{Changes, Count, NameValue, Pair, Piece};
+use crate::survey::{Surveyed, SurveyedName};
+use onpath_store::{Changes, Count, Inodes, Listings, NameValue, Names, Pair, Piece, RANGES};
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch};
@@ -181,20 +182,70 @@ impl State {
         }
     }
 
+    /// What says of objects whether they could be loaded.
+    pub(crate) fn object_check(&self) -> impl FnMut(&[u8], &[u8]) -> Result<(), WireError> + use<> {
+        let in_place = self.listings.position_check();
+        move |key, value| match key.split_first().ok_or(WireError::Truncated)? {
+            (&class::INODE, key) => Inodes::decode(key, value).map(drop),
+            (&class::NAME, key) => Names::decode(key, value).map(drop),
+            (&class::XATTR, key) => Inodes::decode_xattrs(key, value).map(drop),
+            (&class::ENTRY, key) => in_place(&Listings::decode(key, value)?.1).then_some(()).ok_or(WRONG_COOKIE),
+            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+        }
+    }
+
+    /// Shows `each` object of some classes, in no order and none twice. What only the store has stays there.
+    pub(crate) fn each_object(&mut self, each: &mut dyn FnMut(Surveyed)) {
+        for range in 0..RANGES {
+            let slots = slots_of(range);
+            for id in self.inodes.in_slots(slots.clone()) {
+                self.inodes.get(id).map(Surveyed::Inode).into_iter().for_each(&mut *each);
+            }
+            self.inodes.xattrs_in_slots(slots.clone()).for_each(|(id, set)| each(Surveyed::xattrs(id, set)));
+            for (parent, name, NameValue { child, kind }) in self.names.in_slots(slots.clone()) {
+                each(Surveyed::Name(SurveyedName { parent, name, child, kind }));
+            }
+            for dir in self.listings.dirs_in_slots(slots) {
+                self.listings.all(dir).for_each(|entry| each(Surveyed::Entry(dir, entry)));
+            }
+        }
+        let Some(cold) = self.inodes.attached() else { return };
+        cold.scan(&[], &[], &mut |key, value| {
+            let object = self.stored(key, value).expect("the store gives back what was written");
+            object.into_iter().for_each(&mut *each);
+            true
+        });
+    }
+
+    /// What the store has of an object; none if memory knows better.
+    fn stored(&self, key: &[u8], value: &[u8]) -> Result<Option<Surveyed>, WireError> {
+        Ok(match key.split_first().ok_or(WireError::Truncated)? {
+            (&class::INODE, key) => {
+                let inode = Inodes::decode(key, value)?;
+                (!self.inodes.knows(inode.id)).then_some(Surveyed::Inode(inode))
+            }
+            (&class::NAME, key) => {
+                let (parent, name, NameValue { child, kind }) = Names::decode(key, value)?;
+                let known = self.names.knows(name_hash(parent, name.as_bytes()), parent, name.as_bytes());
+                (!known).then_some(Surveyed::Name(SurveyedName { parent, name, child, kind }))
+            }
+            (&class::XATTR, key) => {
+                let (id, set) = Inodes::decode_xattrs(key, value)?;
+                (!self.inodes.knows_xattrs(id)).then(|| Surveyed::xattrs(id, &set))
+            }
+            (&class::ENTRY, key) => {
+                let (dir, entry) = Listings::decode(key, value)?;
+                (!self.listings.knows(dir, entry.cookie)).then_some(Surveyed::Entry(dir, entry))
+            }
+            (&tag, _) => return Err(WireError::UnknownTag { what: "object", tag }),
+        })
+    }
+
     /// Forgets what the store has too and nobody has asked for lately, of whole tables of slots.
     pub(crate) fn forget(&mut self, slots: RangeInclusive<Slot>) {
         self.inodes.forget(slots.clone());
         self.names.forget(slots.clone());
         self.listings.forget(slots);
-    }
-
-    /// Takes everything into memory that the store has.
-    pub(crate) fn warm(&mut self) {
-        let Some(cold) = self.inodes.attached() else { return };
-        cold.scan(&[], &[], &mut |key, value| {
-            self.load_object(key, value).expect("the store gives back what was written");
-            true
-        });
     }
 
     /// Takes back one of the rest of a range's image. Images of before the store have all objects there.

@@ -5,7 +5,7 @@
 
 use crate::shard::Shard;
 use crate::state::apply::Wants;
-use onpath_store::{Changes, Cold, FORGET_PARTS, Image, RANGES as SLOT_RANGES, Recoverable, StoreError};
+use onpath_store::{Changes, Cold, FORGET_PARTS, Image, ObjectCheck, RANGES as SLOT_RANGES, Recoverable, StoreError};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{RecordSeq, Slot};
 use onpath_wire::record::{Effect, Record};
@@ -148,6 +148,13 @@ impl Recoverable for Shard {
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let loaded = self.kernel.with(|core| core.state.load_object(key, value));
         loaded.map_err(|source| StoreError::Undecodable { what: "object of a checkpoint", source })
+    }
+
+    fn object_check(&self) -> ObjectCheck {
+        let mut check = self.kernel.with(|core| core.state.object_check());
+        Box::new(move |key, value| {
+            check(key, value).map_err(|source| StoreError::Undecodable { what: "object of a checkpoint", source })
+        })
     }
 
     fn loaded(&mut self, range: u32, upto: RecordSeq) {

@@ -12,21 +12,25 @@ mod disk;
 mod repair;
 mod report;
 mod sorted;
+mod spill;
 mod view;
 
 use crate::cli::{absolute, try_say};
+use crate::dev::parse_bytes;
 use crate::walk::Progress;
 use anyhow::Context;
 use clap::Args;
 use onpath_host::dir::DirError;
 use onpath_host::inspect::{InspectError, Inspection, inspect, inspect_served};
 use onpath_host::stream::StreamError;
-use report::Report;
+use report::{Checked, Report};
+use spill::Spill;
 use std::fmt;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use view::View;
+use std::rc::Rc;
+use view::{Objects, View};
 
 /// Exit code: faults were repaired.
 const EXIT_REPAIRED: u8 = 1;
@@ -38,6 +42,10 @@ const EXIT_FAILED: u8 = 8;
 pub(crate) const EXIT_USAGE: u8 = 16;
 /// Exit code: cancelled by a signal.
 const EXIT_CANCELLED: u8 = 32;
+/// Memory for what is compared, unless another bound is given.
+const MEMORY: &str = "128M";
+/// Least memory for that, bytes.
+const MEMORY_MIN: u64 = 16 << 10;
 /// The name of the command.
 pub(crate) const NAME: &str = "fsck";
 
@@ -56,9 +64,19 @@ pub(crate) struct FsckArgs {
     /// Print one JSON object: faults, notes, and what was checked.
     #[arg(long)]
     json: bool,
+    /// Memory for what is compared, as 64M or 1G; what is more goes to temporary files.
+    #[arg(long, env = "ONPATH_FSCK_MEMORY", value_parser = parse_memory, value_name = "BYTES", default_value = MEMORY)]
+    memory: u64,
+    /// Directory for temporary files [default: the system's].
+    #[arg(long, env = "ONPATH_FSCK_TEMP", value_name = "DIR")]
+    temp: Option<PathBuf>,
     /// Show no progress (it is shown on terminals only).
     #[arg(short, long)]
     quiet: bool,
+}
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    parse_bytes(text, MEMORY_MIN)
 }
 
 /// Why `onpath fsck` does not exit with 0.
@@ -100,13 +118,16 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let quiet = args.quiet || args.json;
     let progress = Progress::of("reading", "blocks", quiet || !args.data);
     let data = args.data.then_some(&progress);
-    let mut report = check(&dir, data).map_err(FsckError::Failed)?;
+    let temp = args.temp.unwrap_or_else(std::env::temp_dir);
+    let spill = Spill::new(&temp, args.memory);
+    let mut report = check(&dir, &temp, &spill, data).map_err(FsckError::Failed)?;
     let mut repaired = repair::Repaired::new();
     if args.repair && report.fault_kinds().keys().any(|code| repair::policy::of(*code).is_ok()) {
         cancel.reached(cancel::REPAIRING);
-        repaired = mend(&dir, &report, quiet).map_err(FsckError::Failed)?;
+        repaired = mend(&dir, &report, &spill, quiet).map_err(FsckError::Failed)?;
         cancel.reached(if repaired.is_empty() { cancel::CHECKING } else { cancel::REPAIRED });
-        let before = std::mem::replace(&mut report, check(&dir, data).map_err(FsckError::Failed)?).fault_kinds();
+        let before =
+            std::mem::replace(&mut report, check(&dir, &temp, &spill, data).map_err(FsckError::Failed)?).fault_kinds();
         let after = report.fault_kinds();
         // Terms are taken, and torn ends cut, when it is opened.
         for code in before.into_keys().filter(|code| !after.contains_key(code)) {
@@ -135,19 +156,19 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
 }
 
 /// Repairs what was found.
-fn mend(dir: &Path, found: &Report, quiet: bool) -> anyhow::Result<repair::Repaired> {
+fn mend(dir: &Path, found: &Report, spill: &Rc<Spill>, quiet: bool) -> anyhow::Result<repair::Repaired> {
     anyhow::ensure!(!found.checked.served, "{} is served: stop it first, then repair it", dir.display());
     anyhow::ensure!(found.checked.namespace, "not all of the state can be read, so nothing can be repaired");
-    match quietly(|| repair::repair(dir, quiet)) {
+    match quietly(|| repair::repair(dir, spill, quiet)) {
         Ok(repaired) => repaired.context("cannot be repaired"),
         Err(panic) => anyhow::bail!("cannot be repaired, and nothing was changed: {panic}"),
     }
 }
 
-fn check(dir: &Path, data: Option<&Progress>) -> anyhow::Result<Report> {
+fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: Option<&Progress>) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let inspected = quietly(|| match inspect(dir) {
-        Err(in_use @ DirError::InUse { .. }) => match inspect_served(dir) {
+        Err(in_use @ DirError::InUse { .. }) => match inspect_served(dir, temp) {
             // Starting, stopping, or not a server: nobody can be asked.
             Err(InspectError::Stream(StreamError::NotServed { .. })) => Err(in_use.into()),
             asked => asked,
@@ -172,26 +193,23 @@ fn check(dir: &Path, data: Option<&Progress>) -> anyhow::Result<Report> {
     report.checked.served = inspection.served;
     disk::problems(&inspection, &mut report);
     if inspection.problems.is_empty() {
-        everything(inspection, data, &mut report);
+        let checked = quietly(|| everything(&inspection, spill, data, &mut report));
+        checked.map_err(anyhow::Error::msg).context("cannot be checked")?;
+        spill.sound().context("cannot be checked")?;
     }
     Ok(report)
 }
 
 /// With `data` every block is read.
-fn everything(mut inspection: Inspection, data: Option<&Progress>, report: &mut Report) {
-    // Shard by shard, so that none is in memory twice for long.
-    let shards = std::mem::take(&mut inspection.shards);
-    let surveys: Vec<_> = shards.into_iter().map(|shard| shard.survey()).collect();
-    let view = View::new(&inspection.superblock, &surveys);
-    report.checked.namespace = true;
-    report.checked.inodes = surveys.iter().map(|survey| survey.inodes.len() as u64).sum();
-    report.checked.names = surveys.iter().map(|survey| survey.names.len() as u64).sum();
-    report.checked.entries = surveys.iter().flat_map(|s| s.listings.values()).map(|l| l.len() as u64).sum();
-    report.checked.data = data.is_some();
-    let blocks = surveys.iter().flat_map(|survey| &survey.inodes).map(|inode| inode.blocks).sum();
+fn everything(inspection: &Inspection, spill: &Rc<Spill>, data: Option<&Progress>, report: &mut Report) {
+    let Inspection { superblock, shards, data: node, .. } = inspection;
+    let view = View::new(superblock, shards, node, inspection.files(), spill);
+    let Objects { inodes, names, entries, blocks } = view.objects;
+    let data_read = data.is_some();
+    report.checked = Checked { namespace: true, inodes, names, entries, data: data_read, ..report.checked };
     data.into_iter().for_each(|progress| progress.set_whole(blocks));
-    checks::run(&view, &inspection.data, report);
-    checks::data::blocks(&inspection, data, report);
+    checks::run(&view, node, report);
+    checks::data::blocks(&view, inspection, data, report);
     data.into_iter().for_each(Progress::finish);
 }
 

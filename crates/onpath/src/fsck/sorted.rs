@@ -1,90 +1,157 @@
-//! Maps that are made once: a sorted list takes half the memory of a tree, and no more than its elements.
+//! Maps that are made once, of any size (see `spill`).
 
-use std::ops::Index;
+use super::spill::{Cursor, Sorter, Spill, Table};
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{DataId, Generation, InodeId};
+use onpath_wire::name::Name;
+use std::marker::PhantomData;
+use std::rc::Rc;
 
-/// Values by key.
+/// What maps are sorted by: as bytes in the order of the values.
+pub(super) trait Key: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn take(bytes: &[u8]) -> Option<Self>;
+}
+
+impl Key for InodeId {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_be_bytes());
+    }
+
+    fn take(bytes: &[u8]) -> Option<InodeId> {
+        Some(InodeId(u64::from_be_bytes(bytes.try_into().ok()?)))
+    }
+}
+
+impl Key for Name {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn take(bytes: &[u8]) -> Option<Name> {
+        Name::new(bytes).ok()
+    }
+}
+
+impl Key for DataId {
+    fn put(&self, out: &mut Vec<u8>) {
+        Key::put(&self.inode, out);
+        out.extend_from_slice(&self.generation.0.to_be_bytes());
+    }
+
+    fn take(bytes: &[u8]) -> Option<DataId> {
+        let (inode, generation) = bytes.split_first_chunk::<8>()?;
+        let generation = Generation(u64::from_be_bytes(generation.try_into().ok()?));
+        Some(DataId { inode: Key::take(inode)?, generation })
+    }
+}
+
+/// What comes first has bytes of one length.
+impl<B: Key> Key for (InodeId, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        Key::put(&self.0, out);
+        Key::put(&self.1, out);
+    }
+
+    fn take(bytes: &[u8]) -> Option<(InodeId, B)> {
+        let (first, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Key::take(first)?, Key::take(rest)?))
+    }
+}
+
+fn bytes_of(key: &impl Key) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    Key::put(key, &mut bytes);
+    bytes
+}
+
+/// A map that is being made, of keys that are all different.
 #[derive(Debug)]
-pub(super) struct Sorted<K, V>(Vec<(K, V)>);
+pub(super) struct Sorting<K, V> {
+    sorter: Sorter,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    of: PhantomData<(K, V)>,
+}
 
-impl<K: Ord, V> Sorted<K, V> {
-    /// Of several values of a key the last one counts.
-    pub(super) fn of(mut pairs: Vec<(K, V)>) -> Sorted<K, V> {
-        pairs.sort_by(|a, b| a.0.cmp(&b.0));
-        pairs.dedup_by(|later, kept| {
-            let same = later.0 == kept.0;
-            if same {
-                std::mem::swap(later, kept);
-            }
-            same
-        });
-        pairs.shrink_to_fit();
-        Sorted(pairs)
+impl<K: Key, V: Wire> Sorting<K, V> {
+    pub(super) fn new(spill: &Rc<Spill>) -> Sorting<K, V> {
+        Sorting { sorter: Sorter::new(spill), key: Vec::new(), value: Vec::new(), of: PhantomData }
     }
 
-    fn place(&self, key: &K) -> Option<usize> {
-        self.0.binary_search_by(|(other, _)| other.cmp(key)).ok()
+    pub(super) fn push(&mut self, key: &K, value: &V) {
+        self.key.clear();
+        self.value.clear();
+        Key::put(key, &mut self.key);
+        Wire::put(value, &mut self.value);
+        self.sorter.push(&self.key, &self.value);
     }
 
-    pub(super) fn get(&self, key: &K) -> Option<&V> {
-        self.place(key).map(|at| &self.0[at].1)
+    pub(super) fn finish(self) -> Sorted<K, V> {
+        Sorted { table: self.sorter.finish(), of: PhantomData }
+    }
+}
+
+/// Values by key. Whoever uses it must ask afterwards whether the [`Spill`] is sound.
+#[derive(Debug)]
+pub(super) struct Sorted<K, V> {
+    table: Table,
+    of: PhantomData<(K, V)>,
+}
+
+impl<K: Key + PartialEq, V: Wire> Sorted<K, V> {
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        let key = bytes_of(key);
+        let cursor = self.table.from(&key);
+        let (_, value) = cursor.peek().filter(|(other, _)| *other == key)?;
+        self.decoded(V::from_bytes(value).ok())
     }
 
     pub(super) fn contains_key(&self, key: &K) -> bool {
-        self.place(key).is_some()
+        let key = bytes_of(key);
+        self.table.from(&key).peek().is_some_and(|(other, _)| other == key)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.table.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// In the order of the keys.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.0.iter().map(|(key, value)| (key, value))
+    pub(super) fn iter(&self) -> Iter<'_, K, V> {
+        Iter { map: self, cursor: self.table.from(&[]) }
     }
 
-    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
-        self.0.iter().map(|(key, _)| key)
+    /// Those of which the key begins with this, or is not below it.
+    pub(super) fn from(&self, first: &impl Key) -> Iter<'_, K, V> {
+        Iter { map: self, cursor: self.table.from(&bytes_of(first)) }
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
-        self.0.iter().map(|(_, value)| value)
-    }
-
-    /// Those whose keys are not below `first`.
-    pub(super) fn from(&self, first: &K) -> impl Iterator<Item = (&K, &V)> {
-        let at = self.0.partition_point(|(key, _)| key < first);
-        self.0[at..].iter().map(|(key, value)| (key, value))
+    fn decoded<T>(&self, value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.table.spill().damaged("an entry does not decode");
+        }
+        value
     }
 }
 
-impl<K: Ord, V> Index<&K> for Sorted<K, V> {
-    type Output = V;
-
-    fn index(&self, key: &K) -> &V {
-        self.get(key).expect("the key is there")
-    }
+/// The entries of a map from somewhere on.
+pub(super) struct Iter<'a, K, V> {
+    map: &'a Sorted<K, V>,
+    cursor: Cursor<'a>,
 }
 
-/// Some values for each key, as one list.
-#[derive(Debug)]
-pub(super) struct Grouped<K, V> {
-    /// The key of each value.
-    keys: Vec<K>,
-    values: Vec<V>,
-}
+impl<K: Key + PartialEq, V: Wire> Iterator for Iter<'_, K, V> {
+    type Item = (K, V);
 
-impl<K: Ord, V: Ord> Grouped<K, V> {
-    pub(super) fn of(mut pairs: Vec<(K, V)>) -> Grouped<K, V> {
-        pairs.sort_unstable();
-        let (keys, values) = pairs.into_iter().unzip();
-        Grouped { keys, values }
-    }
-
-    /// The values of a key, sorted.
-    pub(super) fn get(&self, key: &K) -> &[V] {
-        let first = self.keys.partition_point(|other| other < key);
-        let count = self.keys[first..].partition_point(|other| other == key);
-        &self.values[first..first + count]
+    fn next(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.cursor.peek()?;
+        let entry = <K as Key>::take(key).zip(V::from_bytes(value).ok());
+        self.cursor.advance();
+        self.map.decoded(entry)
     }
 }
 
@@ -93,13 +160,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_maps() {
-        let map = Sorted::of(vec![(5, "e"), (1, "a"), (3, "old"), (3, "c")]);
-        assert_eq!(map.iter().map(|(key, value)| (*key, *value)).collect::<Vec<_>>(), [(1, "a"), (3, "c"), (5, "e")]);
-        assert_eq!((map.get(&3), map.get(&4), map[&5]), (Some(&"c"), None, "e"));
-        assert_eq!(map.from(&2).next(), Some((&3, &"c")));
-        assert!(map.contains_key(&1) && !map.contains_key(&0) && !map.is_empty());
-        let grouped = Grouped::of(vec![(2, 'b'), (1, 'z'), (2, 'a')]);
-        assert_eq!((grouped.get(&2), grouped.get(&1), grouped.get(&3)), (&['a', 'b'][..], &['z'][..], &[][..]));
+    fn entries_come_in_the_order_of_their_keys() {
+        let spill = Spill::new(&std::env::temp_dir(), 0);
+        let name = |text: &str| Name::new(text.as_bytes()).expect("a name");
+        let mut wanted = Vec::new();
+        for id in [1, 255, 256, u64::MAX] {
+            wanted.extend(["a", "a\x01", "ab", "b", "\u{ff}"].map(|text| ((InodeId(id), name(text)), id)));
+        }
+        assert!(wanted.is_sorted());
+        let mut map = Sorting::new(&spill);
+        wanted.iter().rev().for_each(|(key, value)| map.push(key, value));
+        let map: Sorted<(InodeId, Name), u64> = map.finish();
+        assert_eq!(map.iter().collect::<Vec<_>>(), wanted);
+        assert_eq!((map.get(&(InodeId(255), name("ab"))), map.get(&(InodeId(2), name("ab")))), (Some(255), None));
+        assert_eq!(map.from(&InodeId(256)).next(), Some(wanted[10].clone()));
+        assert!(map.contains_key(&wanted[3].0) && !map.is_empty() && map.len() == 20);
+        spill.sound().expect("nothing failed");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{sys, tool};
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,6 +40,16 @@ impl Disk {
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.mountpoint
+    }
+
+    /// Leaves so much room; the file that takes the rest.
+    pub fn fill_up(&self, left: u64) -> PathBuf {
+        let hog = self.mountpoint.join("hog");
+        let mut file = File::create(&hog).expect("a file");
+        while file.write_all(&[1; 4096]).is_ok() {}
+        let length = file.metadata().expect("stat").len();
+        file.set_len(length.saturating_sub(left)).expect("truncate");
+        hog
     }
 
     /// From now on nothing reaches the disk, and whoever uses it gets errors.

@@ -267,7 +267,7 @@ impl Copy {
     /// What can be repaired is, and then nothing is wrong; else nothing changes.
     fn expect_repair(&self, wanted: &[&str], args: &[&str]) {
         let before = fingerprint(&self.path);
-        let (exit, found) = self.fsck_that(&[&["--repair"], args].concat());
+        let (exit, found) = self.fsck_that(&[&["--repair"], TINY, args].concat());
         if !wanted.iter().any(|code| REPAIRED.contains(code)) {
             assert_eq!(exit, Some(4), "{found:#}");
             assert_eq!(before, fingerprint(&self.path), "a repair that was none has changed something");
@@ -316,6 +316,7 @@ impl Copy {
     fn fsck(&self, args: &[&str]) -> (Option<i32>, Value) {
         let before = fingerprint(&self.path);
         let found = self.fsck_that(args);
+        assert_eq!(found, self.fsck_that(&[TINY, args].concat()), "with little memory and with more");
         assert_eq!(before, fingerprint(&self.path), "fsck has changed something");
         found
     }
@@ -329,6 +330,9 @@ impl Copy {
         (output.status.code(), found)
     }
 }
+
+/// So little memory that most of what is compared goes to temporary files.
+const TINY: &[&str] = &["--memory", "16K"];
 
 /// Kinds of faults that are repaired.
 const REPAIRED: &[&str] = &[

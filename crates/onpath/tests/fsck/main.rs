@@ -14,8 +14,9 @@ mod protocol;
 mod repair;
 mod served;
 
+use common::disk::Disk;
 use common::server::{Site, binary, run};
-use common::{process, wait_until};
+use common::{process, skipped, wait_until};
 use craft::Original;
 use onpath_wire::block::DataRecord;
 use onpath_wire::codec::Wire;
@@ -28,6 +29,8 @@ use std::process::{Command, Stdio};
 
 /// Three shards, so that names, directories and inodes live apart.
 const ARGS: &[&str] = &["--shards", "3"];
+/// Enough for all temporary files of a check here.
+const TEMP_DISK_BYTES: u64 = 32 << 20;
 
 /// A DIR that was used and stopped.
 fn stopped(test: &str) -> Option<(Site, Original)> {
@@ -158,6 +161,44 @@ fn a_cancelled_check_says_so() {
     mount.signal(libc::SIGCONT);
     mount.stop();
     site.assert_clean("after a cancelled check");
+}
+
+/// What is compared goes to temporary files beyond some memory: where they cannot be written, the check says so and what to do.
+#[test]
+fn temporary_files_without_room() {
+    let Some((site, original)) = stopped("fsck without room for temporary files") else { return };
+    let copy = original.copy();
+    names::lose_entry(&original, &copy);
+    let disk = match Disk::new(site.root(), TEMP_DISK_BYTES) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("fsck without room for temporary files", &reason),
+    };
+    let fsck = |args: &[&str]| {
+        let words = ["fsck", "--temp"].map(OsStr::new).into_iter().chain([disk.path().as_os_str()]);
+        let output = run(words.chain(args.iter().map(OsStr::new)).chain([copy.path().as_os_str()]));
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let expect_no_room = |args: &[&str]| {
+        let (code, said) = fsck(args);
+        assert_eq!(code, Some(8), "{said}");
+        assert!(said.contains("No space left on device") && said.contains("--temp"), "{said}");
+        assert!(!said.contains("panicked"), "{said}");
+    };
+    let hog = disk.fill_up(0);
+    assert_eq!(fsck(&[]).0, Some(4), "all in memory");
+    expect_no_room(&["--memory", "16K"]);
+    expect_no_room(&["--memory", "16K", "--repair"]);
+    let mount = site.dev_on(copy.path(), &[]);
+    expect_no_room(&["--memory", "16K"]);
+    fs::remove_file(hog).expect("unlink");
+    assert_eq!(fsck(&["--memory", "16K"]).0, Some(4), "what is served");
+    mount.stop();
+    assert_eq!(fsck(&["--memory", "16K"]).0, Some(4));
+    let left: Vec<_> =
+        fs::read_dir(disk.path()).expect("list").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["lost+found"], "temporary files are unlinked at once");
+    let (code, said) = fsck(&["--memory", "3"]);
+    assert!(code == Some(16) && said.contains("at least"), "{said}");
 }
 
 /// Who does not read what is said hears of faults all the same.

@@ -2,7 +2,7 @@
 //! it is planted: `craft::Copy::expect_faults` repairs all of it.
 
 use crate::common::disk::Disk;
-use crate::common::server::{binary, run};
+use crate::common::server::{Site, binary, run};
 use crate::common::skipped;
 use crate::common::tree::{Times, list};
 use crate::craft::{Copy, Original, name};
@@ -34,6 +34,17 @@ fn damage(of: &Original, copy: &Copy) {
     let site = of.site(e, &sub);
     let log = copy.log(of, e, site, -1, -1);
     copy.record(site, [Effect::DropName { parent: e, name: sub, child: dir.id, kind: Kind::Directory, log }]);
+}
+
+/// A disk with a copy of the site's DIR.
+fn on_disk(site: &Site, test: &str) -> Option<(Disk, Original)> {
+    let disk = Disk::new(site.root(), DISK_BYTES).map_err(|reason| skipped(test, &reason)).ok()?;
+    let state = disk.path().join("state");
+    let mut command = Command::new("cp");
+    let status = command.args(["-a", "--sparse=always"]).arg(site.state()).arg(&state).status();
+    assert!(status.expect("cp runs").success(), "cp of DIR");
+    let of = Original::of(&state);
+    Some((disk, of))
 }
 
 fn codes(found: &Value) -> BTreeSet<String> {
@@ -116,19 +127,37 @@ fn a_killed_repair_has_happened_or_not() {
     assert!(old > 0, "no repair was killed in time: {new}");
 }
 
+/// Wherever the room ends, what is damaged stays as it was; with enough of it the repair is done.
+#[test]
+fn a_repair_on_a_full_disk_changes_nothing() {
+    let Some((site, _)) = stopped("a repair on a full disk") else { return };
+    let Some((disk, of)) = on_disk(&site, "a repair on a full disk") else { return };
+    let copy = of.copy();
+    damage(&of, &copy);
+    let (mut refused, mut left) = (0, 0);
+    loop {
+        let hog = disk.fill_up(left);
+        let output = run(["fsck".as_ref(), "--repair".as_ref(), copy.path().as_os_str()]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        fs::remove_file(hog).expect("unlink");
+        if output.status.code() == Some(1) {
+            break;
+        }
+        refused += 1;
+        assert_eq!(output.status.code(), Some(8), "{left}: {said}");
+        assert!(said.contains("No space left on device") && !said.contains("panicked"), "{left}: {said}");
+        assert_eq!(codes(&copy.fsck_that(&[]).1), damaged(), "{left}: {said}");
+        left += 64 << 10;
+    }
+    assert!(refused > 0, "there was room");
+    copy.expect_clean(&[]);
+}
+
 /// So it is when what was not durable is lost, at any moment of a repair and right after it.
 #[test]
 fn a_repair_has_happened_or_not_after_a_power_loss() {
     let Some((site, _)) = stopped("a repair and power losses") else { return };
-    let disk = match Disk::new(site.root(), DISK_BYTES) {
-        Ok(disk) => disk,
-        Err(reason) => return skipped("a repair and power losses", &reason),
-    };
-    let state = disk.path().join("state");
-    let mut command = Command::new("cp");
-    let status = command.args(["-a", "--sparse=always"]).arg(site.state()).arg(&state).status();
-    assert!(status.expect("cp runs").success(), "cp of DIR");
-    let of = Original::of(&state);
+    let Some((disk, of)) = on_disk(&site, "a repair and power losses") else { return };
     let mut time = Duration::ZERO;
     let mut old = 0;
     for n in (0..=LOSSES).rev() {

@@ -73,7 +73,8 @@ fn checked_under_load(test: &str, form: &str) {
         let mut checked = Vec::new();
         for _ in 0..CHECKS {
             let before = rounds.load(Ordering::Acquire);
-            checked.push(fsck(&site.state(), &[]));
+            let little = [&[][..], &["--memory", "16K"]][checked.len() % 2];
+            checked.push(fsck(&site.state(), little));
             wait_until("more is written", || rounds.load(Ordering::Acquire) >= before + 20);
         }
         drop(guard);

@@ -185,7 +185,7 @@ mod tests {
             ..Survey::default()
         };
         let data = DataId { inode: id(), generation: Generation(0) };
-        let bytes = FileSummary { data, cut: 0, blocks: 2, end: 8_192, superseded: false };
+        let bytes = FileSummary { data, cut: 0, blocks: 2, end: 8_192 };
         (Rest { shards: vec![survey], files: vec![bytes], ..Rest::default() }, model)
     }
 

@@ -2,39 +2,41 @@
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
-use crate::fsck::view::View;
+use crate::fsck::view::{Extent, View};
 use crate::walk::Progress;
-use onpath_data::{DataNode, Fault, FileSummary};
+use onpath_data::{DataNode, Fault};
 use onpath_host::blocks::file_name;
 use onpath_host::inspect::Inspection;
 use onpath_meta::PendingData;
-use onpath_wire::ids::DataId;
+use onpath_wire::ids::{DataId, InodeId};
 use onpath_wire::inode::{Inode, Kind};
 use onpath_wire::limits::BLOCK_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What homes and the data node have told each other of bytes.
-pub(in crate::fsck) struct Bytes<'a, 'b> {
-    view: &'a View<'b>,
+pub(in crate::fsck) struct Bytes<'a> {
+    view: &'a View,
     /// Trims and drops that homes have yet to see acknowledged.
-    pub(in crate::fsck) pending: BTreeMap<DataId, Vec<PendingData>>,
+    pending: BTreeMap<DataId, Vec<PendingData>>,
     /// Generations with writes that their homes may not have heard of.
     merging: BTreeSet<DataId>,
 }
 
 /// Compares inodes with what the data node has.
-pub(super) fn check(view: &View<'_>, node: &DataNode, report: &mut Report) {
+pub(super) fn check(view: &View, node: &DataNode, report: &mut Report) {
     let bytes = Bytes::of(view, node);
     bytes.live_pending(report);
-    let files = node.files();
-    report.checked.files_with_data = files.len() as u64;
-    for file in &files {
-        bytes.file(file, report);
+    report.checked.files_with_data = view.files.len();
+    for (data, extent, owner) in owned(view) {
+        bytes.file(data, extent, owner.as_ref(), report);
     }
-    let known: BTreeSet<DataId> = files.iter().map(|file| file.data).collect();
-    let regular = view.inodes.values().filter(|inode| inode.kind == Kind::File && inode.blocks > 0);
-    for inode in regular.filter(|inode| !known.contains(&data_of(inode))) {
-        bytes.blocks(inode, 0, report);
+    let mut files = view.files.iter().peekable();
+    for (_, inode) in view.inodes.iter().filter(|(_, inode)| inode.kind == Kind::File && inode.blocks > 0) {
+        let data = data_of(&inode);
+        while files.next_if(|(other, _)| *other < data).is_some() {}
+        if files.peek().is_none_or(|(other, _)| *other != data) {
+            bytes.blocks(&inode, 0, report);
+        }
     }
 }
 
@@ -42,8 +44,22 @@ fn data_of(inode: &Inode) -> DataId {
     DataId { inode: inode.id, generation: inode.generation }
 }
 
-impl<'a, 'b> Bytes<'a, 'b> {
-    pub(in crate::fsck) fn of(view: &'a View<'b>, node: &DataNode) -> Bytes<'a, 'b> {
+/// What the data node has, with the inode that it is the present bytes of.
+pub(in crate::fsck) fn owned(view: &View) -> impl Iterator<Item = (DataId, Extent, Option<Inode>)> {
+    let mut inodes = view.inodes.iter().peekable();
+    view.files.iter().map(move |(data, extent)| {
+        while inodes.next_if(|(id, _)| *id < data.inode).is_some() {}
+        let owner = inodes.peek().filter(|(_, inode)| is_owner(inode, data));
+        (data, extent, owner.map(|(_, inode)| inode.clone()))
+    })
+}
+
+fn is_owner(inode: &Inode, data: DataId) -> bool {
+    data_of(inode) == data && inode.kind == Kind::File
+}
+
+impl<'a> Bytes<'a> {
+    pub(in crate::fsck) fn of(view: &'a View, node: &DataNode) -> Bytes<'a> {
         let mut pending: BTreeMap<DataId, Vec<PendingData>> = BTreeMap::new();
         for &one in view.surveys.iter().flat_map(|survey| &survey.data_pending) {
             pending.entry(one.data).or_default().push(one);
@@ -57,34 +73,40 @@ impl<'a, 'b> Bytes<'a, 'b> {
     }
 
     /// The living inode of these bytes.
-    pub(in crate::fsck) fn owner(&self, data: DataId) -> Option<&Inode> {
-        self.view.inodes.get(&data.inode).copied().filter(|inode| data_of(inode) == data && inode.kind == Kind::File)
+    fn owner(&self, data: DataId) -> Option<Inode> {
+        self.view.inodes.get(&data.inode).filter(|inode| is_owner(inode, data))
+    }
+
+    /// What waits for living files, with them.
+    pub(in crate::fsck) fn living(&self) -> impl Iterator<Item = (DataId, &[PendingData], Inode)> {
+        let all = self.pending.iter();
+        all.filter_map(|(&data, all)| self.owner(data).map(|inode| (data, all.as_slice(), inode)))
     }
 
     /// Only bytes of earlier generations, or beyond a cut that the file has, may be on their way out.
     fn live_pending(&self, report: &mut Report) {
-        for pending in self.pending.values().flatten() {
-            let Some(inode) = self.owner(pending.data) else { continue };
+        let living = self.living().flat_map(|(_, all, inode)| all.iter().map(move |one| (one, inode.cut)));
+        for (pending, cut) in living {
             if pending.drop {
                 let message = "a drop of the file's present bytes waits for the data node".to_owned();
                 report.add(self.finding(pending.data, Code::LivePending, message));
-            } else if pending.cut > inode.cut {
-                let message = format!("a trim to cut {} waits, but the file has cut {}", pending.cut, inode.cut);
+            } else if pending.cut > cut {
+                let message = format!("a trim to cut {} waits, but the file has cut {cut}", pending.cut);
                 report.add(self.finding(pending.data, Code::LivePending, message));
             }
         }
     }
 
-    fn file(&self, file: &FileSummary, report: &mut Report) {
-        if let Some(inode) = self.owner(file.data) {
-            self.blocks(inode, file.blocks, report);
-            self.size(inode, file, report);
-        } else if file.blocks > 0 && !self.will_go(file.data) {
+    fn file(&self, data: DataId, Extent { blocks, end }: Extent, owner: Option<&Inode>, report: &mut Report) {
+        if let Some(inode) = owner {
+            self.blocks(inode, blocks, report);
+            self.size(inode, end, report);
+        } else if blocks > 0 && !self.will_go(data) {
             let message = format!(
-                "{} blocks of generation {:#x} of inode {:#x}, which does not have it, and nobody will drop them",
-                file.blocks, file.data.generation.0, file.data.inode.0
+                "{blocks} blocks of generation {:#x} of inode {:#x}, which does not have it, and nobody will drop them",
+                data.generation.0, data.inode.0
             );
-            report.add(self.finding(file.data, Code::OrphanChunk, message));
+            report.add(self.finding(data, Code::OrphanChunk, message));
         }
     }
 
@@ -105,22 +127,32 @@ impl<'a, 'b> Bytes<'a, 'b> {
         }
     }
 
-    fn size(&self, inode: &Inode, file: &FileSummary, report: &mut Report) {
-        if file.end > inode.size.next_multiple_of(BLOCK_BYTES) && !self.in_flight(file.data) {
-            let message = format!("the size is {} bytes, but there are blocks up to byte {}", inode.size, file.end);
-            report.add(self.finding(file.data, Code::BeyondSize, message));
+    fn size(&self, inode: &Inode, end: u64, report: &mut Report) {
+        if end > inode.size.next_multiple_of(BLOCK_BYTES) && !self.in_flight(data_of(inode)) {
+            let message = format!("the size is {} bytes, but there are blocks up to byte {end}", inode.size);
+            report.add(self.finding(data_of(inode), Code::BeyondSize, message));
         }
     }
 }
 
 /// Checks the data node's index by itself, and with `read` every block against its checksum; blocks are counted on that.
-pub(in crate::fsck) fn blocks(inspection: &Inspection, read: Option<&Progress>, report: &mut Report) {
+pub(in crate::fsck) fn blocks(view: &View, inspection: &Inspection, read: Option<&Progress>, report: &mut Report) {
+    if view.index_is_sound && read.is_none() {
+        return;
+    }
     let mut reader = |file, offset, bytes: &mut [u8]| {
         read.into_iter().for_each(Progress::entry);
         inspection.read_block(file, offset, bytes)
     };
     let reader: Option<&mut onpath_data::BlockReader<'_>> = if read.is_some() { Some(&mut reader) } else { None };
-    inspection.data.check(inspection.files(), reader, &mut |fault| report.add(fault_of(inspection, &fault)));
+    let report = &mut |fault| report.add(fault_of(inspection, &fault));
+    inspection.data.check(inspection.files(), &mut inodes_with_data(view), reader, report);
+}
+
+/// The inodes that the data node has something of, in order.
+pub(in crate::fsck) fn inodes_with_data(view: &View) -> impl Iterator<Item = InodeId> {
+    let mut last = None;
+    view.files.iter().map(|(data, _)| data.inode).filter(move |id| last.replace(*id) != Some(*id))
 }
 
 fn fault_of(inspection: &Inspection, fault: &Fault) -> Finding {

@@ -2,20 +2,16 @@
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
-use crate::fsck::view::View;
+use crate::fsck::view::{Named, View};
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Inode;
 
-pub(super) fn check(view: &View<'_>, report: &mut Report) {
-    for (&(parent, name), target) in view.names.iter() {
-        let promised = &view.promised;
-        if promised.names.contains(&(parent, name)) || promised.swaps.contains_key(&(parent, name)) {
-            continue; // it goes or changes, and its inode may have gone before
-        }
+pub(super) fn check(view: &View, report: &mut Report) {
+    view.doubtful_names(&mut |(parent, name), target| {
         let finding = |code, message: String| {
             Finding::new(code, message)
                 .inode(target.child)
-                .path(view.path_in(parent, name))
+                .path(view.path_in(*parent, name))
                 .shard(view.map.home(target.child))
         };
         match view.inodes.get(&target.child) {
@@ -30,18 +26,18 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
             }
             Some(_) => {}
         }
-    }
-    for inode in view.inodes.values().filter(|inode| inode.id != InodeId::ROOT) {
-        if inode.is_dir() { directory(view, inode, report) } else { file(view, inode, report) }
+    });
+    for named in view.named().filter(|named| named.inode.id != InodeId::ROOT) {
+        if named.inode.is_dir() { directory(view, &named, report) } else { file(view, &named, report) }
     }
 }
 
-fn finding(view: &View<'_>, inode: &Inode, code: Code, message: String) -> Finding {
+fn finding(view: &View, inode: &Inode, code: Code, message: String) -> Finding {
     Finding::new(code, message).inode(inode.id).shard(view.map.home(inode.id)).path(view.path(inode.id))
 }
 
-fn file(view: &View<'_>, inode: &Inode, report: &mut Report) {
-    let names = view.names_of(inode.id).len() as i64;
+fn file(view: &View, Named { inode, count, .. }: &Named, report: &mut Report) {
+    let names = *count as i64;
     let nlink = i64::from(inode.nlink) + view.promised.links.get(&inode.id).copied().unwrap_or(0);
     if names == 0 && nlink > 0 {
         let message = format!("{:?} with nlink {nlink}, but no name leads to it", inode.kind);
@@ -54,9 +50,8 @@ fn file(view: &View<'_>, inode: &Inode, report: &mut Report) {
     }
 }
 
-fn directory(view: &View<'_>, inode: &Inode, report: &mut Report) {
-    let names = view.names_of(inode.id);
-    match (names, inode.nlink) {
+fn directory(view: &View, Named { inode, names, .. }: &Named, report: &mut Report) {
+    match (names.as_slice(), inode.nlink) {
         ([], 0) => report.add(finding(view, inode, Code::Orphan, "a removed directory".into())),
         ([], _) if view.promised.removed.contains(&inode.id) => {}
         ([], _) => report.add(finding(view, inode, Code::NoName, "a directory to which no name leads".into())),

@@ -6,26 +6,26 @@ use crate::fsck::view::View;
 use onpath_meta::Survey;
 use onpath_wire::ids::{InodeId, LogSeq};
 
-pub(super) fn check(view: &View<'_>, report: &mut Report) {
-    for site in view.surveys {
+pub(super) fn check(view: &View, report: &mut Report) {
+    for site in &view.surveys {
         trimmed(view, site, report);
         floors(view, site, report);
     }
-    for owner in view.surveys {
+    for owner in &view.surveys {
         watermarks(view, owner, report);
     }
 }
 
-fn owner_of<'a>(view: &View<'a>, dir: InodeId) -> Option<&'a Survey> {
+fn owner_of(view: &View, dir: InodeId) -> Option<&Survey> {
     // Entries for a removed directory are acknowledged and dropped: nothing to compare.
     view.directory(dir).and_then(|_| view.survey(view.map.home(dir)))
 }
 
-fn finding(view: &View<'_>, dir: InodeId, site: &Survey, code: Code, message: String) -> Finding {
+fn finding(view: &View, dir: InodeId, site: &Survey, code: Code, message: String) -> Finding {
     Finding::new(code, message).inode(dir).shard(site.shard).path(view.path(dir))
 }
 
-fn trimmed(view: &View<'_>, site: &Survey, report: &mut Report) {
+fn trimmed(view: &View, site: &Survey, report: &mut Report) {
     for (&dir, &trimmed) in &site.trimmed {
         let Some(owner) = owner_of(view, dir) else { continue };
         let floor = owner.floors.get(&site.shard).copied().unwrap_or_default();
@@ -41,7 +41,7 @@ fn trimmed(view: &View<'_>, site: &Survey, report: &mut Report) {
     }
 }
 
-fn watermarks(view: &View<'_>, owner: &Survey, report: &mut Report) {
+fn watermarks(view: &View, owner: &Survey, report: &mut Report) {
     for (&(dir, from), &applied) in &owner.watermarks {
         let Some(site) = view.survey(from).filter(|_| view.directory(dir).is_some()) else { continue };
         let appended = site.logs.get(&dir).and_then(|log| log.last()).map(|entry| entry.seq);
@@ -57,7 +57,7 @@ fn watermarks(view: &View<'_>, owner: &Survey, report: &mut Report) {
     }
 }
 
-fn floors(view: &View<'_>, site: &Survey, report: &mut Report) {
+fn floors(view: &View, site: &Survey, report: &mut Report) {
     for (&dir, log) in &site.logs {
         let Some(first) = log.first().map(|entry| entry.seq) else { continue };
         let at_owner = owner_of(view, dir).and_then(|owner| owner.floors.get(&site.shard)).copied();

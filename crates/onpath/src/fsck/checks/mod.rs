@@ -14,7 +14,7 @@ use super::view::View;
 use onpath_data::DataNode;
 
 /// All checks of names, inodes and bytes.
-pub(super) fn run(view: &View<'_>, data: &DataNode, report: &mut Report) {
+pub(super) fn run(view: &View, data: &DataNode, report: &mut Report) {
     placement::check(view, report);
     links::check(view, report);
     listings::check(view, report);

@@ -8,8 +8,8 @@ use onpath_wire::hash::site;
 use onpath_wire::ids::{InodeId, Term};
 use onpath_wire::inode::Inode;
 
-pub(super) fn check(view: &View<'_>, report: &mut Report) {
-    for survey in view.surveys {
+pub(super) fn check(view: &View, report: &mut Report) {
+    for survey in &view.surveys {
         inodes(view, survey, report);
         names(view, survey, report);
         listings(view, survey, report);
@@ -21,7 +21,7 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
     }
 }
 
-fn inodes(view: &View<'_>, survey: &Survey, report: &mut Report) {
+fn inodes(view: &View, survey: &Survey, report: &mut Report) {
     for inode in &survey.inodes {
         let home = view.map.home(inode.id);
         let finding = |code, message: String| {
@@ -32,7 +32,7 @@ fn inodes(view: &View<'_>, survey: &Survey, report: &mut Report) {
         } else if home != survey.shard {
             report.add(finding(Code::Misplaced, format!("the inode should be at shard {home}")));
         }
-        if let Some(term) = unknown_term(view, inode) {
+        if let Some(term) = unknown_term(view.next_term, inode) {
             let message =
                 format!("an id of the inode is of term {}, given out are those below {}", term.0, view.next_term.0);
             report.add(finding(Code::Term, message));
@@ -41,16 +41,16 @@ fn inodes(view: &View<'_>, survey: &Survey, report: &mut Report) {
 }
 
 /// The term of the inode's id or of its data generation, if it was never given out.
-pub(in crate::fsck) fn unknown_term(view: &View<'_>, inode: &Inode) -> Option<Term> {
+pub(in crate::fsck) fn unknown_term(next_term: Term, inode: &Inode) -> Option<Term> {
     let term = inode.id.term();
-    if inode.id != InodeId::ROOT && (term.0 == 0 || term >= view.next_term) {
+    if inode.id != InodeId::ROOT && (term.0 == 0 || term >= next_term) {
         return Some(term);
     }
     let generation = Term((inode.generation.0 >> 32) as u32);
-    (generation >= view.next_term).then_some(generation)
+    (generation >= next_term).then_some(generation)
 }
 
-fn names(view: &View<'_>, survey: &Survey, report: &mut Report) {
+fn names(view: &View, survey: &Survey, report: &mut Report) {
     for name in &survey.names {
         let site = view.map.shard(site(name.parent, name.name.as_bytes()));
         if site != survey.shard {
@@ -61,7 +61,7 @@ fn names(view: &View<'_>, survey: &Survey, report: &mut Report) {
     }
 }
 
-fn listings(view: &View<'_>, survey: &Survey, report: &mut Report) {
+fn listings(view: &View, survey: &Survey, report: &mut Report) {
     for dir in misplaced_listings(view, survey) {
         let message = format!("the listing should be at shard {}", view.map.home(dir));
         report.add(Finding::new(Code::Misplaced, message).inode(dir).shard(survey.shard).path(view.path(dir)));
@@ -69,6 +69,6 @@ fn listings(view: &View<'_>, survey: &Survey, report: &mut Report) {
 }
 
 /// Directories that a shard lists although it is not their home.
-pub(in crate::fsck) fn misplaced_listings(view: &View<'_>, survey: &Survey) -> impl Iterator<Item = InodeId> {
+pub(in crate::fsck) fn misplaced_listings(view: &View, survey: &Survey) -> impl Iterator<Item = InodeId> {
     survey.listings.keys().copied().filter(|&dir| view.map.home(dir) != survey.shard)
 }

@@ -7,8 +7,8 @@ use onpath_meta::{Promise, Survey};
 use onpath_wire::ids::ShardId;
 use onpath_wire::peer::{TxnId, TxnPart};
 
-pub(super) fn check(view: &View<'_>, report: &mut Report) {
-    for survey in view.surveys {
+pub(super) fn check(view: &View, report: &mut Report) {
+    for survey in &view.surveys {
         for (txn, participants) in &survey.decided {
             for &participant in participants {
                 decision(view, survey, *txn, participant, report);
@@ -20,7 +20,7 @@ pub(super) fn check(view: &View<'_>, report: &mut Report) {
     }
 }
 
-fn decision(view: &View<'_>, coordinator: &Survey, txn: TxnId, participant: ShardId, report: &mut Report) {
+fn decision(view: &View, coordinator: &Survey, txn: TxnId, participant: ShardId, report: &mut Report) {
     let knows = |survey: &Survey| survey.finished.contains(&txn) || survey.prepared.iter().any(|p| p.txn == txn);
     if !view.survey(participant).is_some_and(knows) {
         let message = format!(
@@ -31,7 +31,7 @@ fn decision(view: &View<'_>, coordinator: &Survey, txn: TxnId, participant: Shar
     }
 }
 
-fn promise(view: &View<'_>, survey: &Survey, promise: &Promise, report: &mut Report) {
+fn promise(view: &View, survey: &Survey, promise: &Promise, report: &mut Report) {
     let TxnId { coordinator, seq } = promise.txn;
     let (code, what) = if view.decided.contains(&promise.txn) {
         (Code::Unfinished, "decided, and not carried out yet")

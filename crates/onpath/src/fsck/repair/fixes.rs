@@ -1,7 +1,7 @@
 //! Changes that are to be made, in order, and what is said of them.
 
 use super::Repaired;
-use crate::fsck::checks::listings::expected;
+use crate::fsck::checks::listings::expected_of;
 use crate::fsck::code::Code;
 use crate::fsck::view::{Target, View};
 use onpath_host::offline::Offline;
@@ -44,12 +44,12 @@ impl Fixes {
     }
 
     /// An inode shall be so.
-    pub(super) fn inode(&mut self, view: &View<'_>, inode: Inode) {
+    pub(super) fn inode(&mut self, view: &View, inode: Inode) {
         self.effect(view.map.home(inode.id), Effect::PutInode { inode });
     }
 
     /// A name shall lead there, and its directory shall list it.
-    pub(super) fn put_name(&mut self, view: &View<'_>, offline: &mut Offline, of: (InodeId, &Name), to: Target) {
+    pub(super) fn put_name(&mut self, view: &View, offline: &mut Offline, of: (InodeId, &Name), to: Target) {
         let (parent, name) = of;
         let log = log(view, offline, parent, name, Some(to.kind));
         let effect = Effect::PutName { parent, name: name.clone(), child: to.child, kind: to.kind, log };
@@ -57,7 +57,7 @@ impl Fixes {
     }
 
     /// There shall be no such name, nor a listing of it.
-    pub(super) fn drop_name(&mut self, view: &View<'_>, offline: &mut Offline, of: (InodeId, &Name), was: Target) {
+    pub(super) fn drop_name(&mut self, view: &View, offline: &mut Offline, of: (InodeId, &Name), was: Target) {
         let (parent, name) = of;
         let log = log(view, offline, parent, name, None);
         let effect = Effect::DropName { parent, name: name.clone(), child: was.child, kind: was.kind, log };
@@ -81,6 +81,14 @@ impl Fixes {
         self.effect(owner, Effect::AppliedLog { dir, from: owner, upto, entries, dcount, dnlink, stamp: STAMP });
     }
 
+    /// Inodes of which something is removed at a shard that no role would remove so: their listings, or attributes of none.
+    pub(super) fn uprooted(&self) -> impl Iterator<Item = (ShardId, InodeId)> {
+        self.shards.iter().filter_map(|(shard, effect)| match effect {
+            Effect::DropInode { id } | Effect::RemoveXattr { id, .. } => Some((*shard, *id)),
+            _ => None,
+        })
+    }
+
     /// The records that make the changes.
     pub(super) fn records(&self) -> impl Iterator<Item = (NodeId, Vec<u8>)> {
         let of_shard = |(shard, effect): &(ShardId, Effect)| {
@@ -101,16 +109,16 @@ impl Fixes {
 }
 
 /// The shard where a name is.
-pub(super) fn site_of(view: &View<'_>, parent: InodeId, name: &Name) -> ShardId {
+pub(super) fn site_of(view: &View, parent: InodeId, name: &Name) -> ShardId {
     view.map.shard(site(parent, name.as_bytes()))
 }
 
 /// How a name that is new, changes or goes reaches its directory: by the change-log of its site, or at once.
-fn log(view: &View<'_>, offline: &mut Offline, dir: InodeId, name: &Name, kind: Option<Kind>) -> Log {
+fn log(view: &View, offline: &mut Offline, dir: InodeId, name: &Name, kind: Option<Kind>) -> Log {
     if view.directory(dir).is_none() {
         return Log { seq: LogSeq(0), dcount: 0, dnlink: 0 };
     }
-    let listed = expected(view, dir).get(name).map(|target| target.kind);
+    let listed = expected_of(view, dir, name).map(|target| target.kind);
     let is_dir = |kind: Option<Kind>| i8::from(kind == Some(Kind::Directory));
     let site = site_of(view, dir, name);
     Log {

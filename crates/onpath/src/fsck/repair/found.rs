@@ -2,7 +2,7 @@
 
 use super::fixes::{Fixes, STAMP};
 use crate::fsck::code::Code;
-use crate::fsck::view::{Target, View};
+use crate::fsck::view::{Named, Target, View};
 use onpath_host::offline::Offline;
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::inode::{Inode, Kind};
@@ -13,38 +13,38 @@ const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// As other file systems make it: what is in it was not for everybody's eyes.
 const MODE: u16 = 0o700;
 
-pub(super) fn fix(view: &View<'_>, offline: &mut Offline, fixes: &mut Fixes) {
-    let lost: Vec<&Inode> = view.inodes.values().copied().filter(|inode| is_lost(view, inode)).collect();
+pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
+    let lost: Vec<Inode> = view.named().filter(|named| is_lost(view, named)).map(|named| named.inode).collect();
     if lost.is_empty() || view.directory(InodeId::ROOT).is_none() {
         return;
     }
     let place = Name::new(LOST_AND_FOUND).expect("a name");
-    match view.names.get(&(InodeId::ROOT, &place)) {
-        Some(&Target { child, kind: Kind::Directory }) => {
-            lost.into_iter().for_each(|inode| name(view, offline, child, inode, fixes));
+    match view.names.get(&(InodeId::ROOT, place.clone())) {
+        Some(Target { child, kind: Kind::Directory }) => {
+            lost.iter().for_each(|inode| name(view, offline, child, inode, fixes));
         }
         Some(other) => {
             // Whoever has that name keeps what it leads to, under another one.
             let aside = Name::new(format!("lost+found.{:x}", other.child.0).as_bytes()).expect("a short name");
             fixes.because(Code::NoName, format!("/lost+found is no directory; it is called {aside:?} now"));
-            fixes.drop_name(view, offline, (InodeId::ROOT, &place), *other);
-            fixes.put_name(view, offline, (InodeId::ROOT, &aside), *other);
+            fixes.drop_name(view, offline, (InodeId::ROOT, &place), other);
+            fixes.put_name(view, offline, (InodeId::ROOT, &aside), other);
         }
         None => make(view, offline, &place, fixes),
     }
 }
 
 /// Whether an inode should have a name and has none.
-fn is_lost(view: &View<'_>, inode: &Inode) -> bool {
+fn is_lost(view: &View, Named { inode, count, .. }: &Named) -> bool {
     let promised = view.promised.links.get(&inode.id).copied().unwrap_or(0);
     inode.id != InodeId::ROOT
         && inode.nlink > 0
         && i64::from(inode.nlink) + promised > 0
-        && view.names_of(inode.id).is_empty()
+        && *count == 0
         && !view.promised.removed.contains(&inode.id)
 }
 
-fn make(view: &View<'_>, offline: &mut Offline, place: &Name, fixes: &mut Fixes) {
+fn make(view: &View, offline: &mut Offline, place: &Name, fixes: &mut Fixes) {
     let slot = Slot(0);
     let term = offline.term(view.map.shard(slot));
     let mut inode = Inode::new(InodeId::new(slot, term, 1), Kind::Directory);
@@ -57,7 +57,7 @@ fn make(view: &View<'_>, offline: &mut Offline, place: &Name, fixes: &mut Fixes)
     fixes.put_name(view, offline, (InodeId::ROOT, place), to);
 }
 
-fn name(view: &View<'_>, offline: &mut Offline, dir: InodeId, inode: &Inode, fixes: &mut Fixes) {
+fn name(view: &View, offline: &mut Offline, dir: InodeId, inode: &Inode, fixes: &mut Fixes) {
     let name = Name::new(format!("#{:x}", inode.id.0).as_bytes()).expect("a short name");
     fixes.because(Code::NoName, format!("inode {:#x} is /lost+found/{name:?} now", inode.id.0));
     let nlink = if inode.is_dir() { inode.nlink } else { 1 };

@@ -3,10 +3,10 @@
 use super::fixes::Fixes;
 use crate::fsck::checks::xattrs::{lost, wrong};
 use crate::fsck::code::Code;
-use crate::fsck::view::View;
+use crate::fsck::view::{Count, Named, View};
 use onpath_host::offline::Offline;
 use onpath_wire::ids::InodeId;
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Inode;
 use onpath_wire::record::Effect;
 use onpath_wire::xattr::Namespace;
 
@@ -14,46 +14,47 @@ use onpath_wire::xattr::Namespace;
 const GROUP_BITS: u16 = 0o070;
 
 /// What directories count of their own listings.
-pub(super) fn counts(view: &View<'_>, _: &mut Offline, fixes: &mut Fixes) {
-    for (&id, &inode) in view.inodes.iter().filter(|(_, inode)| inode.is_dir()) {
-        let dead = inode.nlink == 0;
-        if dead && view.names_of(id).is_empty() {
+pub(super) fn counts(view: &View, _: &mut Offline, fixes: &mut Fixes) {
+    let mut counts = view.counts.iter().peekable();
+    for Named { inode, count, .. } in view.named().filter(|named| named.inode.is_dir()) {
+        let (id, dead) = (inode.id, inode.nlink == 0);
+        if dead && count == 0 {
             continue;
         }
-        let home = view.map.home(id);
-        let listing = view.survey(home).and_then(|owner| owner.listings.get(&id)).map_or(&[][..], Vec::as_slice);
-        let entries = listing.len() as u64;
-        let nlink = 2 + listing.iter().filter(|entry| entry.kind == Kind::Directory).count() as u32;
-        let path = view.path(id).unwrap_or_default();
+        while counts.next_if(|(dir, _)| *dir < id).is_some() {}
+        let Count { entries, directories } =
+            counts.next_if(|(dir, _)| *dir == id).map(|(_, count)| count).unwrap_or_default();
+        let nlink = 2 + directories as u32;
+        let path = || view.path(id).unwrap_or_default();
         if inode.entries != entries {
-            fixes.because(Code::EntryCount, format!("directory {:#x} has {entries} entries {path}", id.0));
+            fixes.because(Code::EntryCount, format!("directory {:#x} has {entries} entries {}", id.0, path()));
         }
         if inode.nlink != nlink {
-            fixes.because(Code::DirNlink, format!("nlink of directory {:#x} is {nlink} {path}", id.0));
+            fixes.because(Code::DirNlink, format!("nlink of directory {:#x} is {nlink} {}", id.0, path()));
         }
         if dead {
             revive(view, id, fixes);
         }
         if inode.entries != entries || inode.nlink != nlink {
-            fixes.inode(view, Inode { entries, nlink, ..inode.clone() });
+            fixes.inode(view, Inode { entries, nlink, ..inode });
         }
     }
 }
 
 /// An inode that was to be reclaimed is not any more, when it gets a name.
-fn revive(view: &View<'_>, id: InodeId, fixes: &mut Fixes) {
+fn revive(view: &View, id: InodeId, fixes: &mut Fixes) {
     fixes.effect(view.map.home(id), Effect::Linkable { id });
 }
 
-pub(super) fn fix(view: &View<'_>, _: &mut Offline, fixes: &mut Fixes) {
-    for inode in view.inodes.values().filter(|inode| inode.id != InodeId::ROOT) {
-        if inode.is_dir() { parent(view, inode, fixes) } else { links(view, inode, fixes) }
+pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
+    for named in view.named().filter(|named| named.inode.id != InodeId::ROOT) {
+        if named.inode.is_dir() { parent(view, &named, fixes) } else { links(view, &named, fixes) }
     }
     attributes(view, fixes);
 }
 
-fn parent(view: &View<'_>, inode: &Inode, fixes: &mut Fixes) {
-    if let ([(parent, _)], None) = (view.names_of(inode.id), view.promised.moved.get(&inode.id))
+fn parent(view: &View, Named { inode, names, .. }: &Named, fixes: &mut Fixes) {
+    if let ([(parent, _)], None) = (names.as_slice(), view.promised.moved.get(&inode.id))
         && inode.nlink > 0
         && inode.parent != *parent
     {
@@ -62,8 +63,8 @@ fn parent(view: &View<'_>, inode: &Inode, fixes: &mut Fixes) {
     }
 }
 
-fn links(view: &View<'_>, inode: &Inode, fixes: &mut Fixes) {
-    let names = view.names_of(inode.id).len() as u32;
+fn links(view: &View, Named { inode, count, .. }: &Named, fixes: &mut Fixes) {
+    let names = *count as u32;
     if names == 0 || names == inode.nlink || view.promised.links.contains_key(&inode.id) {
         return;
     }
@@ -74,8 +75,8 @@ fn links(view: &View<'_>, inode: &Inode, fixes: &mut Fixes) {
     fixes.inode(view, Inode { nlink: names, ..inode.clone() });
 }
 
-fn attributes(view: &View<'_>, fixes: &mut Fixes) {
-    for survey in view.surveys {
+fn attributes(view: &View, fixes: &mut Fixes) {
+    for survey in &view.surveys {
         for id in lost(view, survey) {
             let attributes = &survey.xattrs[&id];
             fixes.because(Code::LostXattr, format!("{} of inode {:#x} are removed", attributes.len(), id.0));
@@ -84,9 +85,9 @@ fn attributes(view: &View<'_>, fixes: &mut Fixes) {
             }
         }
         for (&id, attributes) in &survey.xattrs {
-            let Some(&inode) = view.inodes.get(&id) else { continue };
+            let Some(inode) = view.inodes.get(&id) else { continue };
             for (name, value) in attributes {
-                let Some(why) = wrong(inode, name, value) else { continue };
+                let Some(why) = wrong(inode.kind, name, value) else { continue };
                 fixes.because(Code::Xattr, format!("{why}: it is removed from inode {:#x}", id.0));
                 fixes.effect(survey.shard, Effect::RemoveXattr { id, name: name.clone() });
                 if matches!(name.namespace(), Ok(Namespace::AclAccess)) && inode.mode & GROUP_BITS != 0 {

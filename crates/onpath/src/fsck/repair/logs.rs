@@ -1,7 +1,7 @@
 //! Change-logs that do not join what their directories' owners have applied, and those in the way of a repair.
 
 use super::fixes::Fixes;
-use crate::fsck::checks::listings::mismatches;
+use crate::fsck::checks::listings::first_mismatch;
 use crate::fsck::code::Code;
 use crate::fsck::view::View;
 use onpath_host::offline::Offline;
@@ -9,9 +9,10 @@ use onpath_meta::Survey;
 use onpath_wire::ids::{InodeId, LogSeq};
 use onpath_wire::peer::LogEntry;
 use onpath_wire::record::Effect;
+use std::collections::BTreeSet;
 
-pub(super) fn fix(view: &View<'_>, _: &mut Offline, fixes: &mut Fixes) {
-    for site in view.surveys {
+pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
+    for site in &view.surveys {
         for (&dir, log) in &site.logs {
             let Some(owner) = owner_of(view, dir) else { continue };
             let floor = owner.floors.get(&site.shard).copied().unwrap_or_default().max(site.own_floor);
@@ -21,7 +22,7 @@ pub(super) fn fix(view: &View<'_>, _: &mut Offline, fixes: &mut Fixes) {
         }
         trimmed(view, site, fixes);
     }
-    for owner in view.surveys {
+    for owner in &view.surveys {
         ahead(view, owner, fixes);
     }
     if fixes.is_empty() {
@@ -29,7 +30,7 @@ pub(super) fn fix(view: &View<'_>, _: &mut Offline, fixes: &mut Fixes) {
     }
 }
 
-fn owner_of<'a>(view: &View<'a>, dir: InodeId) -> Option<&'a Survey> {
+fn owner_of(view: &View, dir: InodeId) -> Option<&Survey> {
     view.directory(dir).and_then(|_| view.survey(view.map.home(dir)))
 }
 
@@ -56,7 +57,7 @@ fn apply(owner: &Survey, site: &Survey, dir: InodeId, log: &[LogEntry], code: Co
 }
 
 /// What was trimmed counts as applied; whether the listing is right is another question.
-fn trimmed(view: &View<'_>, site: &Survey, fixes: &mut Fixes) {
+fn trimmed(view: &View, site: &Survey, fixes: &mut Fixes) {
     for (&dir, &upto) in &site.trimmed {
         let Some(owner) = owner_of(view, dir) else { continue };
         let floor = owner.floors.get(&site.shard).copied().unwrap_or_default();
@@ -72,7 +73,7 @@ fn trimmed(view: &View<'_>, site: &Survey, fixes: &mut Fixes) {
 }
 
 /// What was applied counts as trimmed.
-fn ahead(view: &View<'_>, owner: &Survey, fixes: &mut Fixes) {
+fn ahead(view: &View, owner: &Survey, fixes: &mut Fixes) {
     for (&(dir, from), &applied) in &owner.watermarks {
         let Some(site) = view.survey(from).filter(|_| view.directory(dir).is_some()) else { continue };
         let appended = site.logs.get(&dir).and_then(|log| log.last()).map(|entry| entry.seq);
@@ -88,16 +89,12 @@ fn ahead(view: &View<'_>, owner: &Survey, fixes: &mut Fixes) {
 }
 
 /// Change-logs of directories whose listings are wrong: what they say comes first, so that it does not undo what is repaired.
-fn in_the_way(view: &View<'_>, fixes: &mut Fixes) {
-    for (&dir, _) in view.inodes.iter().filter(|(id, _)| view.directory(**id).is_some()) {
-        let logs = || view.surveys.iter().filter_map(|site| site.logs.get(&dir).map(|log| (site, log)));
-        if logs().next().is_none() {
-            continue;
-        }
-        let (Some(wrong), Some(owner)) = (mismatches(view, dir).first().map(|wrong| wrong.0), owner_of(view, dir))
-        else {
-            continue;
-        };
-        logs().for_each(|(site, log)| apply(owner, site, dir, log, wrong, fixes));
+fn in_the_way(view: &View, fixes: &mut Fixes) {
+    let with_logs: BTreeSet<InodeId> = view.surveys.iter().flat_map(|site| site.logs.keys().copied()).collect();
+    for dir in with_logs {
+        let Some(owner) = owner_of(view, dir) else { continue };
+        let Some(wrong) = first_mismatch(view, dir) else { continue };
+        let logs = view.surveys.iter().filter_map(|site| site.logs.get(&dir).map(|log| (site, log)));
+        logs.for_each(|(site, log)| apply(owner, site, dir, log, wrong, fixes));
     }
 }

@@ -18,6 +18,7 @@ pub(super) mod policy;
 use super::checks;
 use super::code::Code;
 use super::report::Report;
+use super::spill::Spill;
 use super::view::View;
 use crate::walk::Progress;
 use anyhow::Context;
@@ -25,12 +26,13 @@ use fixes::Fixes;
 use onpath_host::offline::Offline;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 
 /// A state that is not right after so many rounds never will be.
 const ROUNDS_MAX: usize = 64;
 
 /// Puts right some things, if any are wrong that it knows of.
-type Stage = fn(&View<'_>, &mut Offline, &mut Fixes);
+type Stage = fn(&View, &mut Offline, &mut Fixes);
 
 /// What comes first is what the others rest on.
 const STAGES: [Stage; 8] =
@@ -40,15 +42,18 @@ const STAGES: [Stage; 8] =
 pub(super) type Repaired = Vec<(Code, String)>;
 
 /// Repairs what can be; nothing has changed if there is an error, or nothing to repair.
-pub(super) fn repair(dir: &Path, quiet: bool) -> anyhow::Result<Repaired> {
+pub(super) fn repair(dir: &Path, spill: &Rc<Spill>, quiet: bool) -> anyhow::Result<Repaired> {
     let mut offline = Offline::open(dir)?;
     let progress = Progress::of("repairing", "changes", quiet);
     let mut repaired = Repaired::new();
     for round in 0.. {
         anyhow::ensure!(round < ROUNDS_MAX, "it is not right after {round} rounds of repairs; nothing was changed");
-        let fixes = next(&mut offline);
+        let fixes = next(&mut offline, spill)?;
         if fixes.is_empty() {
             break;
+        }
+        for (shard, id) in fixes.uprooted() {
+            offline.recall(shard, id).context("nothing was changed")?;
         }
         for (role, record) in fixes.records() {
             offline.record(role, &record).context("nothing was changed")?;
@@ -56,7 +61,7 @@ pub(super) fn repair(dir: &Path, quiet: bool) -> anyhow::Result<Repaired> {
         }
         repaired.extend(fixes.done);
     }
-    let (before, after) = (count(&repaired), left(&offline));
+    let (before, after) = (count(&repaired), left(&offline, spill)?);
     if let Some((code, _)) = after.iter().find(|(code, _)| policy::of(**code).is_ok() && before.contains_key(*code)) {
         anyhow::bail!("{} {}: the repair does not help; nothing was changed", code.code(), code.name());
     }
@@ -78,10 +83,8 @@ pub(super) fn repair(dir: &Path, quiet: bool) -> anyhow::Result<Repaired> {
 }
 
 /// The first stage that has something to do.
-fn next(offline: &mut Offline) -> Fixes {
-    let surveys: Vec<_> = offline.shards().iter().map(|shard| shard.survey()).collect();
-    let superblock = offline.superblock();
-    let view = View::new(&superblock, &surveys);
+fn next(offline: &mut Offline, spill: &Rc<Spill>) -> anyhow::Result<Fixes> {
+    let view = view(offline, spill);
     let mut fixes = Fixes::default();
     for stage in STAGES {
         stage(&view, offline, &mut fixes);
@@ -89,7 +92,12 @@ fn next(offline: &mut Offline) -> Fixes {
             break;
         }
     }
-    fixes
+    spill.sound().context("nothing was changed")?;
+    Ok(fixes)
+}
+
+fn view(offline: &Offline, spill: &Rc<Spill>) -> View {
+    View::new(&offline.superblock(), offline.shards(), offline.data(), offline.files(), spill)
 }
 
 fn count(repaired: &Repaired) -> BTreeMap<Code, u64> {
@@ -99,10 +107,9 @@ fn count(repaired: &Repaired) -> BTreeMap<Code, u64> {
 }
 
 /// The faults that the changed state has, by kind.
-fn left(offline: &Offline) -> BTreeMap<Code, u64> {
-    let surveys: Vec<_> = offline.shards().iter().map(|shard| shard.survey()).collect();
-    let superblock = offline.superblock();
+fn left(offline: &Offline, spill: &Rc<Spill>) -> anyhow::Result<BTreeMap<Code, u64>> {
     let mut report = Report::default();
-    checks::run(&View::new(&superblock, &surveys), offline.data(), &mut report);
-    report.fault_kinds()
+    checks::run(&view(offline, spill), offline.data(), &mut report);
+    spill.sound().context("nothing was changed")?;
+    Ok(report.fault_kinds())
 }

@@ -16,8 +16,8 @@ const TERM_MAX: Term = Term(1 << 23);
 /// What nobody should see before somebody has looked at it.
 const ROOT_MODE: u16 = 0o700;
 
-pub(super) fn fix(view: &View<'_>, offline: &mut Offline, fixes: &mut Fixes) {
-    for survey in view.surveys {
+pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
+    for survey in &view.surveys {
         for inode in &survey.inodes {
             term(view, offline, inode, fixes);
             home(view, survey, inode, fixes);
@@ -36,8 +36,9 @@ pub(super) fn fix(view: &View<'_>, offline: &mut Offline, fixes: &mut Fixes) {
     }
 }
 
-fn term(view: &View<'_>, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
-    let Some(term) = unknown_term(view, inode).filter(|term| *term >= view.next_term && *term < TERM_MAX) else {
+fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
+    let Some(term) = unknown_term(view.next_term, inode).filter(|term| *term >= view.next_term && *term < TERM_MAX)
+    else {
         return;
     };
     if offline.superblock().next_term <= term.0 && offline.take_terms(term).is_ok() {
@@ -45,7 +46,7 @@ fn term(view: &View<'_>, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes
     }
 }
 
-fn home(view: &View<'_>, survey: &Survey, inode: &Inode, fixes: &mut Fixes) {
+fn home(view: &View, survey: &Survey, inode: &Inode, fixes: &mut Fixes) {
     let home = view.map.home(inode.id);
     if home == survey.shard {
         return;
@@ -63,7 +64,7 @@ fn home(view: &View<'_>, survey: &Survey, inode: &Inode, fixes: &mut Fixes) {
     fixes.effect(survey.shard, Effect::DropInode { id: inode.id });
 }
 
-fn site(view: &View<'_>, offline: &mut Offline, survey: &Survey, found: &SurveyedName, fixes: &mut Fixes) {
+fn site(view: &View, offline: &mut Offline, survey: &Survey, found: &SurveyedName, fixes: &mut Fixes) {
     let SurveyedName { parent, name, child, kind } = found;
     let site = site_of(view, *parent, name);
     if site == survey.shard {
@@ -72,19 +73,23 @@ fn site(view: &View<'_>, offline: &mut Offline, survey: &Survey, found: &Surveye
     fixes.because(Code::Misplaced, format!("the name {name:?} of directory {:#x} at shard {}", parent.0, survey.shard));
     let log = onpath_wire::record::Log { seq: onpath_wire::ids::LogSeq(0), dcount: 0, dnlink: 0 };
     let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
-    let listed = survey.listings.get(&parent).into_iter().flatten().find(|entry| entry.name == name);
+    let listed = if view.map.home(parent) == survey.shard {
+        view.listed.get(&(parent, name.clone()))
+    } else {
+        let entry = survey.listings.get(&parent).into_iter().flatten().find(|entry| entry.name == name);
+        entry.map(|entry| Target { child: entry.child, kind: entry.kind })
+    };
     fixes.effect(survey.shard, Effect::DropName { parent, name: name.clone(), child, kind, log });
-    if let Some(entry) = listed {
+    if let Some(as_was) = listed {
         // The listing, if that is there, is not meant.
-        let as_was = Target { child: entry.child, kind: entry.kind };
         fixes.list(survey.shard, parent, vec![(name.clone(), as_was, true)]);
     }
-    if !view.names.contains_key(&(parent, &name)) {
+    if !view.names.contains_key(&(parent, name.clone())) {
         fixes.put_name(view, offline, (parent, &name), Target { child, kind });
     }
 }
 
-fn root(view: &View<'_>, fixes: &mut Fixes) {
+fn root(view: &View, fixes: &mut Fixes) {
     fixes.because(Code::NoRoot, format!("a root of mode {ROOT_MODE:o} is made"));
     let mut inode = Inode::new(InodeId::ROOT, Kind::Directory);
     inode.mode = ROOT_MODE;
