@@ -25,7 +25,7 @@ pub struct Offline {
     dir: Dir,
     blocks: BlockFiles,
     state: State,
-    store: Store,
+    store: Arc<Store>,
     /// The last batch of the journal that the state reflects.
     last: Lsn,
     /// Numbers given out in the terms of this start.
@@ -86,7 +86,7 @@ impl Offline {
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), false, Form::Owner);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Store::open_unserved(&dir.checkpoint(), superblock.fsid)?;
+        let store = Arc::new(Store::open_unserved(&dir.checkpoint(), superblock.fsid)?);
         let damage: OnDamage = Arc::new(|why| panic!("{why}"));
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &damage)?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })

@@ -71,7 +71,12 @@ impl State {
     }
 
     /// Attaches the checkpoint in `dir`.
-    pub(crate) fn attach(&mut self, dir: &Path, store: &Store, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
+    pub(crate) fn attach(
+        &mut self,
+        dir: &Path,
+        store: &Arc<Store>,
+        damage: &OnDamage,
+    ) -> Result<Loaded, CheckpointError> {
         let mut ahead = BTreeMap::new();
         let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut |role| {
             let view = Arc::new(Ahead::new(store.view(role, damage.clone())?));
