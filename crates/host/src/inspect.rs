@@ -19,6 +19,7 @@ use onpath_wire::superblock::Superblock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// What a start would refuse.
@@ -74,8 +75,6 @@ pub struct Inspection {
     pub served: bool,
     files: u32,
     blocks: Option<BlockFiles>,
-    /// What the roles read is open for so long.
-    _store: Option<Store>,
     _lock: Option<File>,
 }
 
@@ -95,9 +94,9 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
         Ok(())
     };
     let loaded = state.look(&path.join("checkpoint"), superblock.fsid, &mut note);
-    let (loaded, store) = loaded.unwrap_or_else(|error| {
+    let loaded = loaded.unwrap_or_else(|error| {
         problems.push(error.into());
-        (Loaded::NOTHING, None)
+        Loaded::NOTHING
     });
     let rebooted = dir::rebooted(path);
     if rebooted {
@@ -113,20 +112,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     }
     let State { shards, data, .. } = state;
     let served = false;
-    Ok(Inspection {
-        superblock,
-        shards,
-        data,
-        loaded,
-        journal,
-        problems,
-        rebooted,
-        served,
-        files,
-        blocks,
-        _store: store,
-        _lock: lock,
-    })
+    Ok(Inspection { superblock, shards, data, loaded, journal, problems, rebooted, served, files, blocks, _lock: lock })
 }
 
 /// Asks the process that serves the DIR `path` for its state as of now. It goes on meanwhile. What its store has is kept in a file in
@@ -136,7 +122,7 @@ pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectErr
     // Nothing of the data files is looked at, and the number of those that exist comes last.
     let state = State::damaged(&superblock, Term(superblock.next_term), 0);
     let temporary = |source| InspectError::Temporary { dir: temp.to_owned(), source };
-    let store = Store::temporary(temp, superblock.fsid).map_err(temporary)?;
+    let store = Arc::new(Store::temporary(temp, superblock.fsid).map_err(temporary)?);
     let mut told = Told {
         dir: path,
         state,
@@ -171,7 +157,6 @@ pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectErr
         served,
         files,
         blocks: None,
-        _store: Some(store),
         _lock: None,
     })
 }
@@ -180,7 +165,7 @@ pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectErr
 struct Told<'a> {
     dir: &'a Path,
     state: State,
-    store: &'a Store,
+    store: &'a Arc<Store>,
     /// Takes objects; none once they are all there, and records come.
     draft: Option<Draft<'a>>,
     checks: BTreeMap<NodeId, ObjectCheck>,

@@ -15,6 +15,7 @@ use onpath_wire::ids::{InodeId, LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
 use onpath_wire::tracking::Form;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One that has come no nearer to rest for so long will not.
@@ -25,7 +26,7 @@ pub struct Offline {
     dir: Dir,
     blocks: BlockFiles,
     state: State,
-    store: Store,
+    store: Arc<Store>,
     /// The last batch of the journal that the state reflects.
     last: Lsn,
     /// Numbers given out in the terms of this start.
@@ -86,7 +87,7 @@ impl Offline {
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
         let mut state = State::damaged(&superblock, Term(dir.terms.start), blocks.files());
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Store::open_unserved(&dir.checkpoint(), superblock.fsid)?;
+        let store = Arc::new(Store::open_unserved(&dir.checkpoint(), superblock.fsid)?);
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })
     }

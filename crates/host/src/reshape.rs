@@ -41,11 +41,11 @@ pub fn reshape(path: &Path, shards: u16, step: &mut dyn FnMut(Step)) -> Result<(
     settle(path, &mut |pending| step(Step::Settling(pending)))?;
     let dir = Offline::open(path)?.keep(&mut |_| ())?;
     let (superblock, place) = (dir.superblock(), dir.checkpoint());
-    checkpoint::forget_reshaped(&place)?;
+    checkpoint::forget_others(&place)?;
     let written = move_all(&place, superblock.fsid, shards, step);
     if written.is_err() {
         // Nothing counts of it.
-        let _ = checkpoint::forget_reshaped(&place);
+        let _ = checkpoint::forget_others(&place);
     }
     written?;
     dir.set_shards(shards)?;

@@ -30,6 +30,8 @@ const DATA_RESERVE_BYTES: u64 = 4 << 20;
 
 /// Journal bytes between two checkpoints, at most.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// Bytes that may be free in the file of the checkpoint's store, whatever is in it.
+const WASTE_BYTES: u64 = 16 << 20;
 /// A checkpoint is due at the latest when the journal has taken this share of the disk below DIR.
 const CHECKPOINT_SHARE: u64 = 8;
 /// How often it is looked whether what is on its way has arrived.
@@ -99,7 +101,7 @@ pub struct ServerBuilder {
     data: Port<DataNode>,
     blocks: Arc<BlockFiles>,
     journal: Journal,
-    store: Store,
+    store: Arc<Store>,
     options: ServerOptions,
     sessions: std::ops::Range<u32>,
 }
@@ -137,7 +139,7 @@ impl ServerBuilder {
         let track = options.commit == Commit::Sync;
         let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Store::open(&dir.checkpoint(), superblock.fsid)?;
+        let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
         let State { mut shards, mut data, .. } = state;
@@ -199,6 +201,7 @@ impl ServerBuilder {
         let pace = Pace {
             journal_bytes: self.options.checkpoint_bytes.min(total / CHECKPOINT_SHARE),
             memory_bytes: self.options.memory_bytes.unwrap_or(u64::MAX),
+            waste_bytes: WASTE_BYTES,
         };
         let checkpoint = self.dir.checkpoint();
         let checkpointer =
@@ -268,7 +271,7 @@ pub(crate) fn recover(
     dir: &Dir,
     commit: Commit,
     state: &mut State,
-    store: &Store,
+    store: &Arc<Store>,
     damage: &OnDamage,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
     let fsid = dir.superblock().fsid;

@@ -75,16 +75,21 @@ impl State {
         dir: &Path,
         fsid: u64,
         on_error: &mut OnError<'_>,
-    ) -> Result<(Loaded, Option<Store>), CheckpointError> {
+    ) -> Result<Loaded, CheckpointError> {
         let (mut ahead, damage) = (BTreeMap::new(), unreadable());
-        let mut view = |store: &Store, role| view(store, role, &damage, &mut ahead);
+        let mut view = |store: &Arc<Store>, role| view(store, role, &damage, &mut ahead);
         let looked = checkpoint::look(dir, fsid, &mut self.roles(), &mut view, on_error)?;
         self.ahead = ahead;
         Ok(looked)
     }
 
     /// Attaches the checkpoint in `dir`.
-    pub(crate) fn attach(&mut self, dir: &Path, store: &Store, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
+    pub(crate) fn attach(
+        &mut self,
+        dir: &Path,
+        store: &Arc<Store>,
+        damage: &OnDamage,
+    ) -> Result<Loaded, CheckpointError> {
         let mut ahead = BTreeMap::new();
         let mut view = |role| view(store, role, damage, &mut ahead);
         let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut view)?;
@@ -114,7 +119,7 @@ impl State {
 
 /// What the store has of a role, to be read ahead while it is replayed.
 fn view(
-    store: &Store,
+    store: &Arc<Store>,
     role: NodeId,
     damage: &OnDamage,
     ahead: &mut BTreeMap<NodeId, Arc<Ahead>>,

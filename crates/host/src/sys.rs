@@ -155,6 +155,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_quota_is_a_full_disk() {
+        let said = |errno| is_no_space(&io::Error::from_raw_os_error(errno));
+        assert!(said(libc::ENOSPC) && said(libc::EDQUOT) && !said(libc::EIO));
+    }
+
+    #[test]
     fn system_calls_answer() {
         let (early, late) = (now(), now());
         assert!(early.mono_us <= late.mono_us && early.wall_ns > 1_600_000_000_000_000_000);

@@ -155,8 +155,9 @@ fn a_failed_write_leaves_nothing() {
     let mut w = World::default();
     let file = data(3, 1);
     w.write(file, 0, 0, b"before");
-    for (full, errno) in [(true, Errno::ENOSPC), (false, Errno::EIO)] {
-        (w.disk.full, w.disk.broken) = (full, !full);
+    for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EIO] {
+        (w.disk.broken, w.disk.quota) = (errno == Errno::EIO, errno == Errno::EDQUOT);
+        w.disk.full = !w.disk.broken;
         let seq = w.write(file, 0, 4000, &[7; 10_000]);
         w.pass(2_000_000);
         assert_eq!(w.reply(seq).unwrap().reply, DataReply::Failed { errno });

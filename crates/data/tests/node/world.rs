@@ -31,6 +31,8 @@ pub(crate) struct Disk {
     /// As of the last flush.
     pub(crate) durable: Blocks,
     pub(crate) full: bool,
+    /// Its space is limited by a quota.
+    pub(crate) quota: bool,
     /// Blocks that it can hold.
     pub(crate) room: Option<usize>,
     pub(crate) broken: bool,
@@ -51,7 +53,7 @@ impl Disk {
     fn execute_on(&mut self, op: DiskOp) -> DiskResult {
         match op {
             DiskOp::Write { reserved: false, .. } | DiskOp::Reserve { .. } if self.full => {
-                DiskResult::Failed(Errno::ENOSPC)
+                DiskResult::Failed(if self.quota { Errno::EDQUOT } else { Errno::ENOSPC })
             }
             DiskOp::Write { .. } | DiskOp::Read { .. } if self.broken => DiskResult::Failed(Errno::EIO),
             DiskOp::Reserve { file, offset, len } => {

@@ -83,7 +83,8 @@ impl Store {
 }
 
 impl Frozen<'_> {
-    fn table<K: Key + 'static, V: Value + 'static>(
+    /// A table, if it was ever written to.
+    pub(super) fn table<K: Key + 'static, V: Value + 'static>(
         &self,
         definition: TableDefinition<'_, K, V>,
     ) -> Result<Option<ReadOnlyTable<K, V>>, CheckpointError> {
@@ -113,7 +114,7 @@ impl Frozen<'_> {
     }
 
     /// The tables of objects and their roles.
-    fn object_tables(&self) -> Result<Vec<(String, NodeId)>, CheckpointError> {
+    pub(super) fn object_tables(&self) -> Result<Vec<(String, NodeId)>, CheckpointError> {
         let names: Vec<String> = guarded(self.store.file(), || {
             Ok::<_, redb::Error>(self.transaction.list_tables()?.map(|table| table.name().to_owned()).collect())
         })?;

@@ -28,7 +28,7 @@ impl Loaded {
 pub type OnError<'a> = dyn FnMut(CheckpointError) -> Result<(), CheckpointError> + 'a;
 
 /// Gives what a store has of a role.
-pub type ViewOf<'a> = dyn FnMut(&Store, NodeId) -> Result<Arc<dyn Cold>, CheckpointError> + 'a;
+pub type ViewOf<'a> = dyn FnMut(&Arc<Store>, NodeId) -> Result<Arc<dyn Cold>, CheckpointError> + 'a;
 
 /// Roles and their addresses.
 pub type Roles<'a> = [(NodeId, &'a mut dyn Recoverable)];
@@ -51,19 +51,18 @@ pub fn attach(
 }
 
 /// The same after a look at all of its objects; `on_error` decides about each error except those that concern all of the
-/// checkpoint, which end the load. The checkpoint is not changed. What is attached must live as long as the roles; a store with an
-/// object that does not check is not.
+/// checkpoint, which end the load. The checkpoint is not changed. A store with an object that does not check is not attached.
 pub fn look(
     dir: &Path,
     fsid: u64,
     roles: &mut Roles<'_>,
     view: &mut ViewOf<'_>,
     on_error: &mut OnError<'_>,
-) -> Result<(Loaded, Option<Store>), CheckpointError> {
+) -> Result<Loaded, CheckpointError> {
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
     let store = match Store::look(dir, shards as u16, fsid)? {
-        Some(store) if store.head()?.is_some() => store,
-        _ => return Ok((legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING), None)),
+        Some(store) if store.head()?.is_some() => Arc::new(store),
+        _ => return Ok(legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING)),
     };
     let mut wrong = Wrong::new();
     let mut objects = 0;
@@ -84,7 +83,7 @@ pub fn look(
         }
     }
     let loaded = from_store(&store, roles, wrong, on_error)?;
-    Ok((Loaded { objects: loaded.objects + objects, ..loaded }, Some(store)))
+    Ok(Loaded { objects: loaded.objects + objects, ..loaded })
 }
 
 /// What is wrong with the objects of roles.

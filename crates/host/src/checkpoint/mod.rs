@@ -4,20 +4,21 @@
 //! while the others go on; the transaction is committed only when the last record that it reflects is durable, so a checkpoint
 //! holds only durable records. Then useless segments of the journal go, and roles may forget what the store has.
 
+mod beside;
+mod compact;
 mod frozen;
 mod legacy;
 mod load;
 mod pages;
-mod reshaped;
 mod run;
 mod store;
 
 #[cfg(test)]
 mod tests;
 
+pub use beside::{adopt, forget_others};
 pub use frozen::{Frozen, Piece};
 pub use load::{Loaded, OnError, Roles, ViewOf, attach, look};
-pub use reshaped::{adopt, forget_reshaped};
 pub use run::{CheckpointReport, Checkpointer, Pace, clear_interrupted};
 pub use store::{Draft, Each, Head, OnDamage, Store};
 

@@ -1,5 +1,7 @@
 //! The file below the checkpoint's store, as the store's library reads and writes it.
 
+use super::beside;
+use super::run::RESERVE;
 use crate::sys;
 use redb::StorageBackend;
 use std::collections::HashMap;
@@ -7,9 +9,9 @@ use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// How often a checkpoint looks whether a full disk has room again.
@@ -17,18 +19,37 @@ const ROOM_POLL: Duration = Duration::from_millis(50);
 /// What a look at a file keeps of its writes at a time, bytes.
 const CHUNK_BYTES: usize = 4096;
 
-/// What a checkpoint does when the disk is full: it gives up the room that was kept for it, then it waits for more. An error would
-/// end the store, which others read.
+/// What a checkpoint does when the disk is full: it gives up a copy that is made of the store, then the room that was kept for it, then
+/// it waits for more. An error would end the store, which others read.
 #[derive(Debug)]
 pub(super) struct Room {
-    reserve: PathBuf,
+    /// Where these are.
+    dir: OnceLock<PathBuf>,
     given_up: AtomicBool,
 }
 
 impl Room {
-    /// `reserve` is the file that keeps room.
-    pub(super) fn new(reserve: PathBuf) -> Arc<Room> {
-        Arc::new(Room { reserve, given_up: AtomicBool::new(false) })
+    /// For the store in `dir`.
+    pub(super) fn new(dir: &Path) -> Arc<Room> {
+        Arc::new(Room { dir: dir.to_owned().into(), given_up: AtomicBool::new(false) })
+    }
+
+    /// For one that nobody uses: when what was kept is gone too, a full disk is an error.
+    pub(super) fn unserved(dir: &Path) -> Arc<Room> {
+        Arc::new(Room { dir: dir.to_owned().into(), given_up: AtomicBool::new(true) })
+    }
+
+    /// For one that does not count: a full disk is an error, and what is kept stays.
+    pub(super) fn none() -> Arc<Room> {
+        Arc::new(Room { dir: OnceLock::new(), given_up: AtomicBool::new(true) })
+    }
+
+    /// The store of which this is the room takes the place of that of `other`, which does not wait any more.
+    pub(super) fn succeed(&self, other: &Room) {
+        if let Some(dir) = other.dir.get() {
+            self.dir.get_or_init(|| dir.clone());
+        }
+        self.given_up.store(other.given_up.swap(true, Ordering::AcqRel), Ordering::Release);
     }
 
     /// From now on a full disk is an error.
@@ -43,7 +64,7 @@ impl Room {
                 Err(error) if sys::is_no_space(&error) => error,
                 done => return done,
             };
-            if fs::remove_file(&self.reserve).is_ok() {
+            if self.dir.get().is_some_and(|dir| beside::end_copy(dir) || fs::remove_file(dir.join(RESERVE)).is_ok()) {
                 continue;
             }
             if self.given_up.load(Ordering::Acquire) {
@@ -181,16 +202,26 @@ impl StorageBackend for Look {
 mod tests {
     use super::*;
 
-    fn full() -> io::Error {
-        io::Error::from_raw_os_error(libc::ENOSPC)
+    fn error(errno: i32) -> io::Error {
+        io::Error::from_raw_os_error(errno)
     }
 
     #[test]
     fn a_full_disk_takes_the_reserve_then_waits_then_is_given_up() {
+        [libc::ENOSPC, libc::EDQUOT].into_iter().for_each(gives_up);
+    }
+
+    fn gives_up(errno: i32) {
+        let full = || error(errno);
         let tmp = tempfile::tempdir().unwrap();
         let reserve = tmp.path().join("reserve");
         fs::write(&reserve, "room").unwrap();
-        let room = Room::new(reserve.clone());
+        let room = Room::new(tmp.path());
+        let copy = beside::copy(tmp.path());
+        fs::write(&copy, "copy").unwrap();
+        let open = File::open(&copy).unwrap();
+        room.retry(|| if copy.exists() { Err(full()) } else { Ok(()) }).unwrap();
+        assert!(reserve.exists() && open.metadata().unwrap().len() == 0, "a copy goes first, and its space with it");
         room.retry(|| if reserve.exists() { Err(full()) } else { Ok(()) }).unwrap();
         let mut tries = 0;
         room.retry(|| {
@@ -198,10 +229,18 @@ mod tests {
             if tries < 3 { Err(full()) } else { Ok(()) }
         })
         .unwrap();
-        let other = || Err(io::Error::from_raw_os_error(libc::EIO));
+        let other = || Err(error(libc::EIO));
         assert_eq!(room.retry(other).unwrap_err().raw_os_error(), Some(libc::EIO));
-        room.give_up();
-        assert_eq!(room.retry(|| Err(full())).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+        let next = Room::none();
+        fs::write(&reserve, "room").unwrap();
+        assert_eq!(next.retry(|| Err(full())).unwrap_err().raw_os_error(), Some(errno));
+        assert!(reserve.exists(), "what is kept stays");
+        next.succeed(&room);
+        next.retry(|| if reserve.exists() { Err(full()) } else { Ok(()) }).unwrap();
+        for room in [room, next] {
+            room.give_up();
+            assert_eq!(room.retry(|| Err(full())).unwrap_err().raw_os_error(), Some(errno));
+        }
     }
 
     #[test]

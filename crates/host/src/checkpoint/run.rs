@@ -1,16 +1,19 @@
 //! Taking checkpoints: when the journal has grown by so many bytes, when the disk is full, and on request.
 
+use super::beside::at;
+use super::compact::{self, Compaction};
 use super::frozen::Examined;
 use super::store::{OnDamage, Store};
 use super::{CheckpointError, legacy};
 use crate::journal::Journal;
-use crate::node::{FlushWatch, Node};
+use crate::node::{Counters, FlushWatch, Node};
 use crate::sys;
 use onpath_store::{FORGET_PARTS, Image};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
@@ -35,6 +38,11 @@ const WRITER_NICE: i32 = 10;
 /// A checkpoint that begins when the journal has grown by so many times what was due does not give way.
 const LATE: u64 = 2;
 
+/// For how long the store is copied between two looks at what else is due.
+const COPY_FOR: Duration = Duration::from_millis(100);
+/// After how long a copy that could not be finished is tried again.
+const COPY_AGAIN: Duration = Duration::from_secs(5);
+
 /// When a checkpoint is due, and when roles forget.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -42,6 +50,8 @@ pub struct Pace {
     pub journal_bytes: u64,
     /// Bytes of memory that the objects of all roles may take; `u64::MAX` is no limit.
     pub memory_bytes: u64,
+    /// Bytes that may be free in the file of any store.
+    pub waste_bytes: u64,
 }
 
 /// What a checkpoint did.
@@ -80,13 +90,24 @@ struct Taken {
 struct Inner {
     node: Weak<Node>,
     dir: PathBuf,
-    store: Store,
+    /// The one that counts.
+    store: Mutex<Arc<Store>>,
     damage: OnDamage,
     pace: Pace,
     state: Mutex<State>,
     work: Condvar,
-    /// Held while a checkpoint is taken: one at a time.
-    running: Mutex<()>,
+    /// Held while a checkpoint is taken, or a piece of the store is copied: one at a time.
+    running: Mutex<Copying>,
+    /// Copies that have taken the place of the store, and such that could not be finished.
+    compactions: AtomicU64,
+    compactions_left_out: AtomicU64,
+}
+
+/// The copy of the store, if one is made.
+#[derive(Default)]
+struct Copying {
+    copy: Option<Compaction>,
+    not_before: Option<Instant>,
 }
 
 /// Takes checkpoints of a node on a thread of its own.
@@ -101,7 +122,7 @@ impl Checkpointer {
     pub fn start(
         node: &Arc<Node>,
         dir: &Path,
-        store: Store,
+        store: Arc<Store>,
         damage: OnDamage,
         pace: Pace,
         replayed_bytes: u64,
@@ -109,13 +130,18 @@ impl Checkpointer {
         let inner = Arc::new(Inner {
             node: Arc::downgrade(node),
             dir: dir.to_owned(),
-            store,
+            store: Mutex::new(store),
             damage,
             pace,
             state: Mutex::new(State { replayed_bytes, ..State::default() }),
             work: Condvar::new(),
             running: Mutex::default(),
+            compactions: AtomicU64::new(0),
+            compactions_left_out: AtomicU64::new(0),
         });
+        let told = Arc::downgrade(&inner);
+        let counters = move || told.upgrade().map_or_else(Vec::new, |inner| inner.status());
+        node.add_status("checkpoint".into(), Box::new(counters));
         node.watch_flushes(inner.clone());
         let run = {
             let inner = inner.clone();
@@ -137,15 +163,17 @@ impl Checkpointer {
         look: &mut dyn FnMut(Examined<'_>) -> Result<(), CheckpointError>,
     ) -> Result<(), CheckpointError> {
         let inner = &self.inner;
-        if inner.store.head()?.is_none() {
+        if inner.store().head()?.is_none() {
             inner.checkpoint(true)?;
         }
         let Some(node) = inner.node.upgrade() else { return Ok(()) };
         let Some(journal) = node.journal() else { return Ok(()) };
+        let store;
         let examined = {
             // Between two checkpoints nothing is released that the store needs.
             let _none = inner.running.lock().expect("a checkpoint does not panic");
-            let store = inner.store.frozen()?;
+            store = inner.store();
+            let store = store.frozen()?;
             let from = store.head()?.map_or(Lsn(1), |head| head.from);
             Examined { store, from, journal: journal.hold(from) }
         };
@@ -153,13 +181,19 @@ impl Checkpointer {
     }
 
     #[cfg(test)]
+    pub(super) fn view(&self, role: NodeId, damage: OnDamage) -> Arc<dyn onpath_store::Cold> {
+        self.inner.store().view(role, damage).expect("a store that can be read")
+    }
+
+    #[cfg(test)]
     pub(super) fn head(&self) -> Option<super::Head> {
-        self.inner.store.head().expect("a store that can be read")
+        self.inner.store().head().expect("a store that can be read")
     }
 
     /// From now on no checkpoint waits for room on a full disk: what is not in the store is in the journal.
     pub fn give_up_waiting(&self) {
-        self.inner.store.room.give_up();
+        // Under the lock: a copy that takes its place then gives up too.
+        self.inner.store.lock().expect("nobody panics with it").room.give_up();
     }
 
     /// Asks for a checkpoint soon.
@@ -202,10 +236,6 @@ impl FlushWatch for Inner {
     }
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<'_> {
-    move |source| CheckpointError::Io { path: path.to_owned(), source }
-}
-
 /// What objects may take of `limit`, bytes, that take `used` and have left `spare`. What they have left does not go back to the system, so
 /// as far as both together exceed the limit it is taken from what they may use; half of the limit they may always use.
 fn budget(limit: u64, used: u64, spare: u64) -> u64 {
@@ -219,13 +249,30 @@ impl Inner {
         self.work.notify_all();
     }
 
+    fn store(&self) -> Arc<Store> {
+        self.store.lock().expect("nobody panics with it").clone()
+    }
+
+    fn status(&self) -> Counters {
+        let store = self.store();
+        let counters = [
+            ("store_bytes", store.allocated()),
+            ("live_bytes", store.live().ok().flatten().unwrap_or(0)),
+            ("compactions", self.compactions.load(Ordering::Relaxed)),
+            ("compactions_left_out", self.compactions_left_out.load(Ordering::Relaxed)),
+        ];
+        counters.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
     fn run(&self) {
         while self.next() {
             match self.checkpoint(false) {
                 Ok(report) => tracing::info!(?report, "checkpoint"),
                 Err(error) => tracing::warn!(%error, "no checkpoint; the journal is kept"),
             }
+            self.compact();
         }
+        self.running.lock().expect("a checkpoint does not panic").copy = None;
     }
 
     /// Waits until a checkpoint is due, and sees to it in between that roles forget; false when it is to end.
@@ -234,9 +281,10 @@ impl Inner {
         while !state.stop && !state.due {
             let waited = self.work.wait_timeout(state, FORGET_EVERY).expect("checkpoint control does not panic");
             state = waited.0;
-            if waited.1.timed_out() && self.pace.memory_bytes < u64::MAX {
+            if waited.1.timed_out() {
                 drop(state);
-                let full = self.forget();
+                let full = self.pace.memory_bytes < u64::MAX && self.forget();
+                self.compact();
                 state = self.state.lock().expect("checkpoint control does not panic");
                 state.due |= full;
             }
@@ -265,9 +313,88 @@ impl Inner {
         memory() > budget
     }
 
+    /// Copies some of the store if much of its file is free, and lets the copy take its place when it is whole. Gives way to whoever
+    /// serves.
+    fn compact(&self) {
+        if !self.shall_compact() {
+            return;
+        }
+        let act = || {
+            sys::give_way(WRITER_NICE);
+            let begin = Instant::now();
+            while begin.elapsed() < COPY_FOR && self.compact_step() {}
+        };
+        std::thread::scope(|scope| match Builder::new().name("checkpoint-copy".into()).spawn_scoped(scope, act) {
+            Ok(thread) => thread.join().expect("who copies the store does not panic"),
+            Err(error) => tracing::warn!(%error, "the store is not copied"),
+        });
+    }
+
+    fn shall_compact(&self) -> bool {
+        let copying = self.running.lock().expect("a checkpoint does not panic");
+        if copying.copy.is_some() {
+            return true;
+        }
+        if copying.not_before.is_some_and(|moment| Instant::now() < moment) {
+            return false;
+        }
+        let (store, least) = (self.store(), self.pace.waste_bytes);
+        // One that cannot be read is told by whoever reads it for somebody.
+        let Ok(Some(live)) = store.live() else { return false };
+        compact::is_wasteful(store.allocated(), live, least)
+            && sys::space(&self.dir).is_ok_and(|(_, free)| free >= compact::room_needed(live, least))
+    }
+
+    /// Copies a piece; false if that was the last one, or there will be none.
+    fn compact_step(&self) -> bool {
+        // Nobody else changes which one counts. If it is not the one any more it is closed when the lock is free again.
+        let store = self.store();
+        let mut copying = self.running.lock().expect("a checkpoint does not panic");
+        self.copy_piece(&store, &mut copying).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the store of the checkpoint keeps its size for now");
+            *copying = Copying { copy: None, not_before: Some(Instant::now() + COPY_AGAIN) };
+            self.compactions_left_out.fetch_add(1, Ordering::Relaxed);
+            false
+        })
+    }
+
+    fn copy_piece(&self, store: &Store, copying: &mut Copying) -> Result<bool, CheckpointError> {
+        let Some(node) = self.node.upgrade() else { return Ok(false) };
+        if node.journal().is_some_and(Journal::is_full) {
+            return Err(at(store.file())(io::Error::from_raw_os_error(libc::ENOSPC)));
+        }
+        let mut copy = match copying.copy.take() {
+            Some(copy) => copy,
+            None => Compaction::begin(&self.dir, store.fsid())?,
+        };
+        if copy.step(store)? {
+            copying.copy = Some(copy);
+            return Ok(true);
+        }
+        let before = store.allocated();
+        self.replace(&node, copy.finish(store)?);
+        tracing::info!(before, now = self.store().allocated(), "space of the checkpoint's store is returned");
+        Ok(false)
+    }
+
+    /// From now on `new`, which has the name of the one that counts and the same in it, is that.
+    fn replace(&self, node: &Node, new: Store) {
+        // Until its name is durable nothing may be in it that is not in the other one.
+        if let Err(error) = sys::sync_dir(&self.dir) {
+            (self.damage)(&format!("{}: {error}", self.dir.display()));
+        }
+        {
+            let mut store = self.store.lock().expect("nobody panics with it");
+            new.room.succeed(&store.room);
+            *store = Arc::new(new);
+        }
+        self.attach(node);
+        self.compactions.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Takes a checkpoint; `awaited`: somebody waits for it.
     fn checkpoint(&self, awaited: bool) -> Result<CheckpointReport, CheckpointError> {
-        let _one = self.running.lock().expect("a checkpoint does not panic");
+        let mut copying = self.running.lock().expect("a checkpoint does not panic");
         let Some(node) = self.node.upgrade() else { return Ok(CheckpointReport::default()) };
         let Some(journal) = node.journal() else { return Ok(CheckpointReport::default()) };
         let (replayed, late) = {
@@ -282,7 +409,7 @@ impl Inner {
         let marker = self.dir.join(MARKER);
         File::create(&marker).map_err(at(&marker))?;
         let mut taken = Vec::new();
-        let written = self.write(&node, journal, hurries, &mut taken);
+        let written = self.write(&node, journal, hurries, copying.copy.as_mut(), &mut taken);
         let _ = fs::remove_file(&marker);
         if written.is_ok() {
             self.attach(&node);
@@ -291,6 +418,8 @@ impl Inner {
             node.settle(*role, *range, written.is_ok());
         }
         let written = written.inspect_err(|_| {
+            // It may have what the store has not.
+            copying.copy = None;
             self.state.lock().expect("checkpoint control does not panic").replayed_bytes = replayed;
         })?;
         let report =
@@ -308,6 +437,7 @@ impl Inner {
         node: &Node,
         journal: &Journal,
         hurries: bool,
+        copy: Option<&mut Compaction>,
         taken: &mut Vec<(NodeId, u32)>,
     ) -> Result<CheckpointReport, CheckpointError> {
         std::thread::scope(|scope| {
@@ -316,7 +446,7 @@ impl Inner {
                 if !hurries {
                     sys::give_way(WRITER_NICE);
                 }
-                self.write_images(journal, &images)
+                self.write_images(journal, &images, copy)
             };
             let writer = Builder::new().name("checkpoint-write".into()).spawn_scoped(scope, write);
             let writer = writer.map_err(at(&self.dir))?;
@@ -339,11 +469,13 @@ impl Inner {
         &self,
         journal: &Journal,
         images: &Receiver<Option<Taken>>,
+        copy: Option<&mut Compaction>,
     ) -> Result<CheckpointReport, CheckpointError> {
-        let before = self.store.ranges()?;
+        let store = self.store();
+        let before = store.ranges()?;
         let mut report = CheckpointReport { from: Lsn(u64::MAX), ..CheckpointReport::default() };
         let mut last = Lsn(0);
-        let mut draft = self.store.begin()?;
+        let mut draft = store.begin()?.with(copy);
         while let Some(Taken { role, range, image, lsn }) =
             images.recv().expect("whoever takes images says when it ends")
         {
@@ -357,7 +489,7 @@ impl Inner {
         }
         // The journal is released up to where the store says, even if no range has changed. A range may also have changed after the
         // first one was taken, which nothing had reached since the last checkpoint: then only the ranges are new.
-        if report.written > 0 || self.store.head()?.is_none_or(|head| head.from != report.from) {
+        if report.written > 0 || store.head()?.is_none_or(|head| head.from != report.from) {
             journal.wait_durable(last)?;
             report.objects = draft.commit(report.from)?;
         }
@@ -366,8 +498,9 @@ impl Inner {
 
     /// Gives each role what the store has now.
     fn attach(&self, node: &Node) {
+        let store = self.store();
         for (role, _) in node.recoverable() {
-            match self.store.view(role, self.damage.clone()) {
+            match store.view(role, self.damage.clone()) {
                 Ok(view) => node.attach_store(role, view),
                 Err(error) => (self.damage)(&error.to_string()),
             }
@@ -376,11 +509,9 @@ impl Inner {
 
     /// Keeps room for the next checkpoint if there is any.
     fn keep_room(&self) {
-        use std::os::unix::fs::MetadataExt;
-        let store = fs::metadata(self.store.file()).map_or(0, |about| about.blocks() * 512);
-        let room = (store / 4).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
+        let room = (self.store().allocated() / 4).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
         let path = self.dir.join(RESERVE);
-        let reserved = fs::metadata(&path).is_ok_and(|about| about.len() >= room);
+        let reserved = fs::metadata(&path).is_ok_and(|about| (room..=room * 2).contains(&about.len()));
         if !reserved && File::create(&path).and_then(|file| sys::allocate(&file, room)).is_err() {
             // Without room for a whole reserve half of one helps nobody.
             let _ = fs::remove_file(&path);

@@ -3,6 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `head` | 0 | what file system it is of, and from which lsn the journal is replayed over it |
+//! | `head` | 1 | bytes of all objects with their keys |
 //! | `ranges` | role, range | the last record that the range's objects reflect |
 //! | `rest` | role, range, key | objects that are loaded at a start |
 //! | `objects-ROLE` | key | objects that are read when they are asked for |
@@ -10,9 +11,9 @@
 //! Values end with a checksum of key and value (CRC-32C), so that bytes that have changed on the disk are noticed when they are read.
 
 use super::CheckpointError;
+use super::beside;
+use super::compact::Compaction;
 use super::pages::{Look, Pages, Room};
-use super::reshaped::reshaped;
-use super::run::RESERVE;
 use crate::sys;
 use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
@@ -20,12 +21,13 @@ use onpath_wire::codec::Wire;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use onpath_wire::wire_struct;
 use redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError,
-    WriteTransaction,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table,
+    TableDefinition, TableError, TableHandle, WriteTransaction,
 };
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +44,8 @@ const CACHE_BYTES: usize = 32 << 20;
 
 pub(super) type Bytes = &'static [u8];
 pub(super) const HEAD: TableDefinition<'_, u32, Bytes> = TableDefinition::new("head");
+/// Key of the bytes of all objects in [`HEAD`].
+const LIVE: u32 = 1;
 pub(super) const RANGES: TableDefinition<'_, (u32, u32), u64> = TableDefinition::new("ranges");
 pub(super) const REST: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rest");
 
@@ -84,15 +88,20 @@ fn table_name(role: NodeId) -> String {
 
 fn sealed(key: &[u8], value: &[u8]) -> Vec<u8> {
     let mut bytes = value.to_vec();
-    bytes.extend_from_slice(&checksum(key, value).to_le_bytes());
+    seal(key, &mut bytes);
     bytes
+}
+
+fn seal(key: &[u8], value: &mut Vec<u8>) {
+    let crc = checksum(key, value);
+    value.extend_from_slice(&crc.to_le_bytes());
 }
 
 fn checksum(key: &[u8], value: &[u8]) -> u32 {
     crc32c(key).rotate_left(1) ^ crc32c(value)
 }
 
-fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (value, crc) = bytes.split_last_chunk::<4>()?;
     (checksum(key, value).to_le_bytes() == *crc).then_some(value)
 }
@@ -107,50 +116,43 @@ pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointErr
 impl Store {
     /// Opens the store in `dir`, or makes one that was never written.
     pub fn open(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        Store::open_file(dir, dir.join(FILE_NAME), fsid, true)
+        Store::open_file(dir.join(FILE_NAME), fsid, Room::new(dir))
     }
 
     /// The same for a file system that nobody uses: a full disk is an error, since nobody would make room.
     pub fn open_unserved(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        Store::open_file(dir, dir.join(FILE_NAME), fsid, false)
+        Store::open_file(dir.join(FILE_NAME), fsid, Room::unserved(dir))
     }
 
     /// Makes a store of another number of shards in `dir`, which counts when the superblock says so. A full disk is an error.
     pub fn create_reshaped(dir: &Path, shards: u16, fsid: u64) -> Result<Store, CheckpointError> {
-        let store = Store::open_file(dir, reshaped(dir, shards), fsid, false)?;
+        let store = Store::open_file(beside::reshaped(dir, shards), fsid, Room::unserved(dir))?;
         sys::sync_dir(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
         Ok(store)
     }
 
-    /// On a full disk it `waits` for room.
-    fn open_file(dir: &Path, path: PathBuf, fsid: u64, waits: bool) -> Result<Store, CheckpointError> {
+    pub(super) fn open_file(path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|source| CheckpointError::Io { path: path.clone(), source })?;
-        let room = Room::new(dir.join(RESERVE));
-        if !waits {
-            room.give_up();
-        }
+        Store::of(file, path, fsid, room)?.checked()
+    }
+
+    fn of(file: File, path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let db = guarded(&path, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
-        Store { db, file: path, fsid, room }.checked()
+        Ok(Store { db, file: path, fsid, room })
     }
 
     /// Makes a store in an unlinked file in `dir`, which nobody else sees and no power loss leaves. A full disk is an error.
     pub fn temporary(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        let io = |source| CheckpointError::Io { path: dir.to_owned(), source };
-        let file = tempfile::tempfile_in(dir).map_err(io)?;
-        let room = Room::new(PathBuf::new());
-        room.give_up();
-        let mut builder = Builder::new();
-        builder.set_cache_size(CACHE_BYTES);
-        let db = guarded(dir, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
-        Ok(Store { db, file: dir.to_owned(), fsid, room })
+        let file = tempfile::tempfile_in(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
+        Store::of(file, dir.to_owned(), fsid, Room::none())
     }
 
     /// Looks at the store in `dir`, of so many shards, and changes nothing; none if there is none. All of the file is checked.
     pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
-        let new = reshaped(dir, shards);
+        let new = beside::reshaped(dir, shards);
         let path = if new.exists() { new } else { dir.join(FILE_NAME) };
         let io = |source| CheckpointError::Io { path: path.clone(), source };
         let file = match File::open(&path) {
@@ -161,7 +163,7 @@ impl Store {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
         let db = guarded(&path, || builder.create_with_backend(look))?;
-        Store { db, file: path, fsid, room: Room::new(PathBuf::new()) }.checked().map(Some)
+        Store { db, file: path, fsid, room: Room::none() }.checked().map(Some)
     }
 
     fn checked(self) -> Result<Store, CheckpointError> {
@@ -174,6 +176,24 @@ impl Store {
             }
         }
         Ok(self)
+    }
+
+    /// Its file has this name now.
+    pub(super) fn named(self, file: &Path) -> Store {
+        Store { file: file.to_owned(), ..self }
+    }
+
+    /// Bytes that the file takes on the disk.
+    pub(super) fn allocated(&self) -> u64 {
+        fs::metadata(&self.file).map_or(0, |about| about.blocks() * 512)
+    }
+
+    /// Bytes of all objects with their keys; none if no checkpoint of this version was ever completed.
+    pub(super) fn live(&self) -> Result<Option<u64>, CheckpointError> {
+        let Some(table) = self.table(HEAD)? else { return Ok(None) };
+        let Some(bytes) = guarded(&self.file, || table.get(LIVE))? else { return Ok(None) };
+        let live = unsealed(b"live", bytes.value()).and_then(|live| Some(u64::from_le_bytes(live.try_into().ok()?)));
+        live.map(Some).ok_or_else(|| self.damaged("what it says of its size does not check"))
     }
 
     /// The file.
@@ -256,10 +276,10 @@ impl Store {
     }
 
     /// What the store has of a role's objects now.
-    pub fn view(&self, role: NodeId, on_damage: OnDamage) -> Result<Arc<dyn Cold>, CheckpointError> {
+    pub fn view(self: &Arc<Store>, role: NodeId, on_damage: OnDamage) -> Result<Arc<dyn Cold>, CheckpointError> {
         let name = table_name(role);
         let table = self.table(TableDefinition::<Bytes, Bytes>::new(&name))?;
-        Ok(Arc::new(View { table, file: self.file.clone(), on_damage }))
+        Ok(Arc::new(View { table, store: self.clone(), on_damage }))
     }
 
     /// Begins a checkpoint.
@@ -278,7 +298,8 @@ impl Store {
     }
 
     fn draft(&self, transaction: WriteTransaction) -> Draft<'_> {
-        Draft { store: self, transaction, role: NodeId(0), changes: Changes::default(), bytes: 0, written: 0 }
+        let changes = Changes::default();
+        Draft { store: self, transaction, role: NodeId(0), changes, bytes: 0, written: 0, growth: 0, copy: None }
     }
 }
 
@@ -295,19 +316,30 @@ pub struct Draft<'a> {
     bytes: usize,
     /// Objects written and removed so far.
     written: u64,
+    /// Bytes by which all objects together have grown.
+    growth: i64,
+    /// What is copied of the store changes too.
+    copy: Option<&'a mut Compaction>,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    /// A copy that is made of the store takes part in it.
+    pub(super) fn with(self, copy: Option<&'a mut Compaction>) -> Draft<'a> {
+        Draft { copy, ..self }
+    }
+
     /// Takes the image of a range.
     pub fn put(&mut self, role: NodeId, range: u32, image: Image) -> Result<(), CheckpointError> {
         let Image { upto, changes, rest } = image;
         self.change(role, changes)?;
-        self.written += guarded(&self.store.file, || {
+        let (changed, growth) = guarded(&self.store.file, || {
             let mut table = self.transaction.open_table(REST)?;
             let changed = put_rest(&mut table, &prefix(role, range), &rest)?;
             self.transaction.open_table(RANGES)?.insert((role.0, range), upto.0)?;
             Ok::<_, redb::Error>(changed)
         })?;
+        self.written += changed;
+        self.growth += growth;
         Ok(())
     }
 
@@ -334,33 +366,77 @@ impl Draft<'_> {
         if put.is_empty() && removed.is_empty() {
             return Ok(());
         }
-        guarded(&self.store.file, || {
-            let name = table_name(self.role);
-            let mut objects = self.transaction.open_table(TableDefinition::<Bytes, Bytes>::new(&name))?;
-            for key in &removed {
-                objects.remove(key.as_slice())?;
-            }
-            for (key, value) in &put {
-                objects.insert(key.as_slice(), sealed(key, value).as_slice())?;
-            }
-            Ok::<_, redb::Error>(())
-        })
+        put.iter_mut().for_each(|(key, value)| seal(key, value));
+        let name = table_name(self.role);
+        self.growth +=
+            guarded(&self.store.file, || put_objects(&self.transaction, &name, &removed, &put, &mut |_| true))?;
+        if let Some(copy) = &mut self.copy {
+            copy.put(&name, &removed, &put);
+        }
+        Ok(())
     }
 
     /// Makes it the checkpoint, durably: the journal is replayed from `from`. Returns how many objects were written and removed.
     pub fn commit(mut self, from: Lsn) -> Result<u64, CheckpointError> {
         self.put_changes()?;
         let head = Head { magic: MAGIC, version: VERSION, fsid: self.store.fsid, from };
+        let before = self.store.live()?;
         guarded(&self.store.file, || {
-            self.transaction.open_table(HEAD)?.insert(0, sealed(b"head", &head.to_bytes()).as_slice())?;
+            let live = match before {
+                Some(before) => before.saturating_add_signed(self.growth),
+                None => stored_bytes(&self.transaction)?,
+            };
+            let mut table = self.transaction.open_table(HEAD)?;
+            table.insert(0, sealed(b"head", &head.to_bytes()).as_slice())?;
+            table.insert(LIVE, sealed(b"live", &live.to_le_bytes()).as_slice())?;
+            drop(table);
             self.transaction.commit().map_err(redb::Error::from)
         })?;
         Ok(self.written)
     }
 }
 
-/// Makes `pairs` all that there is with this prefix; how many objects that has changed.
-fn put_rest(table: &mut Table<'_, Bytes, Bytes>, prefix: &[u8], pairs: &[Pair]) -> Result<u64, redb::Error> {
+/// Removes objects of a table and puts others, those of them whose keys are `wanted`; by how many bytes all together grow.
+pub(super) fn put_objects(
+    transaction: &WriteTransaction,
+    table: &str,
+    removed: &[Vec<u8>],
+    put: &[Pair],
+    wanted: &mut dyn FnMut(&[u8]) -> bool,
+) -> Result<i64, redb::Error> {
+    let mut table = transaction.open_table(TableDefinition::<Bytes, Bytes>::new(table))?;
+    let mut growth = 0;
+    for key in removed.iter().filter(|key| wanted(key)) {
+        growth += change(&mut table, key, None)?;
+    }
+    for (key, value) in put.iter().filter(|(key, _)| wanted(key)) {
+        growth += change(&mut table, key, Some(value))?;
+    }
+    Ok(growth)
+}
+
+/// Gives a key this value, or none; by how many bytes all objects grow.
+fn change(table: &mut Table<'_, Bytes, Bytes>, key: &[u8], value: Option<&[u8]>) -> Result<i64, redb::Error> {
+    let old = match value {
+        Some(value) => table.insert(key, value)?,
+        None => table.remove(key)?,
+    };
+    let bytes = |value: &[u8]| (key.len() + value.len()) as i64;
+    Ok(value.map_or(0, bytes) - old.map_or(0, |old| bytes(old.value())))
+}
+
+/// Bytes of all objects, counted: for a store that was written before they were kept.
+fn stored_bytes(transaction: &WriteTransaction) -> Result<u64, redb::Error> {
+    let mut all = transaction.open_table(REST)?.stats()?.stored_bytes();
+    let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
+    for name in names.iter().filter(|name| name.starts_with(OBJECTS)) {
+        all += transaction.open_table(TableDefinition::<Bytes, Bytes>::new(name))?.stats()?.stored_bytes();
+    }
+    Ok(all)
+}
+
+/// Makes `pairs` all that there is with this prefix; how many objects that has changed, and by how many bytes all grow.
+fn put_rest(table: &mut Table<'_, Bytes, Bytes>, prefix: &[u8], pairs: &[Pair]) -> Result<(u64, i64), redb::Error> {
     let mut new: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for (key, value) in pairs {
         let key = [prefix, key].concat();
@@ -379,13 +455,14 @@ fn put_rest(table: &mut Table<'_, Bytes, Bytes>, prefix: &[u8], pairs: &[Pair]) 
             None => gone.push(key.value().to_vec()),
         }
     }
+    let mut growth = 0;
     for key in &gone {
-        table.remove(key.as_slice())?;
+        growth += change(table, key, None)?;
     }
     for (key, value) in &new {
-        table.insert(key.as_slice(), value.as_slice())?;
+        growth += change(table, key, Some(value))?;
     }
-    Ok((gone.len() + new.len()) as u64)
+    Ok(((gone.len() + new.len()) as u64, growth))
 }
 
 /// Runs a step of the library, which may panic on a file that something else has changed.
@@ -411,14 +488,15 @@ pub(super) fn guarded<T, E: Into<redb::Error>>(
 /// What the store has of a role's objects, as of one checkpoint.
 struct View {
     table: Option<ReadOnlyTable<Bytes, Bytes>>,
-    file: PathBuf,
+    /// Stays open until nobody reads it, also when another one counts.
+    store: Arc<Store>,
     on_damage: OnDamage,
 }
 
 impl View {
     /// Fail-stop: what the disk does not give back must not look as if it had never been.
     fn sound<T, E: Into<redb::Error>>(&self, act: impl FnOnce() -> Result<T, E>) -> T {
-        guarded(&self.file, act).unwrap_or_else(|error| self.fail(&error.to_string()))
+        guarded(&self.store.file, act).unwrap_or_else(|error| self.fail(&error.to_string()))
     }
 
     fn fail(&self, why: &str) -> ! {
@@ -428,7 +506,7 @@ impl View {
 
     fn value<'a>(&self, key: &[u8], bytes: &'a [u8]) -> &'a [u8] {
         unsealed(key, bytes).unwrap_or_else(|| {
-            self.fail(&format!("{}: an object does not check; run `onpath fsck`", self.file.display()))
+            self.fail(&format!("{}: an object does not check; run `onpath fsck`", self.store.file.display()))
         })
     }
 }

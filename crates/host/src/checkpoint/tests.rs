@@ -171,11 +171,12 @@ fn damage() -> OnDamage {
     Arc::new(|why| panic!("{why}"))
 }
 
-fn try_start(dir: &Path, every_bytes: u64) -> Result<Process, CheckpointError> {
+fn try_start(dir: &Path, pace: Pace) -> Result<Process, CheckpointError> {
     let (journal_dir, checkpoint_dir) = dirs(dir);
+    adopt(&checkpoint_dir, 2)?;
     let addresses = [0, 1].map(|n| NodeId::shard(ShardId(n)));
     let (mut a, mut b) = (Sums::default(), Sums::default());
-    let store = Store::open(&checkpoint_dir, FSID)?;
+    let store = Arc::new(Store::open(&checkpoint_dir, FSID)?);
     let mut roles: [(NodeId, &mut dyn Recoverable); 2] = [(addresses[0], &mut a), (addresses[1], &mut b)];
     let loaded = attach(&checkpoint_dir, &store, &mut roles, &mut |role| store.view(role, damage()))?;
     let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), fsid: FSID };
@@ -187,13 +188,23 @@ fn try_start(dir: &Path, every_bytes: u64) -> Result<Process, CheckpointError> {
     let mut builder = NodeBuilder::new();
     let ports = vec![builder.add(addresses[0], a, NoEffects), builder.add(addresses[1], b, NoEffects)];
     let node = builder.start(options.commit, Some(journal), Arc::new(Hooks));
-    let pace = Pace { journal_bytes: every_bytes, memory_bytes: u64::MAX };
     let checkpointer = Checkpointer::start(&node, &checkpoint_dir, store, damage(), pace, report.bytes);
     Ok(Process { node, ports, checkpointer, loaded, replayed })
 }
 
 fn start(dir: &Path, every_bytes: u64) -> Process {
-    try_start(dir, every_bytes).unwrap()
+    try_start(dir, Pace { journal_bytes: every_bytes, memory_bytes: u64::MAX, waste_bytes: u64::MAX }).unwrap()
+}
+
+/// The store is copied all the time: of so small a one most is free.
+fn start_copying(dir: &Path, every_bytes: u64) -> Process {
+    try_start(dir, Pace { journal_bytes: every_bytes, memory_bytes: u64::MAX, waste_bytes: 0 }).unwrap()
+}
+
+/// A counter of checkpoints.
+fn counter(process: &Process, name: &str) -> u64 {
+    let all = process.node.status().into_iter().find(|(role, _)| role == "checkpoint").unwrap().1;
+    all.into_iter().find(|(counter, _)| counter == name).unwrap().1
 }
 
 /// Adds, and waits until that is done: another thread may have taken inputs over.
@@ -353,7 +364,7 @@ fn damage_of_the_store_is_noticed() {
     let mut look = || {
         let (mut a, mut b) = (Sums::default(), Sums::default());
         let [first, second] = [0, 1].map(|n| NodeId::shard(ShardId(n)));
-        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err).map(|(loaded, _)| loaded)
+        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err)
     };
     let loaded = look().unwrap();
     assert_eq!((loaded.images, loaded.objects), (6, 50));
@@ -376,4 +387,201 @@ fn damage_of_the_store_is_noticed() {
     }
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     assert!(look().is_err());
+}
+
+#[test]
+fn the_store_is_copied_while_others_write_and_a_kill_at_any_time_is_survived() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (mut n, mut copies) = (0, 0);
+    for round in 0..30 {
+        let process = start_copying(tmp.path(), 40_000);
+        assert_eq!(sums(&process), expected(n), "round {round}");
+        add(&process, n..n + 3000);
+        n += 3000;
+        let view = process.checkpointer.view(NodeId::shard(ShardId(0)), damage());
+        let before = view.get(&0u64.to_be_bytes());
+        // A copy begins as soon as there is a checkpoint; rounds end before, within and after the next ones.
+        let begin = std::time::Instant::now();
+        while counter(&process, "compactions") == 0 && begin.elapsed() < std::time::Duration::from_millis(round * 20) {
+            process.checkpointer.request();
+            std::thread::yield_now();
+        }
+        copies += counter(&process, "compactions");
+        assert_eq!(counter(&process, "compactions_left_out"), 0);
+        assert_eq!(sums(&process), expected(n), "round {round}");
+        assert_eq!(view.get(&0u64.to_be_bytes()), before, "who reads the old one is not disturbed");
+        process.node.stop();
+    }
+    assert!(copies > 0, "the store was never copied");
+    let process = start(tmp.path(), u64::MAX);
+    assert_eq!(sums(&process), expected(n));
+    process.node.stop();
+}
+
+/// A copy that cannot be made is left out, and made when it can be.
+#[test]
+fn a_copy_that_fails_is_tried_again() {
+    let tmp = tempfile::tempdir().unwrap();
+    let process = start_copying(tmp.path(), u64::MAX);
+    let in_the_way = dirs(tmp.path()).1.join("copy.redb");
+    fs::create_dir(&in_the_way).unwrap();
+    add(&process, 0..3000);
+    process.checkpointer.checkpoint().unwrap();
+    let wait = |name: &str| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while counter(&process, name) == 0 {
+            assert!(std::time::Instant::now() < deadline, "no {name}");
+            std::thread::yield_now();
+        }
+    };
+    wait("compactions_left_out");
+    add(&process, 3000..3100);
+    process.checkpointer.checkpoint().unwrap();
+    assert_eq!((sums(&process), counter(&process, "compactions")), (expected(3100), 0));
+    fs::remove_dir(&in_the_way).unwrap();
+    wait("compactions");
+    process.node.stop();
+    drop(process);
+    assert_eq!(sums(&start(tmp.path(), u64::MAX)), expected(3100));
+}
+
+/// What checkpoints change while a copy is made is in the copy too, whether it had come so far or not.
+#[test]
+fn a_copy_has_what_the_store_has() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(tmp.path(), FSID).unwrap());
+    let roles = [NodeId::shard(ShardId(0)), NodeId::shard(ShardId(1)), NodeId::data(0)];
+    let mut model: BTreeMap<(NodeId, Vec<u8>), Vec<u8>> = BTreeMap::new();
+    let mut random = 7u64;
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % n
+    };
+    let rest = vec![(b"rest".to_vec(), vec![9; 100])];
+    let mut checkpoint = |model: &mut BTreeMap<_, _>,
+                          copy: Option<&mut compact::Compaction>,
+                          roles: &[NodeId],
+                          puts: u64,
+                          removes: u64| {
+        let mut draft = store.begin().unwrap().with(copy);
+        for role in roles {
+            let mut changes = Changes::default();
+            for n in 0..puts + removes {
+                let key = below(3000).to_be_bytes().to_vec();
+                if changes.put.iter().any(|(put, _)| *put == key) {
+                    continue;
+                }
+                if n < puts {
+                    let value = vec![below(256) as u8; below(4000) as usize];
+                    model.insert((*role, key.clone()), value.clone());
+                    changes.put.push((key, value));
+                } else {
+                    model.remove(&(*role, key.clone()));
+                    changes.removed.push(key);
+                }
+            }
+            draft.put(*role, 0, Image { upto: RecordSeq(1), changes, rest: rest.clone() }).unwrap();
+        }
+        draft.commit(Lsn(2)).unwrap();
+    };
+    checkpoint(&mut model, None, &roles[1..], 4000, 0);
+    checkpoint(&mut model, None, &roles[1..], 0, 2000);
+    let view = store.view(roles[1], damage()).unwrap();
+    let (key, value) = model.iter().find(|((role, _), _)| *role == roles[1]).unwrap();
+    let (key, value) = (key.1.clone(), value.clone());
+    let mut copy = compact::Compaction::begin(tmp.path(), FSID).unwrap();
+    let mut steps = 0;
+    while copy.step(&store).unwrap() {
+        steps += 1;
+        // The first role has its first objects when the copy is beyond them.
+        checkpoint(&mut model, Some(&mut copy), &roles, 20, 20);
+    }
+    assert!(steps > 2, "{steps}");
+    let before = store.allocated();
+    let new = Arc::new(copy.finish(&store).unwrap());
+    assert!(new.file() == store.file() && new.allocated() < before, "{before} {}", new.allocated());
+    for store in [&store, &new] {
+        let mut found = BTreeMap::new();
+        for role in roles {
+            let each = &mut |key: &[u8], value: Result<&[u8], _>| {
+                found.insert((role, key.to_vec()), value?.to_vec());
+                Ok(())
+            };
+            store.objects(role, each).unwrap();
+        }
+        assert!(found == model);
+        assert_eq!(store.head().unwrap().unwrap().from, Lsn(2));
+        assert_eq!(store.ranges().unwrap().len(), 3);
+        let mut others = 0;
+        roles.iter().for_each(|role| {
+            let each = &mut |key: &[u8], value: Result<&[u8], _>| {
+                assert_eq!((key, value?), (&rest[0].0[..], &rest[0].1[..]));
+                others += 1;
+                Ok(())
+            };
+            store.rest(*role, 0, each).unwrap();
+        });
+        assert_eq!(others, 3);
+        let live: usize = found.iter().map(|((_, key), value)| key.len() + value.len() + 4).sum();
+        assert_eq!(store.live().unwrap(), Some(live as u64 + 3 * (8 + 4 + 100 + 4)));
+    }
+    drop(store);
+    assert_eq!(view.get(&key), Some(value), "a view keeps the old one open");
+}
+
+/// A disk without room ends the copy and nothing else, and the copy is gone.
+#[test]
+fn a_copy_gives_up_on_a_full_disk() {
+    use std::process::Command;
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::open(tmp.path(), FSID).unwrap();
+    let put = (0..3000u64).map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; 1000])).collect();
+    let mut draft = store.begin().unwrap();
+    let changes = Changes { put, removed: vec![] };
+    draft.put(NodeId::data(0), 0, Image { upto: RecordSeq(1), changes, rest: vec![] }).unwrap();
+    draft.commit(Lsn(2)).unwrap();
+    let small = tmp.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1500k", "none"]).arg(&small).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: a copy on a full disk: a tmpfs cannot be mounted");
+    }
+    let copied = compact::Compaction::begin(&small, FSID).and_then(|mut copy| {
+        while copy.step(&store)? {}
+        copy.finish(&store)
+    });
+    let left = fs::read_dir(&small).unwrap().count();
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    let Err(CheckpointError::Io { source, .. }) = copied else { panic!("1.5 MB took 3 MB") };
+    assert_eq!((source.raw_os_error(), left), (Some(libc::ENOSPC), 0));
+    assert_eq!(store.live().unwrap(), Some(3000 * 1012));
+}
+
+/// A checkpoint that lacks room takes that of a copy, which never counts then.
+#[test]
+fn a_copy_that_was_ended_does_not_count() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Store::open(tmp.path(), FSID).unwrap();
+    let checkpoint = |key: u8, copy: Option<&mut compact::Compaction>| {
+        let mut draft = store.begin().unwrap().with(copy);
+        let changes = Changes { put: vec![(vec![key], vec![1; 100])], removed: vec![] };
+        draft.put(NodeId::data(0), 0, Image { upto: RecordSeq(1), changes, rest: vec![] }).unwrap();
+        draft.commit(Lsn(2)).unwrap();
+    };
+    checkpoint(1, None);
+    for last in [true, false] {
+        let mut copy = compact::Compaction::begin(tmp.path(), FSID).unwrap();
+        assert!(!copy.step(&store).unwrap());
+        assert!(beside::end_copy(tmp.path()) && !beside::end_copy(tmp.path()));
+        checkpoint(2, Some(&mut copy));
+        let refused = if last { copy.finish(&store).err() } else { copy.step(&store).err() };
+        assert!(matches!(refused, Some(CheckpointError::Io { .. } | CheckpointError::Store { .. })), "{refused:?}");
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 1);
+    }
+    drop(store);
+    let store = Store::open(tmp.path(), FSID).unwrap();
+    let mut found = 0;
+    let each = &mut |_: &[u8], value: Result<&[u8], _>| value.map(|_| found += 1);
+    store.objects(NodeId::data(0), each).unwrap();
+    assert_eq!(found, 2);
 }

@@ -91,9 +91,7 @@ impl Site {
 
     /// What `onpath status` tells now.
     pub fn status(&self) -> Status {
-        let output = run(["status".as_ref(), "--json".as_ref(), self.state().as_os_str()]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Status(serde_json::from_slice(&output.stdout).expect("JSON"))
+        status_of(&self.state()).expect("onpath status")
     }
 
     /// Waits until a mount is alone once more than `before` times; how often that was.
@@ -110,6 +108,12 @@ impl Site {
     pub fn assert_clean(&self, when: &str) {
         assert_clean(&self.state(), when);
     }
+}
+
+/// What `onpath status DIR` tells now, if somebody serves it.
+pub fn status_of(state: &Path) -> Option<Status> {
+    let output = run(["status".as_ref(), "--json".as_ref(), state.as_os_str()]);
+    output.status.success().then(|| Status(serde_json::from_slice(&output.stdout).expect("JSON")))
 }
 
 /// The counters of all roles.
