@@ -103,10 +103,12 @@ pub(crate) fn read_header(bytes: &[u8], number: u64, fsid: u64) -> Result<Head, 
     if u64_at(16) != fsid {
         return Err(Foreign("a segment of another file system"));
     }
-    if u64_at(24) != number {
-        return Err(Foreign("a segment under another segment's name"));
+    match u64_at(24).cmp(&number) {
+        // A power loss may leave the name that a recycled file was given, and not its header.
+        std::cmp::Ordering::Less => Err(Torn("the header of a segment that was in the file before")),
+        std::cmp::Ordering::Greater => Err(Foreign("a segment under another segment's name")),
+        std::cmp::Ordering::Equal => Ok(Head { salt: u32_at(12) }),
     }
-    Ok(Head { salt: u32_at(12) })
 }
 
 impl Segment {
@@ -220,4 +222,17 @@ fn zero(file: &File, bytes: u64) -> io::Result<()> {
         at += n as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recycled_file_whose_header_was_lost_is_a_torn_end() {
+        let read = |number| read_header(&header(5, 1, 2), number, 1);
+        assert!(matches!(read(5), Ok(Head { salt: 2 })));
+        assert!(matches!(read(7), Err(BadHead::Torn(_))));
+        assert!(matches!(read(4), Err(BadHead::Foreign(_))));
+    }
 }
