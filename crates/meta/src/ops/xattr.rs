@@ -66,21 +66,10 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, name: &XattrName, cha
     Ok(reply)
 }
 
-/// The namespace of a name. Linux asks for permission first if a name is not the system's own, whether there is such a namespace or not.
-fn namespace(req: &Req, name: &XattrName, what: Owned<'_>, kind: Kind, want: u16) -> Result<Namespace, Stop> {
-    let found = name.namespace();
-    let systems = [&b"system."[..], b"security.", b"trusted."].iter().any(|prefix| name.as_bytes().starts_with(prefix));
-    if found.is_err() && !systems {
-        access::check(req, what, kind, want)?;
-    }
-    Ok(found?)
-}
-
 /// What the change does, or why the caller may not.
 fn plan(core: &mut Core, req: &Req, id: InodeId, name: &XattrName, change: &Change) -> Result<Planned, Stop> {
     let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
-    let acls = core.state.inodes.acls(id);
-    let namespace = namespace(req, name, Owned::of(&inode, acls.as_deref()), inode.kind, access::WRITE)?;
+    let namespace = name.namespace()?;
     if matches!(namespace, Namespace::AclAccess | Namespace::AclDefault) {
         return acl::plan(core, req, inode, namespace, name, change);
     }
@@ -166,8 +155,7 @@ pub(crate) async fn get(cx: &Cx, req: &Req, id: InodeId, name: &XattrName) -> St
         let attr = core.state.inodes.attr(id).ok_or(Errno::ESTALE)?;
         let set = core.state.inodes.xattrs(id);
         let acls = set.and_then(|set| set.acls());
-        let owned = Owned::shown(&attr, acls.map(|acls| &**acls));
-        let value = match namespace(req, name, owned, attr.kind, access::READ)? {
+        let value = match name.namespace()? {
             Namespace::AclAccess | Namespace::AclDefault if attr.kind == Kind::Symlink => {
                 return Err(Errno::EOPNOTSUPP.into());
             }
@@ -177,6 +165,7 @@ pub(crate) async fn get(cx: &Cx, req: &Req, id: InodeId, name: &XattrName) -> St
             }
             Namespace::User if !matches!(attr.kind, Kind::File | Kind::Directory) => None,
             Namespace::User => {
+                let owned = Owned::shown(&attr, acls.map(|acls| &**acls));
                 access::check(req, owned, attr.kind, access::READ)?;
                 set
             }

@@ -111,25 +111,6 @@ fn names() {
     assert_eq!(ok!(getxattr(&f, bytes)), b"any bytes");
 }
 
-/// Whoever may not read or write a file hears that (EACCES), not that there is no such namespace, except of the system's own names.
-#[test]
-fn names_of_closed_files() {
-    let d = xattr_area!();
-    let f = d.file_of("f", 0o600, 0, 0);
-    ALICE.run(|| {
-        for (name, error) in [
-            ("nowhere.a", libc::EACCES),
-            ("user", libc::EACCES),
-            ("user.", libc::EACCES),
-            ("system.nothing", libc::EOPNOTSUPP),
-        ] {
-            assert_eq!(setxattr(&f, name, "1"), Err(error), "set {name}");
-            assert_eq!(getxattr(&f, name).map(drop), Err(error), "get {name}");
-            assert_eq!(removexattr(&f, name), Err(error), "remove {name}");
-        }
-    });
-}
-
 /// A value has up to 64 KiB (E2BIG); what all of an inode may have is bounded too (ENOSPC), and nothing is lost when it is reached.
 #[test]
 fn sizes() {
