@@ -103,6 +103,12 @@ pub fn coarse_now() -> Time {
     at(now.tv_sec, now.tv_nsec)
 }
 
+/// The present, which no time that was given before is later than.
+pub fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
+    at(since.as_secs().cast_signed(), since.subsec_nanos().into())
+}
+
 #[allow(unsafe_code)]
 fn coarse_clock(now: &mut libc::timespec) {
     // SAFETY: writes one timespec that lives in the caller.

@@ -63,7 +63,7 @@ use std::sync::{Mutex, OnceLock};
 /// What every module of the suite uses.
 mod prelude {
     pub(crate) use crate::common::check::{
-        Dir, allowed_or, coarse_now, content, done, is_fuse, is_tmpfs, moves, other_fs, refused, tick,
+        Dir, allowed_or, coarse_now, content, done, is_fuse, is_tmpfs, moves, now, other_fs, refused, tick,
     };
     pub(crate) use crate::common::process::*;
     pub(crate) use crate::common::sys::*;
