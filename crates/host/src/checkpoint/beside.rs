@@ -1,11 +1,10 @@
 //! Stores beside the one that counts: one of another number of shards, which waits to take its place (see [`crate::reshape`]), and a
 //! copy without what is free in it, while that is made (see [`super::compact`]).
 
-use super::CheckpointError;
 use super::store::FILE_NAME;
+use super::{CheckpointError, at};
 use crate::sys;
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::path::{Path, PathBuf};
 
 const RESHAPED: &str = "reshaped-";
@@ -25,11 +24,6 @@ pub(super) fn copy(dir: &Path) -> PathBuf {
 pub(super) fn end_copy(dir: &Path) -> bool {
     let emptied = OpenOptions::new().write(true).open(copy(dir)).and_then(|file| file.set_len(0));
     emptied.is_ok() && fs::remove_file(copy(dir)).is_ok()
-}
-
-/// What happened at a path.
-pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<'_> {
-    move |source| CheckpointError::Io { path: path.to_owned(), source }
 }
 
 /// The file system has so many shards: a store of this shape that waits takes its place, others are of reshapes that did not happen.

@@ -3,11 +3,11 @@
 //! copied already in both. When all is copied the new file is renamed to the name of the old one, of which it has the same state, so
 //! either may be found after a power loss. A copy that does not come so far is left out: nothing counts of it.
 
-use super::CheckpointError;
-use super::beside::{at, copy};
+use super::beside::copy;
 use super::frozen::Frozen;
 use super::pages::Room;
 use super::store::{Bytes, HEAD, RANGES, REST, Store, guarded, put_objects, unsealed};
+use super::{CheckpointError, at};
 use onpath_store::Pair;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use std::fs::{self, File};

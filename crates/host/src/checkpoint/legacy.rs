@@ -1,8 +1,8 @@
 //! Checkpoints of before the store: a *manifest* that names image files, each with all objects of a range. They are read, and
 //! replaced by the first checkpoint of this version.
 
-use super::CheckpointError;
 use super::load::{Loaded, OnError, Roles};
+use super::{CheckpointError, at};
 use onpath_store::image;
 use onpath_store::{Pair, Recoverable};
 use onpath_wire::checksum::crc32c;
@@ -59,7 +59,7 @@ fn read(dir: &Path, fsid: u64) -> Result<Option<Manifest>, CheckpointError> {
     let file = dir.join(FILE_NAME);
     let bytes = match fs::read(&file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(|source| CheckpointError::Io { path: file.clone(), source })?,
+        other => other.map_err(at(&file))?,
     };
     let damaged = |why| CheckpointError::Manifest { file: file.clone(), why };
     let (body, crc) = bytes.split_last_chunk::<4>().ok_or(damaged("it is too short"))?;
@@ -143,7 +143,7 @@ fn load_image(
 }
 
 fn read_image(file: &Path, fsid: u64, entry: &Entry) -> Result<Vec<Pair>, CheckpointError> {
-    let bytes = fs::read(file).map_err(|source| CheckpointError::Io { path: file.to_owned(), source })?;
+    let bytes = fs::read(file).map_err(at(file))?;
     let mismatch = |why| CheckpointError::Mismatch { file: file.to_owned(), why };
     if bytes.len() as u64 != entry.bytes {
         return Err(mismatch("its length differs"));

@@ -27,8 +27,13 @@ use onpath_store::StoreError;
 use onpath_store::image::ImageError;
 use onpath_wire::codec::WireError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+/// What happened at a path.
+fn at(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<'_> {
+    move |source| CheckpointError::Io { path: path.to_owned(), source }
+}
 
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, Error)]

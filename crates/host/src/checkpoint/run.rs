@@ -1,10 +1,9 @@
 //! Taking checkpoints: when the journal has grown by so many bytes, when the disk is full, and on request.
 
-use super::beside::at;
 use super::compact::{self, Compaction};
 use super::frozen::Examined;
 use super::store::{OnDamage, Store};
-use super::{CheckpointError, legacy};
+use super::{CheckpointError, at, legacy};
 use crate::journal::Journal;
 use crate::node::{Counters, FlushWatch, Node};
 use crate::sys;

@@ -10,10 +10,10 @@
 //!
 //! Values end with a checksum of key and value (CRC-32C), so that bytes that have changed on the disk are noticed when they are read.
 
-use super::CheckpointError;
 use super::beside;
 use super::compact::Compaction;
 use super::pages::{Look, Pages, Room};
+use super::{CheckpointError, at};
 use crate::sys;
 use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
@@ -127,13 +127,13 @@ impl Store {
     /// Makes a store of another number of shards in `dir`, which counts when the superblock says so. A full disk is an error.
     pub fn create_reshaped(dir: &Path, shards: u16, fsid: u64) -> Result<Store, CheckpointError> {
         let store = Store::open_file(beside::reshaped(dir, shards), fsid, Room::unserved(dir))?;
-        sys::sync_dir(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
+        sys::sync_dir(dir).map_err(at(dir))?;
         Ok(store)
     }
 
     pub(super) fn open_file(path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|source| CheckpointError::Io { path: path.clone(), source })?;
+        let file = file.map_err(at(&path))?;
         Store::of(file, path, fsid, room)?.checked()
     }
 
@@ -146,7 +146,7 @@ impl Store {
 
     /// Makes a store in an unlinked file in `dir`, which nobody else sees and no power loss leaves. A full disk is an error.
     pub fn temporary(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        let file = tempfile::tempfile_in(dir).map_err(|source| CheckpointError::Io { path: dir.to_owned(), source })?;
+        let file = tempfile::tempfile_in(dir).map_err(at(dir))?;
         Store::of(file, dir.to_owned(), fsid, Room::none())
     }
 
@@ -154,12 +154,11 @@ impl Store {
     pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
         let new = beside::reshaped(dir, shards);
         let path = if new.exists() { new } else { dir.join(FILE_NAME) };
-        let io = |source| CheckpointError::Io { path: path.clone(), source };
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(io)?,
+            file => file.map_err(at(&path))?,
         };
-        let look = Look::new(file).map_err(io)?;
+        let look = Look::new(file).map_err(at(&path))?;
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
         let db = guarded(&path, || builder.create_with_backend(look))?;
