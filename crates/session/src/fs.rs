@@ -126,7 +126,7 @@ pub enum FsOp {
     OpenDir { id: InodeId, noatime: bool },
     /// Entries after a cookie, at most about `bytes` of them; "." and ".." come first. → `Dir`
     ReadDir { handle: Handle, after: Cookie, bytes: u32 },
-    /// The same with attributes, one message a shard. → `DirPlus`
+    /// The same with attributes, one message a shard more. → `DirPlus`
     ReadDirPlus { handle: Handle, after: Cookie, bytes: u32 },
     /// → `Done`
     ReleaseDir { handle: Handle },
@@ -202,7 +202,7 @@ pub enum FsReply {
     Copied(u64),
     /// A page of a listing.
     Dir(Vec<DirEntry>),
-    /// The same with attributes (none for a child that vanished meanwhile).
+    /// The same with attributes: none of a child that vanishes or changes just now, nor in a directory that not everybody may search.
     DirPlus(Vec<(DirEntry, Option<AttrWire>)>),
     /// Value of an extended attribute, or names of several.
     Value(Vec<u8>),

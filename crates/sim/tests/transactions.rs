@@ -314,6 +314,29 @@ pub(crate) fn a_promised_inode_is_locked_across_a_restart() {
     sc.ends_well();
 }
 
+/// A listing does not wait for what H has promised: it leaves those attributes out, as another session may have heard already how it ended.
+#[test]
+pub(crate) fn a_listing_leaves_out_what_is_promised() {
+    let mut sc = Scenario::new(3);
+    let (d, _) = sc.directory_of(C, "d");
+    let (born, other, b) = (sc.name_at(d, H, "born"), sc.name_at(d, H, "other"), sc.name_at(d, C, "b"));
+    let [id, beside] = [&born, &other].map(|name| match sc.must(create(d, name)) {
+        Reply::Entry { attr, .. } => attr.id,
+        reply => panic!("create answers with an entry: {reply:?}"),
+    });
+    let nlinks = |sc: &mut Scenario| match sc.must(Request::GetAttrs { ids: vec![id, beside] }) {
+        Reply::Attrs { attrs } => attrs.into_iter().map(|attr| attr.map(|attr| attr.nlink)).collect::<Vec<_>>(),
+        reply => panic!("attributes are asked for: {reply:?}"),
+    };
+    let commits = sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    sc.must(Request::Link { id, parent: d, name: b });
+    assert_eq!(nlinks(&mut sc), [None, Some(1)]);
+    sc.let_go(commits);
+    sc.go_on();
+    assert_eq!(nlinks(&mut sc), [Some(2), Some(1)]);
+    sc.ends_well();
+}
+
 /// Step 7: d becomes sticky between Prepare and Prepared. H has checked what was true before; C asks again.
 #[test]
 pub(crate) fn a_directory_that_became_sticky_is_checked_again_in_the_decision() {

@@ -95,6 +95,8 @@ wire_enum! {
             end: bool,
             /// The directory's access time is due (relatime): the reader says that it has read.
             due: bool,
+            /// Everybody may search the directory: see [`crate::attr::flag::SEARCHABLE`].
+            searchable: bool,
         },
         /// Target of a symlink.
         6 => Target {

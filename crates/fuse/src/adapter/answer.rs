@@ -10,7 +10,7 @@ use rustix::fs::StatxFlags;
 use rustix::io::Errno;
 
 use super::Expected;
-use super::caching::Valid;
+use super::caching::{Valid, named};
 use super::convert::{F_UNLCK, LOCK_KINDS, os};
 use super::nodes::node_id;
 use crate::abi::{self, fopen};
@@ -23,7 +23,12 @@ const PREFERRED_IO_BYTES: u32 = 128 << 10;
 pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, valid: Valid) {
     match (expected, result) {
         (_, Err(errno)) => replier.error(os(errno)),
-        (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => list(replier, size, plus, &entries),
+        (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => {
+            list(replier, size, plus, entries.iter().map(|entry| (entry, None)), valid);
+        }
+        (Expected::Page { size, plus: true }, Ok(FsReply::DirPlus(entries))) => {
+            list(replier, size, true, entries.iter().map(|(entry, attr)| (entry, attr.as_ref())), valid);
+        }
         (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
         (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
             replier.created(&entry(&attr, valid), &file(opened, fresh));
@@ -180,17 +185,30 @@ fn lock(conflict: Option<&FileLock>) -> abi::FileLock {
     }
 }
 
-/// The page. Entries that do not fit come with the next request.
-fn list(replier: Replier, size: u32, plus: bool, entries: &[DirEntry]) {
+/// The page. Entries that do not fit come with the next request. Attributes that the kernel may not keep are not worth their inodes.
+fn list<'a>(
+    replier: Replier,
+    size: u32,
+    plus: bool,
+    entries: impl Iterator<Item = (&'a DirEntry, Option<&'a AttrWire>)>,
+    valid: Valid,
+) {
     let mut buffer = if plus { DirectoryBuffer::plus(size) } else { DirectoryBuffer::plain(size) };
-    for entry in entries {
+    for (listed, attr) in entries {
         let record = DirectoryEntry {
-            inode: entry.child.0,
-            next: entry.cookie.0,
-            kind: u32::from(entry.kind.d_type()),
-            name: entry.name.as_bytes(),
+            inode: listed.child.0,
+            next: listed.cookie.0,
+            kind: u32::from(listed.kind.d_type()),
+            name: listed.name.as_bytes(),
         };
-        if !buffer.push(&record) {
+        let has_room = match attr.filter(|attr| attr.nlink > 0 && !valid.name.is_zero()) {
+            Some(attr) => {
+                let valid = Valid { attributes: named(attr, valid.attributes), ..valid };
+                buffer.push_with_inode(&entry(attr, valid), &record)
+            }
+            None => buffer.push(&record),
+        };
+        if !has_room {
             break;
         }
     }

@@ -171,6 +171,13 @@ pub(super) struct Came {
     closings: u64,
 }
 
+impl Came {
+    /// Whether the session was alone.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone != 0
+    }
+}
+
 /// How an answer may be cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Valid {
@@ -273,14 +280,17 @@ impl Given {
         if valid.is_zero() {
             return Valid::default();
         }
-        let stable = |attr: &AttrWire| is_stable(attr) && attr.kind != Kind::Directory;
         let (name, attributes) = match reply {
             FsReply::Entry(attr) | FsReply::Created { attr, fresh: true, .. } if attr.nlink > 0 => {
-                (self.name(attr.flags, node, came, valid), if stable(attr) { valid } else { Duration::ZERO })
+                (self.name(attr.flags, node, came, valid), named(attr, valid))
             }
             // The kernel does not look whether it has newer attributes than these.
             FsReply::Linked(attr) => (self.name(attr.flags, node, came, valid), Duration::ZERO),
             FsReply::Missing => (self.name(flag::SEARCHABLE, node, came, valid), Duration::ZERO),
+            // Of each entry as of an `Entry`; none has attributes if not everybody may search the directory.
+            FsReply::DirPlus(entries) if entries.iter().any(|(_, attr)| attr.is_some()) => {
+                (self.name(flag::SEARCHABLE, node, came, valid), valid)
+            }
             FsReply::Attr { attr, .. } if question || attr.kind != Kind::Directory => {
                 (Duration::ZERO, self.attributes(attr, node, came, valid))
             }
@@ -288,6 +298,11 @@ impl Given {
         };
         Valid { name, attributes }
     }
+}
+
+/// For how long the attributes in an answer by name are valid: those of a directory are not exact.
+pub(super) fn named(attr: &AttrWire, valid: Duration) -> Duration {
+    if is_stable(attr) && attr.kind != Kind::Directory { valid } else { Duration::ZERO }
 }
 
 /// Whether attributes stay as they are unless this mount changes them, and the kernel notices when it does.

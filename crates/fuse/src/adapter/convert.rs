@@ -144,8 +144,12 @@ fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
         },
         Operation::CopyFileRange { .. } => return Err(Errno::EINVAL),
         Operation::Fsync { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
-        Operation::Readdir { handle, offset, size } => page(handle, offset, size),
-        Operation::Readdirplus { handle, offset, size } => page(handle, offset, size / PLUS_SIZE_FACTOR),
+        Operation::Readdir { handle, offset, size } => {
+            FsOp::ReadDir { handle: Handle(handle), after: Cookie(offset), bytes: size }
+        }
+        Operation::Readdirplus { handle, offset, size } => {
+            FsOp::ReadDirPlus { handle: Handle(handle), after: Cookie(offset), bytes: size / PLUS_SIZE_FACTOR }
+        }
         Operation::Releasedir { handle, .. } => FsOp::ReleaseDir { handle: Handle(handle) },
         Operation::Fsyncdir { handle, .. } => FsOp::FsyncDir { handle: Handle(handle) },
         Operation::Getlk(lock) => FsOp::TestLock { handle: Handle(lock.handle), lock: file_lock(&lock)? },
@@ -164,10 +168,6 @@ fn seek(handle: u64, offset: i64, whence: u32) -> Result<FsOp, Errno> {
     };
     let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
     Ok(FsOp::Seek { handle: Handle(handle), offset, hole })
-}
-
-fn page(handle: u64, offset: u64, bytes: u32) -> FsOp {
-    FsOp::ReadDir { handle: Handle(handle), after: Cookie(offset), bytes }
 }
 
 fn checked(name: &CStr) -> Result<Name, Errno> {

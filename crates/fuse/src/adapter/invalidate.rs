@@ -3,7 +3,8 @@
 //!
 //! When everything is to be forgotten because another session joins (FUSE: leases, not notifications alone): nothing is given to be
 //! cached any more, answers in flight are written, names are made void, inodes with handles are told one by one, and the
-//! rest runs out. Making names void takes mounts on them away, so where there are any their time runs out as well.
+//! rest runs out; then names are made void once more, since those of a listing count from when a program's thread takes them over, which
+//! may be late. Making names void takes mounts on them away, so where there are any their time runs out as well.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -176,6 +177,12 @@ impl Invalidator {
                 kernel.forget_names();
                 kernel.forget_inodes(&open, true);
             }
+            let done = move || {
+                if !used.is_zero() {
+                    kernel.forget_names();
+                }
+                done();
+            };
             shared.add(over, Box::new(done));
         };
         self.shared.add(Instant::now(), Box::new(forget));

@@ -4,7 +4,8 @@
 //! - node ids stand for inode ids, which never repeat: generation 0;
 //! - names and attributes are valid for no time at all, so that no mount serves an older one, unless the session is alone in the file
 //!   system (`caching`);
-//! - directory listings carry no attributes (node id 0): the kernel would throw them away;
+//! - directory listings carry attributes only then, and as long as somebody uses them (`listings`): the kernel would throw them away
+//!   (entries without have node id 0);
 //! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
 //! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
@@ -17,6 +18,7 @@ mod caching;
 mod caller;
 mod convert;
 mod invalidate;
+mod listings;
 mod meter;
 mod nodes;
 #[cfg(test)]
@@ -36,8 +38,10 @@ use crate::serve::Filesystem;
 use caching::{Came, Gate, Given, Touches, Valid};
 pub use caller::{supplementary_groups, waits_as_process};
 pub use invalidate::{Covered, Invalidator};
+use listings::Usage;
 pub use meter::Meter;
 use meter::Timing;
+use nodes::inode_id;
 
 /// Marks the number of an interrupt, as the kernel does; requests have even numbers.
 const INTERRUPT_BIT: u64 = 1;
@@ -102,6 +106,7 @@ struct Table {
     /// By number. The kernel bounds them: its background limit, and one for each thread of a program.
     pending: HashMap<u64, Pending>,
     given: Given,
+    usage: Usage,
 }
 
 /// The requests of one mount that the session has not answered yet.
@@ -124,7 +129,7 @@ impl Answers {
     }
 
     /// Hands in the answer to request `unique`.
-    pub fn complete(&self, unique: u64, result: FsResult) {
+    pub fn complete(&self, unique: u64, mut result: FsResult) {
         let _writing = self.gate.begin();
         let mut table = self.table();
         let Some(pending) = table.pending.remove(&unique) else {
@@ -134,6 +139,9 @@ impl Answers {
         };
         let Pending { replier, expected, timing, node, touches, came } = pending;
         let before = table.given.end(&touches, &self.gate, &result);
+        if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
+            table.usage.sample(inode_id(node), page);
+        }
         let question = matches!(expected, Expected::Attributes | Expected::Statx);
         let valid = match &result {
             // One that has to wait comes when nobody knows whether the session is still alone.
@@ -212,9 +220,16 @@ impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
         let timing = Timing::start(request.header.opcode);
         let (node, touches) = (request.header.nodeid, Touches::of(&request));
         let Some(prepared) = convert::convert(&request, replier) else { return };
-        let Prepared { replier, request, expected } = prepared;
+        let Prepared { replier, mut request, expected } = prepared;
         let mut table = self.answers.table();
         let came = table.given.begin(&touches, &self.answers.gate);
+        match &request.op {
+            FsOp::Lookup { parent, name } => table.usage.looked_up(*parent, name),
+            &FsOp::ReadDirPlus { handle, after, bytes } if !came.is_alone() || !table.usage.is_likely() => {
+                request.op = FsOp::ReadDir { handle, after, bytes };
+            }
+            _ => {}
+        }
         table.pending.insert(request.unique, Pending { replier, expected, timing, node, touches, came });
         drop(table);
         self.driver.submit(request);

@@ -223,7 +223,7 @@ fn a_chown_that_keeps_both_ids_clears_the_bits() {
 }
 
 #[test]
-fn listings_carry_no_inodes_and_stop_where_the_room_ends() {
+fn listings_carry_no_inodes_while_shared_and_stop_where_the_room_ends() {
     let bench = Bench::new();
     bench.ask(2, FILE, Operation::Readdirplus { handle: 9, offset: 0, size: 480 });
     let FsOp::ReadDir { after: Cookie(0), bytes: 120, .. } = bench.submitted().op else { panic!("not a page") };
@@ -252,6 +252,74 @@ fn listings_carry_no_inodes_and_stop_where_the_room_ends() {
     assert!(matches!(bench.submitted().op, FsOp::ReadDir { after: Cookie(0x10_0000), bytes: 4096, .. }));
     bench.answer(4, Ok(FsReply::Dir(vec![])));
     assert_eq!(bench.sent(), (4, 0, vec![]));
+}
+
+/// Attribute validities of a page's entries, in seconds; none of those without an inode.
+fn listed(bench: &Bench, attrs: &[Option<AttrWire>]) -> Vec<Option<u64>> {
+    bench.ask(2, FILE, Operation::Readdirplus { handle: 9, offset: 0, size: 32_768 });
+    let asked = bench.submitted().op;
+    let entries = attrs.iter().zip(1..).map(|(attr, n)| {
+        let (child, kind) = attr.map_or((InodeId(n), Kind::File), |attr| (attr.id, attr.kind));
+        (
+            DirEntry { child, kind, cookie: Cookie(n << 20), name: Name::new(format!("n{n:07}").as_bytes()).unwrap() },
+            *attr,
+        )
+    });
+    let reply = match asked {
+        FsOp::ReadDirPlus { bytes: 8_192, .. } => FsReply::DirPlus(entries.collect()),
+        FsOp::ReadDir { bytes: 8_192, .. } => FsReply::Dir(entries.map(|(entry, _)| entry).collect()),
+        other => panic!("not a page: {other:?}"),
+    };
+    bench.answer(2, Ok(reply));
+    let (_, error, content) = bench.sent();
+    assert_eq!(error, 0);
+    let record = |record: &[u8]| abi::EntryOut::read_from_prefix(record).unwrap().0;
+    let valid = |entry: abi::EntryOut| (entry.nodeid != 0).then_some((entry.entry_valid, entry.attr_valid));
+    let entries = content.chunks(160).map(|bytes| valid(record(bytes)));
+    entries.map(|valid| valid.map(|(name, attributes)| [attributes, 9][usize::from(name != 1)])).collect()
+}
+
+#[test]
+fn listings_carry_inodes_while_the_session_is_alone() {
+    let bench = Bench::new();
+    let file = AttrWire { flags: flag::SEARCHABLE, ..file_attr(1) };
+    let directory = AttrWire { kind: Kind::Directory, nlink: 2, ..file };
+    let unsettled = AttrWire { flags: flag::SEARCHABLE | flag::UNSETTLED, ..file };
+    let page = [Some(file), None, Some(directory), Some(unsettled), Some(AttrWire { nlink: 0, ..file })];
+    assert_eq!(listed(&bench, &page), [None; 5], "not alone");
+    bench.answers.alone(AloneId(1), u64::MAX);
+    assert_eq!(listed(&bench, &page), [Some(1), None, Some(0), Some(0), None]);
+    // A chmod that ends meanwhile may have shut others out.
+    bench.ask(2, FILE, Operation::Readdirplus { handle: 9, offset: 0, size: 32_768 });
+    bench.submitted();
+    bench.ask(4, FILE, Operation::Setattr(SetAttributes { mode: Some(0o700), ..SetAttributes::default() }));
+    bench.submitted();
+    bench.answer(4, Ok(FsReply::Attr { attr: AttrWire { mode: 0o700, ..directory }, btime: 0 }));
+    bench.sent();
+    let entry = DirEntry { child: InodeId(1), kind: Kind::File, cookie: Cookie(8), name: Name::new(b"a").unwrap() };
+    bench.answer(2, Ok(FsReply::DirPlus(vec![(entry, Some(file))])));
+    let (entry, _) = abi::EntryOut::read_from_prefix(&bench.sent().2).unwrap();
+    assert_eq!(entry, abi::EntryOut::default());
+}
+
+#[test]
+fn listings_are_plain_while_nobody_uses_their_attributes() {
+    let bench = Bench::new();
+    bench.answers.alone(AloneId(1), u64::MAX);
+    let file = Some(AttrWire { flags: flag::SEARCHABLE, ..file_attr(1) });
+    let page = [file; 128];
+    let given = |page: Vec<Option<u64>>| page.iter().flatten().count();
+    assert_eq!(given(listed(&bench, &page)), 126, "two samples");
+    let pages = (0..1_000).take_while(|_| given(listed(&bench, &page)) > 0).count();
+    assert_eq!(pages, 16_384 / 128 - 1);
+    // Somebody looks up what was given with attributes once and is forgotten now, then what was listed without.
+    for (name, after) in [(c"n0000002", 0), (c"n0000001", 126)] {
+        bench.ask(2, FILE, Operation::Lookup { name });
+        bench.submitted();
+        bench.answer(2, Err(Errno::ENOENT));
+        bench.sent();
+        assert_eq!(given(listed(&bench, &page)), after, "{name:?}");
+    }
 }
 
 fn lock(kind: u32, owner: u64) -> LockRequest {

@@ -5,7 +5,8 @@
 
 use super::{Req, Step, Stop, named};
 use crate::dir::collect;
-use crate::state::packets;
+use crate::planted::{self, Planted};
+use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
@@ -36,9 +37,18 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
     }
 }
 
-/// Attributes of many inodes as they are: for listings, where directories need not be exact.
+/// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
+/// changed, perhaps by what has returned elsewhere, is left out.
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
-    cx.with(|core| Ok(Reply::Attrs { attrs: ids.iter().map(|&id| core.state.inodes.attr(id)).collect() }))
+    let look = |core: &mut Core, id| {
+        let key = keys::inode(id);
+        if !core.is_free([(key, Mode::Shared)]) && !planted::is(Planted::ListsThePromised) {
+            return None;
+        }
+        core.rest_on_object(cx.op(), key);
+        core.state.told(id)
+    };
+    cx.with(|core| Ok(Reply::Attrs { attrs: ids.iter().map(|&id| look(core, id)).collect() }))
 }
 
 /// A name's site asks for the attributes of an inode that lives here.

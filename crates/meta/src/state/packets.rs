@@ -5,7 +5,7 @@ use crate::ops::Req;
 use crate::planted::{self, Planted};
 use crate::state::State;
 use onpath_kernel::{Need, OpId};
-use onpath_wire::attr::flag;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
@@ -47,6 +47,9 @@ impl State {
         }
         match reply {
             Reply::Attr { attr, .. } | Reply::Entry { attr, .. } => self.raised.get(&attr.id).copied(),
+            Reply::Attrs { attrs } if !self.raised.is_empty() => {
+                attrs.iter().flatten().filter_map(|attr| self.raised.get(&attr.id)).max().copied()
+            }
             // They do not name their inode.
             Reply::Reserved { .. } | Reply::Stale { .. } => self.raised.values().max().copied(),
             _ => None,
@@ -58,6 +61,14 @@ impl State {
         let all = |generation| DataId { inode: id, generation: Generation(generation) };
         let pending = (all(0), 0, false)..=(all(u64::MAX), u32::MAX, true);
         !self.data_pending.is_empty() && self.data_pending.range(pending).any(|((_, _, drop), _)| !drop)
+    }
+
+    /// Attributes of an inode with what is to be said of them.
+    pub(crate) fn told(&mut self, id: InodeId) -> Option<AttrWire> {
+        let unsettled = self.is_unsettled(id);
+        let mut attr = self.inodes.attr(id)?;
+        attr.flags |= if unsettled { flag::UNSETTLED } else { 0 };
+        Some(attr)
     }
 
     /// The reply, with what is to be said of its attributes.
@@ -117,10 +128,7 @@ fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: 
 
 /// Answers the question of another shard for an inode.
 pub(crate) fn answer_home_read(core: &mut Core, op: OpId, to: ShardId, seq: RequestSeq, id: InodeId) {
-    let mut attr = core.state.inodes.attr(id);
-    if core.state.is_unsettled(id) {
-        attr.iter_mut().for_each(|attr| attr.flags |= flag::UNSETTLED);
-    }
+    let attr = core.state.told(id);
     let data = core.state.inodes.data_ref(id).unwrap_or_default();
     let packet = core.state.answer_packet(seq, &Peer::HomeAttr { attr, data });
     let raised = core.state.raised.get(&id).copied();

@@ -76,6 +76,106 @@ fn a_repeated_stat_sends_no_request() {
     end(&site, mount, "after repeated stats");
 }
 
+/// Who lists a directory and then asks for each file sends hardly more than the pages, also after a pause in which all was forgotten; with
+/// a second mount there every file is asked for.
+#[test]
+fn a_listing_tells_the_attributes() {
+    const FILES: u64 = 2_000;
+    let Some((site, mount)) = alone("listings with attributes", &["--shards", "2"]) else { return };
+    let dir = |top: &Path| top.join("d");
+    done("mkdir", sys::mkdir(dir(mount.path()), 0o755));
+    (0..FILES).for_each(|n| _ = file(dir(mount.path()).join(format!("f{n}")), &vec![1; (n % 7) as usize]));
+    let look = |top: &Path| {
+        let (mut seen, before) = (0, questions(&site));
+        for name in done("list", sys::names(dir(top))) {
+            let number: u64 = name.to_str().and_then(|name| name.strip_prefix('f')?.parse().ok()).expect("our name");
+            assert_eq!(stat(dir(top).join(name)).size, (number % 7) as i64);
+            seen += 1;
+        }
+        assert_eq!(seen, FILES);
+        questions(&site) - before
+    };
+    wait_until("the names of the creates to be forgotten", || {
+        let before = questions(&site);
+        stat(dir(mount.path()).join("f0"));
+        questions(&site) > before
+    });
+    let asked = look(mount.path());
+    assert!(asked <= FILES / 10, "{asked} requests for {FILES} files");
+    let second = site.mount(1, &[]);
+    let asked = look(mount.path());
+    assert!(asked >= FILES, "{asked} requests for {FILES} files while another mount is there");
+    look(second.path());
+    second.stop();
+    end(&site, mount, "after listings with attributes");
+}
+
+/// What a listing told is never older than a change of this mount that has returned.
+#[test]
+fn a_listing_overtakes_no_change() {
+    let Some((site, mount)) = alone("listings and changes", &["--shards", "2"]) else { return };
+    let (d, over) = (mount.path().join("d"), Over::default());
+    done("mkdir", sys::mkdir(&d, 0o755));
+    (0..200).for_each(|n| _ = file(d.join(format!("f{n}")), b"1"));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.is() {
+                    done("list", sys::names(&d));
+                    std::thread::yield_now();
+                }
+            });
+        }
+        let _end = over.at_end();
+        let (mut random, began) = (Random::new(5), Instant::now());
+        let mut round = 0_i64;
+        while began.elapsed() < LOOKED_AT {
+            round += 1;
+            let f = d.join(format!("f{}", random.below(200)));
+            let before = stat(&f);
+            let shows = |what: &str, right: &dyn Fn(&Stat) -> bool| {
+                assert!(in_a_moment(&f, right), "round {round}, {what}: {before:?} {:?}", stat(&f));
+            };
+            match random.below(6) {
+                0 => {
+                    done("chmod", sys::chmod(&f, before.perm() ^ 0o022));
+                    shows("chmod", &|now| now.perm() == before.perm() ^ 0o022);
+                }
+                1 => {
+                    let fd = done("open", sys::open(&f, O_WRONLY, 0));
+                    done("write", sys::pwrite(&fd, b"x", before.size));
+                    shows("write", &|now| now.size == before.size + 1);
+                }
+                2 => {
+                    done("truncate", sys::truncate(&f, round));
+                    shows("truncate", &|now| now.size == round);
+                }
+                3 => {
+                    let g = d.join("g");
+                    done("link", sys::link(&f, &g));
+                    shows("link", &|now| now.nlink == 2);
+                    done("unlink", sys::unlink(&g));
+                    shows("unlink", &|now| now.nlink == 1);
+                    refused("stat", sys::lstat(&g), &[libc::ENOENT]);
+                }
+                4 => {
+                    done("setxattr", xattr::setxattr(&f, "user.x", format!("{round}")));
+                    shows("setxattr", &|now| now.ctime > before.ctime);
+                }
+                _ => {
+                    let g = d.join("g");
+                    done("rename", sys::rename(&f, &g));
+                    refused("stat", sys::lstat(&f), &[libc::ENOENT]);
+                    assert_eq!(stat(&g).ino, before.ino);
+                    done("rename", sys::rename(&g, &f));
+                    refused("stat", sys::lstat(&g), &[libc::ENOENT]);
+                }
+            }
+        }
+    });
+    end(&site, mount, "after listings and changes");
+}
+
 /// While a mount is alone its direct reads do not ask how long the file is, and they show every change at once: its own, and those of a mount
 /// that joins.
 #[test]
@@ -235,6 +335,7 @@ fn cached_names_do_not_pass_the_search_check() {
     let dir = |name: &str, mode| {
         done("mkdir", sys::mkdir(at(name), mode));
         stat(file(at(name).join("x"), b"secret"));
+        done("list", sys::names(at(name)));
         at(name).join("x")
     };
     let denied = |path: &Path| {

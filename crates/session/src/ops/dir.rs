@@ -3,10 +3,12 @@
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::Op;
+use crate::ops::attr::seen;
+use crate::ops::halves;
 use crate::ops::later;
 use crate::state::header;
 use onpath_kernel::Answer;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{Cookie, InodeId, NodeId};
@@ -22,20 +24,18 @@ use std::collections::BTreeMap;
 const ENTRY_BYTES: u32 = 32;
 /// A page holds at least an entry of the longest name.
 const PAGE_BYTES_MIN: u32 = ENTRY_BYTES + NAME_BYTES_MAX as u32;
-/// An entry with attributes takes about so many times the bytes of one without.
-const PLUS_FACTOR: u32 = 4;
 
 /// A page of names.
 pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
-    Ok(FsReply::Dir(page(op, id, noatime, after, bytes).await?))
+    Ok(FsReply::Dir(page(op, id, noatime, after, bytes).await?.0))
 }
 
-/// A page of names with attributes.
+/// A page of names with attributes, if everybody may search the directory: nobody checks who finds them in a cache.
 pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
-    let entries = page(op, id, noatime, after, bytes / PLUS_FACTOR).await?;
-    let attrs = attributes(op, &entries).await?;
+    let (entries, searchable) = page(op, id, noatime, after, bytes).await?;
+    let attrs = if searchable { attributes(op, &entries).await? } else { BTreeMap::new() };
     let pairs = entries.into_iter().map(|entry| {
         let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT).copied();
         (entry, attr)
@@ -51,11 +51,17 @@ fn directory(op: &Op, handle: Handle) -> Result<(InodeId, bool), Errno> {
     })
 }
 
-/// Entries after a cookie.
-async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32) -> Result<Vec<DirEntry>, Errno> {
+/// Entries after a cookie, and whether everybody may search the directory.
+async fn page(
+    op: &mut Op,
+    id: InodeId,
+    noatime: bool,
+    after: Cookie,
+    bytes: u32,
+) -> Result<(Vec<DirEntry>, bool), Errno> {
     let bytes = bytes.max(PAGE_BYTES_MIN);
     let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
-    let Reply::Dir { parent, mut entries, due, .. } = op.ask_home(id, request).await? else {
+    let Reply::Dir { parent, mut entries, due, searchable, .. } = op.ask_home(id, request).await? else {
         return Err(Errno::EIO);
     };
     if !noatime {
@@ -71,14 +77,15 @@ async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32
         let dots = dots.map(|(child, cookie, name)| DirEntry { child, kind: Kind::Directory, cookie, name });
         entries.splice(..0, dots);
     }
-    Ok(entries)
+    Ok((entries, searchable))
 }
 
 /// Attributes of a page's children: one message a shard.
 async fn attributes(op: &Op, entries: &[DirEntry]) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
     let mut by_shard = BTreeMap::<NodeId, Vec<InodeId>>::new();
     op.with(|core| {
-        for entry in entries.iter().filter(|e| e.cookie > Cookie::DOTDOT) {
+        let asked = |entry: &&DirEntry| entry.cookie > Cookie::DOTDOT && !halves::is_one(core, entry.child);
+        for entry in entries.iter().filter(asked) {
             by_shard.entry(core.state.shard_at(entry.child.slot())).or_default().push(entry.child);
         }
     });
@@ -100,7 +107,10 @@ async fn attributes(op: &Op, entries: &[DirEntry]) -> Result<BTreeMap<InodeId, A
         let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };
         match packet.body::<Reply>() {
             Ok(Reply::Attrs { attrs }) if attrs.len() == ids.len() => {
-                found.extend(attrs.into_iter().flatten().map(|attr| (attr.id, attr)));
+                found.extend(attrs.into_iter().flatten().map(|attr| {
+                    let attr = seen(op, attr, false);
+                    (attr.id, AttrWire { flags: attr.flags | flag::SEARCHABLE, ..attr })
+                }));
             }
             Ok(Reply::Failed { errno }) => return Err(errno),
             _ => return Err(Errno::EIO),

@@ -85,6 +85,11 @@ pub(crate) fn looked_up(core: &mut Core<State>, attr: &AttrWire, pid: u32) {
     }
 }
 
+/// Whether the second half of a file's open may still come: then it is not to be cached by name.
+pub(crate) fn is_one(core: &Core<State>, id: InodeId) -> bool {
+    core.state.halves.iter().any(|half| half.id == id)
+}
+
 fn forget_oldest(core: &mut Core<State>) {
     if let Some(half) = core.state.halves.pop_front() {
         left(core, half.id);

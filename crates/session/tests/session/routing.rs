@@ -4,6 +4,7 @@ use crate::rig::*;
 use onpath_kernel::Input;
 use onpath_session::fs::{Caller, FsOp, FsReply};
 use onpath_session::{LostReason, SessionIn, SessionOut};
+use onpath_wire::attr::flag;
 use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
@@ -237,7 +238,10 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
         .collect();
     let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(0), bytes: 32 << 10 });
     let sent = rig.sent();
-    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false });
+    rig.reply(
+        &sent,
+        Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false, searchable: true },
+    );
     let asked: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     assert_eq!(asked.len(), 3);
     for sent in &asked {
@@ -250,13 +254,23 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let names: Vec<_> = page.iter().map(|(e, _)| String::from_utf8_lossy(e.name.as_bytes()).into_owned()).collect();
     assert_eq!(names, [".", "..", "f0", "f1", "f2", "f3", "f4", "f5"]);
     assert_eq!((page[0].0.child, page[1].0.child), (dir, InodeId::ROOT));
-    let known: Vec<_> = page.iter().map(|(_, attr)| attr.is_some()).collect();
-    assert_eq!(known, [false, false, true, true, true, true, false, true]);
+    let known: Vec<_> = page.iter().map(|(_, attr)| attr.map(|attr| attr.flags & flag::SEARCHABLE != 0)).collect();
+    let told = Some(true);
+    assert_eq!(known, [None, None, told, told, told, told, None, told]);
+    // Where not everybody may search, nobody is given what a cache may show to others.
+    let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(2), bytes: 32 << 10 });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, searchable: false });
+    let Ok(FsReply::DirPlus(page)) = rig.result(unique) else { panic!("a page expected") };
+    assert!(page.len() == 6 && page.iter().all(|(_, attr)| attr.is_none()));
     // A later page has no dots; after "." comes "..".
     for (after, dots) in [(Cookie(1), 1), (Cookie(2), 0)] {
         let unique = rig.fs(FsOp::ReadDir { handle: opened.handle, after, bytes: 1000 });
         let sent = rig.sent();
-        rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false });
+        rig.reply(
+            &sent,
+            Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false, searchable: true },
+        );
         assert!(matches!(rig.result(unique), Ok(FsReply::Dir(page)) if page.len() == dots));
     }
 }

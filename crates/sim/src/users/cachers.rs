@@ -11,9 +11,9 @@ use crate::model::Caller;
 use crate::users::history::Span;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
-use onpath_session::fs::{FsOp, FsReply, FsResult};
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
@@ -38,6 +38,9 @@ const NEVER: u64 = u64::MAX;
 enum Call {
     MakeDir,
     Look(usize),
+    OpenDir,
+    List(Handle),
+    CloseDir,
     Stat(InodeId),
     Set(InodeId, u32),
     Make(u32),
@@ -159,6 +162,10 @@ impl Cachers {
                 return Ok(());
             }
         }
+        if self.rng.random_bool(0.1) {
+            self.call(world, lane, FsOp::OpenDir { id: self.dir, noatime: true }, Call::OpenDir);
+            return Ok(());
+        }
         self.last += 1;
         let number = self.last;
         if self.files.is_empty() || self.rng.random_bool(0.25) {
@@ -191,6 +198,22 @@ impl Cachers {
                 self.saw_name(at, Some(attr.id), span)?;
                 self.saw_time(attr.id, attr.mtime, span);
             }
+            (Call::OpenDir, Ok(FsReply::Opened(opened))) => {
+                let list = FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(0), bytes: 65_536 };
+                self.call(world, lane, list, Call::List(opened.handle));
+            }
+            (Call::List(handle), Ok(FsReply::DirPlus(entries))) => {
+                for at in 0..NAMES {
+                    let looked = name(&format!("n{at}"));
+                    let found = entries.iter().find(|(entry, _)| entry.name == looked);
+                    self.saw_name(at, found.map(|(entry, _)| entry.child), span)?;
+                    if let Some(attr) = found.and_then(|(_, attr)| attr.as_ref()) {
+                        self.saw_time(attr.id, attr.mtime, span);
+                    }
+                }
+                self.call(world, lane, FsOp::ReleaseDir { handle }, Call::CloseDir);
+            }
+            (Call::CloseDir, Ok(FsReply::Done)) => {}
             (Call::Stat(id), Ok(FsReply::Attr { attr, .. })) => self.saw_time(id, attr.mtime, span),
             (Call::Set(id, number), Ok(FsReply::Attr { .. })) => {
                 self.times.entry(id).or_default().write(number, span);

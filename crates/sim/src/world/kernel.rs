@@ -5,7 +5,7 @@
 
 use super::World;
 use super::queue::Event;
-use onpath_session::fs::{FsOp, FsReply, FsResult};
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::ids::{AloneId, InodeId};
 use onpath_wire::inode::Kind;
@@ -31,6 +31,8 @@ pub(super) struct KernelCache {
     names: BTreeMap<(InodeId, Name), (Option<InodeId>, u64)>,
     attributes: BTreeMap<InodeId, (AttrWire, u64)>,
     asked: BTreeMap<u64, Asked>,
+    /// Directories that are open.
+    open: BTreeMap<Handle, InodeId>,
     /// Changes of this mount, begun and ended.
     version: u64,
 }
@@ -63,6 +65,11 @@ impl KernelCache {
     pub(super) fn hears(&mut self, unique: u64, result: &FsResult, now_ns: u64) {
         let Some(Asked { op, alone, version }) = self.asked.remove(&unique) else { return };
         self.change(&op);
+        match (&op, result) {
+            (FsOp::OpenDir { id, .. }, Ok(FsReply::Opened(opened))) => _ = self.open.insert(opened.handle, *id),
+            (FsOp::ReleaseDir { handle }, _) => _ = self.open.remove(handle),
+            _ => {}
+        }
         let is_alone = alone != AloneId::default() && alone == self.alone && now_ns < self.alone_until_ns;
         if !is_alone || version != self.version {
             return;
@@ -78,6 +85,14 @@ impl KernelCache {
                 }
                 self.keep(attr, until_ns);
             }
+            (FsOp::ReadDirPlus { handle, .. }, Ok(FsReply::DirPlus(entries))) => {
+                let Some(&dir) = self.open.get(&handle) else { return };
+                for (entry, attr) in entries {
+                    let Some(attr) = attr.filter(|attr| attr.flags & flag::SEARCHABLE != 0) else { continue };
+                    self.names.insert((dir, entry.name.clone()), (Some(attr.id), until_ns));
+                    self.keep(&attr, until_ns);
+                }
+            }
             (FsOp::GetAttr { .. } | FsOp::SetAttr { .. }, Ok(FsReply::Attr { attr, .. })) => self.keep(attr, until_ns),
             _ => {}
         }
@@ -92,7 +107,11 @@ impl KernelCache {
     /// Forgets what this mount changes.
     fn change(&mut self, op: &FsOp) {
         match op {
-            FsOp::Lookup { .. } | FsOp::GetAttr { .. } => return,
+            FsOp::Lookup { .. }
+            | FsOp::GetAttr { .. }
+            | FsOp::OpenDir { .. }
+            | FsOp::ReadDirPlus { .. }
+            | FsOp::ReleaseDir { .. } => return,
             FsOp::SetAttr { id, .. } => _ = self.attributes.remove(id),
             FsOp::Make { parent, name, .. } | FsOp::Create { parent, name, .. } => {
                 self.names.remove(&(*parent, name.clone()));
