@@ -39,8 +39,6 @@ pub enum Planted {
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
-    /// a listing shows attributes of inodes that are promised to an attempt, as they were before.
-    ListsThePromised,
     /// a restarted coordinator module gives a turn at moving directories while one of before goes on.
     TurnsForgotten,
     /// the floor is raised above entries that are not applied.

@@ -47,7 +47,6 @@ const SCENARIOS: [(Planted, fn()); 51] = [
     (Planted::AttemptWithoutParts, transactions::readers_cannot_starve_a_rename),
     (Planted::PrepareAfterEnd, transactions::a_copy_of_prepare_after_the_end_is_ignored),
     (Planted::PromiseWithoutLocks, transactions::a_promised_inode_is_locked_across_a_restart),
-    (Planted::ListsThePromised, transactions::a_listing_leaves_out_what_is_promised),
     (Planted::TurnsForgotten, transactions::a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver),
     (Planted::PushBeforeDurable, owner_form::a_push_leaves_when_its_records_are_durable),
     (Planted::GrantDuringCollect, owner_form::a_site_that_restarts_during_a_collect_waits_too),

@@ -316,7 +316,7 @@ pub(crate) fn a_promised_inode_is_locked_across_a_restart() {
 
 /// A listing does not wait for what H has promised: it leaves those attributes out, as another session may have heard already how it ended.
 #[test]
-pub(crate) fn a_listing_leaves_out_what_is_promised() {
+fn a_listing_leaves_out_what_is_promised() {
     let mut sc = Scenario::new(3);
     let (d, _) = sc.directory_of(C, "d");
     let (born, other, b) = (sc.name_at(d, H, "born"), sc.name_at(d, H, "other"), sc.name_at(d, C, "b"));

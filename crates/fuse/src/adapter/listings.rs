@@ -2,8 +2,8 @@
 //!
 //! An entry with attributes costs about ten times one without, and spares a LOOKUP, which costs about ten times that again: worth it for
 //! `ls -l`, `find -size` or `rm -r`, wasted on a plain scan. So one entry in [`SAMPLE`] is left without, and who looks that one up
-//! shows that the others are used as well. After [`UNUSED_MAX`] entries of which none was, listings are plain until somebody looks up
-//! an entry that they have sampled.
+//! shows that the others are used as well. After as many as are allowed of which none was, listings are plain until somebody looks up one
+//! of theirs; then more are allowed, since there are programs that read all of a directory before they look at the first entry.
 
 use onpath_session::fs::FsReply;
 use onpath_wire::hash::name_hash;
@@ -13,17 +13,23 @@ use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
 
 /// One entry in so many is given without attributes.
-const SAMPLE: u32 = 64;
-/// So many entries are given with attributes that nobody seems to use: more than programs read before they look at the first (fts(3): 10,000).
-const UNUSED_MAX: u32 = 16_384;
-/// Entries whose LOOKUP would tell: of more than [`UNUSED_MAX`] entries, and of many plain pages.
-const SAMPLES: usize = 512;
+const SAMPLE: u32 = 256;
+/// So many entries are allowed at first: more than fts(3) reads before it looks at one, 10,000.
+const ALLOWED: u32 = 1 << 14;
+/// So many at most: each may take a kilobyte of the kernel's memory, until that has better use for it.
+const ALLOWED_MAX: u32 = 1 << 18;
+/// After so many unused ones, with attributes or without, it is as at first.
+const UNUSED_MAX: u32 = 1 << 20;
+/// Samples that are remembered: all of the entries that may be allowed.
+const SAMPLES: usize = (ALLOWED_MAX / SAMPLE) as usize;
 
 /// What became of the entries of listings.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// Entries given with attributes since somebody was seen to use them.
+    /// Entries given since somebody was seen to use them.
     unused: u32,
+    /// So many of them may have attributes.
+    allowed: u32,
     /// Hashes of names that were given without, the oldest overwritten.
     samples: [u64; SAMPLES],
     next: usize,
@@ -31,19 +37,22 @@ pub(super) struct Usage {
 
 impl Default for Usage {
     fn default() -> Self {
-        Usage { unused: 0, samples: [0; SAMPLES], next: 0 }
+        Usage { unused: 0, allowed: ALLOWED, samples: [0; SAMPLES], next: 0 }
     }
 }
 
 impl Usage {
     /// Whether the next page is to have attributes.
     pub(super) fn is_likely(&self) -> bool {
-        self.unused < UNUSED_MAX
+        self.unused < self.allowed
     }
 
     /// A name is looked up.
     pub(super) fn looked_up(&mut self, directory: InodeId, name: &Name) {
         if self.unused > 0 && self.samples.contains(&name_hash(directory, name.as_bytes())) {
+            if !self.is_likely() {
+                self.allowed = ALLOWED_MAX.min(self.allowed * 4);
+            }
             self.unused = 0;
         }
     }
@@ -54,6 +63,7 @@ impl Usage {
         let tells = |entry: &DirEntry| entry.cookie > Cookie::DOTDOT && entry.kind != Kind::Directory;
         match page {
             FsReply::Dir(entries) => {
+                self.unused = self.unused.saturating_add(entries.len() as u32);
                 entries.iter().find(|entry| tells(entry)).into_iter().for_each(|entry| self.add(directory, entry));
             }
             FsReply::DirPlus(entries) => {
@@ -66,6 +76,9 @@ impl Usage {
                 }
             }
             _ => {}
+        }
+        if self.unused >= UNUSED_MAX {
+            self.allowed = ALLOWED;
         }
     }
 

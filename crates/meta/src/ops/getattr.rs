@@ -5,7 +5,6 @@
 
 use super::{Req, Step, Stop, named};
 use crate::dir::collect;
-use crate::planted::{self, Planted};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -42,7 +41,7 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
     let look = |core: &mut Core, id| {
         let key = keys::inode(id);
-        if !core.is_free([(key, Mode::Shared)]) && !planted::is(Planted::ListsThePromised) {
+        if !core.is_free([(key, Mode::Shared)]) {
             return None;
         }
         core.rest_on_object(cx.op(), key);
