@@ -341,6 +341,11 @@ pub fn write(fd: impl AsFd, bytes: impl AsRef<[u8]>) -> R<usize> {
     call!(libc::write(fd.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len())).map(|n| n as usize)
 }
 
+/// Writes a byte from an address where there is nothing.
+pub fn write_from_nowhere(fd: impl AsFd) -> R<usize> {
+    call!(libc::write(fd.as_fd().as_raw_fd(), std::ptr::without_provenance(1), 1)).map(|n| n as usize)
+}
+
 pub fn pwrite(fd: impl AsFd, bytes: impl AsRef<[u8]>, offset: i64) -> R<usize> {
     let bytes = bytes.as_ref();
     call!(libc::pwrite(fd.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), offset)).map(|n| n as usize)

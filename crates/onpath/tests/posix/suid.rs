@@ -40,6 +40,14 @@ fn writing() {
     check("write by root", ROOT, &KEPT, writes);
 }
 
+/// Also a write that is refused for its address.
+#[test]
+fn writing_from_nowhere() {
+    check("write from a bad address", ALICE, &TAKEN, |path| {
+        expect_errno!(write_from_nowhere(ok!(open(path, O_WRONLY, 0))), EFAULT);
+    });
+}
+
 /// So does truncating, by path, by descriptor and by O_TRUNC.
 #[test]
 fn truncating() {

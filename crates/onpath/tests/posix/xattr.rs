@@ -316,6 +316,17 @@ fn capabilities() {
     expect_errno!(getxattr(&f, CAPABILITY), ENODATA);
 }
 
+/// Strangers may neither change its owner nor take its capabilities, which the kernel tries first.
+#[test]
+fn capabilities_of_others() {
+    let d = xattr_area!();
+    let f = d.file_of("f", 0o644, ALICE.uid, ALICE.gid);
+    ok!(setxattr(&f, CAPABILITY, capability()));
+    expect_errno!(BOB.run(|| chown(&f, BOB.uid, KEEP)), EACCES);
+    expect_errno!(BOB.run(|| chmod(&f, 0o777)), EPERM);
+    ok!(getxattr(&f, CAPABILITY));
+}
+
 /// Who has a file open for writing may write it although it has capabilities and its mode has changed since.
 #[test]
 fn a_write_after_a_chmod_takes_capabilities() {
