@@ -1,7 +1,7 @@
 //! A small file system of its own (ext4 on a loop device), which can lose power.
 #![allow(unsafe_code)]
 
-use super::{sys, tool};
+use super::{sys, tool, wait_until};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -64,6 +64,11 @@ impl Disk {
     /// Power is back: what was not made durable is gone.
     pub fn start_again(&self) {
         run(Command::new("umount").arg(&self.mountpoint)).expect("umount");
+        // The kernel gives the loop device up a little later; mount(8) would take it once more, and reads of one that goes fail.
+        wait_until("the loop device to go", || {
+            let output = Command::new("losetup").arg("-j").arg(&self.image).output().expect("losetup runs");
+            output.status.success() && output.stdout.is_empty()
+        });
         self.mount().expect("mount");
     }
 }
