@@ -44,6 +44,8 @@ pub const RESTORE_BATCH: usize = 64;
 pub const EARLY_INTERRUPTS_MAX: usize = 8;
 /// How long a leaving session waits for the coordinator, microseconds.
 pub const DETACH_TIMEOUT_US: u64 = 1_000_000;
+/// Names, and 32 bytes an entry, of which the attributes are asked for at a time when a directory is summed up.
+pub const SUM_PAGE_BYTES: u32 = 64 << 10;
 /// Closes and access times that wait to be told together; then they are told at once.
 pub const LATER_MAX: usize = 16;
 /// How long they wait for others, microseconds.

@@ -98,10 +98,15 @@ impl Op {
     pub(crate) async fn pause(&self, since_us: u64) -> Result<(), Errno> {
         let now_us = self.with(|core| core.now.mono_us);
         self.cx.sleep_until(now_us + BUSY_PAUSE_US).await;
+        self.is_wanted(since_us)
+    }
+
+    /// The caller's signal ends with EINTR what has taken long.
+    pub(crate) fn is_wanted(&self, since_us: u64) -> Result<(), Errno> {
         self.with(|core| {
-            let stuck = core.now.mono_us >= since_us + UNREACHABLE_US;
+            let long = core.now.mono_us >= since_us + UNREACHABLE_US;
             let interrupted = core.state.running.get(self.slot).is_some_and(|running| running.interrupted);
-            if stuck && interrupted { Err(Errno::EINTR) } else { Ok(()) }
+            if long && interrupted { Err(Errno::EINTR) } else { Ok(()) }
         })
     }
 

@@ -12,6 +12,9 @@ pub const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
 pub const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
 /// Name of the file capabilities, which a write, truncate or chown takes away.
 pub const CAPABILITY: &[u8] = b"security.capability";
+/// What the entries of a directory amount to: made by sessions, kept nowhere, never set nor listed. Its value are lines of a word and a
+/// number.
+pub const DIRECTORY_SUM: &[u8] = b"onpath.dir";
 
 /// Bits of `Request::SetXattr::flags`, those of setxattr(2).
 pub mod flag {

@@ -4,6 +4,8 @@ use crate::prelude::*;
 use libc::{XATTR_CREATE, XATTR_REPLACE};
 
 const CAPABILITY: &str = "security.capability";
+/// What the entries of a directory amount to.
+const SUM: &str = "onpath.dir";
 
 /// cap_net_raw+ep, as setcap(8) writes it.
 fn capability() -> Vec<u8> {
@@ -370,4 +372,78 @@ fn by_descriptor() {
     ok!(chmod(&f, 0o644));
     ALICE.run(|| ok!(fsetxattr(ok!(open(&f, O_RDONLY, 0)), "user.a", "1")));
     expect_errno!(fgetxattr(bad_fd(), "user.a"), EBADF);
+}
+
+/// `onpath.dir` tells what the entries of a directory amount to; nobody sets, removes or lists it, asking moves no time.
+#[test]
+fn sums_of_directories() {
+    let d = area!();
+    if !is_fuse(&d) {
+        return; // no other file system has them
+    }
+    let value = |dir: &Dir| String::from_utf8(ok!(getxattr(dir.path(), SUM))).expect("text");
+    let sub = d.dir("sub");
+    let nothing = "entries 0\nfiles 0\ndirectories 0\nothers 0\nbytes 0\nallocated 0\nlinked 0\n";
+    assert_eq!(value(&sub), nothing);
+    assert_eq!(ok!(getxattr_into(sub.path(), SUM, 0)).0, nothing.len());
+    expect_errno!(getxattr_into(sub.path(), SUM, nothing.len() - 1), ERANGE);
+    sub.one_of_each();
+    sub.file_with("large", &[1; 10_000]);
+    let sparse = ok!(open(sub.p("sparse"), O_WRONLY | O_CREAT, 0o644));
+    ok!(ftruncate(&sparse, 1 << 30));
+    let blocks = |sum: i64, name| sum + ok!(lstat(sub.p(name))).blocks;
+    let allocated =
+        512 * ok!(crate::common::sys::names(sub.path())).into_iter().filter(|name| name != "dir").fold(0, blocks);
+    let bytes = 10_000 + (1 << 30);
+    let told = |linked| {
+        format!("entries 8\nfiles 3\ndirectories 1\nothers 4\nbytes {bytes}\nallocated {allocated}\nlinked {linked}\n")
+    };
+    assert_eq!(value(&sub), told(0));
+    ok!(link(sub.p("large"), d.p("elsewhere")));
+    ok!(link(sub.p("fifo"), d.p("elsewhere too")));
+    assert_eq!(value(&sub), told(2));
+    let fd = ok!(open(sub.path(), O_RDONLY, 0));
+    assert_eq!(ok!(fgetxattr(&fd, SUM)), told(2).into_bytes());
+    for flags in [0, XATTR_CREATE, XATTR_REPLACE] {
+        expect_errno!(setxattr_as(sub.path(), SUM, nothing, flags), EPERM);
+    }
+    expect_errno!(removexattr(sub.path(), SUM), EPERM);
+    assert_eq!(ok!(listxattr(sub.path())), [""; 0]);
+    moves("getxattr", &[(sub.path(), ""), (&sub.p("large"), "")], || value(&sub));
+    expect_errno!(getxattr(sub.path(), "onpath.dirs"), EOPNOTSUPP);
+    expect_errno!(getxattr(d.p("nothing"), SUM), ENOENT);
+    ok!(unlink(sub.p("large")));
+    ok!(rename(sub.p("sparse"), d.p("sparse")));
+    assert!(value(&sub).starts_with("entries 6\nfiles 1\ndirectories 1\nothers 4\nbytes 0\n"), "{}", value(&sub));
+}
+
+/// Only directories have a sum (ENODATA); it is told to who may list and search one (EACCES).
+#[test]
+fn permissions_of_sums() {
+    let d = area!();
+    if !is_fuse(&d) {
+        return; // no other file system has them
+    }
+    for (kind, path) in d.one_of_each() {
+        if kind != "dir" {
+            refused(kind, lgetxattr(&path, SUM), &[libc::ENODATA]);
+            refused(kind, lsetxattr(&path, SUM, "1"), &[libc::EPERM]);
+            refused(kind, lremovexattr(&path, SUM), &[libc::EPERM]);
+        }
+    }
+    for class in CLASSES {
+        for (bits, mode) in class.modes() {
+            let sub = d.dir_of("sub", mode, class.uid, class.gid);
+            class.user.run(|| {
+                let what = format!("asked by {} of {mode:o}", class.name);
+                allowed_or(what, bits & 5 == 5, getxattr(sub.path(), SUM), libc::EACCES);
+            });
+            ok!(rmdir(sub.path()));
+        }
+    }
+    let sub = d.dir_of("shut", 0, ALICE.uid, ALICE.gid);
+    ok!(getxattr(sub.path(), SUM));
+    ok!(setxattr(sub.path(), ACCESS, acl(&format!("u::-,u:{}:rx,g::-,m::rx,o::-", BOB.uid))));
+    BOB.run(|| ok!(getxattr(sub.path(), SUM)));
+    ALICE.run(|| expect_errno!(getxattr(sub.path(), SUM), EACCES));
 }

@@ -28,16 +28,18 @@ const PAGE_BYTES_MIN: u32 = ENTRY_BYTES + NAME_BYTES_MAX as u32;
 /// A page of names.
 pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
-    Ok(FsReply::Dir(page(op, id, noatime, after, bytes).await?.0))
+    Ok(FsReply::Dir(page(op, id, noatime, after, bytes).await?.entries))
 }
 
 /// A page of names with attributes, if everybody may search the directory: nobody checks who finds them in a cache.
 pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
-    let (entries, searchable) = page(op, id, noatime, after, bytes).await?;
-    let attrs = if searchable { attributes(op, &entries).await? } else { BTreeMap::new() };
+    let Page { entries, searchable, .. } = page(op, id, noatime, after, bytes).await?;
+    let attrs = if searchable { attributes(op, to_be_told(op, &entries)).await? } else { BTreeMap::new() };
     let pairs = entries.into_iter().map(|entry| {
-        let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT).copied();
+        let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT);
+        let attr = attr.map(|attr| seen(op, *attr, false));
+        let attr = attr.map(|attr| AttrWire { flags: attr.flags | flag::SEARCHABLE, ..attr });
         (entry, attr)
     });
     Ok(FsReply::DirPlus(pairs.collect()))
@@ -51,17 +53,28 @@ fn directory(op: &Op, handle: Handle) -> Result<(InodeId, bool), Errno> {
     })
 }
 
-/// Entries after a cookie, and whether everybody may search the directory.
-async fn page(
-    op: &mut Op,
-    id: InodeId,
-    noatime: bool,
-    after: Cookie,
-    bytes: u32,
-) -> Result<(Vec<DirEntry>, bool), Errno> {
+/// Whose attributes a page may tell.
+fn to_be_told(op: &Op, entries: &[DirEntry]) -> Vec<InodeId> {
+    op.with(|core| {
+        let told = |entry: &&DirEntry| entry.cookie > Cookie::DOTDOT && !halves::is_one(core, entry.child);
+        entries.iter().filter(told).map(|entry| entry.child).collect()
+    })
+}
+
+/// A part of a listing.
+pub(super) struct Page {
+    pub(super) entries: Vec<DirEntry>,
+    /// Nothing follows.
+    pub(super) end: bool,
+    /// Everybody may search the directory.
+    searchable: bool,
+}
+
+/// Entries after a cookie.
+pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32) -> Result<Page, Errno> {
     let bytes = bytes.max(PAGE_BYTES_MIN);
     let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
-    let Reply::Dir { parent, mut entries, due, searchable, .. } = op.ask_home(id, request).await? else {
+    let Reply::Dir { parent, mut entries, end, due, searchable } = op.ask_home(id, request).await? else {
         return Err(Errno::EIO);
     };
     if !noatime {
@@ -77,18 +90,13 @@ async fn page(
         let dots = dots.map(|(child, cookie, name)| DirEntry { child, kind: Kind::Directory, cookie, name });
         entries.splice(..0, dots);
     }
-    Ok((entries, searchable))
+    Ok(Page { entries, end, searchable })
 }
 
-/// Attributes of a page's children: one message a shard.
-async fn attributes(op: &Op, entries: &[DirEntry]) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
+/// Attributes of many inodes: one message a shard. Those that are changed just now are left out, and so are all of a busy shard.
+pub(super) async fn attributes(op: &Op, ids: Vec<InodeId>) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
     let mut by_shard = BTreeMap::<NodeId, Vec<InodeId>>::new();
-    op.with(|core| {
-        let asked = |entry: &&DirEntry| entry.cookie > Cookie::DOTDOT && !halves::is_one(core, entry.child);
-        for entry in entries.iter().filter(asked) {
-            by_shard.entry(core.state.shard_at(entry.child.slot())).or_default().push(entry.child);
-        }
-    });
+    op.with(|core| ids.into_iter().for_each(|id| by_shard.entry(core.state.shard_at(id.slot())).or_default().push(id)));
     if by_shard.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -107,11 +115,9 @@ async fn attributes(op: &Op, entries: &[DirEntry]) -> Result<BTreeMap<InodeId, A
         let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };
         match packet.body::<Reply>() {
             Ok(Reply::Attrs { attrs }) if attrs.len() == ids.len() => {
-                found.extend(attrs.into_iter().flatten().map(|attr| {
-                    let attr = seen(op, attr, false);
-                    (attr.id, AttrWire { flags: attr.flags | flag::SEARCHABLE, ..attr })
-                }));
+                found.extend(attrs.into_iter().flatten().map(|attr| (attr.id, attr)));
             }
+            Ok(Reply::Busy) => {}
             Ok(Reply::Failed { errno }) => return Err(errno),
             _ => return Err(Errno::EIO),
         }

@@ -18,6 +18,7 @@ mod read;
 mod restore;
 mod seek;
 mod stale;
+mod sum;
 mod write;
 mod xattr;
 

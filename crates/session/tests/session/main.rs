@@ -9,4 +9,5 @@ mod loss;
 mod ranges;
 mod rig;
 mod routing;
+mod sums;
 mod terms;
