@@ -1,7 +1,8 @@
-//! `onpath du PATH…`: what trees hold and take.
+//! `onpath du PATH…`: what trees hold and take. Where a directory says what its own entries amount to, only its directories are visited.
 
+use super::sum::Sum;
 use super::{Counter, Summary, Task};
-use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs};
+use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs, Wanted};
 use clap::Args;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Value, json};
@@ -50,9 +51,22 @@ struct Totals {
     bytes: Counter,
     /// What everything takes on disk.
     allocated: Counter,
+    /// What is not counted here yet.
+    wanted: Wanted,
 }
 
 impl Totals {
+    /// Of a directory; its directories count themselves.
+    fn of_sum(sum: &Sum) -> Totals {
+        let totals = Totals::default();
+        totals.files.add(sum.files);
+        totals.others.add(sum.others);
+        totals.bytes.add(sum.bytes);
+        totals.allocated.add(sum.allocated);
+        let wanted = if sum.directories == 0 { Wanted::Nothing } else { Wanted::Directories };
+        Totals { wanted, ..totals }
+    }
+
     fn count(&self, stat: &Stat, again: bool) {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => self.directories.add(1),
@@ -142,11 +156,16 @@ impl Counting<'_> {
 impl Visitor for Counting<'_> {
     type Dir = Totals;
 
-    fn enter(&self, _dir: &Entry<'_, Totals>, _fd: BorrowedFd<'_>, stat: &Stat) -> Result<Totals, Failure> {
-        self.progress.entry();
-        let totals = Totals::default();
+    fn enter(&self, _dir: &Entry<'_, Totals>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Totals, Failure> {
+        let sum = Sum::of(fd);
+        self.progress.entries(1 + sum.as_ref().map_or(0, |sum| sum.files + sum.others));
+        let totals = sum.as_ref().map_or_else(Totals::default, Totals::of_sum);
         totals.count(stat, false);
         Ok(totals)
+    }
+
+    fn wanted(&self, dir: &Totals) -> Wanted {
+        dir.wanted
     }
 
     fn visit(&self, entry: &Entry<'_, Totals>) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Everyday tools for whole trees, through the mount: each walks in parallel, tolerates others that write meanwhile, and tells what failed.
 //!
-//! They work on any file system. What a directory knows of what is below it is the number of its own entries, so totals are counted by
-//! walking.
+//! They work on any file system. What a directory knows of what is below it are sums of its own entries, so totals are counted by walking;
+//! on Onpath its directories alone.
 
 pub(crate) mod chmod;
 pub(crate) mod chown;
@@ -12,6 +12,7 @@ pub(crate) mod find;
 mod mode;
 mod owner;
 pub(crate) mod rmr;
+mod sum;
 
 use crate::cli::say;
 use crate::walk::{Progress, Report, Trees, Visitor, WalkArgs, walk};

@@ -65,6 +65,17 @@ pub(crate) fn to(action: &'static str) -> impl Fn(Errno) -> Failure {
     move |errno| Failure { action, errno }
 }
 
+/// What of the entries of a directory is to be visited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    #[default]
+    Everything,
+    /// The rest is known already.
+    Directories,
+    /// It has no directories either.
+    Nothing,
+}
+
 /// What is done with the entries of a tree. Called by several threads at once, for one directory too.
 pub(crate) trait Visitor: Sync {
     /// What is kept with a directory until everything below it is done.
@@ -77,6 +88,11 @@ pub(crate) trait Visitor: Sync {
         fd: std::os::fd::BorrowedFd<'_>,
         stat: &Stat,
     ) -> Result<Self::Dir, Failure>;
+
+    /// What is still to be visited in a directory that was entered.
+    fn wanted(&self, _dir: &Self::Dir) -> Wanted {
+        Wanted::Everything
+    }
 
     /// A directory that may not be opened. True if that was changed, and it should be tried again.
     fn locked(&self, _dir: &Entry<'_, Self::Dir>) -> Result<bool, Failure> {
@@ -146,7 +162,9 @@ fn raise_descriptors() {
 /// A directory whose entries are being read.
 struct Frame<D> {
     node: Arc<Node<D>>,
-    entries: Dir,
+    wanted: Wanted,
+    /// None where nothing is wanted.
+    entries: Option<Dir>,
     bundle: Vec<(CString, FileType)>,
 }
 
@@ -174,7 +192,7 @@ impl<V: Visitor> Walk<'_, V> {
         let mut frames = Vec::new();
         frames.extend(self.open(parent, name));
         while let Some(frame) = frames.last_mut() {
-            match frame.entries.read() {
+            match frame.entries.as_mut().and_then(Dir::read) {
                 None => {
                     if let Some(frame) = frames.pop() {
                         frame.bundle.iter().for_each(|(name, kind)| self.visit(Some(&frame.node), name, *kind));
@@ -213,6 +231,9 @@ impl<V: Visitor> Walk<'_, V> {
                 return None;
             }
             return self.open(Some(frame.node.share()), name);
+        }
+        if frame.wanted != Wanted::Everything {
+            return None;
         }
         if hungry || !frame.bundle.is_empty() {
             frame.bundle.push((name.to_owned(), kind));
@@ -265,9 +286,11 @@ impl<V: Visitor> Walk<'_, V> {
             return Ok(None);
         }
         let data = self.visitor.enter(entry, std::os::fd::AsFd::as_fd(&fd), &stat)?;
-        let listing = rustix::io::fcntl_dupfd_cloexec(&fd, 0).and_then(Dir::new).map_err(to("list"))?;
+        let wanted = self.visitor.wanted(&data);
+        let listing = || rustix::io::fcntl_dupfd_cloexec(&fd, 0).and_then(Dir::new).map_err(to("list"));
+        let entries = if wanted == Wanted::Nothing { None } else { Some(listing()?) };
         let node = Node::new(parent, entry.name().to_owned(), fd, &stat, data);
-        Ok(Some(Frame { node: Arc::new(node), entries: listing, bundle: Vec::new() }))
+        Ok(Some(Frame { node: Arc::new(node), wanted, entries, bundle: Vec::new() }))
     }
 
     fn visit(&self, parent: Option<&Node<V::Dir>>, name: &CStr, kind: FileType) {

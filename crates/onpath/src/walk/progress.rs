@@ -51,7 +51,12 @@ impl Progress {
 
     /// An entry, or another unit, is done.
     pub(crate) fn entry(&self) {
-        self.bar.inc(1);
+        self.entries(1);
+    }
+
+    /// So many are done.
+    pub(crate) fn entries(&self, entries: u64) {
+        self.bar.inc(entries);
     }
 
     /// So many bytes are done.

@@ -7,6 +7,7 @@ mod copies;
 mod errors;
 mod generated;
 mod resumed;
+mod sums;
 mod top;
 mod trees;
 
