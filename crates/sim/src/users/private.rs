@@ -13,7 +13,7 @@ use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, rename, set};
-use onpath_wire::xattr::{CAPABILITY, XattrName};
+use onpath_wire::xattr::{CAPABILITY, DIRECTORY_SUM, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -90,6 +90,7 @@ enum Expect {
     Lookup(usize),
     Missing,
     List,
+    Sum,
     Done,
 }
 
@@ -214,6 +215,7 @@ impl Private {
                 known.sort();
                 return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
             }
+            (Expect::Sum, Ok(FsReply::Value(value))) => return self.compare_sum(&String::from_utf8_lossy(&value)),
             (expect, result) => return self.take_data(expect, result),
         }
         Ok(())
@@ -289,6 +291,15 @@ impl Private {
     fn compare_size(&self, file: usize, size: u64) -> Result<(), String> {
         let expected = self.files[file].bytes.len() as u64;
         if size == expected { Ok(()) } else { Err(format!("size {size} instead of {expected}")) }
+    }
+
+    /// What the named files amount to, but for the blocks.
+    fn compare_sum(&self, told: &str) -> Result<(), String> {
+        let named: Vec<_> = self.files.iter().filter(|file| file.name.is_some()).collect();
+        let (files, bytes) = (named.len(), named.iter().map(|file| file.bytes.len()).sum::<usize>());
+        let begins = format!("entries {files}\nfiles {files}\ndirectories 0\nothers 0\nbytes {bytes}\nallocated ");
+        let fits = told.starts_with(&begins) && told.ends_with("\nlinked 0\n");
+        if fits { Ok(()) } else { Err(format!("sums up to {told:?} instead of {begins:?}")) }
     }
 
     fn compare_seek(
@@ -401,6 +412,10 @@ impl Private {
                 self.call(world, op, Expect::Rename(file, to));
             }
             93..97 => self.call(world, FsOp::Lookup { parent, name }, Expect::Lookup(file)),
+            99 => {
+                let name = XattrName::new(DIRECTORY_SUM).expect("a short name");
+                self.call(world, FsOp::GetXattr { id: self.dir, name, probe: false }, Expect::Sum);
+            }
             _ => {
                 let handle = self.dir_handles[self.side].expect("opened first");
                 let op = FsOp::ReadDirPlus { handle, after: Cookie(0), bytes: 65_536 };
@@ -561,6 +576,7 @@ fn name_of(expect: &Expect) -> &'static str {
         Expect::Lookup(_) => "lookup",
         Expect::Missing => "lookup of a missing name",
         Expect::List => "readdirplus",
+        Expect::Sum => "getxattr of onpath.dir",
         Expect::Done => "fsync",
     }
 }
