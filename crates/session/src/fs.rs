@@ -202,7 +202,8 @@ pub enum FsReply {
     Copied(u64),
     /// A page of a listing.
     Dir(Vec<DirEntry>),
-    /// The same with attributes: none of a child that vanishes or changes just now, nor in a directory that not everybody may search.
+    /// The same with attributes: none of a child that vanishes, changes just now or is slow to read, nor in a directory that not everybody may
+    /// search.
     DirPlus(Vec<(DirEntry, Option<AttrWire>)>),
     /// Value of an extended attribute, or names of several.
     Value(Vec<u8>),

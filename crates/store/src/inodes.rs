@@ -157,6 +157,11 @@ impl Inodes {
         self.place(id, flag::USED).map(|handle| Record(self.arena.at(handle)))
     }
 
+    /// Whether this inode is there, and can be had without asking the store.
+    pub fn is_in_memory(&mut self, id: InodeId) -> bool {
+        self.find(id, flag::USED).is_some()
+    }
+
     /// Whether there is such an inode.
     pub fn contains(&mut self, id: InodeId) -> bool {
         self.record(id).is_some()

@@ -112,7 +112,7 @@ wire_enum! {
             /// 4 KiB blocks charged to files at this shard.
             blocks: u64,
         },
-        /// Attributes of many inodes, in the order asked; none for one that is gone.
+        /// Attributes of many inodes, in the order asked; none of one that is gone, that changes just now, or that is slow to read.
         8 => Attrs {
             /// Attributes.
             attrs: Vec<Option<AttrWire>>,

@@ -36,13 +36,23 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
     }
 }
 
+/// Inodes that one request reads from the store, at most: meanwhile the shard does nothing else.
+const COLD_MAX: usize = 64;
+
 /// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
-/// changed, perhaps by what has returned elsewhere, is left out.
+/// changed, perhaps by what has returned elsewhere, is left out, and so is what it would take long to read.
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
-    let look = |core: &mut Core, id| {
+    let mut cold = 0;
+    let mut look = |core: &mut Core, id| {
         let key = keys::inode(id);
         if !core.is_free([(key, Mode::Shared)]) {
             return None;
+        }
+        if !core.state.inodes.is_in_memory(id) {
+            cold += 1;
+            if cold > COLD_MAX {
+                return None;
+            }
         }
         core.rest_on_object(cx.op(), key);
         core.state.told(id)

@@ -123,7 +123,9 @@ fn check(inodes: &mut Inodes, model: &Model, id: InodeId) {
         check_xattrs(inodes, model, id);
     }
     let expected = model.inodes.get(&id);
+    assert!(expected.is_some() || !inodes.is_in_memory(id));
     assert_eq!(inodes.get(id).as_ref(), expected);
+    assert_eq!(inodes.is_in_memory(id), expected.is_some());
     assert_eq!(inodes.contains(id), expected.is_some());
     let flags = if model.xattrs.contains_key(&id) { attr::flag::XATTRS } else { 0 };
     assert_eq!(inodes.attr(id), expected.map(|inode| AttrWire { flags, ..AttrWire::of(inode) }));
