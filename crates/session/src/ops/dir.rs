@@ -93,7 +93,7 @@ pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie,
     Ok(Page { entries, end, searchable })
 }
 
-/// Attributes of many inodes: one message a shard. Those that are changed just now are left out, and so are all of a busy shard.
+/// Attributes of many inodes: one message a shard. Those that are changed just now or slow to read are left out, and so are all of a busy shard.
 pub(super) async fn attributes(op: &Op, ids: Vec<InodeId>) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
     let mut by_shard = BTreeMap::<NodeId, Vec<InodeId>>::new();
     op.with(|core| ids.into_iter().for_each(|id| by_shard.entry(core.state.shard_at(id.slot())).or_default().push(id)));
