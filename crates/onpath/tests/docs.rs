@@ -209,6 +209,7 @@ fn complaint_of_cargo(command: &str, options: &[&str]) -> Option<String> {
     let after = |names: &[&str]| options.iter().position(|word| names.contains(word)).map(|at| options[at + 1]);
     let dir = match after(&["-p", "--package"]) {
         Some("onpath-dataplane") => repository().join("dataplane/rust"),
+        Some("onpath-dataplane-native") => repository().join("dataplane/native"),
         Some(package) => repository().join("crates").join(package.trim_start_matches("onpath-")),
         None => repository(),
     };

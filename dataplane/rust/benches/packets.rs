@@ -20,7 +20,7 @@ const BATCH: usize = 1_000;
 fn main() -> std::io::Result<()> {
     let packets = std::env::args().skip(1).find_map(|arg| arg.replace('_', "").parse().ok()).unwrap_or(200_000);
     let vectors = common::vectors();
-    vectors.iter().for_each(|vector| vector.run().unwrap_or_else(|what| panic!("{}: {what}", vector.name)));
+    common::all_pass::<Switch>();
     let mut samples: BTreeMap<Counter, Vec<f64>> = BTreeMap::new();
     for vector in &vectors {
         repeat(vector, packets / vectors.len(), &mut samples);
@@ -45,7 +45,7 @@ fn row(out: &mut impl Write, name: &str, times: &mut [f64]) -> std::io::Result<(
 
 /// Each packet of a vector on its switch, as often as `packets` says: a remove each time with the next sequence.
 fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f64>>) {
-    let mut switch = vector.switch();
+    let mut switch: Switch = vector.switch();
     for step in &vector.steps {
         match step {
             Step::Do { command, .. } => {
@@ -91,7 +91,7 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
             _ => None,
         })
         .expect("a vector for every operation");
-    let mut switch = vector.switch();
+    let mut switch: Switch = vector.switch();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut header = InNet::of_bytes(packet.first_chunk().expect("a whole header"));
     let mut copies = Vec::with_capacity(8);

@@ -1,13 +1,42 @@
-//! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them.
+//! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them on a target.
 
+use onpath_dataplane::planted::Planted;
 use onpath_dataplane::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, Counter, Port, Prefix, State, Switch};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Switch};
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 /// The directory of SPEC.md.
 pub(crate) fn dataplane() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the directory of SPEC.md")
+}
+
+/// A form of the program that is a value.
+pub(crate) trait Target: Sized {
+    fn with_state(config: Config, state: &State) -> Result<Self, ConfigError>;
+    fn control(&mut self, command: &Command) -> Result<(), ControlError>;
+    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter;
+    fn state(&mut self) -> State;
+    fn count(&self, counter: Counter) -> u64;
+}
+
+impl Target for Switch {
+    fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
+        Switch::with_state(config, state)
+    }
+    fn control(&mut self, command: &Command) -> Result<(), ControlError> {
+        Switch::control(self, command)
+    }
+    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        Switch::step(self, udp_port, payload, out)
+    }
+    fn state(&mut self) -> State {
+        Switch::state(self)
+    }
+    fn count(&self, counter: Counter) -> u64 {
+        self.counters().get(counter)
+    }
 }
 
 /// What happens in a vector.
@@ -126,8 +155,8 @@ impl Vector {
     }
 
     /// The switch before the steps.
-    pub(crate) fn switch(&self) -> Switch {
-        let mut switch = Switch::with_state(self.config, &self.before).expect("the configuration of a vector");
+    pub(crate) fn switch<T: Target>(&self) -> T {
+        let mut switch = T::with_state(self.config, &self.before).expect("the configuration of a vector");
         for command in &self.tables {
             switch.control(command).expect("the tables of a vector");
         }
@@ -135,8 +164,8 @@ impl Vector {
     }
 
     /// Runs it; what the switch did that it should not have done.
-    pub(crate) fn run(&self) -> Result<(), String> {
-        let mut switch = self.switch();
+    pub(crate) fn run<T: Target>(&self) -> Result<(), String> {
+        let mut switch = self.switch::<T>();
         for (number, step) in self.steps.iter().enumerate() {
             run_step(&mut switch, step).map_err(|what| format!("step {}: {what}", number + 1))?;
         }
@@ -146,7 +175,7 @@ impl Vector {
         }
         let counts: BTreeMap<String, u64> = Counter::ALL
             .iter()
-            .map(|&counter| (counter.name().to_owned(), switch.counters().get(counter)))
+            .map(|&counter| (counter.name().to_owned(), switch.count(counter)))
             .filter(|(_, count)| *count != 0)
             .collect();
         if counts != self.counts {
@@ -156,7 +185,7 @@ impl Vector {
     }
 }
 
-fn run_step(switch: &mut Switch, step: &Step) -> Result<(), String> {
+fn run_step<T: Target>(switch: &mut T, step: &Step) -> Result<(), String> {
     match step {
         Step::Do { command, refused } => {
             let result = switch.control(command);
@@ -203,4 +232,36 @@ pub(crate) fn vectors() -> Vec<Vector> {
     files.sort();
     assert!(!files.is_empty(), "no vectors in {}", dir.display());
     files.iter().flat_map(|path| read(&std::fs::read_to_string(path).expect("text"))).collect()
+}
+
+/// Runs all vectors on a target; none may fail.
+pub(crate) fn all_pass<T: Target>() {
+    let told = |vector: &Vector, what| format!("{} ({}): {what}", vector.name, vector.rules.join(" "));
+    let vectors = vectors();
+    let failed: Vec<String> =
+        vectors.iter().filter_map(|vector| vector.run::<T>().err().map(|what| told(vector, what))).collect();
+    assert!(failed.is_empty(), "{} vectors fail:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// Removes every rule once; a vector of that very rule must notice.
+#[allow(dead_code, reason = "only tests of planted bugs do")]
+pub(crate) fn every_rule_is_needed<T: Target>(plant: impl Fn(Option<Planted>)) {
+    let vectors = vectors();
+    let mut unnoticed = vec![];
+    for &bug in Planted::ALL {
+        let rule = format!("{bug:?}").replace('D', "D-");
+        plant(Some(bug));
+        let noticed: Vec<&str> = vectors
+            .iter()
+            .filter(|vector| vector.rules.contains(&rule))
+            .filter(|vector| catch_unwind(|| vector.run::<T>()).is_ok_and(|result| result.is_err()))
+            .map(|vector| vector.name.as_str())
+            .collect();
+        plant(None);
+        match noticed.first() {
+            None => unnoticed.push(rule),
+            Some(first) => println!("{rule}: {} vectors notice, the first is {first:?}", noticed.len()),
+        }
+    }
+    assert!(unnoticed.is_empty(), "no vector needs these rules: {unnoticed:?}");
 }

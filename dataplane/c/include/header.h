@@ -1,0 +1,39 @@
+/* Byte order, and the header on its way out: what a switch writes (D-16), and nothing else. */
+#ifndef ONPATH_HEADER_H
+#define ONPATH_HEADER_H
+
+#include "state.h"
+
+/* From network order to that of the machine, and back. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define onpath_be16(value) __builtin_bswap16(value)
+#define onpath_be32(value) __builtin_bswap32(value)
+#elif __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define onpath_be16(value) (value)
+#define onpath_be32(value) (value)
+#else
+#error "unknown byte order"
+#endif
+
+/* The copy for a node (D-16). */
+ONPATH_INLINE struct onpath_innet onpath_to_node(const struct onpath_innet *header, __u32 node)
+{
+	struct onpath_innet copy = *header;
+
+	copy.destination = onpath_be32(node);
+	if (!onpath_planted(16))
+		copy.flags = 0;
+	return copy;
+}
+
+/* The packet for the switch of its prefix (D-13). */
+ONPATH_INLINE struct onpath_innet onpath_handed_on(const struct onpath_innet *header)
+{
+	struct onpath_innet copy = *header;
+
+	if (!onpath_planted(13))
+		copy.flags |= ONPATH_FLAG_HANDED_ON;
+	return copy;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* Replication: the copies that a packet makes (D-16, D-17, D-23, D-35, D-36). */
+#ifndef ONPATH_MULTICAST_H
+#define ONPATH_MULTICAST_H
+
+#include "counters.h"
+#include "routing.h"
+
+/* D-16, D-17. */
+ONPATH_INLINE void onpath_send(struct onpath_state *state, const struct onpath_innet *header, __u32 node)
+{
+	const struct onpath_route *way = onpath_find_route(state, node);
+	struct onpath_route port_0 = { 0 };
+	struct onpath_innet copy;
+
+	if (!way && onpath_planted(17))
+		way = &port_0;
+	if (!way) {
+		onpath_count(state, ONPATH_COPIES_UNROUTED);
+		return;
+	}
+	onpath_count(state, ONPATH_COPIES_SENT);
+	copy = onpath_to_node(header, node);
+	onpath_emit(state, &copy, node, way);
+}
+
+/* D-35, D-36. */
+ONPATH_INLINE void onpath_send_to_group(struct onpath_state *state, const struct onpath_innet *header, __u32 sender)
+{
+	const struct onpath_group *group = onpath_find_group(state, onpath_be32(header->destination));
+	__u32 at;
+
+	if (!group) {
+		if (onpath_planted(36))
+			onpath_send(state, header, onpath_be32(header->destination));
+		else
+			onpath_count(state, ONPATH_COPIES_UNROUTED);
+		return;
+	}
+	for (at = 0; at < ONPATH_MEMBERS_MAX && at < group->count; at++) {
+		if (group->member[at] != sender || onpath_planted(35))
+			onpath_send(state, header, group->member[at]);
+	}
+}
+
+/* D-13. */
+ONPATH_INLINE void onpath_hand_on(struct onpath_state *state, const struct onpath_innet *header,
+				  const struct onpath_route *way)
+{
+	struct onpath_innet copy = onpath_handed_on(header);
+
+	if (!onpath_planted(43))
+		onpath_count(state, ONPATH_COPIES_SENT);
+	onpath_emit(state, &copy, 0, way);
+}
+
+/* Sends a packet to whom it is for. */
+ONPATH_INLINE void onpath_deliver(struct onpath_state *state, const struct onpath_innet *header,
+				  const struct onpath_done *done)
+{
+	__u32 shard = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
+	__u32 destination = onpath_be32(header->destination);
+
+	switch (done->deliver) {
+	case ONPATH_TO_NOBODY:
+		break;
+	case ONPATH_TO_DESTINATION:
+		onpath_send(state, header, destination);
+		break;
+	case ONPATH_TO_SHARD:
+		onpath_send(state, header, shard);
+		break;
+	case ONPATH_TO_SHARD_AND_DESTINATION:
+		onpath_send(state, header, shard);
+		if (destination)
+			onpath_send(state, header, destination);
+		break;
+	case ONPATH_TO_ALTERNATIVE:
+		onpath_send(state, header, onpath_be32(header->alternative));
+		break;
+	case ONPATH_TO_GROUP:
+		onpath_send_to_group(state, header, shard);
+		break;
+	case ONPATH_TO_PEER:
+		onpath_hand_on(state, header, done->way);
+		break;
+	}
+}
+
+#endif

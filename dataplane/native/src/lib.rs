@@ -1,0 +1,168 @@
+//! The C form of the in-network program (`dataplane/c/include`) over a plain struct, with the interface of
+//! [`onpath_dataplane::Switch`], so that what tests the one tests the other. Only tests use it.
+//!
+//! ```
+//! use onpath_dataplane::{Command, Config, Counter, Port};
+//! use onpath_dataplane_native::Switch;
+//! use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
+//! use onpath_wire::innet::{Fingerprint, InNet};
+//!
+//! let owner = NodeId::shard(ShardId(0));
+//! let mut switch = Switch::new(Config::whole(1))?;
+//! switch.control(&Command::Route { node: owner.0, port: Port(10) })?;
+//! let query = InNet::query(1, TrackingEpoch(1), Fingerprint::new(5, 7)?, owner);
+//! let mut copies = vec![];
+//! assert_eq!(switch.step(4797, &query.bytes(), &mut copies), Counter::QueryUnknown);
+//! assert_eq!(copies[0].port, Port(10));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ffi;
+
+use ffi::{Memory, RawConfig, RawPair, RawTracking};
+use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
+use onpath_dataplane::registers::{Pair, STAGES_MAX};
+use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Tracking};
+
+/// A switch whose program is the one in C.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    config: Config,
+    memory: Memory,
+}
+
+impl Switch {
+    /// A switch after a reboot (D-42).
+    ///
+    /// # Errors
+    /// Too many stages, or a prefix that is none.
+    pub fn new(config: Config) -> Result<Switch, ConfigError> {
+        Switch::with_state(config, &State::default())
+    }
+
+    /// A switch with these registers.
+    ///
+    /// # Errors
+    /// Too many stages, a prefix that is none, or registers that do not exist.
+    pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
+        let Prefix { value, bits } = config.own;
+        if config.stages > STAGES_MAX {
+            return Err(ConfigError::Stages(config.stages));
+        }
+        if !config.own.is_valid() {
+            return Err(ConfigError::Prefix { value, bits });
+        }
+        let (cluster, udp_port, stages) = (config.cluster, config.udp_port.into(), config.stages as u32);
+        let raw = RawConfig { cluster, udp_port, own_value: value, own_bits: bits, stages };
+        let mut switch = Switch { config, memory: Memory::new(&raw, config.own.sets()) };
+        switch.load(state)?;
+        Ok(switch)
+    }
+
+    fn load(&mut self, state: &State) -> Result<(), ConfigError> {
+        let Tracking { epoch, complete } = state.tracking;
+        *self.memory.tracking() = RawTracking { epoch: epoch.into(), complete: complete.into() };
+        for &(shard, Pair { min_term, counter }) in &state.pairs {
+            let known = self.memory.pairs().get_mut(usize::from(shard));
+            let missing = ConfigError::Register { what: "pair", at: shard.into() };
+            *known.ok_or(missing)? = RawPair { min_term, counter };
+        }
+        for &(stage, index, tag) in &state.tags {
+            if usize::from(stage) >= self.config.stages {
+                return Err(ConfigError::Register { what: "array", at: stage.into() });
+            }
+            let set = self.config.own.set_of(index).ok_or(ConfigError::Register { what: "index", at: index })?;
+            self.memory.sets()[set][usize::from(stage)] = tag;
+        }
+        Ok(())
+    }
+
+    /// What was configured.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The value of a counter (D-43).
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.memory.counters()[counter as usize]
+    }
+
+    /// All registers that are not 0, those of arrays that are not used among them.
+    pub fn state(&mut self) -> State {
+        let raw = *self.memory.tracking();
+        let epoch = u16::try_from(raw.epoch).expect("an epoch has 16 bits");
+        let tracking = Tracking { epoch, complete: raw.complete != 0 };
+        let pairs = self.memory.pairs().iter().enumerate();
+        let pairs = pairs.map(|(shard, pair)| (shard as u16, Pair { min_term: pair.min_term, counter: pair.counter }));
+        let pairs = pairs.filter(|(_, pair)| *pair != Pair::default()).collect();
+        let mut tags = vec![];
+        for (index, set) in (self.config.own.first()..).zip(self.memory.sets().iter()) {
+            let used = set.iter().enumerate().filter(|(_, tag)| **tag != 0);
+            tags.extend(used.map(|(stage, &tag)| (stage as u16, index, tag)));
+        }
+        tags.sort_unstable();
+        State { tracking, pairs, tags }
+    }
+
+    /// One packet: `payload` of a UDP packet to `udp_port` comes in, its copies are put into `out`. Tells what became of it.
+    pub fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        let (counter, copies) = self.memory.step(udp_port, payload);
+        out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: copy.header }));
+        *Counter::ALL.get(counter as usize).expect("a packet is counted as something")
+    }
+
+    /// Executes a command of the control plane.
+    ///
+    /// # Errors
+    /// The reason why it is refused; then nothing has changed.
+    pub fn control(&mut self, command: &Command) -> Result<(), ControlError> {
+        let none: &[u32] = &[];
+        let (number, arguments, members) = match command {
+            Command::Epoch(epoch) => (0, [(*epoch).into(), 0, 0], none),
+            Command::Complete(epoch) => (1, [(*epoch).into(), 0, 0], none),
+            Command::Raise { shard, term } => (2, [(*shard).into(), *term, 0], none),
+            Command::Clear => (3, [0; 3], none),
+            Command::Route { node, port } => (4, [*node, 0, port.0], none),
+            Command::Unroute { node } => (5, [*node, 0, 0], none),
+            Command::Group { group, members } => (6, [*group, 0, 0], members.as_slice()),
+            Command::Ungroup { group } => (7, [*group, 0, 0], none),
+            Command::Peer { prefix, port } => (8, [prefix.value, prefix.bits, port.0], none),
+            Command::Unpeer { prefix } => (9, [prefix.value, prefix.bits, 0], none),
+            Command::Reboot => (10, [0; 3], none),
+        };
+        match self.memory.control(number, arguments, members) {
+            0 => Ok(()),
+            refusal => Err(refused(command, refusal)),
+        }
+    }
+}
+
+/// `enum onpath_refusal`, with what the command said.
+fn refused(command: &Command, refusal: u32) -> ControlError {
+    let (value, bits) = match command {
+        Command::Peer { prefix, .. } => (prefix.value, prefix.bits),
+        _ => (0, 0),
+    };
+    match (refusal, command) {
+        (1, Command::Complete(epoch)) => ControlError::OtherEpoch(*epoch),
+        (2, Command::Raise { shard, .. }) => ControlError::Shard(*shard),
+        (3, Command::Raise { term, .. }) => ControlError::Term(*term),
+        (4, _) => ControlError::EpochRuns,
+        (5, _) => ControlError::NodeZero,
+        (6, _) => ControlError::Twice,
+        (7, Command::Route { .. }) => ControlError::Full("routes", ROUTES_MAX),
+        (7, Command::Group { .. }) => ControlError::Full("groups", GROUPS_MAX),
+        (7, Command::Peer { .. }) => ControlError::Full("peers", PEERS_MAX),
+        (8, _) => ControlError::Full("members of the group", MEMBERS_MAX),
+        (9, _) => ControlError::Prefix { value, bits },
+        (10, _) => ControlError::Overlap { value, bits },
+        (other, command) => panic!("C refuses {command:?} for a reason that it has not: {other}"),
+    }
+}
+
+/// Plants a bug for every switch on this thread.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<onpath_dataplane::planted::Planted>) {
+    ffi::plant(bug.map_or(0, |bug| bug as u32 + 1));
+}

@@ -1,0 +1,164 @@
+//! The Rust and the C form side by side: the same events go to both, and any difference is told.
+
+use onpath_dataplane::{Command, Config, ConfigError, Copy, Counter};
+use onpath_dataplane::{Prefix, State};
+
+/// Something that happens at one of several switches.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A command of its control plane.
+    Do(Command),
+    /// A packet: UDP port and payload.
+    In(u16, Vec<u8>),
+}
+
+/// The same switch twice.
+pub(crate) struct Both {
+    pub(crate) rust: onpath_dataplane::Switch,
+    pub(crate) c: onpath_dataplane_native::Switch,
+    copies: [Vec<Copy>; 2],
+}
+
+impl Both {
+    pub(crate) fn new(config: Config) -> Both {
+        Both::with_state(config, &State::default()).expect("a configuration")
+    }
+
+    /// What both say about a configuration.
+    pub(crate) fn with_state(config: Config, state: &State) -> Result<Both, ConfigError> {
+        let rust = onpath_dataplane::Switch::with_state(config, state);
+        let c = onpath_dataplane_native::Switch::with_state(config, state);
+        assert_eq!(rust.as_ref().err(), c.as_ref().err(), "{config:?} {state:?}");
+        Ok(Both { rust: rust?, c: c?, copies: [vec![], vec![]] })
+    }
+
+    /// A command to both; whether they refuse it, which they do alike.
+    pub(crate) fn control(&mut self, command: &Command) -> Result<Result<(), onpath_dataplane::ControlError>, String> {
+        let (rust, c) = (self.rust.control(command), self.c.control(command));
+        if rust == c { Ok(rust) } else { Err(format!("{command:?}: {rust:?} in Rust, {c:?} in C")) }
+    }
+
+    /// A packet to both: what it is counted as, and its copies.
+    fn step(&mut self, udp_port: u16, payload: &[u8]) -> Result<(Counter, &[Copy]), String> {
+        let [of_rust, of_c] = &mut self.copies;
+        of_rust.clear();
+        of_c.clear();
+        let rust = self.rust.step(udp_port, payload, of_rust);
+        let c = self.c.step(udp_port, payload, of_c);
+        if (rust, &*of_rust) != (c, &*of_c) {
+            let told = format!("{rust:?} and {of_rust:02x?} in Rust, {c:?} and {of_c:02x?} in C");
+            return Err(format!("{payload:02x?} to port {udp_port}: {told}"));
+        }
+        Ok((rust, of_rust))
+    }
+
+    /// Registers and counters.
+    pub(crate) fn compare(&mut self) -> Result<(), String> {
+        let (rust, c) = (self.rust.state(), self.c.state());
+        if rust != c {
+            return Err(format!("registers: {rust:?} in Rust, {c:?} in C"));
+        }
+        for &counter in Counter::ALL {
+            let (rust, c) = (self.rust.counters().get(counter), self.c.count(counter));
+            if rust != c {
+                return Err(format!("counter {}: {rust} in Rust, {c} in C", counter.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Several switches; switch n is behind port [`FIRST_PEER`] + n of each other one.
+pub(crate) struct World {
+    pub(crate) switches: Vec<Both>,
+    /// Packets so far, also those from switch to switch.
+    pub(crate) packets: u64,
+    /// How often each counter was what a packet was counted as.
+    pub(crate) seen: Vec<u64>,
+    /// The names of all refusals.
+    pub(crate) refused: std::collections::BTreeSet<String>,
+}
+
+/// Ports below it lead to nodes.
+pub(crate) const FIRST_PEER: u32 = 1_000;
+
+impl World {
+    pub(crate) fn new(configs: &[Config]) -> World {
+        let switches = configs.iter().map(|&config| Both::new(config)).collect();
+        World { switches, packets: 0, seen: vec![0; Counter::ALL.len()], refused: Default::default() }
+    }
+
+    /// An event at a switch, and what follows from it at others.
+    pub(crate) fn happen(&mut self, at: usize, event: &Event) -> Result<(), String> {
+        match event {
+            Event::Do(command) => {
+                if let Err(refusal) = self.switches[at].control(command)? {
+                    let name = format!("{refusal:?}");
+                    self.refused.insert(name.split(['(', ' ']).next().unwrap_or_default().to_owned());
+                }
+                Ok(())
+            }
+            Event::In(udp_port, payload) => self.come_in(at, *udp_port, payload),
+        }
+    }
+
+    fn come_in(&mut self, at: usize, udp_port: u16, payload: &[u8]) -> Result<(), String> {
+        let (mut at, mut payload) = (at, std::borrow::Cow::Borrowed(payload));
+        let switches = self.switches.len();
+        // Whoever is handed a packet drops it rather than hand it on: two at most.
+        for hop in 0.. {
+            let (counter, copies) = self.switches[at].step(udp_port, &payload)?;
+            self.packets += 1;
+            self.seen[counter as usize] += 1;
+            if counter != Counter::HandedOn {
+                break;
+            }
+            if hop > 0 {
+                return Err(format!("{payload:02x?} was handed on twice"));
+            }
+            let [copy] = copies else { return Err(format!("{} copies of a packet handed on", copies.len())) };
+            match copy.port.0.checked_sub(FIRST_PEER).map(|next| next as usize) {
+                Some(next) if next < switches => (at, payload) = (next, copy.payload(&payload).into()),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn compare(&mut self) -> Result<(), String> {
+        self.switches
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(at, both)| both.compare().map_err(|what| format!("switch {at}: {what}")))
+    }
+}
+
+/// What the first difference is if these events happen, all compared after each; nothing if there is none.
+pub(crate) fn difference(configs: &[Config], events: &[(usize, Event)]) -> Option<String> {
+    let mut world = World::new(configs);
+    events.iter().find_map(|(at, event)| world.happen(*at, event).and_then(|()| world.compare()).err())
+}
+
+/// The events without those that the difference does not need: first halves are left out, then quarters, at last single events.
+pub(crate) fn shrunk(configs: &[Config], mut events: Vec<(usize, Event)>) -> Vec<(usize, Event)> {
+    let mut length = events.len().div_ceil(2);
+    while length > 0 {
+        let (mut begin, mut left_out) = (0, false);
+        while begin < events.len() {
+            let end = (begin + length).min(events.len());
+            let rest = [&events[..begin], &events[end..]].concat();
+            if difference(configs, &rest).is_some() {
+                (events, left_out) = (rest, true);
+            } else {
+                begin = end;
+            }
+        }
+        length = if length == 1 && left_out { 1 } else { length / 2 };
+    }
+    events
+}
+
+/// The indexes that begin with these bits.
+pub(crate) fn prefix(value: u32, bits: u32) -> Prefix {
+    Prefix { value, bits }
+}

@@ -1,0 +1,26 @@
+//! The C form as a target of the vectors, whose runner is that of `dataplane/rust`.
+
+#[path = "../../../rust/tests/common/mod.rs"]
+pub(crate) mod runner;
+
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, State};
+use onpath_dataplane_native::Switch;
+use runner::Target;
+
+impl Target for Switch {
+    fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
+        Switch::with_state(config, state)
+    }
+    fn control(&mut self, command: &Command) -> Result<(), ControlError> {
+        Switch::control(self, command)
+    }
+    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        Switch::step(self, udp_port, payload, out)
+    }
+    fn state(&mut self) -> State {
+        Switch::state(self)
+    }
+    fn count(&self, counter: Counter) -> u64 {
+        Switch::count(self, counter)
+    }
+}

@@ -1,0 +1,86 @@
+//! The Rust and the C form do the same, whatever happens to them: random packets and commands, good and bad, to one switch or
+//! several. A difference is told with its seed and the fewest events that show it.
+
+#[path = "common/both.rs"]
+mod both;
+#[path = "common/events.rs"]
+mod events;
+#[path = "../../rust/tests/common/random.rs"]
+mod random;
+
+use both::{Both, prefix};
+use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::{Command, Config, Counter, Port, State};
+use std::collections::BTreeSet;
+
+/// Packets in all; ONPATH_DIFFERENTIAL_PACKETS changes it.
+const PACKETS: u64 = 10_000_000;
+/// Packets of one seed.
+const RUN: u64 = 20_000;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// ONPATH_DIFFERENTIAL_SEED is the first seed.
+#[test]
+fn random_packets_and_commands_make_no_difference() {
+    let first = number("ONPATH_DIFFERENTIAL_SEED", 1);
+    let (mut packets, mut seen, mut refused) = (0, vec![0; Counter::ALL.len()], BTreeSet::new());
+    for seed in first..first + number("ONPATH_DIFFERENTIAL_PACKETS", PACKETS).div_ceil(RUN) {
+        let world = events::run(seed, RUN).unwrap_or_else(|what| panic!("{what}"));
+        packets += world.packets;
+        seen.iter_mut().zip(&world.seen).for_each(|(all, new)| *all += new);
+        refused.extend(world.refused);
+    }
+    println!("{packets} packets");
+    for (counter, count) in Counter::ALL.iter().zip(&seen) {
+        println!("{}: {count}", counter.name());
+    }
+    let never: Vec<_> = Counter::ALL.iter().filter(|c| !c.counts_copies() && seen[**c as usize] == 0).collect();
+    assert!(never.is_empty(), "never happened: {never:?}");
+    let refusals = ["EpochRuns", "Full", "NodeZero", "OtherEpoch", "Overlap", "Prefix", "Shard", "Term", "Twice"];
+    assert_eq!(refused.iter().collect::<Vec<_>>(), refusals.iter().collect::<Vec<_>>(), "refusals that happened");
+}
+
+/// D-41.
+#[test]
+fn full_tables_make_no_difference() {
+    let mut both = Both::new(Config { own: prefix(0, 1), ..Config::whole(1) });
+    let route = |node| Command::Route { node, port: Port(node + 1) };
+    let group = |group, last| Command::Group { group, members: (1..=last).collect() };
+    let peer = |value| Command::Peer { prefix: prefix(value, 17), port: Port(1) };
+    let mut commands: Vec<Command> = (1..=65_537).map(route).collect();
+    commands.extend([route(1), Command::Unroute { node: 1 }, route(65_537), route(65_538)]);
+    commands.extend((0..257).map(|number| group(number, 256)));
+    commands.extend([group(0, 257), group(255, 2), Command::Ungroup { group: 3 }, group(256, 1), group(257, 1)]);
+    commands.extend((65_536..=65_600).map(peer));
+    commands.extend([peer(65_536), Command::Unpeer { prefix: prefix(65_599, 17) }, peer(65_600), peer(65_601)]);
+    let refused = commands.iter().filter(|command| both.control(command).expect("no difference").is_err()).count();
+    assert_eq!(refused, 7, "one more route, group, member and peer, and again after one went");
+}
+
+#[test]
+fn configurations_make_no_difference() {
+    let whole = Config::whole(1);
+    assert!(Both::with_state(Config { stages: 11, ..whole }, &State::default()).is_err());
+    for (value, bits) in [(0, 18), (1, 0), (4, 2), (1 << 17, 17), (u32::MAX, u32::MAX)] {
+        assert!(Both::with_state(Config { own: prefix(value, bits), ..whole }, &State::default()).is_err());
+    }
+    let pair = Pair { min_term: 1, counter: 1 };
+    for state in [
+        State { pairs: vec![(256, pair)], ..State::default() },
+        State { tags: vec![(10, 0, 1)], ..State::default() },
+        State { tags: vec![(0, 1 << 17, 1)], ..State::default() },
+    ] {
+        assert!(Both::with_state(whole, &state).is_err());
+    }
+    let state = State {
+        tracking: Tracking { epoch: 3, complete: true },
+        pairs: vec![(255, pair)],
+        tags: vec![(9, 131_071, 1)],
+    };
+    let mut both = Both::with_state(whole, &state).unwrap_or_else(|error| panic!("{error}"));
+    both.compare().expect("no difference");
+    assert_eq!(both.c.state(), state);
+}
