@@ -42,6 +42,10 @@ tried:
 model:
     ONPATH_MODEL_OPERATIONS=10000000 cargo test --locked --release -p onpath-sim --test model_matches_kernel
 
+# The in-network program in C against the one in Rust, on a thousand million random packets from SEED on
+differential SEED="1":
+    ONPATH_DIFFERENTIAL_PACKETS=1000000000 ONPATH_DIFFERENTIAL_SEED={{ SEED }} cargo test --locked --release -p onpath-dataplane-native --test differential
+
 # The simulator on many seeds, from FIRST on, each twice; the commands of failing ones are appended to target/failing-seeds
 soak FIRST="1" COUNT="1000" JOBS="2":
     cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --twice --jobs {{ JOBS }} --failures target/failing-seeds --json

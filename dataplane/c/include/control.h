@@ -1,4 +1,5 @@
-/* The control plane: epochs, terms, tables, reboot (D-37 to D-42). It runs beside the packets, not in their path. */
+/* The control plane: epochs, terms, tables, reboot (D-37 to D-42). It runs beside the packets, not in their path, and need not pass a
+ * verifier: registers, which always exist, are taken without asking. */
 #ifndef ONPATH_CONTROL_H
 #define ONPATH_CONTROL_H
 
