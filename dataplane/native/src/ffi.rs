@@ -1,6 +1,9 @@
 //! The calls into C, each behind a safe function.
 #![allow(unsafe_code, reason = "C is called: every block says why the call is sound")]
 
+use onpath_dataplane::Counter;
+use onpath_dataplane::multicast::MEMBERS_MAX;
+use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
 use onpath_wire::innet::INNET_BYTES;
 
 /// `struct onpath_config`.
@@ -41,10 +44,6 @@ pub(crate) struct RawCopy {
     pub(crate) node: u32,
     pub(crate) header: [u8; INNET_BYTES],
 }
-
-use onpath_dataplane::Counter;
-use onpath_dataplane::multicast::MEMBERS_MAX;
-use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
 
 /// Counters that C has.
 const COUNTERS: usize = Counter::ALL.len();

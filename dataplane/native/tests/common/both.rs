@@ -1,7 +1,6 @@
 //! The Rust and the C form side by side: the same events go to both, and any difference is told.
 
-use onpath_dataplane::{Command, Config, ConfigError, Copy, Counter};
-use onpath_dataplane::{Prefix, State};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Prefix, State};
 
 /// Something that happens at one of several switches.
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ impl Both {
     }
 
     /// A command to both; whether they refuse it, which they do alike.
-    pub(crate) fn control(&mut self, command: &Command) -> Result<Result<(), onpath_dataplane::ControlError>, String> {
+    pub(crate) fn control(&mut self, command: &Command) -> Result<Result<(), ControlError>, String> {
         let (rust, c) = (self.rust.control(command), self.c.control(command));
         if rust == c { Ok(rust) } else { Err(format!("{command:?}: {rust:?} in Rust, {c:?} in C")) }
     }
