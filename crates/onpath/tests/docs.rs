@@ -291,7 +291,7 @@ fn read_by_tests(variable: &str) -> bool {
         let entries = std::fs::read_dir(dir).expect("a directory of tests");
         entries.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>()
     };
-    let tests = ["crates/onpath/tests", "crates/sim/tests"];
+    let tests = ["crates/onpath/tests", "crates/sim/tests", "dataplane/rust/tests", "dataplane/native/tests"];
     let mut paths: Vec<_> = tests.iter().flat_map(|dir| files(&repository().join(dir))).collect();
     while let Some(path) = paths.pop() {
         if path.is_dir() {
