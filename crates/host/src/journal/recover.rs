@@ -254,6 +254,7 @@ fn list(dir: &Path) -> Result<(Vec<Found>, Vec<PathBuf>), JournalError> {
 impl Scan<'_> {
     /// Replays the contiguous prefix; says where it ends if not at the end of a closed last segment.
     fn all(&mut self, segments: &[Found]) -> Result<Option<Stop>, JournalError> {
+        let foreign = |file: &Path, why| JournalError::Foreign { file: file.to_owned(), why };
         for (index, segment) in segments.iter().enumerate() {
             let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
             let stop = match read_header(&bytes, segment.number, self.fsid) {
@@ -267,9 +268,14 @@ impl Scan<'_> {
                     let clean = bytes.iter().all(|&b| b == 0);
                     Some(Stop { index, place: None, why: why.into(), clean, gap: None })
                 }
-                Err(BadHead::Foreign(why)) => {
-                    return Err(JournalError::Foreign { file: segment.path.clone(), why });
+                Err(BadHead::Foreign(why)) => return Err(foreign(&segment.path, why)),
+                // The oldest segments are used again when nobody needs them, and a power loss may take the new name of such a file and
+                // leave its new header. If it was needed the next one begins too late.
+                Err(BadHead::Later) if self.next.is_none() && index + 1 < segments.len() => {
+                    self.closed.push(Closed { path: segment.path.clone(), bytes: segment.bytes, end: self.from });
+                    None
                 }
+                Err(BadHead::Later) => return Err(foreign(&segment.path, "a segment under another segment's name")),
                 Err(BadHead::Version(found)) => {
                     return Err(JournalError::Version { file: segment.path.clone(), found });
                 }

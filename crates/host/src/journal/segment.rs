@@ -81,6 +81,8 @@ pub(crate) enum BadHead {
     Torn(&'static str),
     /// Its header belongs elsewhere.
     Foreign(&'static str),
+    /// Its header is that of a later segment.
+    Later,
     /// It has another format version.
     Version(u32),
 }
@@ -106,7 +108,7 @@ pub(crate) fn read_header(bytes: &[u8], number: u64, fsid: u64) -> Result<Head, 
     match u64_at(24).cmp(&number) {
         // A power loss may leave the name that a recycled file was given, and not its header.
         std::cmp::Ordering::Less => Err(Torn("the header of a segment that was in the file before")),
-        std::cmp::Ordering::Greater => Err(Foreign("a segment under another segment's name")),
+        std::cmp::Ordering::Greater => Err(BadHead::Later),
         std::cmp::Ordering::Equal => Ok(Head { salt: u32_at(12) }),
     }
 }
@@ -149,12 +151,14 @@ impl Segment {
                 options.open(tmp)?
             }
         };
-        match source {
-            Source::Old(_) => file.write_all_at(&[0; 8], HEADER_BYTES as u64)?,
-            Source::New | Source::Reserve(_) => zero(&file, bytes)?,
+        if !matches!(source, Source::Old(_)) {
+            zero(&file, bytes)?;
         }
         let salt = u32::from_le_bytes(sys::random_bytes()?);
-        file.write_all_at(&header(number, fsid, salt), 0)?;
+        // One write: if a power loss left the old header before an erased batch, that would look like damage.
+        let mut start = [0; HEADER_BYTES + 8];
+        start[..HEADER_BYTES].copy_from_slice(&header(number, fsid, salt));
+        file.write_all_at(&start, 0)?;
         let path = dir.join(file_name(number));
         if settle {
             file.sync_all()?;
@@ -233,6 +237,6 @@ mod tests {
         let read = |number| read_header(&header(5, 1, 2), number, 1);
         assert!(matches!(read(5), Ok(Head { salt: 2 })));
         assert!(matches!(read(7), Err(BadHead::Torn(_))));
-        assert!(matches!(read(4), Err(BadHead::Foreign(_))));
+        assert!(matches!(read(4), Err(BadHead::Later)));
     }
 }

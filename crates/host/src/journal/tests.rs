@@ -211,6 +211,36 @@ fn a_segment_of_another_file_system_is_refused() {
     assert!(error.to_string().contains("another file system"), "{error}");
 }
 
+/// The oldest segments are used again, and then a power loss takes their new names and leaves their new headers.
+#[test]
+fn a_recycled_segment_under_its_old_name_is_passed_over() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    (1..=300).for_each(|n| _ = append(&journal, n, 1000));
+    journal.close().unwrap();
+    drop(journal);
+    let recycle = |old: &PathBuf| {
+        let source = segment::Source::Old(old.clone());
+        let new = segment::Segment::prepare(tmp.path(), 99, 1 << 16, FSID, &source, false).unwrap();
+        std::fs::rename(new.path, old).unwrap();
+    };
+    segments(tmp.path())[..2].iter().for_each(recycle);
+    assert!(matches!(open(tmp.path(), 1 << 16, 0), Err(JournalError::Missing { .. })), "they were needed");
+    let (journal, report, records) = open(tmp.path(), 1 << 16, 200).unwrap();
+    expect(&records, 200..=300, 1000);
+    assert!(report.tail_cut.is_none(), "{report:?}");
+    journal.start(Arc::new(Watch::default()));
+    (301..=400).for_each(|n| _ = append(&journal, n, 1000));
+    journal.release(Lsn(200));
+    journal.close().unwrap();
+    drop(journal);
+    expect(&open(tmp.path(), 1 << 16, 200).unwrap().2, 200..=400, 1000);
+    segments(tmp.path()).iter().for_each(recycle);
+    let error = open(tmp.path(), 1 << 16, 200).unwrap_err();
+    assert!(error.to_string().contains("under another segment's name"), "{error}");
+}
+
 #[test]
 fn an_error_of_a_flush_is_final() {
     let tmp = tempfile::tempdir().unwrap();
