@@ -111,6 +111,7 @@ fn seeds_that_failed_once_are_clean() {
     for seed in [405, 896, 1541, 1609, 3307, 3625, 3996, 4363, 21914] {
         clean(&SimConfig { operations: 1_000, ..SimConfig::from_seed(seed) });
     }
+    clean(&SimConfig { operations: 1_000, ..SimConfig::from_seed(701_527) }.with_switch());
 }
 
 /// A create is answered when a rename has moved the file's ctime on: the answer tells nothing of the present one.

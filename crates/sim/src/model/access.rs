@@ -41,6 +41,12 @@ pub(super) fn without_suid_sgid(mode: u16) -> u16 {
     mode & !(0o4000 | sgid)
 }
 
+/// What a chown or a truncation leaves of it, which tell the caller's groups: a stranger to the file's group takes setgid in any case.
+pub(super) fn without_suid_sgid_by(caller: &Caller, node: &Node) -> u16 {
+    let stranger = !caller.is_root() && !caller.in_group(node.gid);
+    without_suid_sgid(node.mode) & !if stranger { 0o2000 } else { 0 }
+}
+
 impl Model {
     /// The directory `id`, which the caller may search: ENOENT, ENOTDIR, EACCES.
     pub(super) fn searchable(&self, caller: &Caller, id: InodeId) -> Result<&Node, Errno> {

@@ -1,6 +1,6 @@
 //! setattr in the model: chmod, chown, truncate and utimens with their ownership rules.
 
-use super::access::{W, owns, permits, without_suid_sgid};
+use super::access::{W, owns, permits, without_suid_sgid_by};
 use super::decide::{Change, Decided, Plan, Shape};
 use super::{Caller, Model, Node, Time};
 use onpath_wire::errno::Errno;
@@ -82,7 +82,7 @@ fn with(caller: &Caller, old: &Node, to: &SetAttr) -> Node {
     }
     let kills = has(set::KILL_SUIDGID) && (has(set::SIZE) || owns(caller, old));
     if (has(set::UID | set::GID) || kills) && !node.is_dir() {
-        node.mode = without_suid_sgid(node.mode);
+        node.mode = without_suid_sgid_by(caller, old);
     }
     if has(set::UID | set::GID | set::SIZE) && !node.is_dir() {
         node.without_capabilities();

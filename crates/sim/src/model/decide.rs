@@ -1,6 +1,6 @@
 //! What a request does and answers in the present state, nothing being changed.
 
-use super::access::{R, W, X, owns, permits, without_suid_sgid};
+use super::access::{R, W, X, owns, permits, without_suid_sgid, without_suid_sgid_by};
 use super::{Caller, Model, Node};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
@@ -296,7 +296,7 @@ impl Model {
         node.modify();
         node.without_capabilities();
         if flags & open::KILL_SUIDGID != 0 {
-            node.mode = without_suid_sgid(node.mode);
+            node.mode = without_suid_sgid_by(caller, &node);
         }
         Ok(Plan { change: Change::Attributes { id, node: Box::new(node) }, answer })
     }
