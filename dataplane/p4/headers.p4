@@ -1,0 +1,142 @@
+// What a packet is on its way through the program: its headers, and what the stages tell each other (dataplane/SPEC.md).
+#ifndef ONPATH_HEADERS_P4
+#define ONPATH_HEADERS_P4
+
+#include "innet.p4"
+
+// What is fixed when the program is compiled, each by -D: the number of the file system (D-4), the in-network port (D-1), the own
+// prefix (D-12) and how many arrays of tags there are. Without them: the file system of dataplane/vectors, and all of its set.
+#ifndef CLUSTER
+#define CLUSTER 0x0C1A57E2
+#endif
+#ifndef PORT
+#define PORT UDP_PORT
+#endif
+#ifndef OWN_VALUE
+#define OWN_VALUE 0
+#endif
+#ifndef OWN_BITS
+#define OWN_BITS 0
+#endif
+#ifndef STAGES
+#define STAGES 10
+#endif
+#if STAGES > 10
+#error "a pass has 12 stages: at most 10 arrays of tags"
+#endif
+
+// Sets that this switch has: a prefix of b bits leaves 2^(17-b).
+#define SETS (1 << (17 - OWN_BITS))
+
+const bit<32> OWN_FIRST = OWN_VALUE << (17 - OWN_BITS);
+const bit<32> OWN_MASK = 0x20000 - SETS;
+const bit<32> SET_MASK = SETS - 1;
+const bit<32> CLUSTER_NUMBER = CLUSTER;
+const bit<16> IN_NETWORK_PORT = PORT;
+
+const bit<16> ETHER_TYPE_IPV4 = 0x0800;
+const bit<8> IP_PROTOCOL_UDP = 17;
+const bit<32> ETHERNET_BYTES = 14;
+const bit<32> IPV4_BYTES = 20;
+// Copies are packets of the switch: they start anew.
+const bit<8> TTL_OF_COPIES = 64;
+
+header ethernet_t {
+    bit<48> dst_addr;
+    bit<48> src_addr;
+    bit<16> ether_type;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<8> diffserv;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<3> flags;
+    bit<13> fragment_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> src_addr;
+    bit<32> dst_addr;
+}
+
+header udp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    ipv4_t ipv4;
+    udp_t udp;
+    innet_t innet;
+    dirty_set_t dirty_set;
+}
+
+// What the parser found (meta.kind). Below 0x80 it is the number of the counter: plain, or why the packet is dropped.
+const bit<8> KIND_PLAIN = 0;
+const bit<8> KIND_ANSWERED = 0x80;
+const bit<8> KIND_QUERY = 0x81;
+const bit<8> KIND_INSERT = 0x82;
+const bit<8> KIND_REMOVE = 0x83;
+const bit<8> KIND_ELSEWHERE = 0x84;
+
+// What the register of the epoch says about a packet: of another epoch, of this one, and whether the set is complete.
+const bit<2> TRACKING_OTHER = 0;
+const bit<2> TRACKING_RUNS = 1;
+const bit<2> TRACKING_COMPLETE = 2;
+
+// How the term of a remove compares with min_term.
+const bit<2> TERM_EQUAL = 0;
+const bit<2> TERM_LOWER = 1;
+const bit<2> TERM_AHEAD = 2;
+
+// Who gets copies (meta.deliver).
+const bit<8> DELIVER_PLAIN = 0;
+const bit<8> DELIVER_NOBODY = 1;
+const bit<8> DELIVER_DESTINATION = 2;
+const bit<8> DELIVER_SHARD = 3;
+const bit<8> DELIVER_SHARD_AND_DESTINATION = 4;
+const bit<8> DELIVER_ALTERNATIVE = 5;
+const bit<8> DELIVER_GROUP = 6;
+const bit<8> DELIVER_PEER = 7;
+
+// An architecture says how what a copy carries into the egress is marked.
+#ifndef COPIED
+#define COPIED
+#endif
+
+struct meta_t {
+    bit<8> kind;
+    bit<2> tracking;
+    bit<2> term_order;
+    bit<1> admitted;
+    bit<1> held;
+    // Routes (stage 0): whether there is one, the port, and how a second copy gets there.
+    bit<1> destination_known;
+    bit<1> shard_known;
+    bit<1> alternative_known;
+    bit<1> group_known;
+    bit<1> peer_known;
+    bit<9> destination_port;
+    bit<9> shard_port;
+    bit<9> alternative_port;
+    bit<9> peer_port;
+    bit<16> destination_copy;
+    bit<16> group_copies;
+    bit<48> peer_mac;
+    bit<32> peer_ip;
+    bit<16> peer_udp_port;
+    // For the egress: whom the copy is for, and of two copies the second.
+    COPIED bit<8> deliver;
+    COPIED bit<8> result;
+    COPIED bit<32> node;
+    COPIED bit<32> second;
+    bit<1> rewritten;
+}
+
+#endif

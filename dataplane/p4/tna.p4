@@ -1,0 +1,415 @@
+// The in-network program of Onpath (dataplane/SPEC.md) for the Tofino Native Architecture:
+//
+//   p4c --target tofino --arch tna -o onpath.tofino dataplane/p4/tna.p4
+//
+// This file is what an architecture adds to the rest. What differs from v1model is told in README.md. Ingress, 12 stages:
+//
+//   0        epoch and complete, pair of the shard, its term once more, routes, peers, groups
+//   1 to 10  one array of tags each; beside them how a term compares
+//   11       the verdict, which counts and sets the way of the packet
+#include <core.p4>
+#include <tna.p4>
+
+#include "headers.p4"
+
+// What a copy takes along from ingress to egress, before the frame.
+header bridge_t {
+    bit<8> deliver;
+    bit<8> result;
+    bit<32> node;
+    bit<32> second;
+    bit<48> peer_mac;
+    bit<32> peer_ip;
+    bit<16> peer_udp_port;
+}
+
+struct tna_headers_t {
+    bridge_t bridge;
+    headers_t of_frame;
+}
+
+struct tracking_t {
+    bit<16> epoch;
+    bit<16> run;
+}
+
+struct pair_t {
+    bit<32> min_term;
+    bit<32> counter;
+}
+
+// Stage 0: `epoch`, and 1 (runs) or 2 (complete). Without an epoch both are 0, so that epoch 0 of a packet finds 0 (D-18, D-19,
+// D-26, D-37, D-38).
+control Tracking(in bit<16> epoch, out bit<2> tracking) {
+    Register<tracking_t, bit<1>>(1, { 0, 0 }) present;
+    RegisterAction<tracking_t, bit<1>, bit<16>>(present) look = {
+        void apply(inout tracking_t now, out bit<16> found) {
+            found = 0;
+            if (now.epoch == epoch) {
+                found = now.run;
+            }
+        }
+    };
+    bit<16> run;
+    apply {
+        run = look.execute(0);
+        tracking = run[1:0];
+    }
+}
+
+// Stage 0: the pair of a shard, one double-width action (D-27 to D-32). Why a remove is not admitted matters only to the counters:
+// a table has min_term a second time, by which stage 1 tells it. The control plane writes the table first (D-39).
+control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bit<1> admitted, out bit<2> term_order) {
+    Register<pair_t, bit<8>>(256, { 0, 0 }) pairs;
+    RegisterAction<pair_t, bit<8>, bit<1>>(pairs) admit = {
+        void apply(inout pair_t pair, out bit<1> accepted) {
+            accepted = 0;
+            if (pair.min_term == term && sequence > pair.counter) {
+                pair.counter = sequence;
+                accepted = 1;
+            }
+        }
+    };
+    bit<32> below;
+    bit<32> above;
+
+    // Differences that stop at 0: 0 and 0 is equal.
+    action min_term_is(bit<32> min_term) {
+        below = min_term |-| term;
+        above = term |-| min_term;
+    }
+    table announced {
+        key = { shard: exact; }
+        actions = { min_term_is; }
+        const default_action = min_term_is(0);
+        size = 256;
+    }
+
+    action equal() {
+        term_order = TERM_EQUAL;
+    }
+    action lower() {
+        term_order = TERM_LOWER;
+    }
+    action ahead() {
+        term_order = TERM_AHEAD;
+    }
+    table order {
+        key = {
+            below: ternary;
+            above: ternary;
+        }
+        actions = { equal; lower; ahead; }
+        const entries = {
+            (32w0, 32w0): equal();
+            (32w0, _): ahead();
+        }
+        const default_action = lower();
+    }
+
+    apply {
+        admitted = admit.execute((bit<8>)shard);
+        announced.apply();
+        order.apply();
+    }
+}
+
+// Stages 1 to 10: one array of tags, one register action (SwitchFS section 6.3: register query, conditional insert, conditional
+// remove).
+control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tracking, in bit<1> admitted, inout bit<1> held) {
+    Register<bit<32>, bit<17>>(SETS, 0) tags;
+    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_query = {
+        void apply(inout bit<32> value, out bit<1> holds) {
+            holds = 0;
+            if (value == tag) {
+                holds = 1;
+            }
+        }
+    };
+    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_insert = {
+        void apply(inout bit<32> value, out bit<1> holds) {
+            holds = 0;
+            if (value == 0 || value == tag) {
+                value = tag;
+                holds = 1;
+            }
+        }
+    };
+    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_remove = {
+        void apply(inout bit<32> value) {
+            if (value == tag) {
+                value = 0;
+            }
+        }
+    };
+
+    action query() {
+        held = held | register_query.execute(index[16:0] & SET_MASK[16:0]);
+    }
+    action conditional_insert() {
+        held = register_insert.execute(index[16:0] & SET_MASK[16:0]);
+    }
+    action conditional_remove() {
+        register_remove.execute(index[16:0] & SET_MASK[16:0]);
+    }
+    action nothing() {
+    }
+
+#include "array.p4"
+
+    apply {
+        step.apply();
+    }
+}
+
+#include "routing.p4"
+#include "dirty_set.p4"
+#include "multicast.p4"
+#include "header.p4"
+
+parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
+    state start {
+        transition parse_frame;
+    }
+
+#include "parser.p4"
+}
+
+parser IngressParser(packet_in packet,
+                     out tna_headers_t hdr,
+                     out meta_t meta,
+                     out ingress_intrinsic_metadata_t ig_intr_md) {
+    Frames() frames;
+    state start {
+        packet.extract(ig_intr_md);
+        packet.advance(PORT_METADATA_SIZE);
+        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
+        frames.apply(packet, hdr.of_frame, meta);
+        transition accept;
+    }
+}
+
+control Ingress(inout tna_headers_t all,
+                inout meta_t meta,
+                in ingress_intrinsic_metadata_t ig_intr_md,
+                in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(COUNTERS, CounterType_t.PACKETS) packets;
+
+    Routing() routing;
+    Tracking() tracking;
+    Admission() admission;
+    DirtySet() dirty_set;
+
+#define hdr all.of_frame
+
+    // Every way is set here and now: the unicast port; with a second copy also a group of one port. Without a route the copy goes
+    // to port 0x1ff of the replication engine, which has none: the control plane counts what is dropped there (D-17).
+    action pass(bit<32> count) {
+        packets.count((bit<8>)count);
+    }
+    action discard(bit<32> count) {
+        packets.count((bit<8>)count);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+    action hand_on(bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_PEER;
+        ig_tm_md.ucast_egress_port = meta.peer_port;
+    }
+    action route(bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_DESTINATION;
+        all.bridge.result = hdr.innet.result;
+        all.bridge.node = hdr.innet.destination;
+        ig_tm_md.ucast_egress_port = meta.destination_port;
+    }
+    action to_destination(bit<8> result, bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_DESTINATION;
+        all.bridge.result = result;
+        all.bridge.node = hdr.innet.destination;
+        ig_tm_md.ucast_egress_port = meta.destination_port;
+    }
+    action to_shard(bit<8> result, bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_SHARD;
+        all.bridge.result = result;
+        ig_tm_md.ucast_egress_port = meta.shard_port;
+    }
+    action to_shard_and_destination(bit<8> result, bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_SHARD_AND_DESTINATION;
+        all.bridge.result = result;
+        all.bridge.second = hdr.innet.destination;
+        ig_tm_md.ucast_egress_port = meta.shard_port;
+        ig_tm_md.mcast_grp_a = meta.destination_copy;
+    }
+    action to_alternative(bit<8> result, bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_ALTERNATIVE;
+        all.bridge.result = result;
+        all.bridge.node = hdr.dirty_set.alternative;
+        ig_tm_md.ucast_egress_port = meta.alternative_port;
+    }
+    action to_group(bit<8> result, bit<32> count) {
+        packets.count((bit<8>)count);
+        all.bridge.deliver = DELIVER_GROUP;
+        all.bridge.result = result;
+        ig_tm_md.mcast_grp_a = meta.group_copies;
+    }
+
+#include "verdict.p4"
+
+    action bridge_to(PortId_t port) {
+        ig_tm_md.ucast_egress_port = port;
+    }
+    action bridge_flood(bit<16> group) {
+        ig_tm_md.mcast_grp_a = group;
+    }
+    action bridge_nowhere() {
+        ig_dprsr_md.drop_ctl = 1;
+    }
+    table bridge {
+        key = { hdr.ethernet.dst_addr: exact; }
+        actions = { bridge_to; bridge_flood; bridge_nowhere; }
+        const default_action = bridge_nowhere();
+        size = 16384;
+    }
+
+    apply {
+        meta.destination_port = 0x1ff;
+        meta.shard_port = 0x1ff;
+        meta.alternative_port = 0x1ff;
+        all.bridge.setValid();
+        all.bridge.deliver = DELIVER_PLAIN;
+        if (meta.kind == KIND_PLAIN) {
+            bridge.apply();
+        }
+        if (meta.kind >= KIND_ANSWERED) {
+            routing.apply(hdr, meta);
+            all.bridge.node = NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard;
+            all.bridge.peer_mac = meta.peer_mac;
+            all.bridge.peer_ip = meta.peer_ip;
+            all.bridge.peer_udp_port = meta.peer_udp_port;
+        }
+        if (meta.kind == KIND_QUERY || meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE) {
+            tracking.apply(hdr.innet.epoch, meta.tracking);
+            if (meta.kind == KIND_REMOVE) {
+                admission.apply(hdr.innet.shard, hdr.dirty_set.term, hdr.dirty_set.sequence, meta.admitted, meta.term_order);
+            }
+            dirty_set.apply(hdr, meta);
+        }
+        verdict.apply();
+    }
+#undef hdr
+}
+
+control IngressDeparser(packet_out packet,
+                        inout tna_headers_t hdr,
+                        in meta_t meta,
+                        in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+parser EgressParser(packet_in packet,
+                    out tna_headers_t hdr,
+                    out meta_t meta,
+                    out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        packet.extract(hdr.bridge);
+        transition select(hdr.bridge.deliver) {
+            DELIVER_PLAIN: accept;
+            default: parse_copy;
+        }
+    }
+    // The ingress has checked all of it.
+    state parse_copy {
+        packet.extract(hdr.of_frame.ethernet);
+        packet.extract(hdr.of_frame.ipv4);
+        packet.extract(hdr.of_frame.udp);
+        packet.extract(hdr.of_frame.innet);
+        packet.extract(hdr.of_frame.dirty_set);
+        transition accept;
+    }
+}
+
+control Egress(inout tna_headers_t all,
+               inout meta_t meta,
+               in egress_intrinsic_metadata_t eg_intr_md,
+               in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+               inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+               inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    Counter<bit<64>, bit<8>>(COUNTERS, CounterType_t.PACKETS) copies;
+    bit<1> unrouted;
+    bit<32> sender;
+
+    Multicast() multicast;
+    Header() header_out;
+
+    apply {
+        unrouted = 0;
+        meta.rewritten = 0;
+        meta.deliver = all.bridge.deliver;
+        meta.result = all.bridge.result;
+        meta.node = all.bridge.node;
+        if (meta.deliver == DELIVER_PEER) {
+            // D-13.
+            all.of_frame.ethernet.src_addr = all.of_frame.ethernet.dst_addr;
+            all.of_frame.ethernet.dst_addr = all.bridge.peer_mac;
+            all.of_frame.ipv4.src_addr = all.of_frame.ipv4.dst_addr;
+            all.of_frame.ipv4.dst_addr = all.bridge.peer_ip;
+            all.of_frame.ipv4.ttl = TTL_OF_COPIES;
+            all.of_frame.udp.src_port = all.of_frame.udp.dst_port;
+            all.of_frame.udp.dst_port = all.bridge.peer_udp_port;
+            all.of_frame.udp.checksum = 0;
+            all.of_frame.innet.flags = all.of_frame.innet.flags | FLAG_HANDED_ON;
+            meta.rewritten = 1;
+            copies.count((bit<8>)COUNT_COPIES_SENT);
+        } else if (meta.deliver != DELIVER_PLAIN) {
+            sender = NODE_OF_SHARD_0 + (bit<32>)all.of_frame.innet.shard;
+            // D-23: the copy that the replication engine made is the second.
+            if (meta.deliver == DELIVER_SHARD_AND_DESTINATION && eg_intr_md.egress_rid != 0) {
+                meta.node = all.bridge.second;
+            }
+            multicast.apply(meta, eg_intr_md.egress_rid);
+            if (meta.deliver == DELIVER_GROUP && meta.node == sender) {
+                // D-35.
+                eg_dprsr_md.drop_ctl = 1;
+            } else {
+                header_out.apply(all.of_frame, meta, unrouted);
+                if (unrouted == 1) {
+                    copies.count((bit<8>)COUNT_COPIES_UNROUTED);
+                    eg_dprsr_md.drop_ctl = 1;
+                } else {
+                    copies.count((bit<8>)COUNT_COPIES_SENT);
+                }
+            }
+        }
+        all.bridge.setInvalid();
+    }
+}
+
+control EgressDeparser(packet_out packet,
+                       inout tna_headers_t hdr,
+                       in meta_t meta,
+                       in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    Checksum() ipv4_checksum;
+    apply {
+        if (meta.rewritten == 1) {
+            hdr.of_frame.ipv4.checksum = ipv4_checksum.update({
+                hdr.of_frame.ipv4.version, hdr.of_frame.ipv4.ihl, hdr.of_frame.ipv4.diffserv, hdr.of_frame.ipv4.total_length,
+                hdr.of_frame.ipv4.identification, hdr.of_frame.ipv4.flags, hdr.of_frame.ipv4.fragment_offset,
+                hdr.of_frame.ipv4.ttl, hdr.of_frame.ipv4.protocol, hdr.of_frame.ipv4.src_addr, hdr.of_frame.ipv4.dst_addr });
+        }
+        packet.emit(hdr);
+    }
+}
+
+Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;
+
+Switch(pipe) main;

@@ -1,0 +1,319 @@
+// The in-network program of Onpath (dataplane/SPEC.md) for the v1model architecture, as simple_switch of bmv2 has it:
+//
+//   p4c-bm2-ss --arch v1model -o onpath.json dataplane/p4/v1model.p4
+//
+// This file is what an architecture adds to the rest: registers, counters, how copies are made, frames.
+#include <core.p4>
+#include <v1model.p4>
+
+// Fields of a clone: it is parsed again and keeps these alone.
+#define COPIED @field_list(1)
+const bit<8> COPIED_FIELDS = 1;
+// instance_type of a clone of the ingress.
+const bit<32> INGRESS_CLONE = 1;
+// A group that floods comes in its egress to the port of origin too.
+const bit<32> REPLICATION = 5;
+
+#include "headers.p4"
+
+// Stage 0: `epoch` and `complete` as one register: epoch in the upper 16 bits, below it 1 (runs) or 2 (complete). All 0 without
+// an epoch (D-18, D-19, D-26, D-37, D-38).
+control Tracking(in bit<16> epoch, out bit<2> tracking) {
+    register<bit<32>>(1) present;
+    bit<32> now;
+    apply {
+        tracking = TRACKING_OTHER;
+        present.read(now, 0);
+        if (epoch != 0 && now[31:16] == epoch) {
+            tracking = now[1:0];
+        }
+    }
+}
+
+// Stage 0: `min_term` (upper half) and `counter` of a shard (D-27 to D-32). A remove that is accepted raises the counter.
+control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bit<1> admitted, out bit<2> term_order) {
+    register<bit<64>>(256) pairs;
+    bit<64> pair;
+    apply {
+        admitted = 0;
+        term_order = TERM_EQUAL;
+        pairs.read(pair, (bit<32>)shard);
+        if (term < pair[63:32]) {
+            term_order = TERM_LOWER;
+        } else if (term > pair[63:32]) {
+            term_order = TERM_AHEAD;
+        } else if (sequence > pair[31:0]) {
+            admitted = 1;
+            pairs.write((bit<32>)shard, pair[63:32] ++ sequence);
+        }
+    }
+}
+
+// Stages 1 to 10: one array of tags. An action is one step that no other packet gets between.
+control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tracking, in bit<1> admitted, inout bit<1> held) {
+    register<bit<32>>(SETS) tags;
+    bit<32> set;
+    bit<32> value;
+
+    action query() {
+        tags.read(value, set);
+        held = (value == tag) ? 1w1 : held;
+    }
+    action conditional_insert() {
+        tags.read(value, set);
+        value = (value == 0) ? tag : value;
+        tags.write(set, value);
+        held = (value == tag) ? 1w1 : 1w0;
+    }
+    action conditional_remove() {
+        tags.read(value, set);
+        value = (value == tag) ? 32w0 : value;
+        tags.write(set, value);
+    }
+    action nothing() {
+    }
+
+#include "array.p4"
+
+    apply {
+        set = index & SET_MASK;
+        value = 0;
+        step.apply();
+    }
+}
+
+#include "routing.p4"
+#include "dirty_set.p4"
+#include "multicast.p4"
+#include "header.p4"
+
+parser OnpathParser(packet_in packet,
+                    out headers_t hdr,
+                    inout meta_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    state start {
+        transition parse_frame;
+    }
+
+#include "parser.p4"
+}
+
+control verify_frame(inout headers_t hdr, inout meta_t meta) {
+    apply {
+        verify_checksum(
+            hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.diffserv, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.flags,
+              hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr },
+            hdr.ipv4.checksum,
+            HashAlgorithm.csum16);
+    }
+}
+
+control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+    counter(COUNTERS, CounterType.packets) packets;
+    counter(COUNTERS, CounterType.packets) copies;
+
+    Routing() routing;
+    Tracking() tracking;
+    Admission() admission;
+    DirtySet() dirty_set;
+
+    action pass(bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_PLAIN;
+    }
+    action discard(bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_NOBODY;
+    }
+    action hand_on(bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_PEER;
+    }
+    action route(bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_DESTINATION;
+        meta.result = hdr.innet.result;
+    }
+    action to_destination(bit<8> result, bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_DESTINATION;
+        meta.result = result;
+    }
+    action to_shard(bit<8> result, bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_SHARD;
+        meta.result = result;
+    }
+    action to_shard_and_destination(bit<8> result, bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_SHARD_AND_DESTINATION;
+        meta.result = result;
+    }
+    action to_alternative(bit<8> result, bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_ALTERNATIVE;
+        meta.result = result;
+    }
+    action to_group(bit<8> result, bit<32> count) {
+        packets.count(count);
+        meta.deliver = DELIVER_GROUP;
+        meta.result = result;
+    }
+
+#include "verdict.p4"
+
+    // What the switch does with other frames: it is a bridge with fixed entries.
+    action bridge_to(bit<9> port) {
+        standard_metadata.egress_spec = port;
+    }
+    action bridge_flood(bit<16> group) {
+        standard_metadata.mcast_grp = group;
+    }
+    table bridge {
+        key = { hdr.ethernet.dst_addr: exact; }
+        actions = { bridge_to; bridge_flood; NoAction; }
+        const default_action = NoAction();
+        size = 65536;
+    }
+
+    apply {
+        mark_to_drop(standard_metadata);
+        if (hdr.udp.isValid()) {
+            // UDP contradicts IPv4, the frame is shorter than it says, or the header is damaged: it passes, for whom it is for
+            // to see.
+            if ((bit<32>)hdr.ipv4.total_length != (bit<32>)hdr.udp.length + IPV4_BYTES
+                || standard_metadata.packet_length < ETHERNET_BYTES + (bit<32>)hdr.ipv4.total_length
+                || standard_metadata.checksum_error == 1) {
+                meta.kind = KIND_PLAIN;
+            }
+        }
+        if (meta.kind >= KIND_ANSWERED) {
+            routing.apply(hdr, meta);
+        }
+        if (meta.kind == KIND_QUERY || meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE) {
+            tracking.apply(hdr.innet.epoch, meta.tracking);
+            if (meta.kind == KIND_REMOVE) {
+                admission.apply(hdr.innet.shard, hdr.dirty_set.term, hdr.dirty_set.sequence, meta.admitted, meta.term_order);
+            }
+            dirty_set.apply(hdr, meta);
+        }
+        verdict.apply();
+
+        if (meta.deliver == DELIVER_PLAIN) {
+            if (hdr.ethernet.isValid()) {
+                bridge.apply();
+            }
+        } else if (meta.deliver == DELIVER_PEER) {
+            standard_metadata.egress_spec = meta.peer_port;
+        } else if (meta.deliver == DELIVER_DESTINATION) {
+            meta.node = hdr.innet.destination;
+            if (meta.destination_known == 1) {
+                standard_metadata.egress_spec = meta.destination_port;
+            } else {
+                copies.count(COUNT_COPIES_UNROUTED);
+            }
+        } else if (meta.deliver == DELIVER_SHARD || meta.deliver == DELIVER_SHARD_AND_DESTINATION) {
+            meta.node = NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard;
+            if (meta.shard_known == 1) {
+                standard_metadata.egress_spec = meta.shard_port;
+            } else {
+                copies.count(COUNT_COPIES_UNROUTED);
+            }
+            // D-23: the second copy is a clone of the packet as it came in; what it carries are the fields marked COPIED.
+            if (meta.deliver == DELIVER_SHARD_AND_DESTINATION) {
+                meta.second = hdr.innet.destination;
+                if (meta.destination_known == 1) {
+                    clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.destination_copy, COPIED_FIELDS);
+                } else {
+                    copies.count(COUNT_COPIES_UNROUTED);
+                }
+            }
+        } else if (meta.deliver == DELIVER_ALTERNATIVE) {
+            meta.node = hdr.dirty_set.alternative;
+            if (meta.alternative_known == 1) {
+                standard_metadata.egress_spec = meta.alternative_port;
+            } else {
+                copies.count(COUNT_COPIES_UNROUTED);
+            }
+        } else if (meta.deliver == DELIVER_GROUP) {
+            if (meta.group_known == 1) {
+                standard_metadata.mcast_grp = meta.group_copies;
+            } else {
+                // D-36.
+                copies.count(COUNT_COPIES_UNROUTED);
+            }
+        }
+    }
+}
+
+control egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+    counter(COUNTERS, CounterType.packets) copies;
+    bit<1> unrouted;
+
+    Multicast() multicast;
+    Header() header_out;
+
+    apply {
+        unrouted = 0;
+        if (meta.deliver == DELIVER_PLAIN) {
+            if (standard_metadata.instance_type == REPLICATION
+                && standard_metadata.egress_port == standard_metadata.ingress_port) {
+                mark_to_drop(standard_metadata);
+            }
+        } else if (meta.deliver == DELIVER_PEER) {
+            // D-13. A copy like any other as to its addresses.
+            hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
+            hdr.ethernet.dst_addr = meta.peer_mac;
+            hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
+            hdr.ipv4.dst_addr = meta.peer_ip;
+            hdr.ipv4.ttl = TTL_OF_COPIES;
+            hdr.udp.src_port = hdr.udp.dst_port;
+            hdr.udp.dst_port = meta.peer_udp_port;
+            hdr.udp.checksum = 0;
+            hdr.innet.flags = hdr.innet.flags | FLAG_HANDED_ON;
+            meta.rewritten = 1;
+            copies.count(COUNT_COPIES_SENT);
+        } else {
+            if (standard_metadata.instance_type == INGRESS_CLONE) {
+                meta.node = meta.second;
+            }
+            multicast.apply(meta, standard_metadata.egress_rid);
+            if (meta.deliver == DELIVER_GROUP && meta.node == NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard) {
+                // D-35: none for the sender, and none that counts.
+                mark_to_drop(standard_metadata);
+            } else {
+                header_out.apply(hdr, meta, unrouted);
+                if (unrouted == 1) {
+                    copies.count(COUNT_COPIES_UNROUTED);
+                    mark_to_drop(standard_metadata);
+                } else {
+                    copies.count(COUNT_COPIES_SENT);
+                }
+            }
+        }
+    }
+}
+
+control compute_checksums(inout headers_t hdr, inout meta_t meta) {
+    apply {
+        update_checksum(
+            meta.rewritten == 1,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.diffserv, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.flags,
+              hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr },
+            hdr.ipv4.checksum,
+            HashAlgorithm.csum16);
+    }
+}
+
+control OnpathDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.innet);
+        packet.emit(hdr.dirty_set);
+    }
+}
+
+V1Switch(OnpathParser(), verify_frame(), ingress(), egress(), compute_checksums(), OnpathDeparser()) main;

@@ -1,0 +1,300 @@
+//! The control plane of a simple_switch: what commands of SPEC.md do to its tables, groups and registers (D-37 to D-42).
+
+use crate::cli::Cli;
+use crate::frame::{self, Address};
+use crate::switch::Running;
+use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::{Command, Config, State, Switch};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the copies to members without a route go: their egress finds no address, and counts them.
+pub(crate) const NOWHERE: u32 = 510;
+/// Where frames go that the program passes.
+pub(crate) const PLAIN: u32 = 509;
+const SHARD_NODES: u32 = 0x0100_0000;
+const INDEX_BITS: u32 = 17;
+
+const EPOCH: &str = "ingress.tracking.present";
+const PAIRS: &str = "ingress.admission.pairs";
+
+fn array(stage: u16) -> String {
+    format!("ingress.dirty_set.array{stage}.tags")
+}
+
+struct Route {
+    port: u32,
+    /// (table, handle) of its entries.
+    entries: Vec<(&'static str, u64)>,
+}
+
+struct Group {
+    /// Number in the replication engine.
+    copies: usize,
+    handle: u64,
+    /// (member, handle of its node in the engine).
+    members: Vec<(u32, u64)>,
+}
+
+/// What the control plane knows. Tables are judged by the Rust form, which holds them too: a switch has no limits of its own.
+pub(crate) struct Control {
+    config: Config,
+    tables: Switch,
+    routes: BTreeMap<u32, Route>,
+    groups: BTreeMap<u32, Group>,
+    peers: BTreeMap<(u32, u32), u64>,
+    /// Number of a node in the replication engine.
+    nodes: BTreeMap<u32, usize>,
+    groups_ever: usize,
+}
+
+fn add(cli: &mut Cli, table: &str, action: &str, key: &str, data: &str) -> Result<u64, String> {
+    cli.ask_number(&format!("table_add {table} {action} {key} => {data}"), "has been added with handle")
+}
+
+fn delete(cli: &mut Cli, entries: &[(&'static str, u64)]) -> Result<(), String> {
+    entries.iter().try_for_each(|(table, handle)| cli.ask(&format!("table_delete {table} {handle}")).map(drop))
+}
+
+impl Control {
+    /// Of a switch that was just started.
+    pub(crate) fn new(config: Config, running: &mut Running, ports: &BTreeSet<u32>) -> Result<Control, String> {
+        let cli = &mut running.cli;
+        cli.ask("set_queue_depth 4096")?;
+        let mut bridge = |mac: [u8; 6], port: u32| {
+            let mac: Vec<String> = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+            add(cli, "ingress.bridge", "ingress.bridge_to", &mac.join(":"), &port.to_string())
+        };
+        for &port in ports {
+            bridge(frame::fence_mac(port), port)?;
+        }
+        bridge(Address::of_switch(config.udp_port).mac, PLAIN)?;
+        for port in ports {
+            cli.ask(&format!("mirroring_add {port} {port}"))?;
+        }
+        let tables = Switch::new(config).map_err(|error| error.to_string())?;
+        let (routes, groups, peers, nodes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Control { config, tables, routes, groups, peers, nodes, groups_ever: 0 })
+    }
+
+    /// Whether the command was accepted; a refused one has changed nothing.
+    pub(crate) fn command(&mut self, cli: &mut Cli, command: &Command) -> Result<bool, String> {
+        match command {
+            Command::Epoch(epoch) => self.set_epoch(cli, *epoch).map(|()| true),
+            Command::Complete(epoch) => self.set_complete(cli, *epoch),
+            Command::Raise { shard, term } => self.raise(cli, *shard, *term),
+            Command::Clear => self.clear(cli),
+            Command::Reboot => Err("a reboot is a new switch".into()),
+            tables => match self.tables.control(tables) {
+                Err(_) => Ok(false),
+                Ok(()) => self.table(cli, tables).map(|()| true),
+            },
+        }
+    }
+
+    fn table(&mut self, cli: &mut Cli, command: &Command) -> Result<(), String> {
+        match command {
+            Command::Route { node, port } => self.route(cli, *node, Some(port.0)),
+            Command::Unroute { node } => self.route(cli, *node, None),
+            Command::Group { group, members } => self.group(cli, *group, Some(members)),
+            Command::Ungroup { group } => self.group(cli, *group, None),
+            Command::Peer { prefix, port } => self.peer(cli, (prefix.value, prefix.bits), Some(port.0)),
+            Command::Unpeer { prefix } => self.peer(cli, (prefix.value, prefix.bits), None),
+            other => Err(format!("{other:?} is of no table")),
+        }
+    }
+
+    fn route(&mut self, cli: &mut Cli, node: u32, port: Option<u32>) -> Result<(), String> {
+        if let Some(route) = self.routes.remove(&node) {
+            delete(cli, &route.entries)?;
+        }
+        if let Some(port) = port {
+            let mut entries = vec![];
+            let mut entry = |table, action, key: u32, data: &str| {
+                entries.push((table, add(cli, table, action, &format!("0x{key:x}"), data)?));
+                Ok::<(), String>(())
+            };
+            let port_word = port.to_string();
+            let at = "ingress.routing.destinations";
+            entry(at, "ingress.routing.destination_at", node, &format!("{port} {port}"))?;
+            entry("ingress.routing.alternatives", "ingress.routing.alternative_at", node, &port_word)?;
+            if let Some(shard @ 0..256) = node.checked_sub(SHARD_NODES) {
+                entry("ingress.routing.shards", "ingress.routing.shard_at", shard, &port_word)?;
+            }
+            let address = Address::of_node(node).words();
+            entry("egress.header_out.addresses", "egress.header_out.address_is", node, &address)?;
+            self.routes.insert(node, Route { port, entries });
+        }
+        let port = port.unwrap_or(NOWHERE);
+        for (_, handle) in self.groups.values().flat_map(|group| &group.members).filter(|member| member.0 == node) {
+            cli.ask(&format!("mc_node_update {handle} {port}"))?;
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, cli: &mut Cli, number: u32, members: Option<&Vec<u32>>) -> Result<(), String> {
+        if let Some(group) = self.groups.remove(&number) {
+            delete(cli, &[("ingress.routing.groups", group.handle)])?;
+            for (_, handle) in group.members {
+                cli.ask(&format!("mc_node_dissociate {} {handle}", group.copies))?;
+                cli.ask(&format!("mc_node_destroy {handle}"))?;
+            }
+            cli.ask(&format!("mc_mgrp_destroy {}", group.copies))?;
+        }
+        let Some(members) = members else { return Ok(()) };
+        self.groups_ever += 1;
+        let copies = self.groups_ever;
+        cli.ask(&format!("mc_mgrp_create {copies}"))?;
+        let mut handles = vec![];
+        for &member in members {
+            let number = self.number_of(cli, member)?;
+            let port = self.routes.get(&member).map_or(NOWHERE, |route| route.port);
+            let handle = cli.ask_number(&format!("mc_node_create {number} {port}"), "created with handle")?;
+            cli.ask(&format!("mc_node_associate {copies} {handle}"))?;
+            handles.push((member, handle));
+        }
+        let key = format!("0x{number:x}");
+        let handle = add(cli, "ingress.routing.groups", "ingress.routing.group_is", &key, &copies.to_string())?;
+        self.groups.insert(number, Group { copies, handle, members: handles });
+        Ok(())
+    }
+
+    fn number_of(&mut self, cli: &mut Cli, node: u32) -> Result<usize, String> {
+        if let Some(&number) = self.nodes.get(&node) {
+            return Ok(number);
+        }
+        let (number, node_word) = (self.nodes.len() + 1, format!("0x{node:x}"));
+        add(cli, "egress.multicast.members", "egress.multicast.member_is", &number.to_string(), &node_word)?;
+        self.nodes.insert(node, number);
+        Ok(number)
+    }
+
+    fn peer(&mut self, cli: &mut Cli, prefix: (u32, u32), port: Option<u32>) -> Result<(), String> {
+        if let Some(handle) = self.peers.remove(&prefix) {
+            delete(cli, &[("ingress.routing.peers", handle)])?;
+        }
+        let Some(port) = port else { return Ok(()) };
+        let (value, bits) = prefix;
+        let mask = ((1 << bits) - 1) << (INDEX_BITS - bits);
+        let key = format!("0x{:x}&&&0x{mask:x}", value << (INDEX_BITS - bits));
+        // The last word is the priority that entries with masks need.
+        let data = format!("{port} {} 1", Address::of_peer(port).words());
+        let handle = add(cli, "ingress.routing.peers", "ingress.routing.peer_at", &key, &data)?;
+        self.peers.insert(prefix, handle);
+        Ok(())
+    }
+
+    fn read(cli: &mut Cli, register: &str, at: u32) -> Result<u64, String> {
+        cli.ask_number(&format!("register_read {register} {at}"), "]=")
+    }
+
+    fn write(cli: &mut Cli, register: &str, at: u32, value: u64) -> Result<(), String> {
+        cli.ask(&format!("register_write {register} {at} {value}")).map(drop)
+    }
+
+    fn tracking(cli: &mut Cli) -> Result<Tracking, String> {
+        let present = Control::read(cli, EPOCH, 0)?;
+        match (present >> 16, present & 0xffff) {
+            (0, 0) => Ok(Tracking::default()),
+            (epoch @ 1..=0xffff, run @ 1..=2) => Ok(Tracking { epoch: epoch as u16, complete: run == 2 }),
+            _ => Err(format!("{present:#x} is no value of {EPOCH}")),
+        }
+    }
+
+    fn set_tracking(cli: &mut Cli, of: Tracking) -> Result<(), String> {
+        let run = if of.epoch == 0 { 0 } else { 1 + u64::from(of.complete) };
+        Control::write(cli, EPOCH, 0, u64::from(of.epoch) << 16 | run)
+    }
+
+    /// D-37.
+    fn set_epoch(&self, cli: &mut Cli, epoch: u16) -> Result<(), String> {
+        if Control::tracking(cli)?.epoch == epoch {
+            return Ok(());
+        }
+        Control::set_tracking(cli, Tracking { epoch, complete: false })
+    }
+
+    /// D-38.
+    fn set_complete(&self, cli: &mut Cli, epoch: u16) -> Result<bool, String> {
+        if epoch == 0 || Control::tracking(cli)?.epoch != epoch {
+            return Ok(false);
+        }
+        Control::set_tracking(cli, Tracking { epoch, complete: true }).map(|()| true)
+    }
+
+    /// D-39: one register holds both, so that they change at once.
+    fn raise(&self, cli: &mut Cli, shard: u16, term: u32) -> Result<bool, String> {
+        if shard > 255 || term == 0 || term >= 1 << 24 {
+            return Ok(false);
+        }
+        if u64::from(term) > Control::read(cli, PAIRS, u32::from(shard))? >> 32 {
+            Control::write(cli, PAIRS, u32::from(shard), u64::from(term) << 32)?;
+        }
+        Ok(true)
+    }
+
+    /// D-40.
+    fn clear(&self, cli: &mut Cli) -> Result<bool, String> {
+        if Control::tracking(cli)?.epoch != 0 {
+            return Ok(false);
+        }
+        (0..self.stages()).try_for_each(|stage| cli.ask(&format!("register_reset {}", array(stage))).map(drop))?;
+        Ok(true)
+    }
+
+    fn stages(&self) -> u16 {
+        self.config.stages as u16
+    }
+
+    fn set_of(&self, index: u32) -> Result<u32, String> {
+        let set = self.config.own.set_of(index).ok_or_else(|| format!("index {index} is not of the own prefix"))?;
+        Ok(set as u32)
+    }
+
+    /// Registers as a vector has them before.
+    pub(crate) fn load(&self, cli: &mut Cli, state: &State) -> Result<(), String> {
+        Control::set_tracking(cli, state.tracking)?;
+        for (shard, pair) in &state.pairs {
+            let value = u64::from(pair.min_term) << 32 | u64::from(pair.counter);
+            Control::write(cli, PAIRS, u32::from(*shard), value)?;
+        }
+        state.tags.iter().try_for_each(|(stage, index, tag)| {
+            Control::write(cli, &array(*stage), self.set_of(*index)?, u64::from(*tag))
+        })
+    }
+
+    /// The registers that are not 0: all of epoch and shards; of tags those of `sets`, or all without it.
+    pub(crate) fn state(&self, cli: &mut Cli, sets: Option<&BTreeSet<u32>>) -> Result<State, String> {
+        let mut state = State { tracking: Control::tracking(cli)?, ..State::default() };
+        for (shard, value) in all(cli, PAIRS)? {
+            state.pairs.push((shard as u16, Pair { min_term: (value >> 32) as u32, counter: value as u32 }));
+        }
+        for stage in 0..self.stages() {
+            let register = array(stage);
+            let values = match sets {
+                None => all(cli, &register)?,
+                Some(sets) => {
+                    let read = |&set| Control::read(cli, &register, set).map(|value| (set, value));
+                    let values: Result<Vec<(u32, u64)>, String> = sets.iter().map(read).collect();
+                    values?.into_iter().filter(|(_, value)| *value != 0).collect()
+                }
+            };
+            let first = self.config.own.first();
+            state.tags.extend(values.into_iter().map(|(set, value)| (stage, first + set, value as u32)));
+        }
+        Ok(state)
+    }
+}
+
+/// The registers of an array that are not 0.
+fn all(cli: &mut Cli, register: &str) -> Result<Vec<(u32, u64)>, String> {
+    let answer = cli.ask(&format!("register_read {register}"))?;
+    let values = answer.rsplit_once('=').map(|(_, values)| values).ok_or_else(|| format!("{register}: {answer:?}"))?;
+    let value = |word: &str| word.trim().parse().map_err(|_| format!("{register}: {word:?} is no number"));
+    let values: Result<Vec<u64>, String> = values.trim().split(',').map(value).collect();
+    Ok(values?.into_iter().zip(0..).filter(|(value, _)| *value != 0).map(|(value, at)| (at, value)).collect())
+}
+
+/// What a cell of a counter has counted.
+pub(crate) fn counted(cli: &mut Cli, counter: &str, cell: usize) -> Result<u64, String> {
+    cli.ask_number(&format!("counter_read {counter} {cell}"), "packets=")
+}

@@ -1,0 +1,404 @@
+//! The P4 form, as far as it can be checked without its compiler: the files hold together, the layout is the wire's, every rule is
+//! cited, and the decision tables decide what the Rust form does. `bmv2.rs` compiles and runs it where that can be done.
+
+use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::{Command, Config, Counter, Port, State, Switch};
+use onpath_wire::ids::{NodeId, ShardId};
+use onpath_wire::innet::{
+    DirtySetOp, FIELDS, FLAG_MULTICAST, FLAG_REDIRECT, INNET_VERSION, InNet, STRUCTURE_DIRTY_SET,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4")
+}
+
+fn text(name: &str) -> String {
+    let path = dir().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// (name, text) of every P4 file.
+fn files() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(dir()).expect("dataplane/p4");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".p4")).collect();
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), text(&name))).collect()
+}
+
+fn without_comments(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Words and signs; lines of the preprocessor are left out.
+fn tokens(text: &str) -> Vec<String> {
+    let text = without_comments(text);
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let (mut tokens, mut word) = (vec![], String::new());
+    for c in code.join("\n").chars() {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() {
+            tokens.push(std::mem::take(&mut word));
+        }
+        if !c.is_whitespace() {
+            tokens.push(c.to_string());
+        }
+    }
+    tokens
+}
+
+#[test]
+fn files_hold_together() {
+    const SIGNS: &str = "(){}[]<>;:,.=+-~&|!?@#\"/*";
+    for (name, text) in files() {
+        let mut open: Vec<String> = vec![];
+        for token in tokens(&text) {
+            let pair = match token.as_str() {
+                "(" | "{" | "[" => {
+                    open.push(token);
+                    continue;
+                }
+                ")" => "(",
+                "}" => "{",
+                "]" => "[",
+                sign if sign.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || SIGNS.contains(c)) => continue,
+                sign => panic!("{name}: {sign:?} is no sign of P4"),
+            };
+            assert_eq!(open.pop().as_deref(), Some(pair), "{name}: {token}");
+        }
+        assert!(open.is_empty(), "{name}: {open:?} is not closed");
+        let conditions = |word: &str| text.lines().filter(|line| line.trim_start().starts_with(word)).count();
+        assert_eq!(conditions("#if"), conditions("#endif"), "{name}: conditions of the preprocessor");
+        for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("#include ")) {
+            if let Some(included) = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+                assert!(dir().join(included).exists(), "{name} includes {included}, which does not exist");
+            } else {
+                assert!(["<core.p4>", "<v1model.p4>", "<tna.p4>"].contains(&line), "{name} includes {line}");
+            }
+        }
+    }
+}
+
+/// bmv2 has no conditions inside of actions, a table is applied once a packet, and no array is out of its turn.
+#[test]
+fn every_table_and_array_has_its_one_place() {
+    let all: BTreeMap<String, String> = files().into_iter().collect();
+    for (name, text) in &all {
+        let tokens = tokens(text);
+        for (at, _) in tokens.iter().enumerate().filter(|(_, token)| *token == "action") {
+            let body: Vec<&String> =
+                tokens[at..].iter().skip_while(|token| *token != "{").take_while(|t| *t != "}").collect();
+            assert!(!body.iter().any(|token| *token == "if"), "{name}: action {} has a condition", tokens[at + 1]);
+        }
+        for pair in tokens.windows(2).filter(|pair| pair[0] == "table") {
+            let applied = |text: &String| without_comments(text).matches(&format!("{}.apply(", pair[1])).count();
+            let (here, of_fragment) = (applied(text), all["v1model.p4"].contains(&format!("\"{name}\"")));
+            let times = if here == 0 && of_fragment { applied(&all["v1model.p4"]) } else { here };
+            assert_eq!(times, 1, "{name}: table {} is applied", pair[1]);
+        }
+    }
+    let arrays: Vec<&str> =
+        all["dirty_set.p4"].lines().filter_map(|line| line.trim().split(".apply(hdr").next()).collect();
+    let arrays: Vec<&str> = arrays.into_iter().filter(|line| line.starts_with("array")).collect();
+    assert_eq!(arrays, (0..10).map(|stage| format!("array{stage}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn fields_lie_where_the_wire_has_them() {
+    let (mut at, mut found) = (0, vec![]);
+    let text = without_comments(&text("innet.p4"));
+    for header in ["header innet_t {", "header dirty_set_t {"] {
+        let body = text.split(header).nth(1).and_then(|rest| rest.split('}').next()).expect(header);
+        for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
+            let (width, name) = field.strip_prefix("bit<").and_then(|rest| rest.split_once("> ")).expect(field);
+            let bits: usize = width.parse().expect("a width");
+            found.push((name.to_owned(), at, bits));
+            at += bits;
+        }
+    }
+    let halves = [("structure".to_owned(), 0, 4), ("op".to_owned(), 4, 4)];
+    assert_eq!(found[..2], halves, "the code of FIELDS is two fields in P4");
+    let wire: Vec<_> = FIELDS[1..].iter().map(|field| (field.name.to_owned(), 8 * field.at, 8 * field.bytes)).collect();
+    assert_eq!(found[2..], wire);
+}
+
+#[test]
+fn every_rule_is_cited() {
+    let spec = std::fs::read_to_string(dir().join("../SPEC.md")).expect("SPEC.md");
+    let rules = spec.lines().filter(|line| line.starts_with("* **D-")).count();
+    let mut cited = BTreeSet::new();
+    for text in files().into_iter().map(|(_, text)| text).chain([text("README.md")]) {
+        let chunks: Vec<&str> = text.split("D-").skip(1).collect();
+        let number = |chunk: &str| chunk.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+        let numbers = chunks.iter().enumerate().filter_map(|(at, chunk)| {
+            let first: usize = number(chunk)?;
+            // `D-2 to D-10` cites what lies between.
+            let range = chunk.ends_with(" to ") && chunk.len() <= 6;
+            let last = if range { chunks.get(at + 1).and_then(|next| number(next)) } else { None };
+            Some(first..=last.unwrap_or(first))
+        });
+        cited.extend(numbers.flatten());
+    }
+    assert_eq!(cited.into_iter().collect::<Vec<_>>(), (1..=rules).collect::<Vec<_>>());
+}
+
+/// What an element of a key matches.
+type Mask = (u64, u64);
+
+/// An entry of a decision table: keys, action, arguments.
+struct Entry {
+    keys: Vec<Mask>,
+    action: String,
+    arguments: Vec<u64>,
+}
+
+struct Tables {
+    constants: BTreeMap<String, u64>,
+}
+
+impl Tables {
+    fn read() -> Tables {
+        let mut tables = Tables { constants: BTreeMap::new() };
+        for name in ["innet.p4", "headers.p4"] {
+            for line in without_comments(&text(name)).lines().filter_map(|line| line.strip_prefix("const bit<")) {
+                let (name, value) = line.split_once("> ").and_then(|(_, rest)| rest.split_once(" = ")).expect(line);
+                if let Some(value) = tables.number(value.trim_end_matches(';')) {
+                    tables.constants.insert(name.to_owned(), value);
+                }
+            }
+        }
+        tables
+    }
+
+    fn number(&self, word: &str) -> Option<u64> {
+        let word = word.trim().trim_start_matches("(bit<8>)");
+        let digits = word.split_once('w').map_or(word, |(_, digits)| digits);
+        match digits.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => digits.parse().ok().or_else(|| self.constants.get(word).copied()),
+        }
+    }
+
+    fn mask(&self, word: &str) -> Mask {
+        let value = |word: &str| self.number(word).unwrap_or_else(|| panic!("{word:?} is no number"));
+        match word.trim() {
+            "_" => (0, 0),
+            word => {
+                word.split_once("&&&").map_or_else(|| (value(word), u64::MAX), |(of, mask)| (value(of), value(mask)))
+            }
+        }
+    }
+
+    /// The entries of the one decision table of a file, and its default action.
+    fn entries(&self, file: &str) -> (Vec<Entry>, String) {
+        let text = without_comments(&text(file));
+        let body = text.split("const entries = {").nth(1).expect("entries");
+        let default = body.split("const default_action = ").nth(1).and_then(|rest| rest.split('(').next());
+        let entries = body.split("\n        }").next().expect("an end").split(";\n").filter(|line| line.contains("):"));
+        let entry = |line: &str| {
+            let (keys, call) = line.rsplit_once("): ").expect(line);
+            let keys = keys.trim().strip_prefix('(').expect(line).split(',').map(|word| self.mask(word)).collect();
+            let (action, arguments) = call.split_once('(').expect(line);
+            let arguments = arguments.trim_end_matches([';', ')']).split(',').filter(|word| !word.trim().is_empty());
+            let arguments = arguments.map(|word| self.number(word).expect(line)).collect();
+            Entry { keys, action: action.to_owned(), arguments }
+        };
+        (entries.map(entry).collect(), default.expect("a default").to_owned())
+    }
+
+    fn value(&self, name: &str) -> u64 {
+        self.constants[name]
+    }
+}
+
+/// The first entry that these values match.
+fn lookup<'t>(entries: &'t [Entry], values: &[u64]) -> Option<&'t Entry> {
+    entries.iter().find(|entry| {
+        assert_eq!(entry.keys.len(), values.len(), "elements of a key");
+        entry.keys.iter().zip(values).all(|((value, mask), is)| is & mask == value & mask)
+    })
+}
+
+const SHARD: u16 = 2;
+const CLIENT: u32 = 0x0300_0001;
+const OWNER: u32 = 0x0100_0001;
+const GROUP: u32 = 9;
+const MEMBERS: [u32; 3] = [0x0100_0001, 0x0100_0002, 0x0100_0003];
+const TAG: u32 = 0x50001;
+const REGISTERS: [u32; 3] = [0, TAG, 0x60002];
+const EPOCH: u16 = 7;
+const TERM: u32 = 4;
+const SEQUENCE: u32 = 100;
+
+/// A packet and what it meets.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    op: DirtySetOp,
+    tracking: Tracking,
+    flags: u8,
+    client: u32,
+    term: u32,
+    sequence: u32,
+    arrays: [u32; 2],
+}
+
+impl Case {
+    fn all() -> Vec<Case> {
+        let runs = |epoch, complete| Tracking { epoch, complete };
+        let mut all = vec![];
+        for &op in DirtySetOp::ALL {
+            let flag = [0, FLAG_REDIRECT, FLAG_MULTICAST][op as usize - 1];
+            for tracking in [runs(0, false), runs(EPOCH + 1, true), runs(EPOCH, false), runs(EPOCH, true)] {
+                for flags in BTreeSet::from([0, flag]) {
+                    for (client, term) in [0, CLIENT].into_iter().flat_map(|c| [3, 4, 5].map(|term| (c, term))) {
+                        for (sequence, first) in
+                            [SEQUENCE, SEQUENCE + 1].into_iter().flat_map(|s| REGISTERS.map(|r| (s, r)))
+                        {
+                            let case =
+                                |second| Case { op, tracking, flags, client, term, sequence, arrays: [first, second] };
+                            all.extend(REGISTERS.map(case));
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn header(&self) -> InNet {
+        let to_group = self.flags & FLAG_MULTICAST != 0;
+        InNet {
+            code: STRUCTURE_DIRTY_SET << 4 | self.op as u8,
+            epoch: EPOCH,
+            version: INNET_VERSION,
+            flags: self.flags,
+            shard: SHARD,
+            destination: if to_group { GROUP } else { self.client },
+            tag: TAG,
+            term: self.term,
+            sequence: self.sequence,
+            alternative: OWNER,
+            ..InNet::default()
+        }
+    }
+
+    /// What the Rust form makes of it: counter, registers, (node, result) of the copies.
+    fn by_rust(&self) -> (Counter, [u32; 2], u32, Vec<(u32, u8)>) {
+        let tags =
+            [0, 1].map(|at| (at, 0, self.arrays[usize::from(at)])).into_iter().filter(|tag| tag.2 != 0).collect();
+        let pairs = vec![(SHARD, Pair { min_term: TERM, counter: SEQUENCE })];
+        let state = State { tracking: self.tracking, pairs, tags };
+        let mut switch = Switch::with_state(Config { stages: 2, ..Config::whole(0) }, &state).expect("a switch");
+        for node in [CLIENT, OWNER, MEMBERS[1], MEMBERS[2]] {
+            switch.control(&Command::Route { node, port: Port(1) }).expect("a route");
+        }
+        switch.control(&Command::Group { group: GROUP, members: MEMBERS.to_vec() }).expect("a group");
+        let mut copies = vec![];
+        let counter = switch.step(switch.config().udp_port, &self.header().bytes(), &mut copies);
+        let state = switch.state();
+        let register = |at| state.tags.iter().find(|tag| tag.0 == at).map_or(0, |tag| tag.2);
+        let copies = copies.iter().map(|copy| (copy.node, InNet::of_bytes(&copy.header).result)).collect();
+        (counter, [register(0), register(1)], state.pairs[0].1.counter, copies)
+    }
+
+    /// What the decision tables of P4 make of it.
+    fn by_p4(&self, tables: &Tables, step: &[Entry], verdict: &[Entry]) -> (Counter, [u32; 2], u32, Vec<(u32, u8)>) {
+        let header = self.header();
+        let kind = tables.value(["KIND_QUERY", "KIND_INSERT", "KIND_REMOVE"][self.op as usize - 1]);
+        let tracking = match self.tracking {
+            Tracking { epoch: EPOCH, complete: true } => "TRACKING_COMPLETE",
+            Tracking { epoch: EPOCH, complete: false } => "TRACKING_RUNS",
+            _ => "TRACKING_OTHER",
+        };
+        let tracking = tables.value(tracking);
+        let order = tables.value(
+            ["TERM_EQUAL", "TERM_AHEAD", "TERM_LOWER"][match self.term.cmp(&TERM) {
+                std::cmp::Ordering::Equal => 0,
+                std::cmp::Ordering::Greater => 1,
+                std::cmp::Ordering::Less => 2,
+            }],
+        );
+        let remove = self.op == DirtySetOp::Remove;
+        let admitted = u64::from(remove && self.term == TERM && self.sequence > SEQUENCE);
+        let (mut held, mut arrays) = (0, self.arrays);
+        for register in &mut arrays {
+            match lookup(step, &[kind, tracking, admitted, held]).map_or("nothing", |entry| &entry.action) {
+                "query" => held |= u64::from(*register == TAG),
+                "conditional_insert" => {
+                    *register = if *register == 0 { TAG } else { *register };
+                    held = u64::from(*register == TAG);
+                }
+                "conditional_remove" => *register = if *register == TAG { 0 } else { *register },
+                "nothing" => {}
+                other => panic!("no action {other}"),
+            }
+        }
+        let order = if remove { order } else { 0 };
+        let keys = [kind, tracking, held, admitted, order, 0, u64::from(header.flags), u64::from(header.destination)];
+        let entry = lookup(verdict, &keys).unwrap_or_else(|| panic!("no verdict about {self:?}"));
+        let nodes = match entry.action.as_str() {
+            "discard" => vec![],
+            "to_destination" => vec![header.destination],
+            "to_shard" => vec![NodeId::shard(ShardId(SHARD)).0],
+            "to_shard_and_destination" => vec![NodeId::shard(ShardId(SHARD)).0, header.destination],
+            "to_alternative" => vec![OWNER],
+            "to_group" => MEMBERS.into_iter().filter(|member| *member != NodeId::shard(ShardId(SHARD)).0).collect(),
+            other => panic!("{other} is no verdict about {self:?}"),
+        };
+        let (&count, results) = entry.arguments.split_last().expect("a counter");
+        let result = results.first().copied().unwrap_or_default() as u8;
+        // Node 0 has no route (D-41).
+        let copies = nodes.into_iter().filter(|node| *node != 0).map(|node| (node, result)).collect();
+        let counter = if admitted == 1 { self.sequence } else { SEQUENCE };
+        (Counter::ALL[count as usize], arrays, counter, copies)
+    }
+}
+
+#[test]
+fn decision_tables_decide_as_the_rust_form() {
+    let tables = Tables::read();
+    let ((step, otherwise), (verdict, plain)) = (tables.entries("array.p4"), tables.entries("verdict.p4"));
+    assert_eq!((otherwise.as_str(), plain.as_str()), ("nothing", "pass"), "what happens without an entry");
+    let (cases, mut seen) = (Case::all(), BTreeSet::new());
+    for case in &cases {
+        let (rust, p4) = (case.by_rust(), case.by_p4(&tables, &step, &verdict));
+        assert_eq!(p4, rust, "P4 and Rust about {case:?}");
+        seen.insert(rust.0);
+    }
+    assert!(cases.len() > 1000 && seen.len() == 12, "{} cases came to {seen:?}", cases.len());
+}
+
+/// What the parser says is what counts, and each counter of packets has one place where it counts.
+#[test]
+fn the_verdict_has_an_entry_for_every_counter() {
+    let tables = Tables::read();
+    let (verdict, _) = tables.entries("verdict.p4");
+    let counted: BTreeSet<Counter> =
+        verdict.iter().map(|entry| Counter::ALL[*entry.arguments.last().expect("a counter") as usize]).collect();
+    let wanted = Counter::ALL.iter().filter(|counter| !counter.counts_copies() && **counter != Counter::Plain);
+    assert_eq!(counted, wanted.copied().collect());
+    let parser = without_comments(&text("parser.p4"));
+    for &counter in Counter::ALL.iter().filter(|counter| counter.counts_drops()) {
+        let (name, upper) = (counter.name(), counter.name().to_uppercase());
+        let said =
+            parser.contains(&format!("state {name} {{ meta.kind = (bit<8>)COUNT_{upper}; transition accept; }}"));
+        let entry = lookup(&verdict, &[counter as u64, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(entry.is_some(), said, "{name}");
+        if let Some(entry) = entry {
+            assert_eq!((entry.action.as_str(), &entry.arguments[..]), ("discard", &[counter as u64][..]));
+            assert!(parser.matches(&format!(": {name};")).count() >= 1, "no check of the parser ends in {name}");
+        }
+    }
+    let of_other_kinds = |kind, peer| {
+        let entry = lookup(&verdict, &[tables.value(kind), 0, 0, 0, 0, peer, 0, 0]).expect(kind);
+        (entry.action.clone(), Counter::ALL[entry.arguments[0] as usize])
+    };
+    assert_eq!(of_other_kinds("KIND_ANSWERED", 0), ("route".to_owned(), Counter::Answered));
+    assert_eq!(of_other_kinds("KIND_ELSEWHERE", 1), ("hand_on".to_owned(), Counter::HandedOn));
+    assert_eq!(of_other_kinds("KIND_ELSEWHERE", 0), ("discard".to_owned(), Counter::DropPrefix));
+}
