@@ -107,3 +107,19 @@ vector("epoch 0 is no epoch to an insert", "D-26", before=State(epoch=(0, 0)), c
     steps=[comes(insert(epoch=0), to(shard(2), OTHER_EPOCH))])
 vector("an insert of another epoch is not redirected", "D-26", before=State(tags=FULL_SET), count={"insert_other_epoch": 1, "copies_sent": 1},
     steps=[comes(insert(epoch=6, flags=REDIRECT, alternative=shard(1)), to(shard(2), OTHER_EPOCH))])
+
+# What a target may get wrong that reads fields by hardware: the order of bytes, and copies that are alike.
+vector("epochs are compared as a whole", "D-18 D-19", before=State(epoch=(0x0102, 1)),
+    count={"query_normal": 1, "query_unknown": 4, "copies_sent": 5}, steps=[
+        comes(query(epoch=0x0102), to(shard(0), NORMAL)),
+        comes(query(epoch=0x0201), to(shard(0), UNKNOWN)),
+        comes(query(epoch=0x0002), to(shard(0), UNKNOWN)),
+        comes(query(epoch=0x0100), to(shard(0), UNKNOWN)),
+        comes(query(epoch=0x0101), to(shard(0), UNKNOWN)),
+    ])
+vector("a mark whose client is its shard makes two copies alike", "D-23", count={"insert_marked": 1, "copies_sent": 2},
+    steps=[comes(insert(destination=shard(2)), to(shard(2), MARKED), to(shard(2), MARKED), port=12)],
+    after=State(tags={(0, 5): 0x50001}))
+vector("shard and client behind one port both hear of the mark", "D-23", routes={shard(2): 12, CLIENT: 12},
+    count={"insert_marked": 1, "copies_sent": 2}, steps=[comes(insert(), to(CLIENT, MARKED), to(shard(2), MARKED), port=12)],
+    after=State(tags={(0, 5): 0x50001}))

@@ -105,3 +105,16 @@ vector("a group that is not known gets nothing", "D-36", before=MARKED_SET, coun
     groups={7: [shard(1)]}, steps=[comes(remove(flags=MULTICAST, destination=shard(2)))], after=State(pairs={0: (4, 100)}))
 vector("a group is not a node", "D-36 D-34", before=MARKED_SET, count={"remove_done": 1, "copies_unrouted": 1}, groups={7: [shard(1)]},
     steps=[comes(remove(destination=7))], after=State(pairs={0: (4, 100)}))
+
+vector("sequences are compared as a whole", "D-28 D-29", before=State(pairs={0: (4, 0x01000200)}),
+    count={"remove_done": 1, "drop_not_newer": 3, "copies_sent": 1}, steps=[
+        comes(remove(sequence=0x00020001)),
+        comes(remove(sequence=0x010001FF)),
+        comes(remove(sequence=0x000003FF)),
+        comes(remove(sequence=0x01000201), to(shard(2), REMOVED)),
+    ], after=State(pairs={0: (4, 0x01000201)}))
+vector("members behind one port get a copy each, also by the port of the sender", "D-35 D-16",
+    routes={shard(1): 11, shard(2): 11, shard(3): 13}, groups={0x07000000: [shard(1), shard(2), shard(3)], 7: [shard(3)]},
+    count={"remove_done": 1, "copies_sent": 3}, steps=[
+        comes(remove(flags=MULTICAST, destination=0x07000000), to(shard(1), REMOVED), to(shard(2), REMOVED), to(shard(3), REMOVED), port=11),
+    ], after=State(pairs={0: (4, 100)}))
