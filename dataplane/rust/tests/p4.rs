@@ -235,6 +235,18 @@ const EPOCH: u16 = 7;
 const TERM: u32 = 4;
 const SEQUENCE: u32 = 100;
 
+/// What became of a packet.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    counter: Counter,
+    arrays: [u32; 2],
+    /// The counter of its shard.
+    sequence: u32,
+    /// (node, result)
+    copies: Vec<(u32, u8)>,
+    unrouted: u64,
+}
+
 /// A packet and what it meets.
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -287,8 +299,8 @@ impl Case {
         }
     }
 
-    /// What the Rust form makes of it: counter, registers, (node, result) of the copies.
-    fn by_rust(&self) -> (Counter, [u32; 2], u32, Vec<(u32, u8)>) {
+    /// What the Rust form makes of it.
+    fn by_rust(&self) -> Outcome {
         let tags =
             [0, 1].map(|at| (at, 0, self.arrays[usize::from(at)])).into_iter().filter(|tag| tag.2 != 0).collect();
         let pairs = vec![(SHARD, Pair { min_term: TERM, counter: SEQUENCE })];
@@ -303,11 +315,13 @@ impl Case {
         let state = switch.state();
         let register = |at| state.tags.iter().find(|tag| tag.0 == at).map_or(0, |tag| tag.2);
         let copies = copies.iter().map(|copy| (copy.node, InNet::of_bytes(&copy.header).result)).collect();
-        (counter, [register(0), register(1)], state.pairs[0].1.counter, copies)
+        let unrouted = switch.counters().get(Counter::CopiesUnrouted);
+        let arrays = [register(0), register(1)];
+        Outcome { counter, arrays, sequence: state.pairs[0].1.counter, copies, unrouted }
     }
 
     /// What the decision tables of P4 make of it.
-    fn by_p4(&self, tables: &Tables, step: &[Entry], verdict: &[Entry]) -> (Counter, [u32; 2], u32, Vec<(u32, u8)>) {
+    fn by_p4(&self, tables: &Tables, step: &[Entry], verdict: &[Entry]) -> Outcome {
         let header = self.header();
         let kind = tables.value(["KIND_QUERY", "KIND_INSERT", "KIND_REMOVE"][self.op as usize - 1]);
         let tracking = match self.tracking {
@@ -353,9 +367,10 @@ impl Case {
         let (&count, results) = entry.arguments.split_last().expect("a counter");
         let result = results.first().copied().unwrap_or_default() as u8;
         // Node 0 has no route (D-41).
+        let unrouted = nodes.iter().filter(|node| **node == 0).count() as u64;
         let copies = nodes.into_iter().filter(|node| *node != 0).map(|node| (node, result)).collect();
-        let counter = if admitted == 1 { self.sequence } else { SEQUENCE };
-        (Counter::ALL[count as usize], arrays, counter, copies)
+        let sequence = if admitted == 1 { self.sequence } else { SEQUENCE };
+        Outcome { counter: Counter::ALL[count as usize], arrays, sequence, copies, unrouted }
     }
 }
 
@@ -368,7 +383,7 @@ fn decision_tables_decide_as_the_rust_form() {
     for case in &cases {
         let (rust, p4) = (case.by_rust(), case.by_p4(&tables, &step, &verdict));
         assert_eq!(p4, rust, "P4 and Rust about {case:?}");
-        seen.insert(rust.0);
+        seen.insert(rust.counter);
     }
     assert!(cases.len() > 1000 && seen.len() == 12, "{} cases came to {seen:?}", cases.len());
 }
