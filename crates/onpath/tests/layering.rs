@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 13] = [
+const LAYERS: [(&str, u8); 14] = [
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
     ("onpath-kernel", 1),
     ("onpath-store", 1),
+    ("onpath-transport", 1),
     ("onpath-meta", 2),
     ("onpath-data", 2),
     ("onpath-session", 2),
@@ -24,7 +25,7 @@ const LAYERS: [(&str, u8); 13] = [
 ];
 
 /// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "crates/wire",
     "crates/kernel",
     "crates/store",
@@ -32,6 +33,7 @@ const PURE: [&str; 8] = [
     "crates/data",
     "crates/session",
     "crates/switch",
+    "crates/transport",
     "dataplane/rust",
 ];
 

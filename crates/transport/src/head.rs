@@ -1,0 +1,164 @@
+//! The header in front of every datagram.
+
+use crate::error::ReceiveError;
+use crate::limits::{DATAGRAM_BYTES_MAX, NUMBER_MAX};
+
+/// "ON".
+pub const MAGIC: u16 = 0x4e4f;
+/// Version of the datagrams.
+pub const VERSION: u8 = 1;
+/// Bytes of the header.
+pub const HEAD_BYTES: usize = 40;
+/// Where the checksum is.
+pub(crate) const CHECK_AT: usize = 12;
+
+/// Bits of [`Head::flags`].
+pub mod flag {
+    /// Sealed with the cluster's key; a tag follows the parts.
+    pub const SEALED: u8 = 1;
+    /// Part of a handshake: holds only Control parts, and may come from and go to a boot that is not known yet.
+    pub const HANDSHAKE: u8 = 2;
+}
+
+/// A process of the cluster: servers have small numbers, clients `0x8000_0000 | session`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub u32);
+
+/// The header of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// Number of the cluster.
+    pub cluster: u32,
+    /// The sender.
+    pub endpoint: EndpointId,
+    /// CRC-32C of the datagram with this field 0; 0 if it is sealed.
+    pub check: u32,
+    /// Counts the sender's datagrams to this receiver, from 1.
+    pub number: u64,
+    /// Random name of the sender's start.
+    pub boot: u64,
+    /// The receiver's boot as the sender knows it; 0 in a handshake if it does not.
+    pub to_boot: u64,
+}
+
+fn u32_at(bytes: &[u8; HEAD_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the header"))
+}
+
+fn u64_at(bytes: &[u8; HEAD_BYTES], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the header"))
+}
+
+impl Head {
+    /// The encoded header.
+    #[inline]
+    pub fn bytes(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..2].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[2] = VERSION;
+        bytes[3] = self.flags;
+        bytes[4..8].copy_from_slice(&self.cluster.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.endpoint.0.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.check.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.boot.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.to_boot.to_le_bytes());
+        bytes
+    }
+
+    /// Whether it is sealed.
+    #[inline]
+    pub fn sealed(&self) -> bool {
+        self.flags & flag::SEALED != 0
+    }
+
+    /// Whether it belongs to a handshake.
+    #[inline]
+    pub fn handshake(&self) -> bool {
+        self.flags & flag::HANDSHAKE != 0
+    }
+}
+
+/// Looks at the header only: what it says is not verified.
+///
+/// # Errors
+/// Bytes that are no datagram of this version.
+#[inline]
+pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
+    if datagram.len() > DATAGRAM_BYTES_MAX {
+        return Err(ReceiveError::Oversized);
+    }
+    let bytes: &[u8; HEAD_BYTES] = datagram.first_chunk().ok_or(ReceiveError::Truncated)?;
+    if bytes[..2] != MAGIC.to_le_bytes() || bytes[2] != VERSION {
+        return Err(ReceiveError::NotOnpath);
+    }
+    let flags = bytes[3];
+    if flags & !(flag::SEALED | flag::HANDSHAKE) != 0 {
+        return Err(ReceiveError::UnknownFlags(flags));
+    }
+    let head = Head {
+        flags,
+        cluster: u32_at(bytes, 4),
+        endpoint: EndpointId(u32_at(bytes, 8)),
+        check: u32_at(bytes, CHECK_AT),
+        number: u64_at(bytes, 16),
+        boot: u64_at(bytes, 24),
+        to_boot: u64_at(bytes, 32),
+    };
+    if head.number == 0 || head.number >= NUMBER_MAX {
+        return Err(ReceiveError::Head("number"));
+    }
+    if head.boot == 0 {
+        return Err(ReceiveError::Head("boot"));
+    }
+    if head.sealed() && head.check != 0 {
+        return Err(ReceiveError::Head("checksum"));
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> Head {
+        Head {
+            flags: flag::HANDSHAKE,
+            cluster: 0x0102_0304,
+            endpoint: EndpointId(0x8000_0009),
+            check: 0x0506_0708,
+            number: 0x11,
+            boot: 0x2222,
+            to_boot: 0x3333,
+        }
+    }
+
+    #[test]
+    fn the_layout_is_frozen() {
+        let hex: String = head().bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let fields = ["4f4e", "01", "02", "04030201", "09000080", "08070605"].concat();
+        assert_eq!(hex, fields + "1100000000000000" + "2222000000000000" + "3333000000000000");
+        assert_eq!(peek(&head().bytes()), Ok(head()));
+    }
+
+    #[test]
+    fn what_is_no_datagram_is_told() {
+        let bytes = head().bytes();
+        let with = |at: usize, byte: u8| {
+            let mut bytes = bytes;
+            bytes[at] = byte;
+            peek(&bytes)
+        };
+        assert_eq!(peek(&bytes[..39]), Err(ReceiveError::Truncated));
+        assert_eq!(peek(&vec![0; DATAGRAM_BYTES_MAX + 1]), Err(ReceiveError::Oversized));
+        assert_eq!(with(0, 0), Err(ReceiveError::NotOnpath));
+        assert_eq!(with(2, 2), Err(ReceiveError::NotOnpath));
+        assert_eq!(with(3, 4), Err(ReceiveError::UnknownFlags(4)));
+        assert_eq!(with(3, flag::SEALED), Err(ReceiveError::Head("checksum")));
+        assert_eq!(with(16, 0), Err(ReceiveError::Head("number")));
+        assert_eq!(with(23, 0x80), Err(ReceiveError::Head("number")));
+        assert_eq!(peek(&Head { boot: 0, ..head() }.bytes()), Err(ReceiveError::Head("boot")));
+    }
+}

@@ -1,0 +1,286 @@
+//! The state towards one other endpoint: what waits for it, what is under way, what has come from it.
+
+mod receive;
+mod transmit;
+
+pub use transmit::Transmit;
+
+use crate::congestion::Congestion;
+use crate::counters::Counters;
+use crate::error::SendError;
+use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag};
+use crate::limits::{
+    BULK_BYTES_MAX, CONTROL_BYTES_MAX, CONTROLS_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX,
+    NUMBER_MAX, QUEUED_BYTES_MAX, QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
+};
+use crate::outgoing::Outgoing;
+use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_control, put_message};
+use crate::reassembly::Reassembly;
+use crate::seal::{Key, Seal, TAG_BYTES};
+use crate::window::Window;
+use onpath_wire::checksum::crc32c;
+use onpath_wire::innet::INNET_BYTES;
+use onpath_wire::{NodeId, Packet};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What an endpoint is towards all others.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of the cluster.
+    pub cluster: u32,
+    /// This endpoint.
+    pub me: EndpointId,
+    /// Random name of this start, not 0.
+    pub boot: u64,
+    /// The secret of the cluster, if datagrams are to be sealed.
+    pub key: Option<Key>,
+}
+
+/// What has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// A message for one of our nodes.
+    Message(NodeId, Packet),
+    /// Bytes of a Control part; those of a handshake come from a boot that may be another than the present one.
+    Control(Vec<u8>),
+}
+
+/// State towards one other endpoint. Takes the time, gives bytes; does nothing by itself.
+///
+/// A process has at most one of it for each endpoint: number and boot of a datagram must never repeat. If it forgets a peer and meets it
+/// again in the same life, it goes on with [`Peer::resume`].
+#[derive(Debug)]
+pub struct Peer {
+    config: Arc<Config>,
+    peer: EndpointId,
+    boot: Option<u64>,
+    /// The last datagram's number.
+    number: u64,
+    /// Most bytes of parts in a datagram, a multiple of 8.
+    parts_max: usize,
+    seal: Option<Seal>,
+    open: Option<Seal>,
+    /// What opens handshakes of another boot of the peer.
+    open_other: Option<(u64, Seal)>,
+    window: Window<{ WINDOW / 64 }>,
+    controls: VecDeque<Vec<u8>>,
+    messages: VecDeque<(NodeId, Packet)>,
+    messages_bytes: usize,
+    outgoing: Outgoing,
+    /// Whether fragments leave next, if both they and others could.
+    fragments_first: bool,
+    congestion: Congestion,
+    reassembly: Reassembly,
+    counters: Counters,
+}
+
+impl Peer {
+    /// A peer of which nothing is known yet. `datagram_bytes_max` is the UDP payload that fits the way there.
+    pub fn new(config: Arc<Config>, peer: EndpointId, datagram_bytes_max: usize) -> Peer {
+        Peer::resume(config, peer, datagram_bytes_max, 0)
+    }
+
+    /// A peer that was forgotten in this life; `number` is what [`Peer::number`] was.
+    pub fn resume(config: Arc<Config>, peer: EndpointId, datagram_bytes_max: usize, number: u64) -> Peer {
+        let tag = if config.key.is_some() { TAG_BYTES } else { 0 };
+        let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX);
+        let parts_max = (datagram - HEAD_BYTES - tag) / 8 * 8;
+        let seal = config.key.as_ref().map(|key| Seal::new(key, config.cluster, config.me, config.boot, peer));
+        Peer {
+            peer,
+            boot: None,
+            number,
+            parts_max,
+            seal,
+            open: None,
+            open_other: None,
+            window: Window::new(),
+            controls: VecDeque::new(),
+            messages: VecDeque::new(),
+            messages_bytes: 0,
+            outgoing: Outgoing::new(parts_max - FRAGMENT_AT),
+            fragments_first: false,
+            congestion: Congestion::new(HEAD_BYTES + parts_max + tag),
+            reassembly: Reassembly::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// The other endpoint.
+    pub fn endpoint(&self) -> EndpointId {
+        self.peer
+    }
+
+    /// The number of the last datagram made.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The peer's present start, if a handshake has told it.
+    pub fn boot(&self) -> Option<u64> {
+        self.boot
+    }
+
+    /// The peer's present start. If it is another one than before, what was known of the former is forgotten, and fragmented messages to
+    /// it are dropped.
+    pub fn set_boot(&mut self, boot: u64) {
+        let former = self.boot.replace(boot);
+        if former == Some(boot) {
+            return;
+        }
+        let other = self.open_other.take().filter(|(other, _)| *other == boot);
+        let config = &self.config;
+        let derive = |key| Seal::new(key, config.cluster, self.peer, boot, config.me);
+        self.open = config.key.as_ref().map(|key| other.map_or_else(|| derive(key), |(_, seal)| seal));
+        self.window = Window::new();
+        self.reassembly = Reassembly::new();
+        self.congestion = Congestion::new(HEAD_BYTES + self.parts_max + self.tag());
+        if former.is_some() {
+            self.counters.messages_of_old_boot += self.outgoing.clear() as u64;
+        }
+    }
+
+    fn tag(&self) -> usize {
+        if self.seal.is_some() { TAG_BYTES } else { 0 }
+    }
+
+    /// Messages and bytes that wait for this peer or are under way.
+    pub fn queued(&self) -> (usize, usize) {
+        let (messages, bytes) = self.outgoing.held();
+        (self.messages.len() + messages, self.messages_bytes + bytes)
+    }
+
+    /// Messages from this peer that are incomplete, and the bytes set aside for them.
+    pub fn incomplete(&self) -> (usize, usize) {
+        self.reassembly.held()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters.clone()
+    }
+
+    /// Queues a message for a node of the peer. Its in-network header is not looked at.
+    ///
+    /// # Errors
+    /// It is too long, or too much waits; it is counted as lost.
+    pub fn send(&mut self, now_us: u64, to: NodeId, packet: Packet) -> Result<(), SendError> {
+        let (head, bulk) = (packet.head.len(), packet.bulk.len());
+        let fits = if head > HEAD_BYTES_MAX {
+            Err(SendError::TooLong { bytes: head, max: HEAD_BYTES_MAX })
+        } else if bulk > BULK_BYTES_MAX {
+            Err(SendError::TooLong { bytes: bulk, max: BULK_BYTES_MAX })
+        } else {
+            let (messages, bytes) = self.queued();
+            let full = messages >= QUEUED_MESSAGES_MAX || bytes + head + bulk > QUEUED_BYTES_MAX;
+            if full { Err(SendError::Full) } else { Ok(()) }
+        };
+        if fits.is_err() {
+            self.counters.messages_refused += 1;
+        } else if part_bytes(MESSAGE_AT - PART_BYTES + head + bulk) <= self.parts_max {
+            self.messages_bytes += head + bulk;
+            self.messages.push_back((to, packet));
+        } else {
+            self.outgoing.push(now_us, to, packet);
+        }
+        fits
+    }
+
+    /// Queues a Control part.
+    ///
+    /// # Errors
+    /// It is too long, or too many wait.
+    pub fn control(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        if bytes.len() > CONTROL_BYTES_MAX {
+            return Err(SendError::TooLong { bytes: bytes.len(), max: CONTROL_BYTES_MAX });
+        }
+        if self.controls.len() >= CONTROLS_MAX {
+            return Err(SendError::Full);
+        }
+        self.controls.push_back(bytes.to_vec());
+        Ok(())
+    }
+
+    /// One message alone in one datagram, to travel behind an in-network header.
+    ///
+    /// # Errors
+    /// It does not fit, or the peer's boot is not known.
+    pub fn single(&mut self, to: NodeId, packet: &Packet) -> Result<Vec<u8>, SendError> {
+        let boot = self.boot.ok_or(SendError::NoBoot)?;
+        let bytes = part_bytes(MESSAGE_AT - PART_BYTES + packet.head.len() + packet.bulk.len());
+        let max = (self.parts_max - INNET_BYTES) / 8 * 8;
+        if bytes > max {
+            self.counters.messages_refused += 1;
+            return Err(SendError::TooLong { bytes, max });
+        }
+        self.check_numbers()?;
+        let mut out = Vec::with_capacity(HEAD_BYTES + bytes + TAG_BYTES);
+        let number = self.begin(&mut out);
+        put_message(&mut out, to, &packet.head, &packet.bulk);
+        self.finish(&mut out, 0, 0, number, boot);
+        self.counters.messages_sent += 1;
+        Ok(out)
+    }
+
+    /// One datagram of a handshake with a Control part, addressed to the boot known, if any.
+    ///
+    /// # Panics
+    /// If there are more bytes than [`CONTROL_BYTES_MAX`]: a handshake is the caller's own.
+    pub fn handshake(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.handshake_to(self.boot.unwrap_or(0), bytes)
+    }
+
+    /// The same, addressed to a boot that is not the present one (yet); 0 for any.
+    ///
+    /// # Panics
+    /// If there are more bytes than [`CONTROL_BYTES_MAX`].
+    pub fn handshake_to(&mut self, to_boot: u64, bytes: &[u8]) -> Vec<u8> {
+        assert!(bytes.len() <= CONTROL_BYTES_MAX, "{} bytes of a handshake", bytes.len());
+        let mut out = Vec::with_capacity(HEAD_BYTES + part_bytes(bytes.len()) + TAG_BYTES);
+        let number = self.begin(&mut out);
+        put_control(&mut out, bytes);
+        self.finish(&mut out, 0, flag::HANDSHAKE, number, to_boot);
+        out
+    }
+
+    /// Whether another run of datagrams still has numbers.
+    fn check_numbers(&self) -> Result<(), SendError> {
+        if self.number < NUMBER_MAX - 2 * SEGMENTS_MAX as u64 { Ok(()) } else { Err(SendError::Exhausted) }
+    }
+
+    /// Begins a datagram: room for its header, and its number.
+    #[inline]
+    fn begin(&mut self, out: &mut Vec<u8>) -> u64 {
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.number += 1;
+        self.number
+    }
+
+    /// Writes the header of the datagram that begins at `start`, and seals it.
+    #[inline]
+    fn finish(&mut self, out: &mut Vec<u8>, start: usize, flags: u8, number: u64, to_boot: u64) {
+        let sealed = if self.seal.is_some() { flag::SEALED } else { 0 };
+        let head = Head {
+            flags: flags | sealed,
+            cluster: self.config.cluster,
+            endpoint: self.config.me,
+            check: 0,
+            number,
+            boot: self.config.boot,
+            to_boot,
+        };
+        let datagram = &mut out[start..];
+        datagram[..HEAD_BYTES].copy_from_slice(&head.bytes());
+        if let Some(seal) = &self.seal {
+            let tag = seal.seal(number, datagram);
+            out.extend_from_slice(&tag);
+        } else {
+            let check = crc32c(datagram);
+            datagram[CHECK_AT..CHECK_AT + 4].copy_from_slice(&check.to_le_bytes());
+        }
+        self.counters.datagrams_sent += 1;
+        self.counters.bytes_sent += (out.len() - start) as u64;
+    }
+}

@@ -1,0 +1,143 @@
+//! What arrives: checked wholly, then taken.
+
+use super::{Delivered, Peer};
+use crate::error::ReceiveError;
+use crate::head::{CHECK_AT, HEAD_BYTES, Head, peek};
+use crate::part::{Part, Parts};
+use crate::seal::Seal;
+use crate::window::Seen;
+use bytes::Bytes;
+use onpath_wire::Packet;
+use onpath_wire::checksum::crc32c;
+
+impl Peer {
+    /// Takes a datagram, which is opened in place, and appends what it delivers.
+    ///
+    /// # Errors
+    /// It is dropped without any effect but a count.
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        datagram: &mut [u8],
+        delivered: &mut Vec<Delivered>,
+    ) -> Result<(), ReceiveError> {
+        let bytes = datagram.len() as u64;
+        let result = self.take(now_us, datagram, delivered);
+        match &result {
+            Ok(()) => {
+                self.counters.datagrams_received += 1;
+                self.counters.bytes_received += bytes;
+            }
+            Err(error) => self.counters.drop_of(error),
+        }
+        result
+    }
+
+    fn take(&mut self, now_us: u64, datagram: &mut [u8], delivered: &mut Vec<Delivered>) -> Result<(), ReceiveError> {
+        let head = peek(datagram)?;
+        self.check_head(&head)?;
+        let parts = self.verify(&head, datagram)?;
+        self.check_parts(&head, parts)?;
+        if self.boot == Some(head.boot) {
+            self.window.insert(head.number);
+        }
+        self.apply(now_us, &head, parts, delivered);
+        Ok(())
+    }
+
+    fn check_head(&self, head: &Head) -> Result<(), ReceiveError> {
+        if head.cluster != self.config.cluster {
+            return Err(ReceiveError::Cluster(head.cluster));
+        }
+        if head.endpoint != self.peer {
+            return Err(ReceiveError::Endpoint(head.endpoint.0));
+        }
+        match (head.sealed(), self.config.key.is_some()) {
+            (true, false) => return Err(ReceiveError::Sealed),
+            (false, true) => return Err(ReceiveError::NotSealed),
+            _ => {}
+        }
+        let to_any = head.to_boot == 0 && head.handshake();
+        if head.to_boot != self.config.boot && !to_any {
+            return Err(ReceiveError::StaleBoot { to_boot: head.to_boot });
+        }
+        if self.boot != Some(head.boot) {
+            let foreign = ReceiveError::ForeignBoot { boot: head.boot };
+            return if head.handshake() { Ok(()) } else { Err(foreign) };
+        }
+        match self.window.seen(head.number) {
+            Seen::New => Ok(()),
+            Seen::Before => Err(ReceiveError::Duplicate),
+            Seen::Unknown => Err(ReceiveError::Old),
+        }
+    }
+
+    /// The parts, if the datagram is as it was sent.
+    fn verify<'a>(&mut self, head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
+        let Some(key) = &self.config.key else {
+            datagram[CHECK_AT..CHECK_AT + 4].fill(0);
+            let parts = &datagram[HEAD_BYTES..];
+            return if crc32c(datagram) == head.check { Ok(parts) } else { Err(ReceiveError::Checksum) };
+        };
+        let present = self.open.as_ref().filter(|_| self.boot == Some(head.boot));
+        let other = self.open_other.as_ref().filter(|(boot, _)| *boot == head.boot);
+        let number = head.number;
+        if let Some(seal) = present.or(other.map(|(_, seal)| seal)) {
+            return seal.open(number, datagram).ok_or(ReceiveError::Forged);
+        }
+        let seal = Seal::new(key, head.cluster, head.endpoint, head.boot, self.config.me);
+        let parts = seal.open(number, datagram).ok_or(ReceiveError::Forged)?;
+        self.open_other = Some((head.boot, seal));
+        Ok(parts)
+    }
+
+    /// Looks at every part before any of them has an effect.
+    fn check_parts(&self, head: &Head, parts: &[u8]) -> Result<(), ReceiveError> {
+        let mut fragments = 0;
+        for part in Parts::new(parts) {
+            match part? {
+                Part::Control(_) => {}
+                _ if head.handshake() => return Err(ReceiveError::Part("handshake")),
+                Part::Fragment(fragment) => {
+                    fragments += 1;
+                    if fragments > 1 {
+                        return Err(ReceiveError::Part("second fragment"));
+                    }
+                    self.reassembly.check(&fragment)?;
+                }
+                Part::Message { .. } | Part::Ack(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, now_us: u64, head: &Head, parts: &[u8], delivered: &mut Vec<Delivered>) {
+        let mut acknowledged = false;
+        for part in Parts::new(parts).map_while(Result::ok) {
+            match part {
+                Part::Message { to, head, bulk } => {
+                    let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
+                    delivered.push(Delivered::Message(to, Packet { head: head.to_vec(), bulk, innet: None }));
+                    self.counters.messages_delivered += 1;
+                }
+                Part::Fragment(fragment) => {
+                    let complete = self.reassembly.take(now_us, head.number, &fragment, &mut self.counters);
+                    if let Some(packet) = complete {
+                        delivered.push(Delivered::Message(fragment.shape.to, packet));
+                        self.counters.messages_delivered += 1;
+                        self.counters.fragmented_delivered += 1;
+                    }
+                }
+                Part::Ack(ack) => {
+                    let (congestion, counters) = (&mut self.congestion, &mut self.counters);
+                    self.outgoing.acknowledge(now_us, &ack, self.number, (congestion, counters));
+                    acknowledged = true;
+                }
+                Part::Control(bytes) => delivered.push(Delivered::Control(bytes.to_vec())),
+            }
+        }
+        if acknowledged {
+            self.outgoing.find_lost(now_us, &mut self.congestion);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What leaves, and when.
+
+use super::Peer;
+use crate::head::HEAD_BYTES;
+use crate::limits::{DATAGRAM_BYTES_MAX, FILL_PART, SEGMENTS_MAX};
+use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_control, put_message};
+
+/// A run of datagrams, one behind the other, for one send with segmentation.
+#[derive(Clone, Debug, Default)]
+pub struct Transmit {
+    /// All datagrams.
+    pub buf: Vec<u8>,
+    /// Bytes of each but the last, which may be shorter.
+    pub segment: usize,
+}
+
+impl Transmit {
+    /// The datagrams.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        self.buf.chunks(self.segment.max(1))
+    }
+}
+
+impl Peer {
+    /// Replaces what `out` holds by the next run of datagrams. Gives whether there is one: call again until there is none, then at
+    /// [`Peer::next_deadline`], and after anything was queued or received.
+    pub fn poll_transmit(&mut self, now_us: u64, out: &mut Transmit) -> bool {
+        out.buf.clear();
+        out.segment = 0;
+        let Some(boot) = self.boot.filter(|_| self.check_numbers().is_ok()) else {
+            self.expire(now_us);
+            return false;
+        };
+        self.congestion.refill(now_us);
+        self.expire(now_us);
+        if !self.outgoing.is_empty() {
+            self.outgoing.find_lost(now_us, &mut self.congestion);
+            self.outgoing.check_timer(now_us, &mut self.congestion, &mut self.counters);
+        }
+        let fragments_first = std::mem::take(&mut self.fragments_first);
+        if !fragments_first && self.put_packed(now_us, boot, out) {
+            self.fragments_first = true;
+            return true;
+        }
+        self.put_fragments(now_us, boot, out) || fragments_first && self.put_packed(now_us, boot, out)
+    }
+
+    /// When [`Peer::poll_transmit`] has something to do without anything new. It may be past: now.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let expires = self.reassembly.expires();
+        if self.boot.is_none() {
+            return expires.into_iter().chain(self.outgoing.waits_until()).min();
+        }
+        let queued = (!self.controls.is_empty() || !self.messages.is_empty()).then_some(0);
+        let outgoing = if self.outgoing.is_empty() { None } else { self.outgoing.deadline(&self.congestion) };
+        [queued, outgoing, self.reassembly.ack_due(), expires].into_iter().flatten().min()
+    }
+
+    fn expire(&mut self, now_us: u64) {
+        self.reassembly.expire(now_us, &mut self.counters);
+        if !self.outgoing.is_empty() {
+            self.outgoing.expire(now_us, &mut self.congestion, &mut self.counters);
+        }
+    }
+
+    fn has_queued(&self) -> bool {
+        !self.controls.is_empty() || !self.messages.is_empty()
+    }
+
+    /// Acknowledgements, control parts and whole messages. All datagrams but the last are filled up to the same size.
+    fn put_packed(&mut self, now_us: u64, boot: u64, out: &mut Transmit) -> bool {
+        if !self.has_queued() && self.reassembly.ack_due().is_none_or(|due_us| now_us < due_us) {
+            return false;
+        }
+        let whole = HEAD_BYTES + self.parts_max + self.tag();
+        for _ in 0..SEGMENTS_MAX {
+            let start = out.buf.len();
+            let number = self.begin(&mut out.buf);
+            self.put_parts(now_us, &mut out.buf);
+            let missing = self.parts_max - (out.buf.len() - start - HEAD_BYTES);
+            let fits_another = start + 2 * whole <= DATAGRAM_BYTES_MAX;
+            let more = self.has_queued() && fits_another && missing * FILL_PART <= self.parts_max;
+            if more {
+                out.buf.resize(out.buf.len() + missing, 0);
+            }
+            self.finish(&mut out.buf, start, 0, number, boot);
+            out.segment = out.segment.max(out.buf.len() - start);
+            if !more {
+                break;
+            }
+        }
+        self.congestion.spend(out.buf.len());
+        true
+    }
+
+    /// Fills one datagram.
+    fn put_parts(&mut self, now_us: u64, out: &mut Vec<u8>) {
+        let end = out.len() + self.parts_max;
+        if self.reassembly.ack_due().is_some() {
+            self.counters.acks_sent += self.reassembly.put_acks(now_us, self.parts_max, out);
+        }
+        while self.controls.front().is_some_and(|bytes| out.len() + part_bytes(bytes.len()) <= end) {
+            let Some(bytes) = self.controls.pop_front() else { break };
+            put_control(out, &bytes);
+        }
+        while let Some((_, packet)) = self.messages.front() {
+            let bytes = packet.head.len() + packet.bulk.len();
+            if out.len() + part_bytes(MESSAGE_AT - PART_BYTES + bytes) > end {
+                break;
+            }
+            let Some((to, packet)) = self.messages.pop_front() else { break };
+            put_message(out, to, &packet.head, &packet.bulk);
+            self.messages_bytes -= bytes;
+            self.counters.messages_sent += 1;
+        }
+    }
+
+    /// Fragments, each in a datagram of its own, as many as window and pacer let leave.
+    fn put_fragments(&mut self, now_us: u64, boot: u64, out: &mut Transmit) -> bool {
+        if self.outgoing.is_empty() {
+            return false;
+        }
+        for _ in 0..SEGMENTS_MAX {
+            let Some(choice) = self.outgoing.choose(now_us, &mut self.congestion) else { break };
+            let start = out.buf.len();
+            let size = HEAD_BYTES + part_bytes(FRAGMENT_AT - PART_BYTES + choice.bytes) + self.tag();
+            if start > 0 && (size > out.segment || start + size > DATAGRAM_BYTES_MAX) {
+                break;
+            }
+            let number = self.begin(&mut out.buf);
+            let (congestion, counters) = (&mut self.congestion, &mut self.counters);
+            self.outgoing.put(now_us, choice, number, &mut out.buf, (congestion, counters));
+            self.finish(&mut out.buf, start, 0, number, boot);
+            self.congestion.spend(size);
+            out.segment = out.segment.max(size);
+            if size < out.segment {
+                break;
+            }
+        }
+        !out.buf.is_empty()
+    }
+}
