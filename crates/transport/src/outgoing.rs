@@ -344,7 +344,8 @@ impl Outgoing {
     }
 
     fn timer_us(&self, congestion: &Congestion) -> Option<u64> {
-        (!self.active.is_empty() && self.probes == 0).then(|| self.timer_from_us + congestion.timeout_us())
+        let silent = congestion.timeouts >= SILENT_TIMEOUTS && !self.waiting.is_empty();
+        (silent || !self.active.is_empty()).then(|| self.timer_from_us + congestion.timeout_us())
     }
 
     /// If nothing was heard for long, lets the oldest fragments leave again.
