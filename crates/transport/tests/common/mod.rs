@@ -195,6 +195,12 @@ impl World {
         }
     }
 
+    /// Whether the last message delivered to one end has this name.
+    pub(crate) fn last_is(&self, to: usize, name: u64) -> bool {
+        let last = self.delivered[to].last();
+        last.is_some_and(|last| matches!(last, Delivered::Message(_, packet) if name_of(packet) == name))
+    }
+
     /// Names of the messages delivered to one end.
     pub(crate) fn names(&self, to: usize) -> Vec<u64> {
         let messages = self.delivered[to].iter().filter_map(|delivered| match delivered {
