@@ -29,7 +29,7 @@ fn transfer_us(way: Way, seed: u64, count: u64, at_once: bool) -> u64 {
 
 /// The median over some seeds.
 fn median_us(way: Way, count: u64, at_once: bool) -> u64 {
-    let mut times: Vec<u64> = (1..=9).map(|seed| transfer_us(way, seed, count, at_once)).collect();
+    let mut times: Vec<u64> = (1..=5).map(|seed| transfer_us(way, seed, count, at_once)).collect();
     times.sort();
     times[times.len() / 2]
 }
