@@ -4,13 +4,14 @@
 //! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
 //! are taken in blocks, durably and before any role starts.
 
+use crate::shape::Shape;
 use crate::sys;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::codec::Wire;
+use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::Term;
 use onpath_wire::limits::{SHARDS_MAX, TERM_BLOCK};
-use onpath_wire::superblock::{FEATURES_KNOWN, FORMAT_VERSION, SUPERBLOCK_MAGIC, Superblock};
+use onpath_wire::superblock::{FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, Part, SUPERBLOCK_MAGIC, Superblock};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
@@ -88,6 +89,24 @@ pub enum DirError {
         /// The number asked for.
         asked: u16,
     },
+    /// It holds a part of a file system, not all of it.
+    #[error("{} holds a part of a file system of several hosts: only `onpath serve` with the configuration of that cluster uses it", path.display())]
+    Part {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is not the part of the file system that the configuration says.
+    #[error("{} does not fit the configuration: {what} is {have} there, not {asked}; give this host the directory that it had, or an empty one if it is new", path.display())]
+    OtherPart {
+        /// The directory.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// What the directory has.
+        have: String,
+        /// What the configuration says.
+        asked: String,
+    },
     /// Another process uses it.
     #[error("{} is in use by process {pid}: stop that one first, or attach to it with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
     InUse {
@@ -120,11 +139,25 @@ fn at<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> DirError 
     move |source| DirError::Io { path: path.to_owned(), what, source }
 }
 
+/// The part of a file system that a host has, and how its DIR is formatted.
+#[derive(Clone, Debug)]
+pub struct PartFormat {
+    /// Identity of the file system.
+    pub fsid: u64,
+    /// Key of its cookie hash.
+    pub cookie_key: CookieKey,
+    /// Number of its shards, on all hosts.
+    pub shards: u16,
+    /// What this host has.
+    pub part: Part,
+}
+
 /// A DIR that this process alone may use, until this value is dropped.
 #[derive(Debug)]
 pub struct Dir {
     path: PathBuf,
     superblock: Mutex<Superblock>,
+    part: Option<Part>,
     /// The terms taken at this start: one for each shard, and spare ones.
     pub terms: Range<u32>,
     /// The session ids taken at this start.
@@ -143,46 +176,50 @@ impl Dir {
         if let Some(asked) = shards.filter(|n| !(1..=SHARDS_MAX).contains(n)) {
             return Err(DirError::ShardsRange { asked });
         }
-        match fs::create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(path, "create")(error)),
-            _ => {}
+        let (lock, fresh) = prepare(path, || format(path, shards))?;
+        let (superblock, part) = read(path)?;
+        refuse_part(path, part.as_ref())?;
+        if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
+            return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
         }
-        let formatted = path.join("superblock").try_exists().map_err(at(path, "look for a superblock"))?;
-        if !formatted {
-            refuse_foreign(path)?;
-        }
-        let lock = take_lock(path)?;
-        if !formatted {
-            format(path, shards)?;
-        }
-        Dir::start(path, lock, shards, !formatted, SESSION_BLOCK)
+        Dir::start(path, lock, (superblock, None), fresh, SESSION_BLOCK)
+    }
+
+    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing.
+    pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
+        let (lock, fresh) = prepare(path, || format_part(path, wanted))?;
+        let (superblock, part) = read(path)?;
+        fits(path, &superblock, part.as_ref(), wanted)?;
+        Dir::start(path, lock, (superblock, part), fresh, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR.
     pub fn open(path: &Path) -> Result<Dir, DirError> {
         read_superblock(path)?;
         let lock = take_lock(path)?;
-        Dir::start(path, lock, None, false, SESSION_BLOCK)
+        Dir::start(path, lock, (read_superblock(path)?, None), false, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR to change it while nobody has sessions: those of before stay the last that were given out.
     pub(crate) fn open_unserved(path: &Path) -> Result<Dir, DirError> {
         read_superblock(path)?;
         let lock = take_lock(path)?;
-        Dir::start(path, lock, None, false, 0)
+        Dir::start(path, lock, (read_superblock(path)?, None), false, 0)
     }
 
-    fn start(path: &Path, lock: File, shards: Option<u16>, fresh: bool, sessions: u32) -> Result<Dir, DirError> {
-        let superblock = read_superblock(path)?;
-        if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
-            return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
-        }
+    fn start(
+        path: &Path,
+        lock: File,
+        (superblock, part): (Superblock, Option<Part>),
+        fresh: bool,
+        sessions: u32,
+    ) -> Result<Dir, DirError> {
         let another_boot = note_boot(path).map_err(at(path, "note the boot"))?;
         let rebooted = another_boot && !fresh;
         let terms = u32::from(superblock.shards) + TERM_BLOCK;
         let superblock = Mutex::new(superblock);
         let mut dir =
-            Dir { path: path.to_owned(), superblock, terms: 0..0, sessions: 0..0, fresh, rebooted, _lock: lock };
+            Dir { path: path.to_owned(), superblock, part, terms: 0..0, sessions: 0..0, fresh, rebooted, _lock: lock };
         (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
         Ok(dir)
     }
@@ -195,7 +232,7 @@ impl Dir {
         next.next_term = next.next_term.checked_add(terms).filter(|&t| t <= Term::MAX.0 + 1).ok_or(used_up("terms"))?;
         next.next_session =
             next.next_session.checked_add(sessions).filter(|&s| s <= SESSIONS_MAX).ok_or(used_up("session ids"))?;
-        write_superblock(&self.path, &next)?;
+        write_superblock(&self.path, &next, self.part.as_ref())?;
         let taken = (held.next_term..next.next_term, held.next_session..next.next_session);
         *held = next;
         Ok(taken)
@@ -205,7 +242,7 @@ impl Dir {
     pub(crate) fn set_shards(&self, shards: u16) -> Result<(), DirError> {
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
         let next = Superblock { shards, ..held.clone() };
-        write_superblock(&self.path, &next)?;
+        write_superblock(&self.path, &next, self.part.as_ref())?;
         *held = next;
         Ok(())
     }
@@ -213,6 +250,11 @@ impl Dir {
     /// The superblock as it is now.
     pub fn superblock(&self) -> Superblock {
         self.superblock.lock().expect("no panic while the superblock is held").clone()
+    }
+
+    /// Which roles it holds.
+    pub fn shape(&self) -> Shape {
+        Shape::of(&self.superblock(), self.part.as_ref())
     }
 
     /// The directory itself.
@@ -238,6 +280,46 @@ impl Dir {
     /// Where other processes attach.
     pub fn socket(&self) -> PathBuf {
         self.path.join("socket")
+    }
+}
+
+/// Makes the directory and locks it; `format` is called if it holds nothing yet, of which the second result tells.
+fn prepare(path: &Path, format: impl FnOnce() -> Result<(), DirError>) -> Result<(File, bool), DirError> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(path, "create")(error)),
+        _ => {}
+    }
+    let formatted = path.join("superblock").try_exists().map_err(at(path, "look for a superblock"))?;
+    if !formatted {
+        refuse_foreign(path)?;
+    }
+    let lock = take_lock(path)?;
+    if !formatted {
+        format()?;
+    }
+    Ok((lock, !formatted))
+}
+
+fn refuse_part(path: &Path, part: Option<&Part>) -> Result<(), DirError> {
+    part.map_or(Ok(()), |_| Err(DirError::Part { path: path.to_owned() }))
+}
+
+/// Whether a DIR is the part of a file system that is wanted.
+fn fits(path: &Path, superblock: &Superblock, part: Option<&Part>, wanted: &PartFormat) -> Result<(), DirError> {
+    let list = |part: Option<&Part>| part.map_or("all".to_owned(), |part| format!("{:?}", part.shards));
+    let data = |part: Option<&Part>| part.map_or("0".to_owned(), |part| part.data_node.to_string());
+    let spread = |part: Option<&Part>| part.map_or("0".to_owned(), |part| format!("{:?}", part.data_nodes));
+    let asked = Some(&wanted.part);
+    let facts = [
+        ("the file system", format!("{:016x}", superblock.fsid), format!("{:016x}", wanted.fsid)),
+        ("the number of shards", superblock.shards.to_string(), wanted.shards.to_string()),
+        ("the list of its shards", list(part), list(asked)),
+        ("the number of its data node", data(part), data(asked)),
+        ("the list of data nodes", spread(part), spread(asked)),
+    ];
+    match facts.into_iter().find(|(_, have, asked)| have != asked) {
+        Some((what, have, asked)) => Err(DirError::OtherPart { path: path.to_owned(), what, have, asked }),
+        None => Ok(()),
     }
 }
 
@@ -314,31 +396,44 @@ fn note_boot(path: &Path) -> io::Result<bool> {
 }
 
 fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
+    let fsid = u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?);
+    let cookie_key = CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?);
+    format_as(path, fsid, cookie_key, shards.unwrap_or(cores as u16), None)
+}
+
+fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
+    format_as(path, wanted.fsid, wanted.cookie_key, wanted.shards, Some(&wanted.part))
+}
+
+fn format_as(path: &Path, fsid: u64, cookie_key: CookieKey, shards: u16, part: Option<&Part>) -> Result<(), DirError> {
     for sub in ["journal", "checkpoint", "data"] {
         let sub = path.join(sub);
         fs::create_dir_all(&sub).map_err(at(&sub, "create"))?;
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
     let superblock = Superblock {
         magic: SUPERBLOCK_MAGIC,
         version: FORMAT_VERSION,
-        features: 0,
-        fsid: u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?),
-        shards: shards.unwrap_or(cores as u16),
-        cookie_key: CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?),
+        features: if part.is_some() { FEATURE_PART } else { 0 },
+        fsid,
+        shards,
+        cookie_key,
         next_term: 1,
         next_session: 1,
         formatted: sys::now().wall_ns,
     };
-    write_superblock(path, &superblock)?;
+    write_superblock(path, &superblock, part)?;
     match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(parent) => sys::sync_dir(parent).map_err(at(parent, "sync")),
         None => Ok(()),
     }
 }
 
-fn write_superblock(path: &Path, superblock: &Superblock) -> Result<(), DirError> {
+fn write_superblock(path: &Path, superblock: &Superblock, part: Option<&Part>) -> Result<(), DirError> {
     let mut bytes = superblock.to_bytes();
+    if let Some(part) = part {
+        part.put(&mut bytes);
+    }
     bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
     replace_file(path, "superblock", &bytes).map_err(|(file, source)| at(&file, "write")(source))
 }
@@ -355,8 +450,15 @@ pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), (
     fs::rename(&tmp, &to).and_then(|()| sys::sync_dir(dir)).map_err(|error| (to, error))
 }
 
-/// Reads and checks the superblock of a DIR, without locking it.
+/// Reads and checks the superblock of a DIR that holds a whole file system, without locking it.
 pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
+    let (superblock, part) = read(path)?;
+    refuse_part(path, part.as_ref())?;
+    Ok(superblock)
+}
+
+/// Reads and checks the superblock of a DIR, and which part of a file system it holds if that is not all.
+fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
     let name = path.join("superblock");
     let bytes = match fs::read(&name) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -385,11 +487,22 @@ pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
     if crc32c(body) != u32::from_le_bytes(*crc) {
         return Err(damaged("checksum mismatch".into()));
     }
-    let superblock = Superblock::from_bytes(body).map_err(|error| damaged(error.to_string()))?;
+    let decode = || {
+        let mut reader = Reader::new(body);
+        let superblock = Superblock::take(&mut reader)?;
+        let part = if superblock.features & FEATURE_PART != 0 { Some(Part::take(&mut reader)?) } else { None };
+        reader.finish()?;
+        Ok((superblock, part))
+    };
+    let (superblock, part) = decode().map_err(|error: onpath_wire::WireError| damaged(error.to_string()))?;
     if !(1..=SHARDS_MAX).contains(&superblock.shards) {
         return Err(damaged(format!("{} shards", superblock.shards)));
     }
-    Ok(superblock)
+    let foreign = |part: &Part| part.data_nodes.is_empty() || part.shards.iter().any(|&s| s >= superblock.shards);
+    if part.as_ref().is_some_and(foreign) {
+        return Err(damaged("the part that it names is none of this file system".into()));
+    }
+    Ok((superblock, part))
 }
 
 #[cfg(test)]
@@ -399,7 +512,7 @@ mod tests {
     fn rewrite(dir: &Path, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = read_superblock(dir).unwrap();
         change(&mut superblock);
-        write_superblock(dir, &superblock).unwrap();
+        write_superblock(dir, &superblock, None).unwrap();
     }
 
     #[test]

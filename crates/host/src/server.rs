@@ -2,7 +2,7 @@
 
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, Pace, Store};
-use crate::dir::{Dir, DirError, SESSION_BLOCK};
+use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::roles::Disk;
@@ -14,12 +14,13 @@ use onpath_meta::{Replayed, Shard};
 use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
 use onpath_wire::tracking::Form;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -103,19 +104,21 @@ pub struct ServerBuilder {
     journal: Journal,
     store: Arc<Store>,
     options: ServerOptions,
-    sessions: std::ops::Range<u32>,
+    sessions: Range<u32>,
 }
 
 /// A file system that serves.
 pub struct Server {
     /// Its directory, locked.
-    pub dir: Dir,
+    pub dir: Arc<Dir>,
     /// Its runtime.
     pub node: Arc<Node>,
     /// Its shards.
     pub shards: Vec<Port<Shard>>,
     /// Its data node.
     pub data: Port<DataNode>,
+    /// Ids of sessions to come.
+    pub sessions: Arc<Sessions>,
     checkpointer: Arc<Checkpointer>,
     streams: StreamServer,
 }
@@ -133,16 +136,26 @@ pub(crate) struct Alone {
 impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state.
     pub fn open(path: &Path, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
-        let dir = Dir::open_or_format(path, options.shards)?;
-        let superblock = dir.superblock();
+        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards)?, options)
+    }
+
+    /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state.
+    pub fn open_part(path: &Path, wanted: &PartFormat, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
+        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted)?, options)
+    }
+
+    fn of_dir(dir: Dir, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
+        let (superblock, shape) = (dir.superblock(), dir.shape());
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
-        let track = options.commit == Commit::Sync;
-        let mut state = State::fresh(&superblock, Term(dir.terms.start), blocks.files(), track, options.form);
+        // Messages to other hosts wait for the disk, whatever clients wait for.
+        let track = options.commit == Commit::Sync || !shape.whole;
+        let first_term = Term(dir.terms.start);
+        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), track, options.form);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
-        let State { mut shards, mut data, .. } = state;
+        let State { mut shards, mut data, shape, .. } = state;
         let now = sys::now();
         let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
@@ -165,12 +178,12 @@ impl ServerBuilder {
         let mut builder = NodeBuilder::new();
         // The data node runs first: what it has found of lost blocks is recorded, and told to the homes, before a shard says or
         // records anything.
-        let data = builder.add(NodeId::data(0), data, Disk(blocks.clone()));
-        let shards = (0u16..)
-            .zip(shards)
-            .map(|(number, shard)| builder.add(NodeId::shard(ShardId(number)), shard, NoEffects))
-            .collect();
-        if options.form == Form::Network {
+        let data = builder.add(shape.data(), data, Disk(blocks.clone()));
+        let numbered = shape.shards.iter().zip(shards);
+        let shards = numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
+        if !shape.whole {
+            builder.among_others();
+        } else if options.form == Form::Network {
             let switch = SwitchConfig::whole(superblock.fsid as u32, u64::from(dir.terms.start));
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
@@ -206,39 +219,32 @@ impl ServerBuilder {
         let checkpoint = self.dir.checkpoint();
         let checkpointer =
             Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
-        // The first id of a start's block is that of its own mount, which ended with the process.
-        if let Some(resident) = self.dir.sessions.start.checked_sub(SESSION_BLOCK) {
-            let coordinator = ClusterMap::even(self.dir.superblock().shards).coordinator();
-            let term = Term(self.dir.terms.start + u32::from(coordinator.0));
-            node.deliver(NodeId::shard(coordinator), detach(SessionId(resident), term));
-        }
+        detach_resident(&self.dir, &node);
         Ok(Alone { dir: self.dir, node, shards: self.shards, data: self.data, blocks: self.blocks, checkpointer })
     }
 
     /// Begins to serve, other processes too.
     pub fn start(self) -> Result<Server, ServerError> {
-        let superblock = self.dir.superblock();
-        let (commit, sessions) = (self.options.commit, self.sessions.clone());
+        let (commit, given) = (self.options.commit, self.sessions.clone());
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
-        let coordinator = ClusterMap::even(superblock.shards).coordinator();
+        let (shape, dir) = (dir.shape(), Arc::new(dir));
+        let sessions = Arc::new(Sessions::new(dir.clone(), given));
+        let coordinator = shape.map.coordinator();
         let term = Term(dir.terms.start + u32::from(coordinator.0));
-        let first = dir.sessions.start;
-        let ids = Arc::new(Mutex::new(sessions.start.max(first + 1)..sessions.end));
+        let whole = shape.whole;
         let config = ServerConfig {
             dir: dir.path().to_owned(),
-            fsid: superblock.fsid,
-            shards: superblock.shards,
+            fsid: dir.superblock().fsid,
+            shards: dir.superblock().shards,
             sync: commit == Commit::Sync,
             new_session: {
-                let ids = ids.clone();
-                Box::new(move || {
-                    let id = ids.lock().expect("a counter does not panic").next();
-                    id.map(SessionId).ok_or_else(|| "all session ids of this start are used; restart it".to_owned())
-                })
+                let sessions = sessions.clone();
+                Box::new(move || if whole { sessions.next() } else { Err(NOT_WHOLE.to_owned()) })
             },
-            known_session: Box::new(move |id| {
-                id.0 < first || id.0 < ids.lock().expect("a counter does not panic").start
-            }),
+            known_session: {
+                let sessions = sessions.clone();
+                Box::new(move |id| whole && sessions.was_given(id))
+            },
             detach: Box::new(move |session| (NodeId::shard(coordinator), detach(session, term))),
             status: {
                 let node = node.clone();
@@ -254,8 +260,49 @@ impl ServerBuilder {
             },
         };
         let streams = StreamServer::start(&node, config)?;
-        Ok(Server { dir, node, shards, data, checkpointer, streams })
+        Ok(Server { dir, node, shards, data, sessions, checkpointer, streams })
     }
+}
+
+/// What who would attach to the directory of one host of many is told.
+const NOT_WHOLE: &str = "this directory holds a part of a file system of several hosts: mount onpath://HOST/ instead";
+
+/// Session ids, none of which was ever given out before.
+pub struct Sessions {
+    dir: Arc<Dir>,
+    left: Mutex<Range<u32>>,
+}
+
+impl Sessions {
+    /// The first id of a start is its own mount's.
+    fn new(dir: Arc<Dir>, left: Range<u32>) -> Sessions {
+        let first = left.start.max(dir.sessions.start + 1);
+        Sessions { dir, left: Mutex::new(first..left.end) }
+    }
+
+    /// Another one; takes further ones durably when those that were taken are used up.
+    pub fn next(&self) -> Result<SessionId, String> {
+        let mut left = self.left.lock().expect("a counter does not panic");
+        if left.is_empty() {
+            let (_, more) = self.dir.take(0, SESSION_BLOCK).map_err(|error| error.to_string())?;
+            *left = more;
+        }
+        left.next().map(SessionId).ok_or_else(|| "no session id is left".to_owned())
+    }
+
+    fn was_given(&self, id: SessionId) -> bool {
+        let left = self.left.lock().expect("a counter does not panic");
+        id.0 < left.start || left.is_empty()
+    }
+}
+
+/// The first id of a start's block is that of its own mount, which ended with the process. One host of many has no such mount.
+fn detach_resident(dir: &Dir, node: &Node) {
+    let shape = dir.shape();
+    let Some(resident) = dir.sessions.start.checked_sub(SESSION_BLOCK).filter(|_| shape.whole) else { return };
+    let coordinator = shape.map.coordinator();
+    let term = Term(dir.terms.start + u32::from(coordinator.0));
+    node.deliver(NodeId::shard(coordinator), detach(SessionId(resident), term));
 }
 
 /// Fail-stop: what the store does not give back must not look as if it had never been.

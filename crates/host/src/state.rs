@@ -4,11 +4,11 @@
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
 use crate::journal::{Given, Replay};
 use crate::replay::{self, Lane, Lines, Replaying};
+use crate::shape::Shape;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
-use onpath_wire::map::ClusterMap;
 use onpath_wire::superblock::Superblock;
 use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub(crate) const DATA_FILE_BLOCKS: u32 = 1 << 18;
 
 /// All roles with durable state of one DIR.
 pub(crate) struct State {
+    /// Which roles these are.
+    pub(crate) shape: Shape,
     pub(crate) shards: Vec<Shard>,
     pub(crate) data: DataNode,
     /// What the roles read of the store until they run.
@@ -29,24 +31,37 @@ pub(crate) struct State {
 impl State {
     /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
     /// have to wait for the disk; `form`: how directories shall be tracked.
-    pub(crate) fn fresh(superblock: &Superblock, first_term: Term, files: u32, track: bool, form: Form) -> State {
-        State::since(superblock, first_term, first_term, files, track, form)
+    pub(crate) fn fresh(
+        superblock: &Superblock,
+        shape: Shape,
+        first_term: Term,
+        files: u32,
+        track: bool,
+        form: Form,
+    ) -> State {
+        State::since(superblock, shape, (first_term, first_term), files, track, form)
     }
 
     /// The same for a look at what may be damaged: whatever the ids, the store may have it.
     pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32) -> State {
-        State::since(superblock, first_term, Term::MAX, files, false, Form::Owner)
+        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, false, Form::Owner)
     }
 
-    fn since(superblock: &Superblock, first_term: Term, since: Term, files: u32, track: bool, form: Form) -> State {
-        let map = ClusterMap::even(superblock.shards);
+    fn since(
+        superblock: &Superblock,
+        shape: Shape,
+        (first_term, since): (Term, Term),
+        files: u32,
+        track: bool,
+        form: Form,
+    ) -> State {
         let cluster = superblock.fsid as u32;
         let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
-        let shard = |number: u16| {
+        let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
-                shard: ShardId(number),
-                map: map.clone(),
-                term: term(number),
+                shard,
+                map: shape.map.clone(),
+                term: term(shard.0),
                 since,
                 cookie_key: superblock.cookie_key,
                 cluster,
@@ -58,15 +73,16 @@ impl State {
             })
         };
         let data = DataNode::new(DataConfig {
-            node: 0,
+            node: shape.data_node,
             term: term(superblock.shards),
-            since,
-            map: map.clone(),
+            // Terms of homes that are elsewhere say nothing about what is here.
+            since: if shape.whole { since } else { Term::MAX },
+            map: shape.map.clone(),
             cluster,
             file_blocks: DATA_FILE_BLOCKS,
             files,
         });
-        State { shards: (0..superblock.shards).map(shard).collect(), data, ahead: BTreeMap::new() }
+        State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new() }
     }
 
     /// Attaches the checkpoint in `dir` after a look at all of it; `on_error` as for [`checkpoint::look`].
@@ -100,18 +116,22 @@ impl State {
     /// The role of an address.
     pub(crate) fn role(&mut self, address: NodeId) -> Option<&mut dyn Recoverable> {
         match address.as_shard() {
-            Some(shard) => self.shards.get_mut(shard.0 as usize).map(|shard| shard as &mut dyn Recoverable),
-            None => (address == NodeId::data(0)).then_some(&mut self.data as &mut dyn Recoverable),
+            Some(shard) => self.shard(shard).map(|shard| shard as &mut dyn Recoverable),
+            None => (address == self.shape.data()).then_some(&mut self.data as &mut dyn Recoverable),
         }
+    }
+
+    fn shard(&mut self, shard: ShardId) -> Option<&mut Shard> {
+        self.shape.place(shard).map(|place| &mut self.shards[place])
     }
 
     /// All roles by address.
     pub(crate) fn roles(&mut self) -> Vec<(NodeId, &mut dyn Recoverable)> {
         let mut all: Vec<(NodeId, &mut dyn Recoverable)> = Vec::new();
-        for (number, shard) in (0u16..).zip(self.shards.iter_mut()) {
-            all.push((NodeId::shard(ShardId(number)), shard));
+        for (&number, shard) in self.shape.shards.iter().zip(self.shards.iter_mut()) {
+            all.push((NodeId::shard(number), shard));
         }
-        all.push((NodeId::data(0), &mut self.data));
+        all.push((self.shape.data(), &mut self.data));
         all.sort_by_key(|(address, _)| *address);
         all
     }
@@ -138,7 +158,7 @@ impl Replay for State {
     fn record(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         match role.class() {
             Some(NodeClass::Data) => self.data.replay(seq, record),
-            _ => match role.as_shard().and_then(|shard| self.shards.get_mut(shard.0 as usize)) {
+            _ => match role.as_shard().and_then(|shard| self.shard(shard)) {
                 Some(shard) => shard.replay(seq, record),
                 None => Err(StoreError::Contradiction(format!("a record of {role:?}, which is no role of this DIR"))),
             },
@@ -154,12 +174,13 @@ impl Replay for State {
         for (place, given) in window.iter().enumerate() {
             let (Given::Record(role, ..) | Given::Durable(role, _)) = given;
             // Only data nodes are told what was durable, and of theirs there is one.
-            let role = if role.class() == Some(NodeClass::Data) { NodeId::data(0) } else { *role };
+            let data = self.shape.data();
+            let role = if role.class() == Some(NodeClass::Data) { data } else { *role };
             of.entry(role).or_default().push((place, *given));
         }
-        let shards = (0u16..).zip(&mut self.shards);
-        let shards = shards.map(|(number, shard)| (NodeId::shard(ShardId(number)), shard as &mut dyn Replaying));
-        let all = [(NodeId::data(0), &mut self.data as &mut dyn Replaying)].into_iter().chain(shards);
+        let shards = self.shape.shards.iter().zip(&mut self.shards);
+        let shards = shards.map(|(&number, shard)| (NodeId::shard(number), shard as &mut dyn Replaying));
+        let all = [(self.shape.data(), &mut self.data as &mut dyn Replaying)].into_iter().chain(shards);
         let lanes = all.filter_map(|(address, role)| {
             of.remove(&address).map(|lines| Lane { role, lines, ahead: self.ahead.get(&address) })
         });

@@ -1,5 +1,6 @@
 //! How full the queues and tables of a shard are: each has a bound, and what waits or is under way comes to an end.
 
+use crate::ops::datapending::Drops;
 use crate::shard::Shard;
 use crate::state::State;
 use onpath_kernel::Gauge;
@@ -18,7 +19,8 @@ impl Shard {
         self.kernel.with(|core| {
             let state = &core.state;
             let promises = state.txns.all_prepared().count() + state.txns.all_decided().count();
-            state.dirs.pending() + state.data_pending.len() + state.unreclaimed.len() + state.drops.len() + promises
+            let drops: usize = state.drops.values().map(Drops::waiting).sum();
+            state.dirs.pending() + state.data_pending.len() + state.unreclaimed.len() + drops + promises
         })
     }
 }

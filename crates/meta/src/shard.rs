@@ -92,7 +92,7 @@ pub(crate) enum Job {
     /// Tell a data node of a shrink.
     Trim(DataId, u32, RecordSeq),
     /// Tell a data node what is gone.
-    Drops,
+    Drops(NodeId),
     /// Reclaim an orphan that nobody has open.
     Reclaim(InodeId),
     /// A session is dead: tell all shards.
@@ -364,7 +364,7 @@ impl Job {
             }
             Job::WatchRename => coord::renames::watch(&cx).await,
             Job::Trim(data, cut, after) => ops::datapending::trim(&cx, data, cut, after).await,
-            Job::Drops => ops::datapending::drops(&cx).await,
+            Job::Drops(node) => ops::datapending::drops(&cx, node).await,
             Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
             Job::AskBack => coord::alone::ask_back(&cx).await,

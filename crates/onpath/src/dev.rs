@@ -62,7 +62,7 @@ pub(crate) struct DevArgs {
 /// Least memory that may be given to names, inodes and listings, bytes.
 const META_MEMORY_MIN: u64 = 1 << 20;
 
-fn parse_meta_memory(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_meta_memory(text: &str) -> Result<u64, String> {
     parse_bytes(text, META_MEMORY_MIN)
 }
 

@@ -3,6 +3,7 @@
 mod background;
 mod bench;
 mod cli;
+mod cluster;
 mod copy;
 mod dev;
 mod explore;
@@ -14,6 +15,7 @@ mod inspect;
 mod mount;
 mod mounted;
 mod reshape;
+mod serve;
 mod signals;
 mod sim;
 mod status;
@@ -21,6 +23,7 @@ mod top;
 mod tree;
 mod umount;
 mod walk;
+mod way;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;

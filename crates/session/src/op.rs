@@ -163,7 +163,7 @@ impl Op {
     }
 
     async fn ask_data_once(&self, id: InodeId, request: &DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
-        let to = NodeId::data(0);
+        let to = self.with(|core| core.state.config.map.data(id));
         let (_, packet) = self
             .call(to, |core, seq| {
                 let header = header(core, MessageKind::Data, to, id.slot(), seq, &self.caller);

@@ -22,6 +22,7 @@
 mod congestion;
 mod counters;
 mod error;
+pub mod handshake;
 mod head;
 pub mod limits;
 mod outgoing;

@@ -1,6 +1,7 @@
 //! The cluster map: an explicit table slot → shard, versioned by the map epoch (DESIGN §2).
 
-use crate::ids::{InodeId, ShardId, Slot};
+use crate::hash::inode_hash;
+use crate::ids::{InodeId, NodeId, ShardId, Slot};
 use crate::innet::{Fingerprint, INDEX_BITS};
 use crate::limits::{SHARDS_MAX, SLOTS};
 use std::ops::RangeInclusive;
@@ -12,6 +13,8 @@ pub struct ClusterMap {
     epoch: u32,
     shards: u16,
     table: Arc<[u16]>,
+    /// The data nodes among which files are spread, in order.
+    data: Arc<[u16]>,
     /// Of fingerprints only so many bits of the hash count, and of the slot only whose it is.
     coarse_bits: Option<u32>,
 }
@@ -21,7 +24,26 @@ impl ClusterMap {
     pub fn even(shards: u16) -> ClusterMap {
         assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
         let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect();
-        ClusterMap { epoch: 1, shards, table, coarse_bits: None }
+        ClusterMap { epoch: 1, shards, table, data: Arc::new([0]), coarse_bits: None }
+    }
+
+    /// The same with the bytes of files spread over these data nodes.
+    pub fn with_data_nodes(self, data: &[u16]) -> ClusterMap {
+        assert!(!data.is_empty() && data.is_sorted(), "data nodes {data:?}");
+        ClusterMap { data: data.into(), ..self }
+    }
+
+    /// The data node that has the bytes of a file: that of its *data slot*, of which there are as many as slots of names
+    /// (DESIGN §5). All chunks of a file are at one data node.
+    #[inline]
+    pub fn data(&self, file: InodeId) -> NodeId {
+        let slot = (inode_hash(file) >> 48) as usize;
+        NodeId::data(self.data[slot * self.data.len() / SLOTS])
+    }
+
+    /// All data nodes in order.
+    pub fn data_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.data.iter().map(|&number| NodeId::data(number))
     }
 
     /// The same with coarse fingerprints: the directories of a shard fall into 2^`bits` groups. For tests of what groups do to each
@@ -82,6 +104,11 @@ impl ClusterMap {
         (0..self.shards).map(ShardId)
     }
 
+    /// The addresses of all shards, then of all data nodes.
+    pub fn roles(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.all().map(NodeId::shard).chain(self.data_nodes())
+    }
+
     /// The shard of the coordinator module: the one that holds slot 0.
     pub fn coordinator(&self) -> ShardId {
         self.shard(Slot(0))
@@ -108,6 +135,19 @@ mod tests {
             }
             assert_eq!(groups.len(), 2 * usize::from(map.shards()));
         }
+    }
+
+    #[test]
+    fn files_are_spread_over_all_data_nodes() {
+        let map = ClusterMap::even(2).with_data_nodes(&[1, 4, 5]);
+        let mut count = std::collections::BTreeMap::<_, u32>::new();
+        for n in 0..30_000u32 {
+            let file = InodeId::new(Slot((n * 37 % 65_536) as u16), crate::ids::Term(3), n);
+            *count.entry(map.data(file)).or_default() += 1;
+        }
+        assert_eq!(count.keys().copied().collect::<Vec<_>>(), map.data_nodes().collect::<Vec<_>>());
+        assert!(count.values().all(|&files| (9_000..11_000).contains(&files)), "{count:?}");
+        assert_eq!(ClusterMap::even(2).data(InodeId(77)), NodeId::data(0));
     }
 
     #[test]

@@ -8,8 +8,10 @@ use crate::wire_struct;
 pub const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"Onpath01");
 /// Version of all on-disk layouts written by this program.
 pub const FORMAT_VERSION: u32 = 1;
+/// Feature of a DIR with some of the roles of a file system: [`Part`] follows the superblock.
+pub const FEATURE_PART: u64 = 1;
 /// Feature bits that this program knows.
-pub const FEATURES_KNOWN: u64 = 0;
+pub const FEATURES_KNOWN: u64 = FEATURE_PART;
 
 impl Wire for CookieKey {
     fn put(&self, out: &mut Vec<u8>) {
@@ -42,5 +44,18 @@ wire_struct! {
         pub next_session: u32,
         /// When it was formatted, ns since 1970.
         pub formatted: u64,
+    }
+}
+
+wire_struct! {
+    /// Which roles of a file system a DIR holds, and who holds the others' bytes. Behind a [`Superblock`] with [`FEATURE_PART`].
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Part {
+        /// Number of the data node of this DIR; files need not be spread to it.
+        pub data_node: u16,
+        /// The shards, in order.
+        pub shards: Vec<u16>,
+        /// All data nodes among which files are spread, in order; never empty.
+        pub data_nodes: Vec<u16>,
     }
 }

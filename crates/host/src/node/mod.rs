@@ -9,6 +9,7 @@
 mod background;
 mod cell;
 mod keep;
+mod links;
 mod timer;
 
 #[cfg(test)]
@@ -17,13 +18,15 @@ mod tests;
 use crate::journal::{Commit, Journal, JournalError, JournalEvents};
 use background::Background;
 use cell::{AnyCell, Cell};
+pub use links::Link;
+use links::Links;
 use onpath_kernel::gate::OutputGate;
 use onpath_kernel::{Need, Role};
 use onpath_store::Recoverable;
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
@@ -77,13 +80,6 @@ impl<R: Role<Out = ()>> Effects<R> for NoEffects {
     fn perform(&self, (): (), _done: &mut Vec<R::In>) {}
 }
 
-/// The way to a role in another process. `send` neither blocks nor fails: what cannot be sent is lost, and
-/// the roles repeat what matters to them.
-pub trait Link: Send + Sync {
-    /// Sends a message to `to`.
-    fn send(&self, to: NodeId, packet: Packet);
-}
-
 /// What a process does besides its roles when the journal needs it.
 pub trait HostHooks: Send + Sync {
     /// Makes data files durable; called before each flush of the journal.
@@ -133,6 +129,7 @@ pub struct NodeBuilder {
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
     switch: Vec<Option<usize>>,
+    among_others: bool,
 }
 
 impl Default for NodeBuilder {
@@ -144,7 +141,19 @@ impl Default for NodeBuilder {
 impl NodeBuilder {
     /// No roles yet.
     pub fn new() -> NodeBuilder {
-        NodeBuilder { cells: vec![], shards: vec![], data: vec![], sessions: vec![], switch: vec![] }
+        NodeBuilder {
+            cells: vec![],
+            shards: vec![],
+            data: vec![],
+            sessions: vec![],
+            switch: vec![],
+            among_others: false,
+        }
+    }
+
+    /// Roles on other hosts exist, which live on when this host loses power: shards and data nodes as well as sessions.
+    pub fn among_others(&mut self) {
+        self.among_others = true;
     }
 
     /// Adds a role under its address.
@@ -184,6 +193,7 @@ impl NodeBuilder {
             data: self.data,
             sessions: self.sessions,
             switch: self.switch.first().copied().flatten(),
+            among_others: self.among_others,
             commit,
             journal,
             hooks,
@@ -218,12 +228,6 @@ impl NodeBuilder {
     }
 }
 
-#[derive(Default)]
-struct Links {
-    by_address: HashMap<NodeId, Arc<dyn Link>>,
-    default: Option<Arc<dyn Link>>,
-}
-
 /// Roles of the process that have messages, in the order in which they got them, and messages that leave.
 #[derive(Default)]
 struct Work {
@@ -252,6 +256,7 @@ pub struct Node {
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
     switch: Option<usize>,
+    among_others: bool,
     commit: Commit,
     journal: Option<Journal>,
     hooks: Arc<dyn HostHooks>,
@@ -288,6 +293,13 @@ impl Node {
         self.execute(&mut work);
     }
 
+    /// Delivers messages that came together, before any of their roles runs.
+    pub fn deliver_all(&self, messages: impl Iterator<Item = (NodeId, Packet)>) {
+        let mut work = Work::default();
+        messages.for_each(|(to, packet)| self.route(to, packet, &mut work));
+        self.execute(&mut work);
+    }
+
     /// Gives a role an input of its own kind and runs everything that it makes runnable.
     pub fn submit<R: HostedRole>(&self, port: &Port<R>, input: R::In) {
         port.cell.push_own(input);
@@ -316,27 +328,15 @@ impl Node {
                 return;
             }
             self.cells[index].run(self, work);
-            if !work.remote.is_empty() {
-                self.send_remote(work);
-            }
         }
         if !work.remote.is_empty() {
             self.send_remote(work);
         }
     }
 
-    fn send_remote(&self, work: &mut Work) {
-        for (to, packet) in work.remote.drain(..) {
-            let link = {
-                let links = self.links.read().expect("links do not panic");
-                let direct = links.by_address.get(&to).filter(|_| !packet.wants_switch());
-                direct.or(links.default.as_ref()).cloned()
-            };
-            match link {
-                Some(link) => link.send(to, packet),
-                None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
-            }
-        }
+    /// Whether a role is in this process.
+    pub fn has(&self, role: NodeId) -> bool {
+        self.local(role).is_some()
     }
 
     fn local(&self, to: NodeId) -> Option<usize> {
@@ -368,17 +368,18 @@ impl Node {
     fn must_be_durable(&self, to: NodeId, need: Need) -> bool {
         match (need, to.class()) {
             (Need::Durable | Need::DurableInTime, _) => true,
-            // All sessions are on this host, and forget with it.
+            (Need::IfOutlived, Some(NodeClass::Session)) if self.among_others => true,
+            // Under `interval` a client may have seen what a power loss takes; where all sessions are on this host, they forget with it.
             (Need::ByDestination | Need::IfOutlived, Some(NodeClass::Session)) => self.commit == Commit::Sync,
             (Need::AsForClient, _) if self.commit == Commit::Sync => true,
             (_, _) => self.local(to).is_none(),
         }
     }
 
-    /// Whether messages inside the process say what they rest on: a client's reply may have to wait for it. (Only
-    /// sessions are in other processes; messages to them wait under `sync` alone.)
+    /// Whether messages inside the process say what they rest on: one that leaves may have to wait for it, a client's reply under
+    /// `sync`, and one to another host always.
     fn carries_positions(&self) -> bool {
-        self.commit == Commit::Sync
+        self.commit == Commit::Sync || self.among_others
     }
 
     /// Brings a message on its way inside the process whose content rests on batch `lsn`.
@@ -397,24 +398,6 @@ impl Node {
             None if need == Need::DurableInTime => {} // the next flush will do
             None => self.journal.as_ref().expect("only a journal gives out batches").flush_soon(),
         }
-    }
-
-    /// Makes `link` the way to a role of another process.
-    pub fn attach(&self, to: NodeId, link: Arc<dyn Link>) {
-        self.links.write().expect("links do not panic").by_address.insert(to, link);
-    }
-
-    /// The role is not reachable any more, unless by another link than `link`.
-    pub fn detach(&self, to: NodeId, link: &Arc<dyn Link>) {
-        let mut links = self.links.write().expect("links do not panic");
-        if links.by_address.get(&to).is_some_and(|l| Arc::ptr_eq(l, link)) {
-            links.by_address.remove(&to);
-        }
-    }
-
-    /// Makes `link` the way to all roles that are neither here nor attached by their own link.
-    pub fn attach_default(&self, link: Arc<dyn Link>) {
-        self.links.write().expect("links do not panic").default = Some(link);
     }
 
     /// Makes `watch` follow the journal's growth; once.

@@ -5,10 +5,9 @@ use super::examine::{Examination, tell};
 use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control, with_socket_path};
 use crate::node::{Counters, Link, Node};
 use crate::sys;
+use crate::udp::may_send;
 use onpath_wire::codec::Blob;
-use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeClass, NodeId, SessionId};
-use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -335,18 +334,4 @@ fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> Stre
             Err(error) => return error,
         }
     }
-}
-
-/// A session speaks for itself only, requests to shards and to data nodes; of the switch it may ask, on the way to that shard.
-fn may_send(address: NodeId, to: NodeId, packet: &Packet) -> bool {
-    let Ok(header) = packet.header() else { return false };
-    let asks = |innet: &InNet| innet.op() == Some(DirtySetOp::Query) && innet.destination == to.0;
-    if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
-        return false;
-    }
-    let fits = matches!(
-        (header.kind, to.class()),
-        (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
-    );
-    header.source == address && fits
 }

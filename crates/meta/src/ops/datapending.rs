@@ -38,8 +38,9 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
         core.state.data_pending.get(&(data, cut, false)).copied()
     });
     let Some(size) = size else { return cx.with(|core| known(core, data.inode, after)) };
+    let node = cx.with(|core| core.state.config.map.data(data.inode));
     let request = DataRequest::Trim { data, cut, size };
-    let answer = cx.call_when(NodeId::data(0), Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
+    let answer = cx.call_when(node, Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {
         if let Ok(DataReply::Trimmed { blocks, version }) = answer.body::<DataReply>()
             && core.state.data_pending.contains_key(&(data, cut, false))
@@ -83,37 +84,54 @@ fn reclaim_more(core: &mut Core) {
     }
 }
 
-/// Bytes of a generation that is gone, to be dropped in time.
-pub(crate) fn drop_later(core: &mut Core, data: DataId) {
-    core.state.drops.push(data);
-    if !core.state.drops_run {
-        core.state.drops_run = true;
-        core.start(Job::Drops);
+/// Files of which a data node is to hear that they are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Drops {
+    all: Vec<DataId>,
+    /// [`Job::Drops`] runs.
+    told: bool,
+}
+
+impl Drops {
+    /// How many nobody has been told of yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.all.len()
     }
 }
 
-/// Tells the data node what is gone, until there is nothing more.
-pub(crate) async fn drops(cx: &Cx) {
+/// Bytes of a generation that is gone, to be dropped in time.
+pub(crate) fn drop_later(core: &mut Core, data: DataId) {
+    let node = core.state.config.map.data(data.inode);
+    let drops = core.state.drops.entry(node).or_default();
+    drops.all.push(data);
+    if !std::mem::replace(&mut drops.told, true) {
+        core.start(Job::Drops(node));
+    }
+}
+
+/// Tells a data node what is gone, until there is nothing more.
+pub(crate) async fn drops(cx: &Cx, node: NodeId) {
     loop {
         let until_us = cx.with(|core| core.now.mono_us + DROPS_COLLECT_US);
         cx.sleep_until(until_us).await;
         let all = cx.with(|core| {
             let last = core.state.record_seq; // they rest on the records that let them go
             core.rest_on(cx.op(), last);
-            let n = core.state.drops.len().min(DROPS_MAX);
-            core.state.drops_run = n > 0;
-            core.state.drops.drain(..n).collect::<Vec<_>>()
+            let drops = core.state.drops.get_mut(&node)?;
+            let n = drops.all.len().min(DROPS_MAX);
+            if n == 0 {
+                core.state.drops.remove(&node);
+                return None;
+            }
+            Some(drops.all.drain(..n).collect::<Vec<_>>())
         });
-        if all.is_empty() {
-            return;
-        }
+        let Some(all) = all else { return };
         let request = DataRequest::Drop { all };
-        let answer =
-            cx.call_when(NodeId::data(0), Need::DurableInTime, |core, seq| core.state.data_packet(seq, &request)).await;
+        let answer = cx.call_when(node, Need::DurableInTime, |core, seq| core.state.data_packet(seq, &request)).await;
         let DataRequest::Drop { all } = request else { unreachable!("made above") };
         cx.with(|core| match answer.body::<DataReply>() {
             Ok(DataReply::Trimmed { version, .. }) => dropped(core, cx, all, version),
-            _ => core.state.drops.extend(all),
+            _ => core.state.drops.entry(node).or_default().all.extend(all),
         });
     }
 }

@@ -18,6 +18,7 @@ use crate::coord::renames::Turn;
 use crate::dir::Directories;
 use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
+use crate::ops::datapending::Drops;
 use crate::ops::fences::Fences;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::{Grace, Returning};
@@ -63,9 +64,8 @@ pub(crate) struct State {
     pub(crate) unreclaimed: BTreeSet<InodeId>,
     /// Files whose cut was raised, and the records of that: until those are durable nobody is told (see [`packets::reply`]).
     pub(crate) raised: BTreeMap<InodeId, RecordSeq>,
-    /// Generations that data nodes will be told to drop.
-    pub(crate) drops: Vec<DataId>,
-    pub(crate) drops_run: bool,
+    /// What each data node will be told to drop.
+    pub(crate) drops: BTreeMap<NodeId, Drops>,
     /// Inodes without a name, to be reclaimed when nobody has them open.
     pub(crate) orphans: BTreeSet<InodeId>,
     /// Those that were born without one and may still get it (O_TMPFILE).
@@ -161,8 +161,7 @@ impl State {
             drops_pending: 0,
             unreclaimed: BTreeSet::new(),
             raised: BTreeMap::new(),
-            drops: Vec::new(),
-            drops_run: false,
+            drops: BTreeMap::new(),
             orphans: BTreeSet::new(),
             linkable: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),

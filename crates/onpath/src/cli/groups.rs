@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 /// Every command but `help`, in its group.
 pub(super) const GROUPS: [(&str, &[&str]); 4] = [
-    ("Admin", &["format", "fsck", "reshape"]),
+    ("Admin", &["cluster", "format", "fsck", "reshape"]),
     ("Inspect", &["status", "top", "inspect", "du", "df", "find"]),
-    ("Service", &["dev", "mount", "umount"]),
+    ("Service", &["dev", "serve", "mount", "umount"]),
     ("Tool", &["import", "export", "rmr", "chmod", "chown", "bench", "sim", "explore", "completions", "man"]),
 ];
 

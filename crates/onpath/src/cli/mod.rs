@@ -3,13 +3,16 @@
 mod groups;
 
 use crate::{
-    bench, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, sim, status, top, tree, umount,
+    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, top, tree,
+    umount,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
 use onpath_host::dir::DirError;
+use onpath_host::member::MemberError;
 use onpath_host::server::ServerError;
 use onpath_host::stream::StreamError;
+use onpath_host::udp::JoinError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,7 +56,11 @@ pub(crate) enum Command {
     Format(format::FormatArgs),
     /// Runs a whole file system in one process, its state in DIR, and mounts it.
     Dev(dev::DevArgs),
-    /// Mounts a file system that `onpath dev` serves once more.
+    /// Runs the roles of one host of a cluster.
+    Serve(serve::ServeArgs),
+    /// Writes and shows the configuration of a cluster.
+    Cluster(cluster::ClusterArgs),
+    /// Mounts a file system that `onpath dev` serves once more, or one that `onpath serve` serves.
     Mount(mount::MountArgs),
     /// Unmounts it, also when its server is gone.
     Umount(umount::UmountArgs),
@@ -140,6 +147,8 @@ pub(crate) enum TrackingForm {
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Dev(args) => dev::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Cluster(args) => cluster::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Status(args) => status::run(args),
         Command::Fsck(args) => fsck::run(args),
@@ -186,6 +195,9 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     }
     if error.is::<OptionError>() {
         return 1;
+    }
+    if error.is::<JoinError>() || error.is::<MemberError>() {
+        return 32;
     }
     if error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() { 32 } else { 1 }
 }

@@ -5,8 +5,10 @@
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part of this module
 
 pub mod check;
+pub mod cluster;
 pub mod disk;
 pub mod model;
+pub mod net;
 pub mod process;
 pub mod random;
 pub mod server;

@@ -1,6 +1,7 @@
 //! Servers and mounts of the `onpath` binary under test.
 #![allow(unsafe_code)]
 
+use super::cluster::{Cluster, Shape};
 use super::watchdog::Watchdog;
 use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
 use std::ffi::{OsStr, OsString};
@@ -19,8 +20,12 @@ pub fn binary() -> &'static str {
 }
 
 /// A place for one file system: its DIR, its mountpoints, and the logs of its processes.
+///
+/// With `ONPATH_HOSTS=N` it is a cluster: N hosts serve, and each mount is on a host of its own.
 pub struct Site {
     _watchdog: Watchdog,
+    /// Ends before its directory goes.
+    cluster: Mutex<Option<Cluster>>,
     root: tempfile::TempDir,
     logs: AtomicUsize,
 }
@@ -35,7 +40,8 @@ impl Site {
         let root = tempfile::Builder::new().prefix("onpath-test-").tempdir().expect("a temporary directory");
         // Other users must get through to the mountpoints.
         std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod of the site");
-        Some(Site { _watchdog: Watchdog::new(root.path()), root, logs: AtomicUsize::new(0) })
+        let cluster = Mutex::default();
+        Some(Site { _watchdog: Watchdog::new(root.path()), cluster, root, logs: AtomicUsize::new(0) })
     }
 
     /// The directory of the site itself, on the local disk.
@@ -78,15 +84,26 @@ impl Site {
     }
 
     fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {
+        if let Some(hosts) = hosts() {
+            let mut cluster = self.cluster.lock().expect("the cluster's lock");
+            let shape = Shape { servers: hosts, ..Shape::from_env() };
+            let cluster =
+                cluster.get_or_insert_with(|| Cluster::start("ONPATH_HOSTS", self, shape).expect("a cluster"));
+            return cluster.mount(self, number, args);
+        }
         let mountpoint = self.mountpoint(number);
-        let log = self.root.path().join(format!("log{}-{verb}", self.logs.fetch_add(1, Ordering::Relaxed)));
-        let mut command: Vec<OsString> = vec![verb.into(), state.into(), mountpoint.clone().into()];
-        command.extend(args.iter().map(OsString::from));
+        let mut command = Command::new(binary());
+        command.arg(verb).arg(state).arg(&mountpoint).args(args);
         if verb == "dev" {
             std::fs::create_dir_all(state).expect("mkdir of DIR");
-            command.extend(shape(args));
+            command.args(shape(args));
         }
-        Mount::start(&command, mountpoint, log)
+        Mount::start(command, mountpoint, self.log(verb))
+    }
+
+    /// A file for what another process says.
+    pub fn log(&self, verb: &str) -> PathBuf {
+        self.root.path().join(format!("log{}-{verb}", self.logs.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// What `onpath status` tells now.
@@ -106,8 +123,17 @@ impl Site {
 
     /// Runs `onpath fsck STATE`, the file system being stopped, and fails the test unless it is clean.
     pub fn assert_clean(&self, when: &str) {
-        assert_clean(&self.state(), when);
+        match self.cluster.lock().expect("the cluster's lock").take() {
+            Some(cluster) => cluster.stop(),
+            None => assert_clean(&self.state(), when),
+        }
     }
+}
+
+/// On how many hosts file systems are served, if not on this one.
+fn hosts() -> Option<usize> {
+    let hosts = std::env::var("ONPATH_HOSTS").ok()?;
+    Some(hosts.parse().unwrap_or_else(|_| panic!("ONPATH_HOSTS={hosts} is no number")))
 }
 
 /// What `onpath status DIR` tells now, if somebody serves it.
@@ -152,41 +178,39 @@ pub fn run<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> Output {
     command.output().expect("timeout and onpath run")
 }
 
-/// A running `onpath dev` or `onpath mount`; killed and detached on drop.
-pub struct Mount {
+/// A running `onpath` that serves; killed on drop.
+pub struct Process {
     child: Child,
-    mountpoint: PathBuf,
     log: PathBuf,
     command: String,
 }
 
-impl Mount {
-    fn start(args: &[OsString], mountpoint: PathBuf, log: PathBuf) -> Mount {
-        let mut command = Command::new(binary());
-        let output = std::fs::File::create(&log).expect("a log file");
-        command.args(args).stdin(Stdio::null());
-        command.stdout(output.try_clone().expect("dup of the log")).stderr(output);
-        let words = args.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
-        let child = spawn_watched(command).expect("onpath starts");
-        let mut mount = Mount { child, mountpoint, log, command: format!("onpath {}", words.join(" ")) };
-        let deadline = Instant::now() + PATIENCE;
-        // What a killed server left counts as mounted too, so the process must also say so itself.
-        while !(is_mounted(&mount.mountpoint) && mount.said().contains("mounted on")) {
-            if let Some(status) = mount.child.try_wait().expect("wait of our child") {
-                panic!("{}: ended before it was mounted: {status}\n{}", mount.command, mount.said());
-            }
-            assert!(Instant::now() < deadline, "{}: not mounted in {PATIENCE:?}\n{}", mount.command, mount.said());
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        // The first request waits until the mount has answered the kernel's INIT.
-        sys::stat(&mount.mountpoint)
-            .unwrap_or_else(|errno| panic!("{}: stat: errno {errno}\n{}", mount.command, mount.said()));
-        mount
+impl Process {
+    /// Starts a command, and waits until it says `ready`.
+    pub fn start(command: Command, log: PathBuf, ready: &str) -> Process {
+        let mut process = Process::spawn(command, log);
+        process.wait_for(|process| process.said().contains(ready));
+        process
     }
 
-    /// The mounted directory.
-    pub fn path(&self) -> &Path {
-        &self.mountpoint
+    fn spawn(mut command: Command, log: PathBuf) -> Process {
+        let output = std::fs::File::options().create(true).append(true).open(&log).expect("a log file");
+        command.stdin(Stdio::null());
+        command.stdout(output.try_clone().expect("dup of the log")).stderr(output);
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let child = spawn_watched(command).expect("onpath starts");
+        Process { child, log, command: format!("onpath {}", words.join(" ")) }
+    }
+
+    fn wait_for(&mut self, ready: impl Fn(&Process) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !ready(self) {
+            if let Some(status) = self.child.try_wait().expect("wait of our child") {
+                panic!("{}: ended before it was ready: {status}\n{}", self.command, self.said());
+            }
+            assert!(Instant::now() < deadline, "{}: not ready in {PATIENCE:?}\n{}", self.command, self.said());
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The process id.
@@ -199,29 +223,29 @@ impl Mount {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Ctrl-C: must unmount and exit with 0.
-    pub fn stop(self) {
-        self.interrupt();
+    /// Ctrl-C: must exit with 0.
+    pub fn stop(mut self) {
+        self.signal(libc::SIGINT);
         self.ends();
     }
 
-    /// Must unmount and exit with 0, as it was asked to.
-    pub fn ends(mut self) {
-        let status = self.wait();
+    /// Must exit with 0, as it was asked to.
+    fn ends(&mut self) {
+        let mut status = None;
+        wait_until("the process ends after SIGINT", || {
+            status = self.child.try_wait().expect("wait of our child");
+            status.is_some()
+        });
+        let status: ExitStatus = status.expect("just seen");
         assert!(status.success(), "{} after SIGINT: {status}\n{}", self.command, self.said());
-        assert!(!is_mounted(&self.mountpoint), "{}: exited but left its mount", self.command);
         self.assert_no_panic();
     }
 
-    /// kill -9; the dead mount stays, as it would for a user.
+    /// kill -9.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill of our child");
         self.child.wait().expect("wait of our child");
         self.assert_no_panic();
-    }
-
-    fn interrupt(&self) {
-        self.signal(libc::SIGINT);
     }
 
     /// Sends the process a signal.
@@ -230,31 +254,86 @@ impl Mount {
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
-    fn wait(&mut self) -> ExitStatus {
-        let mut status = None;
-        wait_until("the process ends after SIGINT", || {
-            status = self.child.try_wait().expect("wait of our child");
-            status.is_some()
-        });
-        status.expect("just seen")
-    }
-
     fn assert_no_panic(&self) {
         let said = self.said();
         assert!(!said.contains("panicked"), "{}: panicked\n{said}", self.command);
     }
 }
 
-impl Drop for Mount {
+impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // A later server may have mounted at the same place: only what is dead goes. Of its root the kernel may have the attributes.
-        let dead = || is_mounted(&self.mountpoint) && sys::statvfs(&self.mountpoint).is_err();
-        while dead() && sys::detach(&self.mountpoint).is_ok() {}
         if std::thread::panicking() {
             super::report(&format!("--- {} said:\n{}", self.command, tail(&self.said())));
         }
+    }
+}
+
+/// A running `onpath dev` or `onpath mount`; killed and detached on drop.
+pub struct Mount {
+    process: Process,
+    mountpoint: PathBuf,
+}
+
+impl Mount {
+    /// Starts a command that mounts, and waits until it has.
+    pub fn start(command: Command, mountpoint: PathBuf, log: PathBuf) -> Mount {
+        let mut mount = Mount { process: Process::spawn(command, log), mountpoint };
+        let mountpoint = mount.mountpoint.clone();
+        // What a killed server left counts as mounted too, so the process must also say so itself.
+        mount.process.wait_for(|process| is_mounted(&mountpoint) && process.said().contains("mounted on"));
+        // The first request waits until the mount has answered the kernel's INIT.
+        sys::stat(&mount.mountpoint)
+            .unwrap_or_else(|errno| panic!("{}: stat: errno {errno}\n{}", mount.process.command, mount.said()));
+        mount
+    }
+
+    /// The mounted directory.
+    pub fn path(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Everything the process wrote to its outputs.
+    pub fn said(&self) -> String {
+        self.process.said()
+    }
+
+    /// Ctrl-C: must unmount and exit with 0.
+    pub fn stop(self) {
+        self.signal(libc::SIGINT);
+        self.ends();
+    }
+
+    /// Must unmount and exit with 0, as it was asked to.
+    pub fn ends(mut self) {
+        self.process.ends();
+        assert!(!is_mounted(&self.mountpoint), "{}: exited but left its mount", self.process.command);
+    }
+
+    /// kill -9; the dead mount stays, as it would for a user.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Sends the process a signal.
+    pub fn signal(&self, signal: i32) {
+        self.process.signal(signal);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = self.process.child.kill();
+        let _ = self.process.child.wait();
+        // A later server may have mounted at the same place: only what is dead goes. Of its root the kernel may have the attributes.
+        let dead = || is_mounted(&self.mountpoint) && sys::statvfs(&self.mountpoint).is_err();
+        while dead() && sys::detach(&self.mountpoint).is_ok() {}
     }
 }
 

@@ -4,16 +4,18 @@
 //! into the destination, which is as long afterwards. After the first piece an error only shortens the copy. The home of the destination
 //! answers each piece with its own stamp; reading moves the source's access time as a read does.
 //!
+//! Between files of different data nodes the bytes come here and are written; holes stay holes all the same.
+//!
 //! The kernel has refused ranges of one file that overlap, O_APPEND, and files that are none.
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::Op;
 use crate::opens::Known;
 use crate::ops::allocate::{self, Range};
-use crate::ops::read::{accessed, data_ref};
+use crate::ops::read::{accessed, data_ref, parts, read_under};
 use crate::ops::seek;
 use crate::ops::stale::Refusals;
-use crate::ops::write::{Changed, change_once, writable};
+use crate::ops::write::{Changed, How, change_once, writable, write_part};
 use bytes::Bytes;
 use onpath_wire::data::{Allocation, DataRequest};
 use onpath_wire::errno::Errno;
@@ -109,6 +111,9 @@ impl Copy {
     async fn data(&self, op: &mut Op, known: &mut Known, bytes: u32) -> Result<(), Errno> {
         let &Copy { from, from_offset, id, offset, .. } = self;
         let kill_suidgid = op.caller.uid != 0;
+        if op.with(|core| core.state.config.map.data(from) != core.state.config.map.data(id)) {
+            return self.by_hand(op, known, bytes, kill_suidgid).await;
+        }
         let (mut refusals, mut source_refusals) = (Refusals::default(), Refusals::default());
         loop {
             let (generation, from_cut) = (known.data.generation, known.data.cut);
@@ -122,5 +127,19 @@ impl Copy {
                 Changed::SourceStale => *known = source_refusals.by_node(op, from.inode, known.data).await?,
             }
         }
+    }
+
+    /// The same where source and destination have different data nodes.
+    async fn by_hand(&self, op: &mut Op, known: &mut Known, bytes: u32, kill_suidgid: bool) -> Result<(), Errno> {
+        let &Copy { from, from_offset, id, offset, .. } = self;
+        let mut refusals = Refusals::default();
+        let found = loop {
+            match read_under(op, from, known.data, &parts(from_offset, u64::from(bytes))).await? {
+                Some(found) => break found,
+                None => *known = refusals.by_node(op, from, known.data).await?,
+            }
+        };
+        let found = Bytes::from(found.concat());
+        write_part(op, id, offset, found, How { kill_suidgid, append: false }).await
     }
 }

@@ -47,10 +47,9 @@ pub(crate) async fn fsync_dir(op: &mut Op, handle: Handle) -> FsResult {
     Ok(FsReply::Done)
 }
 
-/// Inodes of all shards, space of the data node.
+/// Inodes of all shards, space of all data nodes.
 pub(crate) async fn statfs(op: &mut Op) -> FsResult {
-    let mut peers: Vec<NodeId> = op.with(|core| core.state.config.map.all().map(NodeId::shard).collect());
-    peers.push(NodeId::data(0));
+    let peers: Vec<NodeId> = op.with(|core| core.state.config.map.roles().collect());
     let caller = op.caller;
     let answers = op
         .call_all(&peers, |core, to, seq| match to.as_shard() {
@@ -68,7 +67,8 @@ pub(crate) async fn statfs(op: &mut Op) -> FsResult {
         match data_answer(packet)? {
             DataAnswer::Home(Reply::StatFs { inodes, .. }) => totals.inodes += inodes,
             DataAnswer::Node(DataReply::Space { total, free }, _) => {
-                (totals.blocks, totals.blocks_free) = (total, free);
+                totals.blocks += total;
+                totals.blocks_free += free;
             }
             _ => return Err(Errno::EIO),
         }

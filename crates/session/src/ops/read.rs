@@ -105,8 +105,14 @@ pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -
 }
 
 /// Reads the parts at once; nothing if the data node knows of newer bytes.
-async fn read_under(op: &Op, id: InodeId, data: DataRef, parts: &Parts) -> Result<Option<Vec<Bytes>>, Errno> {
-    let peers: SmallVec<[NodeId; 2]> = parts.iter().map(|_| NodeId::data(0)).collect();
+pub(crate) async fn read_under(
+    op: &Op,
+    id: InodeId,
+    data: DataRef,
+    parts: &Parts,
+) -> Result<Option<Vec<Bytes>>, Errno> {
+    let node = op.with(|core| core.state.config.map.data(id));
+    let peers: SmallVec<[NodeId; 2]> = parts.iter().map(|_| node).collect();
     let (caller, mut next) = (op.caller, parts.iter());
     let answers = op
         .call_all(&peers, move |core, to, seq| {

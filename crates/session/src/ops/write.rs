@@ -31,9 +31,9 @@ pub(crate) enum At {
 
 /// How it is written.
 #[derive(Clone, Copy)]
-struct How {
-    kill_suidgid: bool,
-    append: bool,
+pub(crate) struct How {
+    pub(crate) kill_suidgid: bool,
+    pub(crate) append: bool,
 }
 
 /// Writes at an offset, or at the end of the file.
@@ -75,7 +75,8 @@ async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, how: How)
     Ok(written)
 }
 
-async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, how: How) -> Result<(), Errno> {
+/// Writes what is within one chunk of a file.
+pub(crate) async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, how: How) -> Result<(), Errno> {
     let mut refusals = Refusals::default();
     while !write_once(op, id, offset, part.clone(), how, &mut refusals).await? {}
     Ok(())

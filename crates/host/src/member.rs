@@ -1,0 +1,152 @@
+//! One host of a cluster: its part of the roles, and the way to the others.
+
+use crate::dir::PartFormat;
+use crate::journal::Commit;
+use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
+use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
+use crate::sys;
+use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, endpoint_of_host};
+use onpath_switch::{Switch, SwitchConfig};
+use onpath_wire::ids::{NodeId, SessionId};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use thiserror::Error;
+
+/// What a host is started with.
+#[derive(Debug)]
+pub struct MemberConfig {
+    /// Its number.
+    pub number: u16,
+    /// Its directory and what that holds, if it has shards or data.
+    pub part: Option<(PathBuf, PartFormat)>,
+    /// How its roles are run.
+    pub options: ServerOptions,
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// What clients are told.
+    pub cluster: ClusterIs,
+    /// All hosts with their addresses.
+    pub hosts: Vec<(HostIs, SocketAddr)>,
+    /// The key that all of them share.
+    pub key: Option<Key>,
+}
+
+/// Why a host does not start.
+#[derive(Debug, Error)]
+pub enum MemberError {
+    /// Its directory or its roles.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// Its sockets.
+    #[error(transparent)]
+    Udp(#[from] UdpError),
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A host that serves.
+pub struct Member {
+    server: Option<Server>,
+    node: Arc<Node>,
+    endpoint: Endpoint,
+}
+
+impl Member {
+    /// Recovers the host's directory and begins to serve.
+    pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
+        let MemberConfig { number, part, options, bind, cluster, hosts, key } = config;
+        let fsid = cluster.fsid;
+        let (is_switch, shapes) = (has_switch(&hosts, number), Arc::new(OnceLock::new()));
+        let hooks = Hooks { cluster, sessions: shapes.clone() };
+        let endpoint =
+            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true };
+        // The port is taken before anything of the directory changes.
+        let endpoint = Endpoint::bind(endpoint, hooks)?;
+        let add_switch = |builder: &mut NodeBuilder| -> Result<(), MemberError> {
+            if is_switch {
+                let boot = sys::random_bytes().map(u64::from_le_bytes);
+                let boot = boot.map_err(|source| MemberError::Io { what: "random bytes", source })?;
+                builder.add(NodeId::SWITCH, Switch::new(SwitchConfig::whole(fsid as u32, boot)), NoEffects);
+            }
+            Ok(())
+        };
+        let (server, node) = match part {
+            Some((path, format)) => {
+                let mut builder = ServerBuilder::open_part(&path, &format, options)?;
+                add_switch(&mut builder.builder)?;
+                let server = builder.start()?;
+                if server.dir.shape().has_coordinator() {
+                    assert!(shapes.set(server.sessions.clone()).is_ok(), "set once");
+                }
+                let node = server.node.clone();
+                (Some(server), node)
+            }
+            None => {
+                let mut builder = NodeBuilder::new();
+                builder.among_others();
+                add_switch(&mut builder)?;
+                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)))
+            }
+        };
+        endpoint.start(&node)?;
+        Ok(Member { server, node, endpoint })
+    }
+
+    /// The runtime.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Stops serving, after a checkpoint.
+    pub fn stop(self) -> Result<(), MemberError> {
+        let result = match self.server {
+            Some(server) => server.stop().map_err(MemberError::from),
+            None => {
+                self.node.stop();
+                Ok(())
+            }
+        };
+        self.endpoint.stop();
+        result
+    }
+}
+
+fn has_switch(hosts: &[(HostIs, SocketAddr)], number: u16) -> bool {
+    hosts.iter().any(|(host, _)| host.number == number && host.switch_port != 0)
+}
+
+struct Hooks {
+    cluster: ClusterIs,
+    /// Of the host of the coordinator.
+    sessions: Arc<OnceLock<Arc<Sessions>>>,
+}
+
+impl EndpointHooks for Hooks {
+    fn began_anew(&self, _node: &Node, _roles: &[NodeId]) {}
+
+    fn join(&self) -> Result<(SessionId, ClusterIs), String> {
+        let session = self.sessions.get().map_or(Ok(SessionId(0)), |sessions| sessions.next())?;
+        Ok((session, self.cluster.clone()))
+    }
+}
+
+/// A process without records.
+pub struct NoJournal;
+
+impl HostHooks for NoJournal {
+    fn flush_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn space(&self, _full: bool) {}
+    fn failed(&self, why: &str) {
+        unreachable!("there is no journal to fail: {why}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Which roles a DIR holds, and the map of the file system to which they belong.
+
+use onpath_wire::ids::{NodeId, ShardId};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::superblock::{Part, Superblock};
+
+/// The roles of a DIR.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// The map of the file system.
+    pub map: ClusterMap,
+    /// The shards of the DIR, in order.
+    pub shards: Vec<ShardId>,
+    /// Number of its data node.
+    pub data_node: u16,
+    /// Whether these are all roles of the file system.
+    pub whole: bool,
+}
+
+impl Shape {
+    /// That of a DIR with this superblock, and the part of the file system that it holds, if that is not all of it.
+    pub fn of(superblock: &Superblock, part: Option<&Part>) -> Shape {
+        let map = ClusterMap::even(superblock.shards);
+        match part {
+            None => Shape { shards: map.all().collect(), map, data_node: 0, whole: true },
+            Some(part) => Shape {
+                map: map.with_data_nodes(&part.data_nodes),
+                shards: part.shards.iter().copied().map(ShardId).collect(),
+                data_node: part.data_node,
+                whole: false,
+            },
+        }
+    }
+
+    /// The place of a shard among those of the DIR.
+    #[inline]
+    pub fn place(&self, shard: ShardId) -> Option<usize> {
+        if self.whole {
+            return Some(usize::from(shard.0)).filter(|&place| place < self.shards.len());
+        }
+        self.shards.binary_search(&shard).ok()
+    }
+
+    /// The address of its data node.
+    pub fn data(&self) -> NodeId {
+        NodeId::data(self.data_node)
+    }
+
+    /// Whether the coordinator module is here.
+    pub fn has_coordinator(&self) -> bool {
+        self.place(self.map.coordinator()).is_some()
+    }
+}

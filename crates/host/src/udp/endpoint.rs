@@ -1,0 +1,306 @@
+//! An endpoint: its sockets and threads, and the sending side.
+
+use super::hello::{ClusterIs, Hello, HostIs};
+use super::peers::{Other, OtherState, Peers};
+use super::socket::Socket;
+use super::timer::Timer;
+use super::{UdpError, greet, receive, timer};
+use crate::node::{Counters, Link, Node};
+use crate::sys;
+use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
+use onpath_wire::codec::Wire;
+use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::innet::{INNET_BYTES, InNet};
+use onpath_wire::packet::Packet;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a receiving thread looks whether it is to end.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What an endpoint is made from.
+#[derive(Debug)]
+pub struct EndpointConfig {
+    /// This process.
+    pub me: EndpointId,
+    /// Number of the file system.
+    pub cluster: u32,
+    /// The key that all of them share, if messages are sealed.
+    pub key: Option<Key>,
+    /// Where to listen; port 0 for any.
+    pub bind: SocketAddr,
+    /// The hosts, each with its address.
+    pub hosts: Vec<(HostIs, SocketAddr)>,
+    /// Whether clients may greet.
+    pub serves: bool,
+}
+
+/// What an endpoint asks of its process.
+pub trait EndpointHooks: Send + Sync {
+    /// Another host has started again, or for the first time that this process knows: what its roles were sent may be lost.
+    fn began_anew(&self, node: &Node, roles: &[NodeId]);
+    /// A client asks for a session.
+    fn join(&self) -> Result<(SessionId, ClusterIs), String> {
+        Err("this is no host of a cluster".to_owned())
+    }
+}
+
+/// What is counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) datagrams_received: AtomicU64,
+    pub(super) datagrams_sent: AtomicU64,
+    pub(super) sends_failed: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) foreign: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) strangers: AtomicU64,
+    pub(super) greetings: AtomicU64,
+    pub(super) joins: AtomicU64,
+}
+
+pub(super) struct Shared {
+    pub(super) config: Arc<Config>,
+    pub(super) serves: bool,
+    pub(super) socket: Socket,
+    pub(super) innet: Option<Socket>,
+    pub(super) innet_port: u16,
+    /// Where packets with an in-network header go.
+    pub(super) switch: Option<SocketAddr>,
+    pub(super) peers: Peers,
+    pub(super) node: OnceLock<Arc<Node>>,
+    pub(super) hooks: Box<dyn EndpointHooks>,
+    pub(super) timer: Timer,
+    pub(super) stopped: AtomicBool,
+    pub(super) counts: Counts,
+    /// Answers to clients that join, the last ones.
+    pub(super) joins: Mutex<greet::Joins>,
+    /// Numbers of handshakes.
+    handshakes: AtomicU64,
+    patience: Mutex<greet::Patience>,
+}
+
+/// The way of a process to all others.
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct UdpLink(Arc<Shared>);
+
+impl Link for UdpLink {
+    fn send(&self, to: NodeId, packet: Packet) {
+        self.0.send_all(&mut vec![(to, packet)]);
+    }
+
+    fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
+        self.0.send_all(messages);
+    }
+}
+
+impl Endpoint {
+    /// Binds the sockets of an endpoint.
+    pub fn bind(config: EndpointConfig, hooks: impl EndpointHooks + 'static) -> Result<Endpoint, UdpError> {
+        let EndpointConfig { me, cluster, key, bind, hosts, serves } = config;
+        let io = |what| move |source| UdpError::Io { what, source };
+        let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
+        let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
+        socket.set_patience(PATIENCE).map_err(io("a socket's patience"))?;
+        let switch = hosts.iter().find(|(host, _)| host.switch_port != 0);
+        let switch = switch.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port));
+        let innet = switch.map(|_| Socket::bind(SocketAddr::new(bind.ip(), 0))).transpose();
+        let innet = innet.map_err(|source| UdpError::Bind { address: bind, source })?;
+        let innet_port = innet.as_ref().map_or(Ok(0), Socket::port).map_err(io("a socket's port"))?;
+        if let Some(innet) = &innet {
+            innet.set_patience(PATIENCE).map_err(io("a socket's patience"))?;
+        }
+        let config = Arc::new(Config { cluster, me, boot, key });
+        let shared = Shared {
+            peers: Peers::new(config.clone(), &hosts),
+            config,
+            serves,
+            socket,
+            innet,
+            innet_port,
+            switch,
+            node: OnceLock::new(),
+            hooks: Box::new(hooks),
+            timer: Timer::default(),
+            stopped: AtomicBool::new(false),
+            counts: Counts::default(),
+            joins: Mutex::default(),
+            handshakes: AtomicU64::new(0),
+            patience: Mutex::default(),
+        };
+        Ok(Endpoint { shared: Arc::new(shared), threads: Mutex::default() })
+    }
+
+    /// Begins to receive, and becomes the way of `node` to all roles that it does not have.
+    pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
+        assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
+        node.attach_default(Arc::new(UdpLink(self.shared.clone())));
+        let mut threads = self.threads.lock().expect("starting does not panic");
+        let mut spawn = |name: &str, run: fn(&Arc<Shared>)| {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
+            thread.map(|thread| threads.push(thread)).map_err(|source| UdpError::Io { what: "a thread", source })
+        };
+        spawn("udp", receive::plain)?;
+        if self.shared.innet.is_some() {
+            spawn("udp-switched", receive::switched)?;
+        }
+        spawn("udp-timer", timer::run)?;
+        let shared = self.shared.clone();
+        node.add_status("udp".to_owned(), Box::new(move || shared.status()));
+        Ok(())
+    }
+
+    /// Stops receiving and sending.
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::Release);
+        self.shared.timer.stop();
+        for thread in self.threads.lock().expect("starting does not panic").drain(..) {
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                tracing::error!("a thread of the endpoint panicked");
+            }
+        }
+    }
+
+    /// Whether every host takes our messages.
+    pub fn is_known(&self) -> bool {
+        self.shared.peers.all().iter().all(|other| !other.fixed || other.lock().greeted)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+thread_local! {
+    /// What the thread is about to give to a socket.
+    static TRANSMIT: RefCell<Transmit> = RefCell::default();
+}
+
+impl Shared {
+    pub(super) fn node(&self) -> &Arc<Node> {
+        self.node.get().expect("threads run once there is a node")
+    }
+
+    fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
+        let now_us = sys::now().mono_us;
+        let mut touched: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
+        for (to, packet) in messages.drain(..) {
+            if packet.wants_switch() {
+                self.send_switched(to, &packet);
+                continue;
+            }
+            let Some(other) = self.peers.of_role(to) else {
+                self.counts.lost.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            if other.lock().peer.send(now_us, to, packet).is_err() {
+                self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            } else if !touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
+                touched.push(other);
+            }
+        }
+        touched.iter().for_each(|other| self.transmit(other, now_us));
+    }
+
+    /// Gives to the socket what a peer may be sent now, and to the timer what has to wait.
+    pub(super) fn transmit(&self, other: &Arc<Other>, now_us: u64) {
+        TRANSMIT.with_borrow_mut(|out| {
+            let mut state = other.lock();
+            while state.peer.poll_transmit(now_us, out) {
+                let sent = self.socket.send(state.address, &out.buf, out.segment);
+                self.counts.datagrams_sent.fetch_add(out.buf.len().div_ceil(out.segment) as u64, Ordering::Relaxed);
+                if sent.is_err() {
+                    self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            self.arm(other.endpoint, &mut state);
+        });
+    }
+
+    fn arm(&self, endpoint: EndpointId, state: &mut OtherState) {
+        let Some(at_us) = state.peer.next_deadline() else { return };
+        if state.armed_us == 0 || at_us < state.armed_us {
+            state.armed_us = at_us;
+            self.timer.at(at_us, endpoint);
+        }
+    }
+
+    /// A message through the switch, alone in its datagram.
+    fn send_switched(&self, to: NodeId, packet: &Packet) {
+        let innet = packet.innet.as_deref().expect("it wants to pass the switch");
+        let sent = self.switched_datagram(to, packet, innet).is_some_and(|datagram| {
+            let (Some(socket), Some(switch)) = (&self.innet, self.switch) else { return false };
+            self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
+            socket.send(switch, &datagram, datagram.len()).is_ok()
+        });
+        if !sent {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn switched_datagram(&self, to: NodeId, packet: &Packet, innet: &InNet) -> Option<Vec<u8>> {
+        // A mark for nobody but its shard comes back to this process.
+        let other = self.peers.of_role(to).or_else(|| self.peers.get(self.config.me))?;
+        let message = other.lock().peer.single(to, packet).ok()?;
+        let mut datagram = Vec::with_capacity(INNET_BYTES + message.len());
+        datagram.extend_from_slice(&innet.bytes());
+        datagram.extend_from_slice(&message);
+        Some(datagram)
+    }
+
+    /// A handshake, which has a number of its own among all of this process.
+    pub(super) fn handshake(&self, address: SocketAddr, to_boot: u64, hello: &Hello) {
+        self.handshake_of(self.config.cluster, address, to_boot, hello);
+    }
+
+    /// The same to somebody who may not know the number of the cluster yet.
+    pub(super) fn handshake_of(&self, cluster: u32, address: SocketAddr, to_boot: u64, hello: &Hello) {
+        let count = self.handshakes.fetch_add(1, Ordering::Relaxed);
+        let datagram = handshake::make(&self.config, cluster, to_boot, count, &hello.to_bytes());
+        self.counts.greetings.fetch_add(1, Ordering::Relaxed);
+        if self.socket.send(address, &datagram, datagram.len()).is_err() {
+            self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether another answer to a stranger may be sent now: they are few, whoever asks.
+    pub(super) fn may_answer_stranger(&self, now_us: u64) -> bool {
+        self.patience.lock().expect("patience does not panic").take(now_us)
+    }
+
+    fn status(&self) -> Counters {
+        let c = &self.counts;
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let mut all: Counters = [
+            ("datagrams_received", of(&c.datagrams_received)),
+            ("datagrams_sent", of(&c.datagrams_sent)),
+            ("sends_failed", of(&c.sends_failed)),
+            ("messages_lost", of(&c.lost)),
+            ("messages_foreign", of(&c.foreign)),
+            ("datagrams_malformed", of(&c.malformed)),
+            ("strangers", of(&c.strangers)),
+            ("greetings", of(&c.greetings)),
+            ("joins", of(&c.joins)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        let mut sum = PeerCounters::default();
+        let peers = self.peers.all();
+        peers.iter().for_each(|other| sum.add(&other.lock().peer.counters()));
+        all.push(("peers".to_owned(), peers.len() as u64));
+        all.extend(sum.iter().map(|(name, value)| (name.to_owned(), value)));
+        all
+    }
+}

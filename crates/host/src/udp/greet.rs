@@ -1,0 +1,188 @@
+//! Greetings and joins, as `hello` tells them.
+
+use super::endpoint::Shared;
+use super::hello::{Hello, VERSION};
+use super::peers::{Other, OtherState};
+use super::session_of;
+use crate::sys;
+use onpath_transport::{EndpointId, Head, handshake};
+use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::ids::NodeId;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// First pause between two greetings of a host that does not answer, microseconds; doubled up to [`PAUSE_US_MAX`].
+const PAUSE_US: u64 = 20_000;
+/// Longest pause between two greetings, and how long a host may be silent before it is greeted, microseconds.
+const PAUSE_US_MAX: u64 = 1_000_000;
+/// A client that was not heard of for so long is forgotten, microseconds: far longer than it keeps silent while it lives.
+const FORGET_US: u64 = 60_000_000;
+/// Answers to joins that are remembered for clients who ask again.
+const JOINS_MAX: usize = 256;
+/// Strangers that are answered in a second.
+const STRANGERS_PER_SECOND: u64 = 1_000;
+
+/// The last answers to clients that joined, by their endpoint and nonce.
+pub(super) type Joins = VecDeque<((EndpointId, u64), Hello)>;
+
+/// How many strangers may be answered still.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    second: u64,
+    taken: u64,
+}
+
+impl Patience {
+    pub(super) fn take(&mut self, now_us: u64) -> bool {
+        let second = now_us / 1_000_000;
+        if second != self.second {
+            (self.second, self.taken) = (second, 0);
+        }
+        self.taken += 1;
+        self.taken <= STRANGERS_PER_SECOND
+    }
+}
+
+/// A handshake has come.
+pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) {
+    let Ok((head, bytes)) = handshake::open(&shared.config, datagram) else { return shared.malformed() };
+    let Ok(hello) = Hello::from_bytes(&bytes) else { return shared.malformed() };
+    let now_us = sys::now().mono_us;
+    if let Hello::Join { version, nonce, fsid } = hello {
+        return join(shared, &head, (version, nonce, fsid), from, now_us);
+    }
+    if head.cluster != shared.config.cluster {
+        return shared.malformed();
+    }
+    let fresh = head.to_boot == shared.config.boot;
+    match hello {
+        Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
+        Hello::Greet { version: VERSION, innet_port } => greeted_by(shared, &head, from, innet_port, now_us),
+        Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
+        Hello::Greeted {} if fresh => known_to(shared, &head, now_us),
+        _ => shared.malformed(),
+    }
+}
+
+/// Somebody whom this process does not know has sent something, or something to a former life of it.
+pub(super) fn stranger(shared: &Shared, head: &Head, from: SocketAddr, now_us: u64) {
+    shared.counts.strangers.fetch_add(1, Ordering::Relaxed);
+    if shared.may_answer_stranger(now_us) {
+        shared.handshake(from, head.boot, &Hello::Unknown {});
+    }
+}
+
+/// Another process introduces itself, and knows who this one is.
+fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, innet_port: u16, now_us: u64) {
+    let new = || {
+        let session = session_of(head.endpoint).filter(|_| shared.serves)?;
+        shared.peers.enter(head.endpoint, NodeId::session(session), from)
+    };
+    let Some(other) = shared.peers.get(head.endpoint).or_else(new) else { return shared.malformed() };
+    adopt(&other, head.boot, now_us);
+    {
+        let mut state = other.lock();
+        state.innet_port = innet_port;
+        if !other.fixed {
+            state.address = from;
+        }
+    }
+    shared.handshake(from, head.boot, &Hello::Greeted {});
+}
+
+/// A host does not know this process, or not its present life.
+fn unknown_to(shared: &Shared, head: &Head, now_us: u64) {
+    let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
+        return shared.malformed();
+    };
+    adopt(&other, head.boot, now_us);
+    let mut state = other.lock();
+    state.greeted = false;
+    greet(shared, &mut state, now_us);
+}
+
+/// A host will take the messages of this process.
+fn known_to(shared: &Shared, head: &Head, now_us: u64) {
+    let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
+        return shared.malformed();
+    };
+    adopt(&other, head.boot, now_us);
+    let before = std::mem::replace(&mut other.lock().greeted, true);
+    if !before {
+        tracing::debug!(endpoint = head.endpoint.0, "a host knows this process");
+        shared.hooks.began_anew(shared.node(), &other.roles);
+    }
+}
+
+/// The present life of another process is this one.
+fn adopt(other: &Other, boot: u64, now_us: u64) {
+    let mut state = other.lock();
+    state.heard_us = now_us;
+    if state.peer.boot() != Some(boot) {
+        state.peer.set_boot(boot);
+        state.greeted = false;
+        (state.greet_us, state.pause_us) = (0, PAUSE_US);
+    }
+}
+
+fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
+    let to_boot = state.peer.boot().unwrap_or(0);
+    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port };
+    state.greet_us = now_us + state.pause_us.max(PAUSE_US);
+    state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
+    shared.handshake(state.address, to_boot, &greet);
+}
+
+/// Greets hosts that do not know this process, or were silent for long.
+pub(super) fn greet_all(shared: &Shared, now_us: u64) {
+    for other in shared.peers.all().iter().filter(|other| other.fixed) {
+        let mut state = other.lock();
+        if state.greeted && state.heard_us + PAUSE_US_MAX > now_us {
+            state.pause_us = PAUSE_US;
+        } else if state.greet_us <= now_us {
+            greet(shared, &mut state, now_us);
+        }
+    }
+    if shared.serves {
+        shared.peers.forget(now_us.saturating_sub(FORGET_US));
+    }
+}
+
+/// A client asks for a session. The same question gets the same answer.
+fn join(shared: &Shared, head: &Head, (version, nonce, fsid): (u32, u64, u64), from: SocketAddr, now_us: u64) {
+    if !shared.serves || !shared.may_answer_stranger(now_us) {
+        return;
+    }
+    let mut joins = shared.joins.lock().expect("joins do not panic");
+    let asked = (head.endpoint, nonce);
+    let answer = match joins.iter().find(|(known, _)| *known == asked) {
+        Some((_, answer)) => answer.clone(),
+        None => {
+            let answer = answer(shared, version, nonce, fsid);
+            joins.push_back((asked, answer.clone()));
+            if joins.len() > JOINS_MAX {
+                joins.pop_front();
+            }
+            answer
+        }
+    };
+    drop(joins);
+    shared.counts.joins.fetch_add(1, Ordering::Relaxed);
+    shared.handshake_of(head.cluster, from, head.boot, &answer);
+}
+
+fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64) -> Hello {
+    let refused = |why: String| Hello::Refused { nonce, why: Blob(why.into_bytes()) };
+    if version != VERSION {
+        return refused(format!("client has version {version}, host {VERSION}: use the same onpath for both"));
+    }
+    match shared.hooks.join() {
+        Ok((_, cluster)) if fsid != 0 && fsid != cluster.fsid => {
+            refused("another file system is here: unmount and mount again".to_owned())
+        }
+        Ok((session, cluster)) => Hello::Welcome { nonce, session, cluster },
+        Err(why) => refused(why),
+    }
+}

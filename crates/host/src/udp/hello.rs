@@ -1,0 +1,106 @@
+//! What processes say to each other before, and besides, the messages of their roles.
+//!
+//! *Greeting*: two processes learn each other's present boot. A boot is believed only from a datagram that names the receiver's own boot, so
+//! that nobody is taken in by a recorded one:
+//!
+//! ```text
+//! a → b  Greet   (to boot 0)        b: whoever that is, it does not know me
+//! b → a  Unknown (to boot A)        a: this is b's boot
+//! a → b  Greet   (to boot B)        b: this is a's boot, and its address
+//! b → a  Greeted (to boot A)        a: messages will be taken
+//! ```
+//!
+//! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
+//!
+//! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
+
+use onpath_wire::codec::Blob;
+use onpath_wire::ids::SessionId;
+use onpath_wire::{wire_enum, wire_struct};
+
+/// Version of these messages and of those of the roles.
+pub(super) const VERSION: u32 = 1;
+
+wire_enum! {
+    /// A message between processes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Hello {
+        /// I am here, and can be reached where this comes from.
+        1 => Greet {
+            /// [`VERSION`].
+            version: u32,
+            /// UDP port at which I take what comes through a switch; 0 if I do not.
+            innet_port: u16,
+        },
+        /// I know you, and take your messages.
+        2 => Greeted {},
+        /// I do not know you; greet me under the boot of this datagram.
+        3 => Unknown {},
+        /// I would like to be a session.
+        4 => Join {
+            /// [`VERSION`].
+            version: u32,
+            /// Drawn by the client: the same question is given the same answer.
+            nonce: u64,
+            /// The file system that is meant; 0 for any.
+            fsid: u64,
+        },
+        /// The answer to a join.
+        5 => Welcome {
+            /// Of the question.
+            nonce: u64,
+            /// The session; 0 if the coordinator is another host.
+            session: SessionId,
+            /// What there is.
+            cluster: ClusterIs,
+        },
+        /// The other answer.
+        6 => Refused {
+            /// Of the question.
+            nonce: u64,
+            /// Why, for people.
+            why: Blob,
+        },
+        /// What is your status?
+        7 => Status {
+            /// Drawn by who asks.
+            nonce: u64,
+        },
+    }
+}
+
+wire_struct! {
+    /// A cluster, as its hosts know it by their configuration.
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct ClusterIs {
+        /// The file system.
+        pub fsid: u64,
+        /// What people call it.
+        pub name: Blob,
+        /// Number of shards.
+        pub shards: u16,
+        /// Whether replies leave when they are durable.
+        pub sync: bool,
+        /// Its hosts, by number.
+        pub hosts: Vec<HostIs>,
+    }
+}
+
+wire_struct! {
+    /// A host.
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct HostIs {
+        /// Its number, also that of its data node.
+        pub number: u16,
+        /// What people call it.
+        pub name: Blob,
+        /// Address and UDP port, as text.
+        pub address: Blob,
+        /// Its shards.
+        pub shards: Vec<u16>,
+        /// Whether files are spread to its data node.
+        pub data: bool,
+        /// UDP port of its switch; 0 if it has none.
+        pub switch_port: u16,
+    }
+}

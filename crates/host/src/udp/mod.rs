@@ -1,0 +1,75 @@
+//! Messages between processes on UDP (DESIGN §7): sockets and threads around the transport, which is a value (`onpath-transport`).
+//!
+//! An [`Endpoint`] is what a process has of it: the way to all roles that are not in it. It packs what one thread has for a peer at a
+//! time into one datagram; what it receives it delivers on the thread that received it, which runs the roles and sends their answers.
+//! Peers are the hosts of the configuration and the clients that greet ([`hello`]).
+//!
+//! What comes through a switch comes to a port of its own, behind an in-network header.
+
+mod admit;
+mod endpoint;
+mod greet;
+pub mod hello;
+mod join;
+mod peers;
+mod receive;
+mod socket;
+mod timer;
+
+pub use admit::may_send;
+pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
+pub use hello::{ClusterIs, HostIs};
+pub use join::{JoinError, Joined, join};
+pub use onpath_transport::{EndpointId, Key};
+
+use onpath_wire::ids::{NodeId, SessionId};
+use std::io;
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// Set in the numbers of clients' endpoints; the rest is the session.
+const CLIENT: u32 = 0x8000_0000;
+/// Set in the numbers under which clients join, which are drawn.
+const JOINING: u32 = 0x4000_0000;
+
+/// The endpoint of a host.
+pub fn endpoint_of_host(number: u16) -> EndpointId {
+    EndpointId(u32::from(number))
+}
+
+/// The endpoint of a client.
+pub fn endpoint_of_session(session: SessionId) -> EndpointId {
+    EndpointId(CLIENT | session.0)
+}
+
+/// The session of a client's endpoint.
+fn session_of(endpoint: EndpointId) -> Option<SessionId> {
+    let session = SessionId(endpoint.0 & !CLIENT);
+    (endpoint.0 & CLIENT != 0 && session.0 != 0 && session.0 < 1 << 24).then_some(session)
+}
+
+/// The endpoint that has a session's role.
+fn endpoint_of(node: NodeId) -> Option<EndpointId> {
+    node.as_session().map(endpoint_of_session)
+}
+
+/// Why an endpoint does not start.
+#[derive(Debug, Error)]
+pub enum UdpError {
+    /// The address cannot be used.
+    #[error("UDP {address}: {source}; the address must be one of this host, and the port free")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refused something else.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,144 @@
+//! What an endpoint knows of the others: how to reach them, and how far greetings have come.
+
+use super::hello::HostIs;
+use super::socket::datagram_bytes_to;
+use super::{endpoint_of, endpoint_of_host};
+use onpath_transport::{Config, EndpointId, Peer};
+use onpath_wire::ids::{NodeId, ShardId};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+/// Clients that an endpoint knows at the same time; beyond, whoever greets is not answered.
+pub(super) const CLIENTS_MAX: usize = 1 << 16;
+/// A client that was forgotten may come back in the same life of this process, and no datagram may have a number of before: each time
+/// that one enters, numbers begin so many bits higher.
+const NUMBER_BITS: u32 = 40;
+
+/// One other endpoint.
+pub(super) struct Other {
+    pub(super) endpoint: EndpointId,
+    /// Its roles, of a host; a client's is its session.
+    pub(super) roles: Vec<NodeId>,
+    /// Of a host: it is greeted, and stays.
+    pub(super) fixed: bool,
+    state: Mutex<OtherState>,
+}
+
+/// What changes.
+pub(super) struct OtherState {
+    pub(super) peer: Peer,
+    pub(super) address: SocketAddr,
+    /// Where it takes what comes through a switch; 0 if it does not.
+    pub(super) innet_port: u16,
+    /// It has said that it takes our messages.
+    pub(super) greeted: bool,
+    /// When something came from it last, monotonic microseconds.
+    pub(super) heard_us: u64,
+    /// When to greet it next, and the pause after that, microseconds.
+    pub(super) greet_us: u64,
+    pub(super) pause_us: u64,
+    /// The deadline that the timer knows; 0 is none.
+    pub(super) armed_us: u64,
+}
+
+impl Other {
+    pub(super) fn new(
+        config: &Arc<Config>,
+        endpoint: EndpointId,
+        roles: Vec<NodeId>,
+        (fixed, number): (bool, u64),
+        address: SocketAddr,
+    ) -> Arc<Other> {
+        let peer = Peer::resume(config.clone(), endpoint, datagram_bytes_to(address), number);
+        let state = OtherState {
+            peer,
+            address,
+            innet_port: 0,
+            greeted: false,
+            heard_us: 0,
+            greet_us: 0,
+            pause_us: 0,
+            armed_us: 0,
+        };
+        Arc::new(Other { endpoint, roles, fixed, state: Mutex::new(state) })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, OtherState> {
+        self.state.lock().expect("a peer does not panic")
+    }
+
+    /// Whether a message may come from it under this address.
+    pub(super) fn has(&self, role: NodeId) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+/// All others.
+pub(super) struct Peers {
+    config: Arc<Config>,
+    /// Which host has which role.
+    places: HashMap<NodeId, EndpointId>,
+    all: RwLock<HashMap<EndpointId, Arc<Other>>>,
+    /// Clients that have entered, ever.
+    entered: AtomicU64,
+}
+
+impl Peers {
+    /// The hosts of a cluster, each with its address; among them perhaps this one.
+    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)]) -> Peers {
+        let (mut places, mut all) = (HashMap::new(), HashMap::new());
+        for (host, address) in hosts {
+            let endpoint = endpoint_of_host(host.number);
+            let roles = roles(host);
+            roles.iter().for_each(|&role| _ = places.insert(role, endpoint));
+            all.insert(endpoint, Other::new(&config, endpoint, roles, (endpoint != config.me, 0), *address));
+        }
+        if let Some(this) = all.get(&config.me) {
+            this.lock().peer.set_boot(config.boot);
+        }
+        Peers { config, places, all: RwLock::new(all), entered: AtomicU64::new(0) }
+    }
+
+    /// Who has a role.
+    pub(super) fn of_role(&self, role: NodeId) -> Option<Arc<Other>> {
+        let endpoint = endpoint_of(role).or_else(|| self.places.get(&role).copied())?;
+        self.get(endpoint)
+    }
+
+    pub(super) fn get(&self, endpoint: EndpointId) -> Option<Arc<Other>> {
+        self.all.read().expect("the table does not panic").get(&endpoint).cloned()
+    }
+
+    /// A client has greeted: it is known from now on, unless there are too many.
+    pub(super) fn enter(&self, endpoint: EndpointId, session: NodeId, address: SocketAddr) -> Option<Arc<Other>> {
+        let mut all = self.all.write().expect("the table does not panic");
+        if all.len() >= CLIENTS_MAX {
+            return None;
+        }
+        let new = || {
+            let number = self.entered.fetch_add(1, Ordering::Relaxed) << NUMBER_BITS;
+            Other::new(&self.config, endpoint, vec![session], (false, number), address)
+        };
+        Some(all.entry(endpoint).or_insert_with(new).clone())
+    }
+
+    /// All of them, in no order.
+    pub(super) fn all(&self) -> Vec<Arc<Other>> {
+        self.all.read().expect("the table does not panic").values().cloned().collect()
+    }
+
+    /// Forgets clients from which nothing came since then.
+    pub(super) fn forget(&self, since_us: u64) {
+        let mut all = self.all.write().expect("the table does not panic");
+        all.retain(|endpoint, other| other.fixed || *endpoint == self.config.me || other.lock().heard_us >= since_us);
+    }
+}
+
+/// The roles of a host.
+fn roles(host: &HostIs) -> Vec<NodeId> {
+    let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
+    let switch = (host.switch_port != 0).then_some(NodeId::SWITCH);
+    shards.chain(Some(NodeId::data(host.number))).chain(switch).collect()
+}

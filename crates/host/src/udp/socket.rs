@@ -1,0 +1,274 @@
+//! A UDP socket as the endpoint uses it: several datagrams for one peer in a system call (GSO), several of one sender in another (GRO).
+//! Both are options of Linux' UDP; where the kernel or a device refuses them, datagrams go one by one.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Bytes that a socket may hold each way, as far as the system lets it.
+const SOCKET_BYTES: libc::c_int = 8 << 20;
+/// Bytes of what GRO hands over at once.
+pub(super) const RECEIVE_BYTES: usize = 64 << 10;
+/// Room for one control message.
+const CONTROL_BYTES: usize = 64;
+/// What IP and UDP put in front of a datagram: the larger of IPv4 and IPv6.
+const HEADERS_BYTES: (usize, usize) = (20 + 8, 40 + 8);
+/// Largest datagram that is sent, whatever a device takes: what GSO and GRO can carry.
+const DATAGRAM_BYTES_MAX: usize = 65_000;
+/// Datagram of a path of which nothing is known.
+const DATAGRAM_BYTES_DEFAULT: usize = 1_472;
+/// Smallest datagram that every path has to carry: IPv6's MTU.
+const DATAGRAM_BYTES_MIN: usize = 1_280 - 48;
+
+/// A bound UDP socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: UdpSocket,
+    /// The system takes several datagrams at once.
+    gso: AtomicBool,
+}
+
+/// What came in at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received {
+    /// Bytes altogether.
+    pub(super) bytes: usize,
+    /// Bytes of each datagram but the last, which may be shorter.
+    pub(super) segment: usize,
+    /// From where.
+    pub(super) from: SocketAddr,
+}
+
+impl Socket {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Socket> {
+        let socket = UdpSocket::bind(address)?;
+        for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+            // Beyond the system's bound only with privilege; what it gives is enough to work.
+            if set(&socket, libc::SOL_SOCKET, forced, SOCKET_BYTES).is_err() {
+                set(&socket, libc::SOL_SOCKET, plain, SOCKET_BYTES)?;
+            }
+        }
+        // A kernel without it hands datagrams over one by one.
+        _ = set(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+        // A datagram that is too long for the path is refused, not cut to pieces: a switch on the way must see whole headers.
+        let (level, option) = match address {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+        };
+        set(&socket, level, option, libc::IP_PMTUDISC_DO)?;
+        Ok(Socket { socket, gso: AtomicBool::new(true) })
+    }
+
+    pub(super) fn port(&self) -> io::Result<u16> {
+        Ok(self.socket.local_addr()?.port())
+    }
+
+    /// Receiving ends with `WouldBlock` after so long.
+    pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.socket.set_read_timeout(Some(patience))
+    }
+
+    /// Sends datagrams of `segment` bytes each, the last of which may be shorter.
+    pub(super) fn send(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<()> {
+        if bytes.len() > segment && self.gso.load(Ordering::Relaxed) {
+            match self.send_segments(to, bytes, segment as u16) {
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
+                    tracing::info!(%error, "this system does not take several datagrams at once");
+                    self.gso.store(false, Ordering::Relaxed);
+                }
+                sent => return sent,
+            }
+        }
+        bytes.chunks(segment.max(1)).try_for_each(|datagram| self.socket.send_to(datagram, to).map(drop))
+    }
+
+    fn send_segments(&self, to: SocketAddr, bytes: &[u8], segment: u16) -> io::Result<()> {
+        let (name, name_bytes) = of_address(to);
+        let mut control = Control::default();
+        let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        // SAFETY: all-zero bytes are a valid msghdr.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = (&raw const name).cast_mut().cast();
+        message.msg_namelen = name_bytes;
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        // SAFETY: pure arithmetic.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as usize;
+        // SAFETY: `control` is aligned, zeroed and has room for the header and two bytes of data, as CMSG_SPACE says.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_UDP;
+            (*header).cmsg_type = libc::UDP_SEGMENT;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
+            libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment);
+        }
+        // SAFETY: everything that the message points to outlives the call, which only reads it.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Receives one or more datagrams of one sender.
+    pub(super) fn receive(&self, into: &mut [u8]) -> io::Result<Received> {
+        // SAFETY: all-zero bytes are a valid socket address.
+        let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let mut control = Control::default();
+        let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        // SAFETY: all-zero bytes are a valid msghdr.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = (&raw mut name).cast();
+        message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = CONTROL_BYTES;
+        // SAFETY: everything that the message points to is writable for the lengths given and outlives the call.
+        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, 0) };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let from = to_address(&name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        let bytes = got as usize;
+        // SAFETY: the kernel has filled `control` as far as `msg_controllen` says, and the walk stays within that.
+        let segment = unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+            let mut segment = bytes;
+            while let Some(found) = header.as_ref() {
+                if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
+                    segment = libc::CMSG_DATA(header).cast::<libc::c_int>().read_unaligned() as usize;
+                }
+                header = libc::CMSG_NXTHDR(&raw const message, header);
+            }
+            segment
+        };
+        Ok(Received { bytes, segment: segment.clamp(1, bytes.max(1)), from })
+    }
+}
+
+/// The largest datagram that leaves for `to` whole, by the route that the system has now.
+pub(super) fn datagram_bytes_to(to: SocketAddr) -> usize {
+    let asked = || -> io::Result<usize> {
+        let any = match to {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(to)?;
+        let (mtu, headers) = match to {
+            SocketAddr::V4(_) => (get(&socket, libc::IPPROTO_IP, libc::IP_MTU)?, HEADERS_BYTES.0),
+            SocketAddr::V6(_) => (get(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU)?, HEADERS_BYTES.1),
+        };
+        Ok((mtu as usize).saturating_sub(headers))
+    };
+    asked().map_or(DATAGRAM_BYTES_DEFAULT, |bytes| bytes.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX))
+}
+
+/// Room for control messages, aligned as the system wants it.
+#[repr(align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+impl Default for Control {
+    fn default() -> Control {
+        Control([0; CONTROL_BYTES])
+    }
+}
+
+fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the value outlives the call and is as long as said.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), bytes) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn get(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) -> io::Result<libc::c_int> {
+    let (mut value, mut bytes): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the value and its length are valid for writes and outlive the call.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut bytes) };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+fn of_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all-zero bytes are a valid socket address.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let bytes = match address {
+        SocketAddr::V4(v4) => {
+            let name = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: a sockaddr_storage has room and alignment for every socket address.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(name) };
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let name = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(name) };
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, bytes as libc::socklen_t)
+}
+
+fn to_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match libc::c_int::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is what is there.
+            let name = unsafe { (&raw const *storage).cast::<libc::sockaddr_in>().read() };
+            let ip = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddr::from((IpAddr::V4(ip), u16::from_be(name.sin_port))))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that this is what is there.
+            let name = unsafe { (&raw const *storage).cast::<libc::sockaddr_in6>().read() };
+            let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);
+            Some(SocketAddr::from((IpAddr::V6(ip), u16::from_be(name.sin6_port))))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_go_together_and_come_apart() {
+        for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            let (a, b) = (Socket::bind((ip, 0).into()).unwrap(), Socket::bind((ip, 0).into()).unwrap());
+            let to = SocketAddr::from((ip, b.port().unwrap()));
+            let sent: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
+            a.send(to, &sent, 300).unwrap();
+            b.set_patience(Duration::from_secs(10)).unwrap();
+            let (mut got, mut into) = (Vec::new(), vec![0; RECEIVE_BYTES]);
+            while got.len() < sent.len() {
+                let received = b.receive(&mut into).unwrap();
+                assert_eq!(received.from, SocketAddr::from((ip, a.port().unwrap())));
+                assert!(received.segment <= 300);
+                got.extend_from_slice(&into[..received.bytes]);
+            }
+            assert_eq!(got, sent);
+            assert_eq!(datagram_bytes_to(to), DATAGRAM_BYTES_MAX, "the loopback device takes 64 KiB");
+        }
+    }
+
+    #[test]
+    fn too_long_a_datagram_is_refused() {
+        let a = Socket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let error = a.send(SocketAddr::from((Ipv4Addr::LOCALHOST, 9)), &[0; 66_000], 66_000).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+    }
+}

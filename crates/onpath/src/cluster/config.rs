@@ -1,0 +1,477 @@
+//! The configuration of a cluster: one TOML file, the same on every host ([`Cluster::read`]).
+//!
+//! Whatever is wrong with it is told with file, line and key. The keys are described in docs/cluster.md.
+
+use onpath_host::dir::PartFormat;
+use onpath_host::journal::Commit;
+use onpath_wire::hash::CookieKey;
+use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX};
+use onpath_wire::superblock::Part;
+use onpath_wire::tracking::Form;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use toml::Spanned;
+
+/// UDP port of hosts, unless configured otherwise.
+pub(crate) const PORT: u16 = 4796;
+/// Highest number of a host.
+pub(crate) const HOSTS_MAX: u16 = 250;
+
+/// Why a configuration cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum ConfigError {
+    /// It cannot be read.
+    #[error("{}: {source}; `onpath cluster init` writes one", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A value is wrong.
+    #[error("{}:{line}: {key}: {why}", file.display())]
+    Value {
+        /// The file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// The key, with its table.
+        key: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// It says nothing about this host.
+    #[error("{}: no host {asked:?}; there are: {known}", file.display())]
+    NoHost {
+        /// The file.
+        file: PathBuf,
+        /// The name that was looked for.
+        asked: String,
+        /// The names that are there.
+        known: String,
+    },
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    cluster: WrittenCluster,
+    #[serde(default)]
+    host: Vec<WrittenHost>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCluster {
+    name: Spanned<String>,
+    id: Spanned<String>,
+    shards: Spanned<u16>,
+    commit: Option<Spanned<String>>,
+    commit_interval_ms: Option<Spanned<u64>>,
+    tracking: Option<Spanned<String>>,
+    key_file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenHost {
+    name: Spanned<String>,
+    number: Spanned<u16>,
+    address: Spanned<String>,
+    port: Option<Spanned<u16>>,
+    directory: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    shards: Vec<Spanned<u16>>,
+    #[serde(default)]
+    data: bool,
+    switch_port: Option<Spanned<u16>>,
+    meta_memory: Option<Spanned<String>>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    /// What people call it.
+    pub(crate) name: String,
+    /// Identity of the file system and key of its cookies.
+    id: [u8; 16],
+    /// Number of shards, on all hosts.
+    pub(crate) shards: u16,
+    /// When a change is on stable storage.
+    pub(crate) commit: Commit,
+    /// How directories are tracked.
+    pub(crate) tracking: Form,
+    /// Where the shared key is, if messages are authenticated.
+    pub(crate) key_file: Option<PathBuf>,
+    /// The hosts, by number.
+    pub(crate) hosts: Vec<Host>,
+}
+
+/// A host of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// What people call it.
+    pub(crate) name: String,
+    /// Its number, which stays: also that of its data node.
+    pub(crate) number: u16,
+    /// Where it is reached: an address or a name.
+    pub(crate) address: String,
+    /// UDP port.
+    pub(crate) port: u16,
+    /// Where its state is, if it has any.
+    pub(crate) directory: Option<PathBuf>,
+    /// Its shards, in order.
+    pub(crate) shards: Vec<u16>,
+    /// Whether files are spread to its data node.
+    pub(crate) data: bool,
+    /// UDP port of its switch, if it has the switch.
+    pub(crate) switch_port: Option<u16>,
+    /// Memory that names, inodes and listings may take, bytes.
+    pub(crate) meta_memory: Option<u64>,
+}
+
+impl Host {
+    /// Address and port.
+    pub(crate) fn place(&self) -> String {
+        if self.address.contains(':') {
+            return format!("[{}]:{}", self.address, self.port);
+        }
+        format!("{}:{}", self.address, self.port)
+    }
+
+    /// Where it is reached.
+    pub(crate) fn resolve(&self) -> io::Result<SocketAddr> {
+        resolve(&self.address, self.port)
+    }
+}
+
+/// The first address of a name; an IPv4 one if there is one.
+pub(crate) fn resolve(name: &str, port: u16) -> io::Result<SocketAddr> {
+    let mut all: Vec<SocketAddr> = (name, port).to_socket_addrs()?.collect();
+    all.sort_by_key(SocketAddr::is_ipv6);
+    all.first().copied().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} has no address")))
+}
+
+impl Cluster {
+    /// Reads and checks a configuration.
+    pub(crate) fn read(file: &Path) -> Result<Cluster, ConfigError> {
+        let text = std::fs::read_to_string(file);
+        let text = text.map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
+        Cluster::parse(file, &text)
+    }
+
+    /// The same of a text that `file` has, or will have.
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Cluster, ConfigError> {
+        let check = Check { file, text };
+        let written: Written = toml::from_str(text).map_err(|error| check.syntax(&error))?;
+        let cluster = check.cluster(&written)?;
+        check.placement(&written, &cluster)?;
+        Ok(cluster)
+    }
+
+    /// Identity of the file system.
+    pub(crate) fn fsid(&self) -> u64 {
+        u64::from_be_bytes(*self.id.first_chunk().expect("sixteen bytes"))
+    }
+
+    /// The host of that name, or the only one.
+    pub(crate) fn host(&self, file: &Path, name: Option<&str>) -> Result<&Host, ConfigError> {
+        let names = || self.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = match name {
+            Some(name) => self.hosts.iter().find(|host| host.name == name),
+            None => Some(&self.hosts[0]).filter(|_| self.hosts.len() == 1),
+        };
+        let asked = || name.unwrap_or("(none named: say --host NAME)").to_owned();
+        found.ok_or_else(|| ConfigError::NoHost { file: file.to_owned(), asked: asked(), known: names() })
+    }
+
+    /// The numbers of the data nodes among which files are spread.
+    pub(crate) fn data_nodes(&self) -> Vec<u16> {
+        self.hosts.iter().filter(|host| host.data).map(|host| host.number).collect()
+    }
+
+    /// What the directory of a host holds.
+    pub(crate) fn part(&self, host: &Host) -> PartFormat {
+        PartFormat {
+            fsid: self.fsid(),
+            cookie_key: CookieKey(self.id),
+            shards: self.shards,
+            part: Part { data_node: host.number, shards: host.shards.clone(), data_nodes: self.data_nodes() },
+        }
+    }
+}
+
+/// Checks what was written, and knows where.
+struct Check<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Check<'_> {
+    fn wrong(&self, span: Range<usize>, key: impl Into<String>, why: impl Into<String>) -> ConfigError {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        ConfigError::Value { file: self.file.to_owned(), line, key: key.into(), why: why.into() }
+    }
+
+    /// What the parser says, with the key of its line.
+    fn syntax(&self, error: &toml::de::Error) -> ConfigError {
+        let span = error.span().unwrap_or(0..0);
+        let start = self.text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let key = if key.is_empty() { "(file)" } else { key };
+        self.wrong(span, key, error.message())
+    }
+
+    fn cluster(&self, written: &Written) -> Result<Cluster, ConfigError> {
+        let of = &written.cluster;
+        let mut hosts = written.host.iter().map(|host| self.host(host)).collect::<Result<Vec<_>, _>>()?;
+        hosts.sort_by_key(|host| host.number);
+        Ok(Cluster {
+            name: of.name.as_ref().clone(),
+            id: self.id(&of.id)?,
+            shards: self.number(&of.shards, "cluster.shards", 1..=SHARDS_MAX)?,
+            commit: self.commit(of)?,
+            tracking: match of.tracking.as_ref().map(|form| (form, form.as_ref().as_str())) {
+                None | Some((_, "owner")) => Form::Owner,
+                Some((_, "network")) => Form::Network,
+                Some((form, other)) => {
+                    let why = format!("{other:?} is no way to track directories: \"owner\" or \"network\"");
+                    return Err(self.wrong(form.span(), "cluster.tracking", why));
+                }
+            },
+            key_file: of.key_file.clone(),
+            hosts,
+        })
+    }
+
+    fn id(&self, id: &Spanned<String>) -> Result<[u8; 16], ConfigError> {
+        let digits = id.as_ref();
+        let parsed = u128::from_str_radix(digits, 16).ok().filter(|id| digits.len() == 32 && id >> 64 != 0);
+        let why = || format!("{digits:?} is no identity: 32 hexadecimal digits, as `onpath cluster init` draws them");
+        parsed.map(u128::to_be_bytes).ok_or_else(|| self.wrong(id.span(), "cluster.id", why()))
+    }
+
+    fn commit(&self, of: &WrittenCluster) -> Result<Commit, ConfigError> {
+        let ms = match &of.commit_interval_ms {
+            Some(ms) => self.number(ms, "cluster.commit_interval_ms", 1..=60_000)?,
+            None => COMMIT_INTERVAL_MS,
+        };
+        match of.commit.as_ref().map(|mode| (mode, mode.as_ref().as_str())) {
+            None | Some((_, "interval")) => Ok(Commit::Interval(ms)),
+            Some((_, "sync")) => Ok(Commit::Sync),
+            Some((mode, other)) => {
+                let why = format!("{other:?} is no way to commit: \"interval\" or \"sync\"");
+                Err(self.wrong(mode.span(), "cluster.commit", why))
+            }
+        }
+    }
+
+    fn number<T: Copy + PartialOrd + std::fmt::Display>(
+        &self,
+        number: &Spanned<T>,
+        key: &str,
+        within: std::ops::RangeInclusive<T>,
+    ) -> Result<T, ConfigError> {
+        let value = *number.as_ref();
+        let why = || format!("{value} is not possible: {} to {}", within.start(), within.end());
+        if within.contains(&value) { Ok(value) } else { Err(self.wrong(number.span(), key, why())) }
+    }
+
+    fn host(&self, of: &WrittenHost) -> Result<Host, ConfigError> {
+        let port = |port: &Option<Spanned<u16>>, key| {
+            port.as_ref().map(|port| self.number(port, key, 1..=u16::MAX)).transpose()
+        };
+        let plain = |name: &Spanned<String>, key| match name.as_ref() {
+            text if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                Err(self.wrong(name.span(), key, format!("{text:?} is empty or has blanks in it")))
+            }
+            text => Ok(text.clone()),
+        };
+        let mut shards: Vec<u16> = of.shards.iter().map(|shard| *shard.as_ref()).collect();
+        shards.sort_unstable();
+        let memory = |text: &Spanned<String>| {
+            let parsed = crate::dev::parse_meta_memory(text.as_ref());
+            parsed.map_err(|why| self.wrong(text.span(), "host.meta_memory", why))
+        };
+        let directory = of.directory.as_ref().map(|directory| match directory.as_ref() {
+            path if path.is_absolute() => Ok(path.clone()),
+            path => {
+                let why = format!("{} does not begin with /", path.display());
+                Err(self.wrong(directory.span(), "host.directory", why))
+            }
+        });
+        let directory = directory.transpose()?;
+        if directory.is_none() && (of.data || !shards.is_empty()) {
+            let why = "a host with shards or data needs a directory: add `directory = \"/…\"`";
+            return Err(self.wrong(of.name.span(), "host.directory", why));
+        }
+        Ok(Host {
+            name: plain(&of.name, "host.name")?,
+            number: self.number(&of.number, "host.number", 1..=HOSTS_MAX)?,
+            address: plain(&of.address, "host.address")?,
+            port: port(&of.port, "host.port")?.unwrap_or(PORT),
+            directory,
+            shards,
+            data: of.data,
+            switch_port: port(&of.switch_port, "host.switch_port")?,
+            meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
+        })
+    }
+
+    /// Every shard is at one host, every number and name is one host's.
+    fn placement(&self, written: &Written, cluster: &Cluster) -> Result<(), ConfigError> {
+        let top = written.cluster.shards.span();
+        let mut at: BTreeMap<u16, &str> = BTreeMap::new();
+        let (mut names, mut numbers, mut places) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for host in &written.host {
+            let name = host.name.as_ref();
+            if !names.insert(name) {
+                return Err(self.wrong(host.name.span(), "host.name", format!("{name:?} is there twice")));
+            }
+            if !numbers.insert(*host.number.as_ref()) {
+                let why = format!("{} is another host's number", host.number.as_ref());
+                return Err(self.wrong(host.number.span(), "host.number", why));
+            }
+            let port = host.port.as_ref().map_or(PORT, |port| *port.as_ref());
+            if !places.insert((host.address.as_ref(), port)) {
+                let why = format!("port {port} there is another host's");
+                return Err(self.wrong(host.address.span(), "host.address", why));
+            }
+            for shard in &host.shards {
+                let number = *shard.as_ref();
+                if number >= cluster.shards {
+                    let why = format!("shard {number} of {}: they are numbered from 0", cluster.shards);
+                    return Err(self.wrong(shard.span(), "host.shards", why));
+                }
+                if let Some(other) = at.insert(number, name) {
+                    let why = format!("shard {number} is at host {other:?} already");
+                    return Err(self.wrong(shard.span(), "host.shards", why));
+                }
+            }
+        }
+        if let Some(missing) = (0..cluster.shards).find(|shard| !at.contains_key(shard)) {
+            return Err(self.wrong(
+                top,
+                "cluster.shards",
+                format!("no host has shard {missing}: name it in a `shards`"),
+            ));
+        }
+        if cluster.data_nodes().is_empty() {
+            return Err(self.wrong(
+                top,
+                "host.data",
+                "no host has `data = true`: somebody has to keep what is in files",
+            ));
+        }
+        let switches: Vec<_> = written.host.iter().filter_map(|host| host.switch_port.as_ref()).collect();
+        match (cluster.tracking, switches.as_slice()) {
+            (_, [_, second, ..]) => {
+                Err(self.wrong(second.span(), "host.switch_port", "another host has the switch: there is one"))
+            }
+            (Form::Network, []) => {
+                let why = "\"network\" needs a switch: give one host a `switch_port`";
+                let span = written.cluster.tracking.as_ref().map_or(top, Spanned::span);
+                Err(self.wrong(span, "cluster.tracking", why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"[cluster]
+name = "c"
+id = "0123456789abcdef0123456789abcdef"
+shards = 2
+commit = "sync"
+tracking = "network"
+
+[[host]]
+name = "a"
+number = 1
+address = "10.0.0.1"
+directory = "/a"
+shards = [1]
+data = true
+meta_memory = "64M"
+
+[[host]]
+name = "b"
+number = 3
+address = "::1"
+port = 99
+directory = "/b"
+shards = [0]
+switch_port = 4797
+"#;
+
+    fn parse(text: &str) -> Result<Cluster, ConfigError> {
+        Cluster::parse(Path::new("/c.toml"), text)
+    }
+
+    #[test]
+    fn a_configuration_is_read() {
+        let cluster = parse(GOOD).unwrap();
+        assert_eq!((cluster.name.as_str(), cluster.shards, cluster.fsid()), ("c", 2, 0x0123_4567_89ab_cdef));
+        assert_eq!((cluster.commit, cluster.tracking), (Commit::Sync, Form::Network));
+        let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
+        assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
+        assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
+        let part = cluster.part(a).part;
+        assert_eq!((part.data_node, part.shards, part.data_nodes), (1, vec![1], vec![1]));
+        assert!(cluster.host(Path::new("/c"), Some("b")).is_ok());
+        let error = cluster.host(Path::new("/c"), None).unwrap_err().to_string();
+        assert!(error.contains("--host NAME") && error.contains("a, b"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_line_and_key() {
+        for (from, to, line, key, why) in [
+            ("shards = 2", "shards = 0", 4, "cluster.shards", "1 to 256"),
+            ("shards = 2", "shards = 3", 4, "cluster.shards", "no host has shard 2"),
+            ("shards = 2", "shards = \"2\"", 4, "shards", "invalid type"),
+            ("shards = 2", "shards =", 4, "shards", ""),
+            ("id = \"0", "id = \"", 3, "cluster.id", "32 hexadecimal digits"),
+            ("\"sync\"", "\"now\"", 5, "cluster.commit", "\"interval\" or \"sync\""),
+            ("\"network\"", "\"x\"", 6, "cluster.tracking", "\"owner\" or \"network\""),
+            ("switch_port = 4797", "", 6, "cluster.tracking", "needs a switch"),
+            ("name = \"c\"\n", "name = \"c\"\ncommit_interval_ms = 0\n", 3, "cluster.commit_interval_ms", "1 to 60000"),
+            ("number = 3", "number = 1", 19, "host.number", "another host's"),
+            ("number = 3", "number = 0", 19, "host.number", "1 to 250"),
+            ("name = \"b\"", "name = \"a\"", 18, "host.name", "twice"),
+            ("name = \"b\"", "name = \"b c\"", 18, "host.name", "blanks"),
+            ("shards = [0]", "shards = [1]", 23, "host.shards", "at host \"a\" already"),
+            ("shards = [0]", "shards = [0, 7]", 23, "host.shards", "shard 7 of 2"),
+            ("directory = \"/b\"\n", "", 18, "host.directory", "needs a directory"),
+            ("directory = \"/b\"", "directory = \"b\"", 22, "host.directory", "does not begin with /"),
+            ("data = true\n", "", 4, "host.data", "somebody has to keep"),
+            ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
+            ("port = 99", "port = 0", 21, "host.port", "1 to 65535"),
+            ("port = 99", "prot = 99", 21, "prot", "unknown field"),
+            ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
+            ("shards = [1]", "shards = [1]\nswitch_port = 5", 25, "host.switch_port", "there is one"),
+        ] {
+            let text = GOOD.replace(from, to);
+            assert_ne!(text, GOOD, "{from}");
+            let error = parse(&text).map(|_| to).unwrap_err();
+            let ConfigError::Value { line: found_line, key: found_key, why: found_why, .. } = &error else {
+                panic!("{error}")
+            };
+            assert_eq!((*found_line, found_key.as_str()), (line, key), "{error}");
+            assert!(found_why.contains(why), "{error}");
+        }
+        let error = Cluster::read(Path::new("/nowhere/c.toml")).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/c.toml") && error.contains("onpath cluster init"), "{error}");
+    }
+}

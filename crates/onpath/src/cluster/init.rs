@@ -1,0 +1,138 @@
+//! `onpath cluster init FILE NAME=ADDRESS[:PORT]…`: writes the configuration of a new cluster.
+
+use super::config::{Cluster, HOSTS_MAX, PORT};
+use super::key;
+use crate::cli::{CommitMode, TrackingForm, absolute, say};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use onpath_host::sys::random_bytes;
+use onpath_wire::innet::INNET_UDP_PORT;
+use onpath_wire::limits::SHARDS_MAX;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `onpath cluster init`.
+#[derive(Args, Debug)]
+pub(crate) struct InitArgs {
+    /// The file to write; the same one is then given to every host.
+    file: PathBuf,
+    /// The hosts: what each is called, and where it is reached. Shards and files are spread over all of them.
+    #[arg(required = true, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
+    hosts: Vec<NewHost>,
+    /// What people call the cluster.
+    #[arg(long, default_value = "onpath")]
+    name: String,
+    /// Metadata shards, on all hosts together [default: two a host].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=i64::from(SHARDS_MAX)))]
+    shards: Option<u16>,
+    /// Where a host keeps its state.
+    #[arg(long, default_value = "/var/lib/onpath", value_name = "DIR")]
+    directory: PathBuf,
+    /// When a change is on stable storage.
+    #[arg(long, value_enum, default_value = "interval")]
+    commit: CommitMode,
+    /// Who knows that a directory has pending updates: its owner, or the dirty set of the switch.
+    #[arg(long, value_enum, default_value = "owner")]
+    tracking: TrackingForm,
+    /// A further host that is the switch and nothing else.
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
+    switch: Option<NewHost>,
+    /// Draw a key, write it into this file, and let all messages be sealed with it.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+/// A host of the command line.
+#[derive(Clone, Debug)]
+pub(super) struct NewHost {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) port: Option<u16>,
+}
+
+pub(super) fn parse_host(text: &str) -> Result<NewHost, String> {
+    let (name, place) = text.split_once('=').ok_or("write NAME=ADDRESS[:PORT]")?;
+    let bracketed = place.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (address, port) = match bracketed {
+        Some((address, port)) => (address, port.strip_prefix(':')),
+        None => place.split_once(':').map_or((place, None), |(address, port)| (address, Some(port))),
+    };
+    let port = match port {
+        None => None,
+        Some(text) => Some(text.parse().ok().filter(|&p| p != 0).ok_or(format!("{text:?} is no port"))?),
+    };
+    if name.is_empty() || address.is_empty() {
+        return Err("write NAME=ADDRESS[:PORT]".to_owned());
+    }
+    Ok(NewHost { name: name.to_owned(), address: address.to_owned(), port })
+}
+
+impl NewHost {
+    /// Its table in the configuration, without what it holds.
+    pub(super) fn table(&self, number: u16) -> String {
+        let NewHost { name, address, port } = self;
+        let port = port.unwrap_or(PORT);
+        format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\nport = {port}\n")
+    }
+}
+
+pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
+    let file = absolute(&args.file)?;
+    let hosts = args.hosts.len();
+    ensure!(hosts < usize::from(HOSTS_MAX), "{hosts} hosts: at most {}", HOSTS_MAX - 1);
+    let shards = args.shards.unwrap_or((2 * hosts).min(usize::from(SHARDS_MAX)) as u16);
+    if args.tracking == TrackingForm::Network && args.switch.is_none() {
+        bail!("--tracking network needs a switch: name its host with --switch, or one of the hosts itself");
+    }
+    let key_file = args.key_file.as_deref().map(absolute).transpose()?;
+    let text = text(&args, &absolute(&args.directory)?, shards, key_file.as_deref())?;
+    // What is written is what will be read.
+    Cluster::parse(&file, &text)?;
+    if let Some(key_file) = &key_file {
+        write_new(key_file, &key::text(&random_bytes()?), 0o600)?;
+    }
+    write_new(&file, &text, 0o644)?;
+    say(&format!("onpath: wrote {} for {hosts} hosts with {shards} shards", file.display()));
+    Ok(())
+}
+
+fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: Option<&Path>) -> anyhow::Result<String> {
+    let id = u128::from_be_bytes(random_bytes()?);
+    let commit = if args.commit == CommitMode::Sync { "sync" } else { "interval" };
+    let tracking = if args.tracking == TrackingForm::Network { "network" } else { "owner" };
+    let mut text = format!(
+        "# A cluster of Onpath, the same file on every host; docs/cluster.md describes all keys.\n\n\
+         [cluster]\nname = {:?}\n# The identity of the file system: never change it.\nid = \"{id:032x}\"\n\
+         shards = {shards}\ncommit = \"{commit}\"\ntracking = \"{tracking}\"\n",
+        args.name
+    );
+    if let Some(key_file) = key_file {
+        writeln!(text, "key_file = {:?}", key_file.to_string_lossy())?;
+    }
+    let hosts = args.hosts.len();
+    for (place, host) in args.hosts.iter().enumerate() {
+        let of = |shard: &u16| usize::from(*shard) * hosts / usize::from(shards) == place;
+        let own: Vec<u16> = (0..shards).filter(of).collect();
+        text.push_str(&host.table(place as u16 + 1));
+        writeln!(text, "directory = {:?}\nshards = {own:?}\ndata = true", directory.to_string_lossy())?;
+    }
+    if let Some(switch) = &args.switch {
+        text.push_str(&switch.table(hosts as u16 + 1));
+        writeln!(text, "switch_port = {INNET_UDP_PORT}")?;
+    }
+    Ok(text)
+}
+
+/// Writes a file that must not exist yet.
+fn write_new(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    let mut opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(file);
+    let written = opened.as_mut().map(|opened| opened.write_all(text.as_bytes()).and_then(|()| opened.sync_all()));
+    match written {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error).with_context(|| file.display().to_string()),
+        Err(error) => bail!("{}: {error}; it was left alone", file.display()),
+    }
+}

@@ -1,0 +1,31 @@
+//! Clusters: their configuration, and the commands that write and show it.
+
+mod add;
+pub(crate) mod config;
+mod init;
+pub(crate) mod key;
+pub(crate) mod url;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `onpath cluster`.
+#[derive(Args, Debug)]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    command: ClusterCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum ClusterCommand {
+    /// Writes the configuration of a new cluster.
+    Init(init::InitArgs),
+    /// Adds a host to a configuration.
+    Add(add::AddArgs),
+}
+
+pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<()> {
+    match args.command {
+        ClusterCommand::Init(args) => init::run(args),
+        ClusterCommand::Add(args) => add::run(args),
+    }
+}

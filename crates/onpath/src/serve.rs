@@ -1,0 +1,99 @@
+//! `onpath serve --config FILE`: runs the roles of one host of a cluster.
+
+use crate::background::BackgroundArgs;
+use crate::cluster::config::{Cluster, Host};
+use crate::cluster::key;
+use crate::mounted::Event;
+use crate::signals;
+use anyhow::Context;
+use clap::Args;
+use onpath_host::member::{Member, MemberConfig};
+use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions};
+use onpath_host::udp::{ClusterIs, HostIs};
+use onpath_wire::codec::Blob;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+/// Arguments of `onpath serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// The configuration of the cluster, the same on every host; `onpath cluster init` writes one.
+    #[arg(long, env = "ONPATH_CONFIG", default_value = "/etc/onpath/cluster.toml", value_name = "FILE")]
+    config: PathBuf,
+    /// Which of its hosts this is [default: the one with the name of this machine, or the only one].
+    #[arg(long, env = "ONPATH_HOST", value_name = "NAME")]
+    host: Option<String>,
+    #[command(flatten)]
+    background: BackgroundArgs,
+}
+
+pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
+    let Some(ready) = args.background.begin()? else { return Ok(()) };
+    let cluster = Cluster::read(&args.config)?;
+    let host = this_host(&cluster, &args)?;
+    let (sender, receiver) = channel();
+    signals::forward(sender, Event::Signal)?;
+    let member = Member::start(member(&cluster, host)?)?;
+    ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
+    receiver.recv()?;
+    Ok(member.stop()?)
+}
+
+fn this_host<'a>(cluster: &'a Cluster, args: &ServeArgs) -> anyhow::Result<&'a Host> {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let named = args.host.as_deref();
+    let guess = cluster.hosts.iter().any(|host| host.name == machine).then_some(machine.as_str());
+    Ok(cluster.host(&args.config, named.or(guess))?)
+}
+
+fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
+    let resolved = |host: &Host| {
+        let address = host.resolve();
+        address.with_context(|| format!("host {}: address {}", host.name, host.address))
+    };
+    let hosts = cluster.hosts.iter().map(|host| Ok((host_is(host), resolved(host)?)));
+    let hosts = hosts.collect::<anyhow::Result<Vec<(HostIs, SocketAddr)>>>()?;
+    let key = cluster.key_file.as_deref().map(key::read).transpose()?;
+    let has_state = !host.shards.is_empty() || host.data;
+    Ok(MemberConfig {
+        number: host.number,
+        part: host.directory.clone().filter(|_| has_state).map(|directory| (directory, cluster.part(host))),
+        options: ServerOptions {
+            shards: None,
+            commit: cluster.commit,
+            checkpoint_bytes: CHECKPOINT_BYTES,
+            memory_bytes: host.meta_memory,
+            form: cluster.tracking,
+        },
+        bind: resolved(host)?,
+        cluster: cluster.told(),
+        hosts,
+        key,
+    })
+}
+
+/// A host as others are told of it.
+fn host_is(host: &Host) -> HostIs {
+    HostIs {
+        number: host.number,
+        name: Blob(host.name.clone().into_bytes()),
+        address: Blob(host.place().into_bytes()),
+        shards: host.shards.clone(),
+        data: host.data,
+        switch_port: host.switch_port.unwrap_or(0),
+    }
+}
+
+impl Cluster {
+    /// What clients are told.
+    fn told(&self) -> ClusterIs {
+        ClusterIs {
+            fsid: self.fsid(),
+            name: Blob(self.name.clone().into_bytes()),
+            shards: self.shards,
+            sync: self.commit == onpath_host::journal::Commit::Sync,
+            hosts: self.hosts.iter().map(host_is).collect(),
+        }
+    }
+}

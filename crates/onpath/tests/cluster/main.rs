@@ -1,0 +1,6 @@
+//! Clusters of processes on hosts of their own (network namespaces), which talk UDP.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod together;

@@ -1,0 +1,37 @@
+//! Three hosts and two clients: one file system.
+
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::server::Site;
+use std::fs;
+
+/// Names, bytes and attributes that one client makes are there for the other, whichever hosts they fall to.
+#[test]
+fn two_clients_see_the_same() {
+    let test = "cluster::two_clients_see_the_same";
+    let Some(site) = Site::new(test) else { return };
+    let Some(cluster) = Cluster::start(test, &site, Shape::default()) else { return };
+    let [a, b] = [0, 1].map(|client| cluster.mount(&site, client, &[]));
+    for dir in 0..8 {
+        fs::create_dir(a.path().join(format!("d{dir}"))).expect("mkdir");
+        for file in 0..50 {
+            let bytes = vec![file as u8; 1 + file * 997];
+            fs::write(a.path().join(format!("d{dir}/f{file}")), bytes).expect("write");
+        }
+    }
+    for dir in 0..8 {
+        let dir = format!("d{dir}");
+        assert_eq!(fs::read_dir(b.path().join(&dir)).expect("a listing").count(), 50);
+        for file in 0..50 {
+            let bytes = fs::read(b.path().join(format!("{dir}/f{file}"))).expect("read");
+            assert!(bytes.len() == 1 + file * 997 && bytes.iter().all(|&byte| byte == file as u8));
+        }
+        fs::rename(b.path().join(format!("{dir}/f7")), b.path().join(format!("{dir}-f7"))).expect("rename");
+        assert!(!a.path().join(format!("{dir}/f7")).exists() && a.path().join(format!("{dir}-f7")).exists());
+    }
+    let large = vec![0x5a; 9 << 20];
+    fs::write(a.path().join("large"), &large).expect("a large write");
+    assert!(fs::read(b.path().join("large")).expect("a large read") == large);
+    b.stop();
+    a.stop();
+    cluster.stop();
+}

@@ -1,0 +1,150 @@
+//! A cluster on one machine: every host in a network namespace of its own, and namespaces for clients beside them.
+
+use super::net::Net;
+use super::server::{Mount, Process, Site, binary};
+use std::path::{Path, PathBuf};
+
+/// What a cluster is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'a> {
+    /// Hosts with shards and data.
+    pub servers: usize,
+    /// Whether a host more is the switch.
+    pub switch: bool,
+    /// Hosts for clients.
+    pub clients: usize,
+    /// Further arguments of `onpath cluster init`.
+    pub init: &'a [&'a str],
+}
+
+impl Default for Shape<'_> {
+    fn default() -> Self {
+        Shape { servers: 3, switch: false, clients: 2, init: &[] }
+    }
+}
+
+impl Shape<'_> {
+    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say.
+    pub fn from_env() -> Shape<'static> {
+        let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|found| found == value);
+        match (is("ONPATH_COMMIT", "sync"), is("ONPATH_TRACKING", "network")) {
+            (false, false) => Shape::default(),
+            (true, false) => Shape { init: &["--commit", "sync"], ..Shape::default() },
+            (false, true) => Shape { init: &["--tracking", "network"], switch: true, ..Shape::default() },
+            (true, true) => panic!("one of ONPATH_COMMIT=sync and ONPATH_TRACKING=network at a time"),
+        }
+    }
+}
+
+/// A running cluster.
+pub struct Cluster {
+    pub net: Net,
+    root: PathBuf,
+    config: PathBuf,
+    key: Option<PathBuf>,
+    hosts: usize,
+    servers: usize,
+    running: Vec<Option<Process>>,
+    starts: usize,
+}
+
+impl Cluster {
+    /// Starts all hosts; none where namespaces cannot be made.
+    pub fn start(test: &str, site: &Site, shape: Shape) -> Option<Cluster> {
+        let hosts = shape.servers + usize::from(shape.switch);
+        let net = Net::new(test, hosts + shape.clients)?;
+        let root = site.root().to_owned();
+        let config = root.join("cluster.toml");
+        let place = |host: usize| format!("{}={}", name(host), net.address(host));
+        let mut words: Vec<String> = ["cluster", "init"].map(str::to_owned).into();
+        words.push(config.display().to_string());
+        words.extend((0..shape.servers).map(place));
+        words.extend(["--directory".to_owned(), root.join("DIR").display().to_string()]);
+        if shape.switch {
+            words.extend(["--switch".to_owned(), place(shape.servers)]);
+        }
+        words.extend(shape.init.iter().map(|&word| word.to_owned()));
+        let output = super::server::run(words.iter().map(AsRef::as_ref));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // Hosts on one machine need directories of their own.
+        let mut text = std::fs::read_to_string(&config).expect("the configuration");
+        for host in 0..shape.servers {
+            text = text.replacen("/DIR\"", &format!("/state-{}\"", name(host)), 1);
+        }
+        std::fs::write(&config, text).expect("the configuration is written");
+        let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
+        let servers = shape.servers;
+        let mut cluster =
+            Cluster { net, root, config, key, hosts, servers, running: (0..hosts).map(|_| None).collect(), starts: 0 };
+        (0..hosts).for_each(|host| cluster.serve(host));
+        Some(cluster)
+    }
+
+    /// Starts a host that does not run.
+    pub fn serve(&mut self, host: usize) {
+        assert!(self.running[host].is_none(), "{} runs", name(host));
+        let mut command = self.net.command(host, binary());
+        command.args(["serve", "--host", &name(host), "--config"]).arg(&self.config);
+        self.starts += 1;
+        let log = self.root.join(format!("log-serve-{}-{}", name(host), self.starts));
+        self.running[host] = Some(Process::start(command, log, "serving"));
+    }
+
+    /// kill -9 of a host's process.
+    pub fn kill(&mut self, host: usize) {
+        self.running[host].take().expect("it runs").kill();
+    }
+
+    /// Lets a host stop as a service manager would.
+    pub fn stop_host(&mut self, host: usize) {
+        self.running[host].take().expect("it runs").stop();
+    }
+
+    /// The process of a host.
+    pub fn process(&self, host: usize) -> &Process {
+        self.running[host].as_ref().expect("it runs")
+    }
+
+    /// Hosts with shards and data: the first ones.
+    pub fn servers(&self) -> usize {
+        self.servers
+    }
+
+    /// The directory of a host.
+    pub fn state(&self, host: usize) -> PathBuf {
+        self.root.join(format!("state-{}", name(host)))
+    }
+
+    /// What clients call it.
+    pub fn url(&self) -> String {
+        let places: Vec<String> = (0..self.servers).map(|host| self.net.address(host)).collect();
+        format!("onpath://{}/", places.join(","))
+    }
+
+    /// Mounts it on a client's host.
+    pub fn mount(&self, site: &Site, client: usize, args: &[&str]) -> Mount {
+        let mut command = self.net.command(self.hosts + client, binary());
+        command.args(["mount", &self.url()]).arg(site.mountpoint(client)).args(args);
+        if let Some(key) = &self.key {
+            command.arg("--key-file").arg(key);
+        }
+        Mount::start(command, site.mountpoint(client), site.log("mount"))
+    }
+
+    /// Stops all hosts.
+    pub fn stop(mut self) {
+        for process in &mut self.running {
+            process.take().into_iter().for_each(Process::stop);
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+}
+
+/// What a host is called.
+pub fn name(host: usize) -> String {
+    format!("n{host}")
+}

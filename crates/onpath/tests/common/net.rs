@@ -1,0 +1,133 @@
+//! Hosts on one machine: network namespaces on a bridge, each with an interface of its own.
+
+use super::{skipped, tool};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Namespaces that are connected, and gone when this is dropped. None of their traffic leaves them.
+pub struct Net {
+    prefix: String,
+    hosts: usize,
+}
+
+/// Why there can be no namespaces here, if so.
+pub fn cannot_connect() -> Option<String> {
+    for needed in ["ip", "nsenter"] {
+        if program(needed).is_none() {
+            return Some(format!("{needed} is not installed"));
+        }
+    }
+    let name = format!("onpath-{}-try", std::process::id());
+    let made = run(Command::new(program("ip").expect("just seen")).args(["netns", "add", &name]));
+    if let Err(why) = made {
+        return Some(format!("no network namespace can be made: {why}"));
+    }
+    _ = run(Command::new(program("ip").expect("just seen")).args(["netns", "del", &name]));
+    None
+}
+
+/// A program that may be in a directory of the system's own.
+fn program(name: &str) -> Option<PathBuf> {
+    let of_system = ["/usr/sbin", "/sbin"].map(|dir| PathBuf::from(dir).join(name));
+    tool(name).or_else(|| of_system.into_iter().find(|path| path.is_file()))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
+
+impl Net {
+    /// So many hosts; none where that cannot be (said on standard error).
+    pub fn new(test: &str, hosts: usize) -> Option<Net> {
+        static NETS: AtomicUsize = AtomicUsize::new(0);
+        if let Some(why) = cannot_connect() {
+            skipped(test, &why);
+            return None;
+        }
+        let net =
+            Net { prefix: format!("onpath-{}-{}", std::process::id(), NETS.fetch_add(1, Ordering::Relaxed)), hosts };
+        net.ip(&["netns", "add", &net.bridge()]);
+        net.ip(&["-n", &net.bridge(), "link", "add", "br0", "type", "bridge"]);
+        net.ip(&["-n", &net.bridge(), "link", "set", "br0", "up"]);
+        for host in 0..hosts {
+            let (name, port) = (net.name(host), format!("h{host}"));
+            net.ip(&["netns", "add", &name]);
+            net.ip(&[
+                "-n",
+                &name,
+                "link",
+                "add",
+                "eth0",
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &port,
+                "netns",
+                &net.bridge(),
+            ]);
+            net.ip(&["-n", &net.bridge(), "link", "set", &port, "master", "br0", "up"]);
+            net.ip(&["-n", &name, "addr", "add", &format!("{}/24", net.address(host)), "dev", "eth0"]);
+            net.ip(&["-n", &name, "link", "set", "eth0", "up"]);
+            net.ip(&["-n", &name, "link", "set", "lo", "up"]);
+        }
+        Some(net)
+    }
+
+    fn ip(&self, args: &[&str]) {
+        let done = run(Command::new(program("ip").expect("it was there")).args(args));
+        done.unwrap_or_else(|why| panic!("ip {}: {why}", args.join(" ")));
+    }
+
+    fn bridge(&self) -> String {
+        format!("{}-sw", self.prefix)
+    }
+
+    fn name(&self, host: usize) -> String {
+        assert!(host < self.hosts, "host {host} of {}", self.hosts);
+        format!("{}-{host}", self.prefix)
+    }
+
+    /// The address of a host.
+    pub fn address(&self, host: usize) -> String {
+        format!("10.77.0.{}", host + 1)
+    }
+
+    /// What runs `program` on a host.
+    pub fn command(&self, host: usize, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.name(host))).arg("--").arg(program);
+        command
+    }
+
+    /// Takes the cable of a host out, or puts it in again.
+    pub fn link(&self, host: usize, up: bool) {
+        let state = if up { "up" } else { "down" };
+        self.ip(&["-n", &self.bridge(), "link", "set", &format!("h{host}"), state]);
+    }
+
+    /// From now on a host loses so many percent of the UDP datagrams that come to it; false where the system cannot do that.
+    pub fn lose(&self, host: usize, percent: u32) -> bool {
+        let chance = format!("{}", f64::from(percent) / 100.0);
+        let of = |action: &str| {
+            let mut command = self.command(host, "iptables");
+            command.args([action, "INPUT"]);
+            if action == "-A" {
+                command.args(["-p", "udp", "-m", "statistic", "--mode", "random", "--probability", &chance]);
+                command.args(["-j", "DROP"]);
+            }
+            run(&mut command)
+        };
+        of("-F").is_ok() && (percent == 0 || of("-A").is_ok())
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in (0..self.hosts).map(|host| self.name(host)).chain([self.bridge()]) {
+            _ = run(Command::new(program("ip").expect("it was there")).args(["netns", "del", &name]));
+        }
+    }
+}
