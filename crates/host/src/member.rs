@@ -64,39 +64,40 @@ impl Member {
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
         let MemberConfig { number, part, options, bind, cluster, hosts, key } = config;
         let fsid = cluster.fsid;
-        let (is_switch, shapes) = (has_switch(&hosts, number), Arc::new(OnceLock::new()));
+        let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let hooks = Hooks { cluster, sessions: shapes.clone() };
         let endpoint =
             EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true };
         // The port is taken before anything of the directory changes.
         let endpoint = Endpoint::bind(endpoint, hooks)?;
-        let add_switch = |builder: &mut NodeBuilder| -> Result<(), MemberError> {
-            if is_switch {
-                let boot = sys::random_bytes().map(u64::from_le_bytes);
-                let boot = boot.map_err(|source| MemberError::Io { what: "random bytes", source })?;
-                builder.add(NodeId::SWITCH, Switch::new(SwitchConfig::whole(fsid as u32, boot)), NoEffects);
-            }
-            Ok(())
+        let boot = sys::random_bytes().map(u64::from_le_bytes);
+        let boot = boot.map_err(|source| MemberError::Io { what: "random bytes", source })?;
+        let add_switch = |builder: &mut NodeBuilder| {
+            let config = SwitchConfig::whole(fsid as u32, boot);
+            switch_port.map(|port| (port, builder.add(NodeId::SWITCH, Switch::new(config), NoEffects)))
         };
-        let (server, node) = match part {
+        let (server, node, switch) = match part {
             Some((path, format)) => {
                 let mut builder = ServerBuilder::open_part(&path, &format, options)?;
-                add_switch(&mut builder.builder)?;
+                let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 if server.dir.shape().has_coordinator() {
                     assert!(shapes.set(server.sessions.clone()).is_ok(), "set once");
                 }
                 let node = server.node.clone();
-                (Some(server), node)
+                (Some(server), node, switch)
             }
             None => {
                 let mut builder = NodeBuilder::new();
                 builder.among_others();
-                add_switch(&mut builder)?;
-                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)))
+                let switch = add_switch(&mut builder);
+                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch)
             }
         };
         endpoint.start(&node)?;
+        if let Some((port, role)) = switch {
+            endpoint.switch(&node, role, SocketAddr::new(bind.ip(), port))?;
+        }
         Ok(Member { server, node, endpoint })
     }
 
@@ -119,8 +120,10 @@ impl Member {
     }
 }
 
-fn has_switch(hosts: &[(HostIs, SocketAddr)], number: u16) -> bool {
-    hosts.iter().any(|(host, _)| host.number == number && host.switch_port != 0)
+/// The UDP port of the switch of a host, if it has one.
+fn switch_port(hosts: &[(HostIs, SocketAddr)], number: u16) -> Option<u16> {
+    let this = hosts.iter().find(|(host, _)| host.number == number);
+    this.map(|(host, _)| host.switch_port).filter(|&port| port != 0)
 }
 
 struct Hooks {

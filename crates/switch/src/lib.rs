@@ -7,7 +7,7 @@ use onpath_dataplane::{Command, Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
-use onpath_wire::innet::{DirtySetOp, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{DirtySetOp, INNET_BYTES, INNET_UDP_PORT, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
 use std::collections::VecDeque;
@@ -69,8 +69,10 @@ impl Switch {
         of_program.chain([("control_malformed", self.malformed)])
     }
 
-    fn packet(&mut self, packet: &Packet, innet: &InNet) {
+    /// Runs the in-network program on the header of a packet; `out` is given the header of each copy and the node it is for.
+    pub fn step(&mut self, header: &[u8; INNET_BYTES], mut out: impl FnMut(NodeId, &[u8; INNET_BYTES])) {
         // Ports stand for cables; here every node is on a cable of its own, numbered like the node.
+        let innet = InNet::of_bytes(header);
         let sender = (innet.op() != Some(DirtySetOp::Query)).then(|| NodeId(1 << 24 | u32::from(innet.shard)).0);
         for node in [Some(innet.destination), Some(innet.alternative), sender].into_iter().flatten() {
             if node != 0 {
@@ -79,13 +81,17 @@ impl Switch {
             }
         }
         self.copies.clear();
-        self.program.step(INNET_UDP_PORT, &innet.bytes(), &mut self.copies);
-        for copy in &self.copies {
-            let header = InNet::of_bytes(&copy.header);
-            let packet = packet.clone().through_switch(header);
-            let to = NodeId(header.destination);
-            self.outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
-        }
+        self.program.step(INNET_UDP_PORT, header, &mut self.copies);
+        self.copies.iter().for_each(|copy| out(NodeId(InNet::of_bytes(&copy.header).destination), &copy.header));
+    }
+
+    fn packet(&mut self, packet: &Packet, innet: &InNet) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.step(&innet.bytes(), |to, header| {
+            let packet = packet.clone().through_switch(InNet::of_bytes(header));
+            outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
+        });
+        self.outputs = outputs;
     }
 
     fn command(&mut self, header: &Header, command: SwitchCommand) {

@@ -351,7 +351,8 @@ impl Node {
 
     /// Brings a released message on its way: by the switch if it wants to pass one, which another process may have.
     fn route(&self, to: NodeId, packet: Packet, work: &mut Work) {
-        let index = if packet.wants_switch() { self.switch } else { self.local(to) };
+        let switch = self.switch.filter(|_| !self.among_others); // for others it is behind its port
+        let index = if packet.wants_switch() { switch } else { self.local(to) };
         let Some(index) = index else {
             work.remote.push((to, packet));
             return;

@@ -110,18 +110,16 @@ impl Endpoint {
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
-        socket.set_patience(PATIENCE).map_err(io("a socket's patience"))?;
+        be_patient(&socket)?;
         let switch = hosts.iter().find(|(host, _)| host.switch_port != 0);
         let switch = switch.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port));
         let innet = switch.map(|_| Socket::bind(SocketAddr::new(bind.ip(), 0))).transpose();
         let innet = innet.map_err(|source| UdpError::Bind { address: bind, source })?;
         let innet_port = innet.as_ref().map_or(Ok(0), Socket::port).map_err(io("a socket's port"))?;
-        if let Some(innet) = &innet {
-            innet.set_patience(PATIENCE).map_err(io("a socket's patience"))?;
-        }
+        innet.as_ref().map_or(Ok(()), be_patient)?;
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
-            peers: Peers::new(config.clone(), &hosts),
+            peers: Peers::new(config.clone(), &hosts, innet_port),
             config,
             serves,
             socket,
@@ -144,19 +142,22 @@ impl Endpoint {
     pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
         node.attach_default(Arc::new(UdpLink(self.shared.clone())));
-        let mut threads = self.threads.lock().expect("starting does not panic");
-        let mut spawn = |name: &str, run: fn(&Arc<Shared>)| {
-            let shared = self.shared.clone();
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
-            thread.map(|thread| threads.push(thread)).map_err(|source| UdpError::Io { what: "a thread", source })
-        };
-        spawn("udp", receive::plain)?;
+        self.spawn("udp", receive::plain)?;
         if self.shared.innet.is_some() {
-            spawn("udp-switched", receive::switched)?;
+            self.spawn("udp-switched", receive::switched)?;
         }
-        spawn("udp-timer", timer::run)?;
+        self.spawn("udp-timer", timer::run)?;
         let shared = self.shared.clone();
         node.add_status("udp".to_owned(), Box::new(move || shared.status()));
+        Ok(())
+    }
+
+    /// Starts a thread that ends soon after the endpoint is stopped.
+    pub(super) fn spawn(&self, name: &str, run: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Result<(), UdpError> {
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
+        let thread = thread.map_err(|source| UdpError::Io { what: "a thread", source })?;
+        self.threads.lock().expect("starting does not panic").push(thread);
         Ok(())
     }
 
@@ -181,6 +182,11 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Receiving from a socket shall end now and then, so that its thread sees whether it is to end.
+pub(super) fn be_patient(socket: &Socket) -> Result<(), UdpError> {
+    socket.set_patience(PATIENCE).map_err(|source| UdpError::Io { what: "a socket's patience", source })
 }
 
 thread_local! {

@@ -14,6 +14,7 @@ mod join;
 mod peers;
 mod receive;
 mod socket;
+mod switch;
 mod timer;
 
 pub use admit::may_send;

@@ -43,6 +43,13 @@ pub(super) struct OtherState {
     pub(super) armed_us: u64,
 }
 
+impl OtherState {
+    /// Where it takes what comes through a switch.
+    pub(super) fn switched_place(&self) -> Option<SocketAddr> {
+        (self.innet_port != 0).then(|| SocketAddr::new(self.address.ip(), self.innet_port))
+    }
+}
+
 impl Other {
     pub(super) fn new(
         config: &Arc<Config>,
@@ -87,7 +94,7 @@ pub(super) struct Peers {
 
 impl Peers {
     /// The hosts of a cluster, each with its address; among them perhaps this one.
-    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)]) -> Peers {
+    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)], innet_port: u16) -> Peers {
         let (mut places, mut all) = (HashMap::new(), HashMap::new());
         for (host, address) in hosts {
             let endpoint = endpoint_of_host(host.number);
@@ -96,7 +103,9 @@ impl Peers {
             all.insert(endpoint, Other::new(&config, endpoint, roles, (endpoint != config.me, 0), *address));
         }
         if let Some(this) = all.get(&config.me) {
-            this.lock().peer.set_boot(config.boot);
+            let mut this = this.lock();
+            this.peer.set_boot(config.boot);
+            this.innet_port = innet_port;
         }
         Peers { config, places, all: RwLock::new(all), entered: AtomicU64::new(0) }
     }

@@ -38,14 +38,19 @@ pub(super) fn switched(shared: &Arc<Shared>) {
 }
 
 fn run(shared: &Arc<Shared>, socket: &Socket, take: impl Fn(&Arc<Shared>, &mut Batch, &mut [u8], SocketAddr)) {
-    let mut bytes = vec![0; RECEIVE_BYTES];
     let mut batch = Batch::default();
+    while_open(shared, socket, |bytes, Received { bytes: got, segment, from }| {
+        bytes[..got].chunks_mut(segment).for_each(|datagram| take(shared, &mut batch, datagram, from));
+        shared.finish(&mut batch);
+    });
+}
+
+/// Receives until the endpoint is stopped.
+pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(&mut [u8], Received)) {
+    let mut bytes = vec![0; RECEIVE_BYTES];
     while !shared.stopped.load(Ordering::Acquire) {
         match socket.receive(&mut bytes) {
-            Ok(Received { bytes: got, segment, from }) => {
-                bytes[..got].chunks_mut(segment).for_each(|datagram| take(shared, &mut batch, datagram, from));
-                shared.finish(&mut batch);
-            }
+            Ok(received) => take(&mut bytes, received),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // What an earlier datagram met on its way (nobody listens there) is told here.
             Err(error) => tracing::trace!(%error, "receiving"),

@@ -7,9 +7,28 @@ use std::fs;
 /// Names, bytes and attributes that one client makes are there for the other, whichever hosts they fall to.
 #[test]
 fn two_clients_see_the_same() {
-    let test = "cluster::two_clients_see_the_same";
+    see_the_same("cluster::two_clients_see_the_same", Shape::default());
+}
+
+/// The same with all messages sealed.
+#[test]
+fn two_clients_with_the_key_see_the_same() {
+    let Some(place) = Site::new("cluster::two_clients_with_the_key_see_the_same") else { return };
+    let key = place.root().join("key").display().to_string();
+    let init = ["--key-file", key.as_str()];
+    see_the_same("cluster::two_clients_with_the_key_see_the_same", Shape { init: &init, ..Shape::default() });
+}
+
+/// The same with the dirty set in a switch, on a host of its own.
+#[test]
+fn two_clients_see_the_same_through_a_switch() {
+    let shape = Shape { init: &["--tracking", "network"], switch: true, ..Shape::default() };
+    see_the_same("cluster::two_clients_see_the_same_through_a_switch", shape);
+}
+
+fn see_the_same(test: &str, shape: Shape) {
     let Some(site) = Site::new(test) else { return };
-    let Some(cluster) = Cluster::start(test, &site, Shape::default()) else { return };
+    let Some(cluster) = Cluster::start(test, &site, shape) else { return };
     let [a, b] = [0, 1].map(|client| cluster.mount(&site, client, &[]));
     for dir in 0..8 {
         fs::create_dir(a.path().join(format!("d{dir}"))).expect("mkdir");

@@ -3,6 +3,7 @@
 use super::{skipped, tool};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Namespaces that are connected, and gone when this is dropped. None of their traffic leaves them.
@@ -13,18 +14,20 @@ pub struct Net {
 
 /// Why there can be no namespaces here, if so.
 pub fn cannot_connect() -> Option<String> {
-    for needed in ["ip", "nsenter"] {
-        if program(needed).is_none() {
-            return Some(format!("{needed} is not installed"));
+    static WHY: OnceLock<Option<String>> = OnceLock::new();
+    WHY.get_or_init(|| {
+        for needed in ["ip", "nsenter"] {
+            if program(needed).is_none() {
+                return Some(format!("{needed} is not installed"));
+            }
         }
-    }
-    let name = format!("onpath-{}-try", std::process::id());
-    let made = run(Command::new(program("ip").expect("just seen")).args(["netns", "add", &name]));
-    if let Err(why) = made {
-        return Some(format!("no network namespace can be made: {why}"));
-    }
-    _ = run(Command::new(program("ip").expect("just seen")).args(["netns", "del", &name]));
-    None
+        let name = format!("onpath-{}-try", std::process::id());
+        let ip = |verb| run(Command::new(program("ip").expect("just seen")).args(["netns", verb, &name]));
+        let made = ip("add");
+        _ = ip("del");
+        made.err().map(|why| format!("no network namespace can be made: {why}"))
+    })
+    .clone()
 }
 
 /// A program that may be in a directory of the system's own.
