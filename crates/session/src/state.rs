@@ -95,6 +95,8 @@ pub(crate) enum WaitKey {
     LockTurn(LockOwner),
     /// The turn of the next append to an inode.
     AppendTurn(InodeId),
+    /// The end of telling an access time.
+    Told(InodeId),
 }
 
 impl WaitKey {
@@ -108,6 +110,7 @@ impl WaitKey {
                 inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
             }
             WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
+            WaitKey::Told(id) => inode_hash(id) ^ 0x7777_7777_7777_7777,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::op::{Op, attr, done};
 use crate::opens::{Fresh, Known};
 use crate::ops::later;
 use crate::session::SessionOut;
-use crate::state::{Later, State};
+use crate::state::{Later, State, WaitKey};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
@@ -40,6 +40,11 @@ fn observe(core: &mut Core<State>, attr: &AttrWire, own: bool) {
 
 /// Attributes of an inode; of a directory exact. What a read(2) asks through its `handle` holds for the read itself too.
 pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) -> FsResult {
+    // On a network the question could overtake an access time that is being told.
+    let told = |core: &mut Core<State>| (!core.state.accessing.contains(&id)).then_some(());
+    if op.with(told).is_none() {
+        op.wait(WaitKey::Told(id), told).await?;
+    }
     let (attr, data, _) = attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
     let pid = op.caller.pid;
     op.with(|core| {
@@ -98,5 +103,6 @@ pub(crate) async fn accessed(op: &mut Op, id: InodeId) {
     op.with(|core| {
         let told = core.state.accessing.iter().position(|told| *told == id).expect("noted when this began");
         core.state.accessing.swap_remove(told);
+        core.wake(WaitKey::Told(id).hash());
     });
 }
