@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 13] = [
+const LAYERS: [(&str, u8); 14] = [
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
     ("onpath-kernel", 1),
@@ -17,6 +17,7 @@ const LAYERS: [(&str, u8); 13] = [
     ("onpath-session", 2),
     ("onpath-switch", 2),
     ("onpath-dataplane-native", 2),
+    ("onpath-xdp", 3),
     ("onpath-host", 3),
     ("onpath-sim", 3),
     ("onpath-fuse", 5),
@@ -79,6 +80,7 @@ fn all_sources() -> Vec<PathBuf> {
     sources(&repository().join("crates"), &mut files);
     sources(&repository().join("dataplane/rust"), &mut files);
     sources(&repository().join("dataplane/native"), &mut files);
+    sources(&repository().join("dataplane/xdp"), &mut files);
     files
 }
 
