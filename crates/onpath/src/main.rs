@@ -17,6 +17,7 @@ mod reshape;
 mod signals;
 mod sim;
 mod status;
+mod switch;
 mod top;
 mod tree;
 mod umount;

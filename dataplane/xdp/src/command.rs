@@ -88,7 +88,9 @@ impl XdpSwitch {
 
     fn unroute(&mut self, node: u32) -> Result<(), XdpError> {
         match self.maps.routes.remove(&node) {
-            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => {
+                Ok(())
+            }
             Err(aya::maps::MapError::KeyNotFound) => Ok(()),
             other => other.doing("removing a route"),
         }

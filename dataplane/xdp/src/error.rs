@@ -34,10 +34,14 @@ pub enum XdpError {
     )]
     NoNativeMode(String),
     /// Another program is attached.
-    #[error("{0}: it has an XDP program already (`ip link show dev {0}`); take it off with `ip link set dev {0} xdp off`")]
+    #[error(
+        "{0}: it has an XDP program already (`ip link show dev {0}`); take it off with `ip link set dev {0} xdp off`"
+    )]
     Busy(String),
     /// Frames may be too large.
-    #[error("{0}: its MTU, or that of the other end of a veth, is too large for XDP: make it 3,498 bytes or less (`ip link set dev {0} mtu 1500`)")]
+    #[error(
+        "{0}: its MTU, or that of the other end of a veth, is too large for XDP: make it 3,498 bytes or less (`ip link set dev {0} mtu 1500`)"
+    )]
     Mtu(String),
     /// The pins have nowhere to be.
     #[error("{0} is not on a BPF file system: mount one (`mount -t bpf bpf /sys/fs/bpf`)")]
@@ -86,7 +90,9 @@ fn number(error: &(dyn Error + 'static)) -> Option<i32> {
 pub(crate) fn doing(doing: impl Into<String>) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> XdpError {
     let doing = doing.into();
     move |source| match number(source.as_ref()) {
-        Some(libc::EPERM | libc::EACCES) if !source.to_string().contains("verifier") => XdpError::NotPermitted { doing },
+        Some(libc::EPERM | libc::EACCES) if !source.to_string().contains("verifier") => {
+            XdpError::NotPermitted { doing }
+        }
         Some(libc::ENOSYS) => XdpError::NoBpf,
         _ => XdpError::Kernel { doing, source },
     }

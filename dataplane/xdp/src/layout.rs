@@ -64,7 +64,9 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 pub(crate) fn peers_of(raw: &RawPeers) -> Peers {
     let count = (word(raw, 0) as usize).min(PEERS_MAX);
     let peers = raw[PEERS_START..].chunks_exact(PEER_BYTES).take(count);
-    peers.map(|peer| (Prefix { value: word(peer, 0), bits: word(peer, 4) }, *peer[8..].first_chunk().expect("its way"))).collect()
+    peers
+        .map(|peer| (Prefix { value: word(peer, 0), bits: word(peer, 4) }, *peer[8..].first_chunk().expect("its way")))
+        .collect()
 }
 
 pub(crate) fn peers(peers: &Peers) -> RawPeers {

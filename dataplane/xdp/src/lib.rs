@@ -14,10 +14,10 @@ pub mod pins;
 pub use device::Way;
 pub use error::XdpError;
 
+use aya::EbpfLoader;
 use aya::maps::Map;
 use aya::programs::xdp::XdpLink;
 use aya::programs::{Xdp, XdpMode};
-use aya::EbpfLoader;
 use device::Device;
 use error::Doing;
 use maps::{Maps, Programs};

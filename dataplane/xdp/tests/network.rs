@@ -200,7 +200,8 @@ fn two_processors_lose_no_mark() {
     });
     let sent = u64::from(ROUNDS) * 3;
     let done = || {
-        let [marked, removed] = [Counter::InsertMarked, Counter::RemoveDone].map(|counter| switch.count(counter).expect("a counter"));
+        let [marked, removed] =
+            [Counter::InsertMarked, Counter::RemoveDone].map(|counter| switch.count(counter).expect("a counter"));
         marked + removed
     };
     let deadline = std::time::Instant::now() + common::PATIENCE;

@@ -3,7 +3,7 @@
 mod groups;
 
 use crate::{
-    bench, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, sim, status, top, tree, umount,
+    bench, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, sim, status, switch, top, tree, umount,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Reshape(reshape::ReshapeArgs),
     /// Shows what the shards know of a directory: who holds parts of it, what is pending.
     Inspect(inspect::InspectArgs),
+    /// Puts the in-network program into the kernel, on network devices.
+    Switch(switch::SwitchArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
     Sim(sim::SimArgs),
     /// Runs every schedule of a small situation within bounds, on virtual time, and checks every answer.
@@ -145,6 +147,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Fsck(args) => fsck::run(args),
         Command::Reshape(args) => reshape::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Switch(args) => switch::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Explore(args) => explore::run(args),
         Command::Bench(args) => bench::run(args),

@@ -1,6 +1,8 @@
 //! Hosts and switches as network namespaces with veth links between them.
 #![allow(dead_code, reason = "every test binary uses its own part of this module")]
 
+pub(crate) mod frame;
+
 use onpath_dataplane::Port;
 use onpath_xdp::{Way, XdpConfig, XdpError, XdpSwitch};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
