@@ -193,7 +193,7 @@ fn two_processors_lose_no_mark() {
         for host in 0..2 {
             let work = hammer(host);
             scope.spawn(move || {
-                pin_to(host);
+                common::pin_to(host);
                 work();
             });
         }
@@ -216,12 +216,6 @@ fn two_processors_lose_no_mark() {
     assert_eq!(there, wanted);
     assert!(pairs.iter().all(|(_, pair)| pair.counter == ROUNDS / 2), "{pairs:?}");
     report(&format!("{TEST}: {sent} packets of two processors"));
-}
-
-fn pin_to(processor: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(processor % std::thread::available_parallelism().map_or(1, usize::from));
-    rustix::thread::sched_setaffinity(None, &set).expect("a processor");
 }
 
 #[test]

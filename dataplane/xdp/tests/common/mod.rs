@@ -167,6 +167,13 @@ pub(crate) fn route(switch: &mut XdpSwitch, node: u32, way: Way) {
     switch.control(&onpath_dataplane::Command::Route { node, port: Port(node) }).expect("a route");
 }
 
+/// Keeps this thread on one processor.
+pub(crate) fn pin_to(processor: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(processor % std::thread::available_parallelism().map_or(1, usize::from));
+    rustix::thread::sched_setaffinity(None, &set).expect("a processor");
+}
+
 mod gro {
     //! Generic receive offload by ioctl(2): `ethtool` is not everywhere.
     #![allow(unsafe_code, reason = "ioctl(2)")]
