@@ -6,9 +6,10 @@ use common::{Network, SWITCH, network, report, route, skipped};
 use onpath_dataplane::registers::STAGES_MAX;
 use onpath_dataplane::{Command, Config, Counter, Prefix, State};
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
-use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet, InNetResult};
+use onpath_wire::innet::{Fingerprint, INDEX_BITS, INNET_UDP_PORT, InNet, InNetResult};
 use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const CLUSTER: u32 = 7;
 const EPOCH: TrackingEpoch = TrackingEpoch(3);
@@ -216,6 +217,43 @@ fn two_processors_lose_no_mark() {
     assert_eq!(there, wanted);
     assert!(pairs.iter().all(|(_, pair)| pair.counter == ROUNDS / 2), "{pairs:?}");
     report(&format!("{TEST}: {sent} packets of two processors"));
+}
+
+/// Two processors put a tag each into the same empty set at the same moment, set after set: both are there, also that which came second.
+#[test]
+fn marks_of_one_moment_are_both_there() {
+    const TEST: &str = "marks_of_one_moment_are_both_there";
+    // Without routes no copy leaves and no frame is changed, so the program may be run on one again and again.
+    let (_network, mut switch) = match network(1, config()) {
+        Ok(both) => both,
+        Err(why) => return skipped(TEST, &why),
+    };
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return skipped(TEST, "one processor");
+    }
+    begin(&mut switch);
+    let (switch, sets) = (&switch, 1u32 << INDEX_BITS);
+    let reached = [AtomicU32::new(0), AtomicU32::new(0)];
+    let mark = &|me: usize| {
+        common::pin_to(me);
+        for index in 0..sets {
+            let fingerprint = Fingerprint::new(index, 1 + me as u32).expect("a fingerprint");
+            let insert = InNet::insert(CLUSTER, EPOCH, fingerprint, (SITE, Term(1), 1), None);
+            let frame = common::frame::frame_to(INNET_UDP_PORT, &insert.bytes());
+            reached[me].store(index + 1, Ordering::SeqCst);
+            while reached[1 - me].load(Ordering::SeqCst) <= index {
+                std::hint::spin_loop();
+            }
+            // Not at the very same distance each time.
+            (0..index % 64 * (1 + me as u32)).for_each(|_| std::hint::spin_loop());
+            switch.try_frame(&frame, 4).expect("a frame");
+        }
+    };
+    std::thread::scope(|scope| {
+        [0, 1].map(|me| scope.spawn(move || mark(me))).map(|thread| thread.join().expect("marked"))
+    });
+    let tags = switch.state().expect("registers").tags;
+    assert_eq!(tags.len(), 2 * sets as usize, "each tag of both is in every set, once");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_pinned_switch_stays_until_it_is_detached() {
         drop(switch);
         let other = XdpSwitch::open(&dir).expect("it is there");
         assert_eq!(other.tracking().expect("a register"), Tracking { epoch: 9, complete: false });
-        assert_eq!(pins::attached_to(&at.join("onpath"), "port1").expect("a directory"), [dir.clone()]);
+        assert_eq!(pins::attached_to(&at.join("onpath"), "port1").expect("a directory"), std::slice::from_ref(&dir));
         pins::detach(&dir, "port0").expect("attached");
         assert!(matches!(pins::detach(&dir, "port0"), Err(XdpError::NotAttached(_))));
         pins::detach(&dir, "port1").expect("attached");
