@@ -29,7 +29,7 @@ pub enum XdpError {
     Devices(String),
     /// The driver has no native XDP.
     #[error(
-        "{0}: its driver has no native XDP, which copies that leave need (clones share their bytes in generic mode); use another device or a \
+        "{0}: its driver has no native XDP, which the copies of a mark need; use another device or a \
          switch in user space"
     )]
     NoNativeMode(String),
