@@ -90,9 +90,7 @@ fn number(error: &(dyn Error + 'static)) -> Option<i32> {
 pub(crate) fn doing(doing: impl Into<String>) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> XdpError {
     let doing = doing.into();
     move |source| match number(source.as_ref()) {
-        Some(libc::EPERM | libc::EACCES) if !source.to_string().contains("verifier") => {
-            XdpError::NotPermitted { doing }
-        }
+        Some(libc::EPERM) => XdpError::NotPermitted { doing },
         Some(libc::ENOSYS) => XdpError::NoBpf,
         _ => XdpError::Kernel { doing, source },
     }
