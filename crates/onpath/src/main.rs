@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 mod sim;
 mod status;
+mod switch;
 mod top;
 mod tree;
 mod umount;

@@ -210,6 +210,7 @@ fn complaint_of_cargo(command: &str, options: &[&str]) -> Option<String> {
     let dir = match after(&["-p", "--package"]) {
         Some("onpath-dataplane") => repository().join("dataplane/rust"),
         Some("onpath-dataplane-native") => repository().join("dataplane/native"),
+        Some("onpath-xdp") => repository().join("dataplane/xdp"),
         Some(package) => repository().join("crates").join(package.trim_start_matches("onpath-")),
         None => repository(),
     };
@@ -218,10 +219,14 @@ fn complaint_of_cargo(command: &str, options: &[&str]) -> Option<String> {
             dir.join(kind).join(name).is_dir() || dir.join(kind).join(format!("{name}.rs")).is_file()
         })
     };
-    let found = dir.is_dir() && there("tests", after(&["--test"])) && there("benches", after(&["--bench"]));
-    match (found, run) {
-        (false, _) => Some("no such package, test or benchmark".to_owned()),
-        (true, ["--", args @ ..]) if command == "run" => complaint(&["onpath", &args.join(" ")].join(" ")),
+    let example = after(&["--example"]);
+    let found =
+        there("tests", after(&["--test"])) && there("benches", after(&["--bench"])) && there("examples", example);
+    match (dir.is_dir() && found, run) {
+        (false, _) => Some("no such package, test, benchmark or example".to_owned()),
+        (true, ["--", args @ ..]) if command == "run" && example.is_none() => {
+            complaint(&["onpath", &args.join(" ")].join(" "))
+        }
         _ => None,
     }
 }

@@ -18,6 +18,7 @@ const LAYERS: [(&str, u8); 14] = [
     ("onpath-session", 2),
     ("onpath-switch", 2),
     ("onpath-dataplane-native", 2),
+    ("onpath-xdp", 3),
     ("onpath-host", 3),
     ("onpath-sim", 3),
     ("onpath-fuse", 5),
@@ -81,6 +82,7 @@ fn all_sources() -> Vec<PathBuf> {
     sources(&repository().join("crates"), &mut files);
     sources(&repository().join("dataplane/rust"), &mut files);
     sources(&repository().join("dataplane/native"), &mut files);
+    sources(&repository().join("dataplane/xdp"), &mut files);
     files
 }
 

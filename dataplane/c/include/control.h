@@ -33,49 +33,24 @@ ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state);
 /* D-37. */
 ONPATH_INLINE enum onpath_refusal onpath_control_epoch(struct onpath_state *state, __u32 epoch)
 {
-	struct onpath_tracking *tracking = onpath_get_tracking(state);
-
-	onpath_enter(tracking);
-	if (epoch != tracking->epoch) {
-		tracking->epoch = epoch;
-		if (!onpath_planted(37))
-			tracking->complete = 0;
-	}
-	onpath_leave(tracking);
+	onpath_set_epoch(onpath_get_tracking(state), epoch);
 	return ONPATH_ACCEPTED;
 }
 
 /* D-38. */
 ONPATH_INLINE enum onpath_refusal onpath_control_complete(struct onpath_state *state, __u32 epoch)
 {
-	struct onpath_tracking *tracking = onpath_get_tracking(state);
-	int present;
-
-	onpath_enter(tracking);
-	present = onpath_matches(tracking, epoch) || onpath_planted(38);
-	if (present)
-		tracking->complete = 1;
-	onpath_leave(tracking);
-	return present ? ONPATH_ACCEPTED : ONPATH_REFUSED_OTHER_EPOCH;
+	return onpath_set_complete(onpath_get_tracking(state), epoch) ? ONPATH_ACCEPTED : ONPATH_REFUSED_OTHER_EPOCH;
 }
 
 /* D-39. */
 ONPATH_INLINE enum onpath_refusal onpath_control_raise(struct onpath_state *state, __u32 shard, __u32 term)
 {
-	struct onpath_tracking *tracking = onpath_get_tracking(state);
-	struct onpath_pair *pair;
-
 	if (shard >= ONPATH_SHARDS)
 		return ONPATH_REFUSED_SHARD;
 	if (term == 0 || term > ONPATH_TERM_MAX)
 		return ONPATH_REFUSED_TERM;
-	pair = onpath_find_pair(state, shard);
-	onpath_enter(tracking);
-	if (term > pair->min_term || onpath_planted(39)) {
-		pair->min_term = term;
-		pair->counter = 0;
-	}
-	onpath_leave(tracking);
+	onpath_raise(onpath_get_tracking(state), onpath_find_pair(state, shard), term);
 	return ONPATH_ACCEPTED;
 }
 

@@ -52,4 +52,42 @@ ONPATH_INLINE void onpath_conditional_remove(__u32 *value, __u32 tag)
 		*value = 0;
 }
 
+/* What the control plane does to registers, beside packets that are on their way. */
+
+/* D-37. */
+ONPATH_INLINE void onpath_set_epoch(struct onpath_tracking *tracking, __u32 epoch)
+{
+	onpath_enter(tracking);
+	if (epoch != tracking->epoch) {
+		tracking->epoch = epoch;
+		if (!onpath_planted(37))
+			tracking->complete = 0;
+	}
+	onpath_leave(tracking);
+}
+
+/* D-38: whether it was the present epoch. */
+ONPATH_INLINE int onpath_set_complete(struct onpath_tracking *tracking, __u32 epoch)
+{
+	int present;
+
+	onpath_enter(tracking);
+	present = onpath_matches(tracking, epoch) || onpath_planted(38);
+	if (present)
+		tracking->complete = 1;
+	onpath_leave(tracking);
+	return present;
+}
+
+/* D-39. */
+ONPATH_INLINE void onpath_raise(struct onpath_tracking *tracking, struct onpath_pair *pair, __u32 term)
+{
+	onpath_enter(tracking);
+	if (term > pair->min_term || onpath_planted(39)) {
+		pair->min_term = term;
+		pair->counter = 0;
+	}
+	onpath_leave(tracking);
+}
+
 #endif

@@ -54,7 +54,8 @@ impl Prefix {
         self.holds(index).then(|| index as usize & (self.sets() - 1))
     }
 
-    fn overlaps(self, other: Prefix) -> bool {
+    /// Whether two prefixes have an index in common.
+    pub fn overlaps(self, other: Prefix) -> bool {
         self.holds(other.first()) || other.holds(self.first())
     }
 }

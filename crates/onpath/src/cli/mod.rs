@@ -3,8 +3,8 @@
 mod groups;
 
 use crate::{
-    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, top, tree,
-    umount,
+    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch, top,
+    tree, umount,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
@@ -90,6 +90,8 @@ pub(crate) enum Command {
     Reshape(reshape::ReshapeArgs),
     /// Shows what the shards know of a directory: who holds parts of it, what is pending.
     Inspect(inspect::InspectArgs),
+    /// Puts the in-network program into the kernel, on network devices.
+    Switch(switch::SwitchArgs),
     /// Runs the same roles on virtual time from a seed and checks every answer.
     Sim(sim::SimArgs),
     /// Runs every schedule of a small situation within bounds, on virtual time, and checks every answer.
@@ -154,6 +156,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Fsck(args) => fsck::run(args),
         Command::Reshape(args) => reshape::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Switch(args) => switch::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Explore(args) => explore::run(args),
         Command::Bench(args) => bench::run(args),

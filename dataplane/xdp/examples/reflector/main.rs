@@ -1,0 +1,130 @@
+//! Packets a second through the program against a bare XDP_TX reflector on the same veth, in turn in one run, and the time of a run of each.
+//!
+//! `cargo run --release -p onpath-xdp --example reflector -- [ROUNDS]`, as root. One thread sends 32 datagrams and waits for them to come back, on one
+//! processor. The end of the host has an empty XDP program in both cases.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use aya::Ebpf;
+use aya::programs::{Xdp, XdpMode, loaded_programs};
+use aya::sys::{Stats, enable_stats};
+use common::{Network, SWITCH, route};
+use onpath_dataplane::{Command, Config};
+use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
+use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
+use onpath_xdp::XdpConfig;
+use std::error::Error;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const WINDOW: usize = 32;
+const ROUND: Duration = Duration::from_millis(700);
+const EPOCH: TrackingEpoch = TrackingEpoch(1);
+
+/// What is sent: `back` datagrams come back for each.
+struct Load {
+    name: &'static str,
+    /// None: to the reflector.
+    header: Option<InNet>,
+    back: usize,
+}
+
+fn loads() -> Vec<Load> {
+    let (fingerprint, me) = (Fingerprint::new(5, 7).expect("a fingerprint"), NodeId::session(SessionId(1)));
+    let query = InNet::query(7, EPOCH, fingerprint, me);
+    let mark = |client| InNet::insert(7, EPOCH, fingerprint, (ShardId(0), Term(1), 1), client);
+    vec![
+        Load { name: "reflector", header: None, back: 1 },
+        Load { name: "query", header: Some(query), back: 1 },
+        Load { name: "insert, one copy", header: Some(mark(None)), back: 1 },
+        Load { name: "insert, two copies", header: Some(mark(Some(me))), back: 2 },
+    ]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let rounds = std::env::args().nth(1).map_or(Ok(7), |text| text.parse())?;
+    let network = Network::of(1)?;
+    let object = compiled()?;
+    let mut passing = Ebpf::load(&object)?;
+    let empty: &mut Xdp = passing.program_mut("empty").ok_or("no program")?.try_into()?;
+    network.hosts[0].at.within(|| empty.load().and_then(|()| empty.attach("eth0", XdpMode::Driver)))?;
+    let socket = network.hosts[0].socket(9000);
+    let loads = loads();
+    let mut rates = vec![vec![]; loads.len()];
+    let mut times = vec![vec![]; loads.len()];
+    for round in 0..2 * rounds {
+        // Every second round the kernel takes the time of each run, which costs some.
+        let timed = (round % 2 == 1).then(|| enable_stats(Stats::RunTime)).transpose()?;
+        for (place, load) in loads.iter().enumerate() {
+            let (rate, nanoseconds) = measured(&network, &object, load, &socket)?;
+            match timed {
+                None => rates[place].push(rate),
+                Some(_) => times[place].push(nanoseconds),
+            }
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{:<20} {:>12} {:>16} {:>12}", "", "packets/s", "of the reflector", "ns/run")?;
+    let bare = median(&mut rates[0]);
+    for (place, load) in loads.iter().enumerate() {
+        let (rate, time) = (median(&mut rates[place]), median(&mut times[place]));
+        writeln!(out, "{:<20} {rate:>12.0} {:>16.2} {time:>12.0}", load.name, rate / bare)?;
+    }
+    Ok(())
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+fn compiled() -> Result<Vec<u8>, Box<dyn Error>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/reflector/reflector.c");
+    let multiarch = std::process::Command::new("cc").arg("-print-multiarch").output()?.stdout;
+    let headers = format!("-I/usr/include/{}", String::from_utf8_lossy(&multiarch).trim());
+    let output = std::process::Command::new("clang")
+        .args(["-target", "bpf", "-O2", "-g", &headers, "-c", "-o", "-"])
+        .arg(here)
+        .output()?;
+    if output.status.success() { Ok(output.stdout) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
+}
+
+/// One round: packets a second, and nanoseconds of a run if these are taken.
+fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -> Result<(f64, f64), Box<dyn Error>> {
+    let Some(header) = load.header else {
+        let mut all = Ebpf::load(object)?;
+        let program: &mut Xdp = all.program_mut("reflector").ok_or("no program")?.try_into()?;
+        network.switch.within(|| program.load().and_then(|()| program.attach("port0", XdpMode::Driver)))?;
+        return bounced(socket, &[0; 64], 1, "reflector");
+    };
+    let mut switch = network.attach(XdpConfig { program: Config::whole(7), address: SWITCH })?;
+    for node in [NodeId::session(SessionId(1)), NodeId::shard(ShardId(0))] {
+        route(&mut switch, node.0, network.hosts[0].way(9000));
+    }
+    switch.control(&Command::Epoch(EPOCH.0))?;
+    switch.control(&Command::Complete(EPOCH.0))?;
+    let payload = [&header.bytes()[..], &[0; 24]].concat();
+    bounced(socket, &payload, load.back, "onpath_switch")
+}
+
+fn bounced(socket: &UdpSocket, payload: &[u8], back: usize, program: &str) -> Result<(f64, f64), Box<dyn Error>> {
+    common::pin_to(0);
+    let (began, mut packets, mut bytes) = (Instant::now(), 0u64, [0; 256]);
+    while began.elapsed() < ROUND {
+        for _ in 0..WINDOW {
+            socket.send_to(payload, (SWITCH, INNET_UDP_PORT))?;
+        }
+        for _ in 0..WINDOW * back {
+            socket.recv(&mut bytes)?;
+        }
+        packets += WINDOW as u64;
+    }
+    let rate = packets as f64 / began.elapsed().as_secs_f64();
+    let runs = loaded_programs().filter_map(Result::ok).filter(|info| info.name_as_str() == Some(program));
+    let (time, count) =
+        runs.fold((0, 0), |(time, count), info| (time + info.run_time().as_nanos(), count + info.run_count()));
+    Ok((rate, time as f64 / count.max(1) as f64))
+}

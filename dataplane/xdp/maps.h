@@ -1,0 +1,180 @@
+/* What the program keeps, and how the C form reaches it (state.h). src/maps.rs gives the same layouts to the kernel. */
+#ifndef ONPATH_XDP_MAPS_H
+#define ONPATH_XDP_MAPS_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#define SECTION(name) __attribute__((section(name), used))
+
+/* Maps as the loader reads them from the types. */
+#define KIND(name, value) int(*name)[value]
+#define TYPE(name, type) type *name
+
+static void *(*map_lookup)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
+static long (*redirect_map)(void *map, __u64 key, __u64 flags) = (void *)BPF_FUNC_redirect_map;
+static long (*spin_lock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_lock;
+static long (*spin_unlock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_unlock;
+
+/* Most devices of a switch. */
+#define DEVICES_MAX 32
+
+/* The way to a node: `port` is the number of its device in the kernel, `device` that in `devices`. */
+struct onpath_route {
+	__u32 port;
+	__u32 device;
+	__be32 address;
+	__be16 udp_port;
+	/* Link addresses: of the node, or of the next hop, and of the device. */
+	__u8 to[6];
+	__u8 from[6];
+	__u16 spare;
+};
+
+#include "state.h"
+
+/* What is fixed when the program is loaded. */
+struct settings {
+	struct onpath_config config;
+	/* The IPv4 address of the switch. */
+	__be32 address;
+};
+
+/* One lock for all registers: SPEC.md, XDP. */
+struct tracked {
+	struct onpath_tracking tracking;
+	struct bpf_spin_lock lock;
+};
+
+/* Of one processor: the number that the last two copies were made with, and of which pair the first left last. */
+struct twins {
+	__u32 last;
+	__u32 half;
+};
+
+#define MAP(name, kind, entries, value_type)           \
+	struct {                                       \
+		KIND(type, kind);                      \
+		KIND(max_entries, entries);            \
+		TYPE(key, __u32);                      \
+		TYPE(value, value_type);               \
+	} name SECTION(".maps")
+
+MAP(settings, BPF_MAP_TYPE_ARRAY, 1, struct settings);
+MAP(tracking, BPF_MAP_TYPE_ARRAY, 1, struct tracked);
+MAP(pairs, BPF_MAP_TYPE_ARRAY, ONPATH_SHARDS, struct onpath_pair);
+MAP(sets, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_INDEX_BITS, struct onpath_set);
+MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, ONPATH_COUNTERS, __u64);
+MAP(peers, BPF_MAP_TYPE_ARRAY, 1, struct onpath_peers);
+MAP(routes, BPF_MAP_TYPE_HASH, ONPATH_ROUTES_MAX, struct onpath_route);
+MAP(twins, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct twins);
+/* By which devices a copy leaves; their egress program is onpath_twin. */
+MAP(devices, BPF_MAP_TYPE_DEVMAP, DEVICES_MAX, struct bpf_devmap_val);
+
+/* For every two devices, or one twice: the device of the first copy and that of the second. */
+struct two_devices {
+	KIND(type, BPF_MAP_TYPE_DEVMAP);
+	KIND(max_entries, 2);
+	TYPE(key, __u32);
+	TYPE(value, struct bpf_devmap_val);
+};
+
+struct {
+	KIND(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	KIND(max_entries, DEVICES_MAX * DEVICES_MAX);
+	TYPE(key, __u32);
+	KIND(value_size, 4);
+	struct two_devices *values[];
+} two_devices SECTION(".maps");
+
+/* A packet: the copies that it makes, at most two. */
+struct onpath_state {
+	__u32 copies;
+	__u32 node;
+	const struct onpath_route *first;
+	const struct onpath_route *second;
+	/* The header of the first copy. */
+	struct onpath_innet header;
+};
+
+#define FIND(map, number)                       \
+	__u32 key = number;                     \
+	(void)state;                            \
+	return map_lookup(&map, &key)
+
+ONPATH_INLINE const struct settings *get_settings(void)
+{
+	__u32 key = 0;
+
+	return map_lookup(&settings, &key);
+}
+
+ONPATH_INLINE const struct onpath_config *onpath_get_config(struct onpath_state *state)
+{
+	/* `config` is its first member. */
+	FIND(settings, 0);
+}
+
+ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *state)
+{
+	/* `tracking` is its first member. */
+	FIND(tracking, 0);
+}
+
+ONPATH_INLINE struct onpath_peers *onpath_get_peers(struct onpath_state *state)
+{
+	FIND(peers, 0);
+}
+
+ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, __u32 shard)
+{
+	FIND(pairs, shard);
+}
+
+ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u32 set)
+{
+	FIND(sets, set);
+}
+
+ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath_counter counter)
+{
+	FIND(counters, counter);
+}
+
+ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *state, __u32 node)
+{
+	FIND(routes, node);
+}
+
+/* No groups: more than two copies are more than this target makes (SPEC.md, XDP). */
+ONPATH_INLINE const struct onpath_group *onpath_find_group(struct onpath_state *state, __u32 group)
+{
+	(void)state;
+	(void)group;
+	return 0;
+}
+
+ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking)
+{
+	spin_lock(&((struct tracked *)tracking)->lock);
+}
+
+ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking)
+{
+	spin_unlock(&((struct tracked *)tracking)->lock);
+}
+
+/* Only remembers: what goes where is written when all copies are known. */
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const struct onpath_innet *header, __u32 node,
+			       const struct onpath_route *way)
+{
+	if (state->copies++) {
+		state->second = way;
+		return;
+	}
+	state->first = way;
+	state->node = node;
+	state->header = *header;
+}
+
+#endif

@@ -1,0 +1,141 @@
+//! The control plane (D-37 to D-42).
+
+use crate::error::Doing;
+use crate::layout::{self, RawRoute};
+use crate::maps;
+use crate::{XdpError, XdpSwitch};
+use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
+use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::{Command, ControlError, Port, Prefix};
+use onpath_wire::ids::Term;
+
+/// Commands of `onpath_command` in xdp.c.
+#[derive(Clone, Copy, Debug)]
+enum Registers {
+    Epoch = 1,
+    Complete,
+    Raise,
+    Reboot,
+}
+
+/// What it answers.
+const DONE: u32 = 16;
+const OTHER_EPOCH: u32 = 17;
+
+impl XdpSwitch {
+    /// Executes a command of the control plane.
+    ///
+    /// # Errors
+    /// The reason why it is refused, or what the kernel says; then nothing has changed. Groups are refused.
+    pub fn control(&mut self, command: &Command) -> Result<(), XdpError> {
+        match *command {
+            Command::Epoch(epoch) => self.registers(Registers::Epoch, epoch.into(), 0).map(drop),
+            Command::Complete(epoch) => match self.registers(Registers::Complete, epoch.into(), 0)? {
+                OTHER_EPOCH => Err(ControlError::OtherEpoch(epoch).into()),
+                _ => Ok(()),
+            },
+            Command::Raise { shard, .. } if usize::from(shard) >= SHARDS => Err(ControlError::Shard(shard).into()),
+            Command::Raise { term, .. } if term == 0 || term > Term::MAX.0 => Err(ControlError::Term(term).into()),
+            Command::Raise { shard, term } => self.registers(Registers::Raise, shard.into(), term).map(drop),
+            Command::Clear => self.clear(),
+            Command::Route { node, port } => self.route(node, port),
+            Command::Unroute { node } => self.unroute(node),
+            Command::Group { .. } => Err(XdpError::NoGroups),
+            Command::Ungroup { .. } => Ok(()),
+            Command::Peer { prefix, port } => self.peer(prefix, port),
+            Command::Unpeer { prefix } => self.change_peers(|peers| peers.retain(|(known, _)| *known != prefix)),
+            Command::Reboot => self.reboot(),
+        }
+    }
+
+    /// Lets the program itself change registers, under its lock.
+    fn registers(&self, kind: Registers, a: u32, b: u32) -> Result<u32, XdpError> {
+        let words = [kind as u32, a, b, 0].map(u32::to_ne_bytes);
+        let answer = maps::run(&self.programs.command, words.as_flattened(), &mut [0; 64], 1)?.return_value;
+        assert!((DONE..=OTHER_EPOCH).contains(&answer), "xdp.c does not know command {kind:?}: {answer}");
+        Ok(answer)
+    }
+
+    /// D-40. Without an epoch no packet writes a tag.
+    fn clear(&mut self) -> Result<(), XdpError> {
+        if self.tracking()?.epoch != 0 {
+            return Err(ControlError::EpochRuns.into());
+        }
+        for set in 0..self.maps.sets.len() {
+            self.maps.sets.set(set, [0; STAGES_MAX], 0).doing("clearing a set")?;
+        }
+        Ok(())
+    }
+
+    fn raw_route(&self, port: Port) -> Result<RawRoute, XdpError> {
+        let way = self.ways.get(&port.0).ok_or(XdpError::NoWay(port))?;
+        let place = self.devices.iter().position(|device| device.name == way.device).ok_or(XdpError::NoWay(port))?;
+        Ok(layout::route(way, &self.devices[place], place as u32))
+    }
+
+    fn route(&mut self, node: u32, port: Port) -> Result<(), XdpError> {
+        if node == 0 {
+            return Err(ControlError::NodeZero.into());
+        }
+        let raw = self.raw_route(port)?;
+        match self.maps.routes.insert(node, raw, 0) {
+            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::E2BIG) => {
+                Err(ControlError::Full("routes", ROUTES_MAX).into())
+            }
+            other => other.doing("writing a route"),
+        }
+    }
+
+    fn unroute(&mut self, node: u32) -> Result<(), XdpError> {
+        match self.maps.routes.remove(&node) {
+            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => {
+                Ok(())
+            }
+            Err(aya::maps::MapError::KeyNotFound) => Ok(()),
+            other => other.doing("removing a route"),
+        }
+    }
+
+    fn change_peers(&mut self, change: impl FnOnce(&mut layout::Peers)) -> Result<(), XdpError> {
+        let mut peers = layout::peers_of(&self.maps.peers.get(&0, 0).doing("reading the peers")?);
+        change(&mut peers);
+        self.maps.peers.set(0, layout::peers(&peers), 0).doing("writing the peers")
+    }
+
+    /// D-41.
+    fn peer(&mut self, prefix: Prefix, port: Port) -> Result<(), XdpError> {
+        let Prefix { value, bits } = prefix;
+        if !prefix.is_valid() {
+            return Err(ControlError::Prefix { value, bits }.into());
+        }
+        let raw = self.raw_route(port)?;
+        let known = layout::peers_of(&self.maps.peers.get(&0, 0).doing("reading the peers")?);
+        if let Some(place) = known.iter().position(|(other, _)| *other == prefix) {
+            return self.change_peers(|peers| peers[place].1 = raw);
+        }
+        if prefix.overlaps(self.config.program.own) || known.iter().any(|(other, _)| other.overlaps(prefix)) {
+            return Err(ControlError::Overlap { value, bits }.into());
+        }
+        if known.len() == PEERS_MAX {
+            return Err(ControlError::Full("peers", PEERS_MAX).into());
+        }
+        self.change_peers(|peers| peers.push((prefix, raw)))
+    }
+
+    /// D-42. The epoch ends first: from then on no packet writes a tag, and every remove meets term 0.
+    fn reboot(&mut self) -> Result<(), XdpError> {
+        self.registers(Registers::Reboot, 0, 0)?;
+        self.clear()?;
+        let nodes: Result<Vec<u32>, _> = self.maps.routes.keys().collect();
+        for node in nodes.doing("reading the routes")? {
+            self.unroute(node)?;
+        }
+        self.change_peers(Vec::clear)?;
+        let none: Vec<u64> = vec![0; aya::util::nr_cpus().map_err(|(_, error)| error).doing("counting processors")?];
+        for counter in 0..self.maps.counters.len() {
+            let none = aya::maps::PerCpuValues::try_from(none.clone()).doing("a value for each processor")?;
+            self.maps.counters.set(counter, none, 0).doing("clearing a counter")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong, and what to do about it.
+
+use onpath_dataplane::{ConfigError, ControlError, Port};
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why the switch could not do what was asked.
+#[derive(Debug, Error)]
+pub enum XdpError {
+    /// The build had no clang.
+    #[error("this onpath was built without clang and so without its XDP program: install clang and build it again")]
+    NoProgram,
+    /// No privilege.
+    #[error("{doing}: not permitted: be root, or have CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
+    NotPermitted {
+        /// What was tried.
+        doing: String,
+    },
+    /// A kernel without BPF.
+    #[error("this kernel has no bpf(2): it was built without CONFIG_BPF_SYSCALL; use a switch in user space")]
+    NoBpf,
+    /// No such device in this network namespace.
+    #[error("{0}: no such network device here (`ip link` lists them)")]
+    NoDevice(String),
+    /// Too many devices.
+    #[error("no room for device {0}: a switch has at most {max}", max = crate::DEVICES_MAX)]
+    Devices(String),
+    /// The driver has no native XDP.
+    #[error(
+        "{0}: its driver has no native XDP, which the copies of a mark need; use another device or a \
+         switch in user space"
+    )]
+    NoNativeMode(String),
+    /// Another program is attached.
+    #[error(
+        "{0}: it has an XDP program already (`ip link show dev {0}`); take it off with `ip link set dev {0} xdp off`"
+    )]
+    Busy(String),
+    /// Frames may be too large.
+    #[error(
+        "{0}: its MTU, or that of the other end of a veth, is too large for XDP: make it 3,498 bytes or less (`ip link set dev {0} mtu 1500`)"
+    )]
+    Mtu(String),
+    /// The pins have nowhere to be.
+    #[error("{0} is not on a BPF file system: mount one (`mount -t bpf bpf /sys/fs/bpf`)")]
+    NoPins(PathBuf),
+    /// A switch is there already.
+    #[error("{0}: a switch is there already: detach it first")]
+    Pinned(PathBuf),
+    /// Nothing is attached.
+    #[error("{0}: no switch of onpath is attached to it")]
+    NotAttached(String),
+    /// A port that no [`crate::Way`] was given for.
+    #[error("port {port} has no address: give its way first", port = .0.0)]
+    NoWay(Port),
+    /// Groups.
+    #[error("an XDP switch makes two copies of a packet at most and so has no groups: send removes to nodes")]
+    NoGroups,
+    /// The control plane refuses the command.
+    #[error(transparent)]
+    Refused(#[from] ControlError),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Anything else that the kernel says.
+    #[error("{doing}: {source}")]
+    Kernel {
+        /// What was tried.
+        doing: String,
+        /// What the kernel said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+/// The error number at the bottom of an error.
+fn number(error: &(dyn Error + 'static)) -> Option<i32> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return Some(number);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The error for what was being done.
+pub(crate) fn doing(doing: impl Into<String>) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> XdpError {
+    let doing = doing.into();
+    move |source| match number(source.as_ref()) {
+        Some(libc::EPERM) => XdpError::NotPermitted { doing },
+        Some(libc::ENOSYS) => XdpError::NoBpf,
+        _ => XdpError::Kernel { doing, source },
+    }
+}
+
+/// The error for attaching to a device.
+pub(crate) fn attaching(device: &str, source: Box<dyn Error + Send + Sync>) -> XdpError {
+    let device = device.to_owned();
+    match number(source.as_ref()) {
+        Some(libc::EOPNOTSUPP) => XdpError::NoNativeMode(device),
+        Some(libc::EBUSY | libc::EEXIST) => XdpError::Busy(device),
+        Some(libc::ERANGE | libc::EMSGSIZE) => XdpError::Mtu(device),
+        Some(libc::ENODEV) => XdpError::NoDevice(device),
+        _ => doing(format!("{device}: attaching the XDP program"))(source),
+    }
+}
+
+/// Says what was being done when something failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: impl Into<String>) -> Result<T, XdpError>;
+}
+
+impl<T, E: Error + Send + Sync + 'static> Doing<T> for Result<T, E> {
+    fn doing(self, what: impl Into<String>) -> Result<T, XdpError> {
+        self.map_err(|error| doing(what)(Box::new(error)))
+    }
+}

@@ -1,0 +1,101 @@
+//! The maps and programs in the kernel.
+
+use crate::XdpError;
+use crate::error::Doing;
+use crate::layout::{RawPair, RawPeers, RawRoute, RawSet, RawSettings, RawTracked};
+use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray};
+use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
+use aya_obj::programs::XdpAttachType;
+use std::path::Path;
+
+/// Whether a map was given to the kernel or found among pins, all of its users go through this.
+pub(crate) struct Maps {
+    pub(crate) settings: Array<MapData, RawSettings>,
+    pub(crate) tracking: Array<MapData, RawTracked>,
+    pub(crate) pairs: Array<MapData, RawPair>,
+    pub(crate) sets: Array<MapData, RawSet>,
+    pub(crate) counters: PerCpuArray<MapData, u64>,
+    pub(crate) peers: Array<MapData, RawPeers>,
+    pub(crate) routes: HashMap<MapData, u32, RawRoute>,
+    pub(crate) devices: DevMap<MapData>,
+    pub(crate) two_devices: ArrayOfMaps<MapData, MapData>,
+}
+
+/// The programs of xdp.c.
+pub(crate) struct Programs {
+    pub(crate) switch: Xdp,
+    pub(crate) twin: Xdp,
+    pub(crate) command: Xdp,
+}
+
+/// Names of the maps in maps.h.
+pub(crate) const MAPS: [&str; 9] =
+    ["settings", "tracking", "pairs", "sets", "counters", "peers", "routes", "devices", "two_devices"];
+/// Names of the programs in xdp.c.
+pub(crate) const PROGRAMS: [&str; 3] = ["onpath_switch", "onpath_twin", "onpath_command"];
+
+impl Maps {
+    /// Each map by its name.
+    pub(crate) fn from(mut get: impl FnMut(&str) -> Result<Map, XdpError>) -> Result<Maps, XdpError> {
+        macro_rules! map {
+            ($name:literal) => {
+                get($name)?.try_into().doing(concat!("opening map ", $name))?
+            };
+        }
+        Ok(Maps {
+            settings: map!("settings"),
+            tracking: map!("tracking"),
+            pairs: map!("pairs"),
+            sets: map!("sets"),
+            counters: map!("counters"),
+            peers: map!("peers"),
+            routes: map!("routes"),
+            devices: map!("devices"),
+            two_devices: map!("two_devices"),
+        })
+    }
+}
+
+impl Programs {
+    /// Those of a loaded object: they stay loaded when it goes.
+    pub(crate) fn taken(all: &aya::Ebpf) -> Result<Programs, XdpError> {
+        let open = |name: &'static str, kind| -> Result<Xdp, XdpError> {
+            let program: &Xdp = all.program(name).expect("a program").try_into().doing("loading")?;
+            Xdp::from_program_info(program.info().doing("loading")?, name.into(), kind).doing("loading")
+        };
+        Ok(Programs {
+            switch: open(PROGRAMS[0], XdpAttachType::Interface)?,
+            twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
+            command: open(PROGRAMS[2], XdpAttachType::Interface)?,
+        })
+    }
+
+    /// Those pinned in a directory.
+    pub(crate) fn pinned(dir: &Path) -> Result<Programs, XdpError> {
+        let open = |name: &str, kind| Xdp::from_pin(dir.join(name), kind).doing(format!("opening program {name}"));
+        Ok(Programs {
+            switch: open(PROGRAMS[0], XdpAttachType::Interface)?,
+            twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
+            command: open(PROGRAMS[2], XdpAttachType::Interface)?,
+        })
+    }
+}
+
+/// A map for two copies, from one device to the first and from another, or the same, to the second.
+pub(crate) fn two_devices(first: u32, second: u32, twin: &Xdp) -> Result<Map, XdpError> {
+    const WHAT: &str = "making the map of two devices";
+    let (kind, value_bytes) = (aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_DEVMAP as u32, 8);
+    let data = MapData::create(aya_obj::Map::new_from_params(kind, 4, value_bytes, 2, 0), "two_devices", None);
+    let mut map = Map::from_map_data(data.doing(WHAT)?).doing(WHAT)?;
+    let mut devices = DevMap::try_from(&mut map).doing(WHAT)?;
+    let twin = twin.fd().doing(WHAT)?;
+    devices.set(0, first, Some(twin), 0).doing(WHAT)?;
+    devices.set(1, second, Some(twin), 0).doing(WHAT)?;
+    Ok(map)
+}
+
+/// Runs a program on a frame, that many times.
+pub(crate) fn run(program: &Xdp, frame: &[u8], out: &mut [u8], repeat: u32) -> Result<TestRunResult, XdpError> {
+    let options = TestRunOptions { data_in: Some(frame), data_out: Some(out), repeat, ..TestRunOptions::new() };
+    program.test_run(options).doing("running a program on a frame")
+}

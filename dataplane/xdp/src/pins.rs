@@ -1,0 +1,141 @@
+//! Switches that outlive the process that attached them: maps, programs and links under names in a BPF file system.
+
+use crate::device::Device;
+use crate::error::Doing;
+use crate::maps::{MAPS, Maps, PROGRAMS, Programs};
+use crate::{DEVICES_MAX, XdpConfig, XdpError, XdpSwitch, layout};
+use aya::maps::{Map, MapData};
+use aya::programs::links::{FdLink, PinnedLink};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where switches are, a directory each.
+pub const PINS: &str = "/sys/fs/bpf/onpath";
+/// The magic number of a BPF file system.
+const BPF_FS: u64 = 0xcafe_4a11;
+const LINK: &str = "link-";
+
+/// The directory of a file system's switch.
+pub fn directory(pins: &Path, cluster: u32) -> PathBuf {
+    pins.join(format!("cluster-{cluster}"))
+}
+
+/// Makes a directory below a BPF file system.
+pub(crate) fn make(dir: &Path) -> Result<(), XdpError> {
+    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    if rustix::fs::statfs(there).doing(format!("{}", there.display()))?.f_type as u64 != BPF_FS {
+        return Err(XdpError::NoPins(dir.to_owned()));
+    }
+    if dir.exists() {
+        return Err(XdpError::Pinned(dir.to_owned()));
+    }
+    std::fs::create_dir_all(dir).doing(format!("making {}", dir.display()))
+}
+
+/// Takes away what `make` and pinning have left; what is not there is no error.
+pub(crate) fn unmake(dir: &Path) {
+    for name in MAPS.iter().chain(&PROGRAMS) {
+        let _absent = std::fs::remove_file(dir.join(name));
+    }
+    let _others = std::fs::remove_dir(dir);
+}
+
+/// The switches below `pins` that are attached to a device: their directories.
+///
+/// # Errors
+/// A directory that cannot be read, for other reasons than that it is not there.
+pub fn attached_to(pins: &Path, device: &str) -> Result<Vec<PathBuf>, XdpError> {
+    let doing = || format!("reading {}", pins.display());
+    let entries = match std::fs::read_dir(pins) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+        other => other.doing(doing())?,
+    };
+    let mut found = vec![];
+    for entry in entries {
+        let dir = entry.doing(doing())?.path();
+        if dir.join(format!("{LINK}{device}")).exists() {
+            found.push(dir);
+        }
+    }
+    Ok(found)
+}
+
+/// Takes the program off a device; without devices the switch is gone, with all that it knew.
+///
+/// # Errors
+/// No link of that device in `dir`.
+pub fn detach(dir: &Path, device: &str) -> Result<(), XdpError> {
+    let path = dir.join(format!("{LINK}{device}"));
+    if !path.exists() {
+        return Err(XdpError::NotAttached(device.to_owned()));
+    }
+    let link = PinnedLink::from_pin(&path).doing(format!("opening {}", path.display()))?;
+    // What holds it is dropped, and with it the link.
+    drop(link.unpin().doing(format!("removing {}", path.display()))?);
+    if links(dir)?.is_empty() {
+        unmake(dir);
+    }
+    Ok(())
+}
+
+/// Names of the devices whose links are pinned.
+fn links(dir: &Path) -> Result<Vec<String>, XdpError> {
+    let mut names = vec![];
+    for entry in std::fs::read_dir(dir).doing(format!("reading {}", dir.display()))? {
+        let name = entry.doing(format!("reading {}", dir.display()))?.file_name();
+        names.extend(name.to_str().and_then(|name| name.strip_prefix(LINK)).map(str::to_owned));
+    }
+    Ok(names)
+}
+
+impl XdpSwitch {
+    /// As [`XdpSwitch::attach`], and it stays when this process ends: `dir`, which must not be there, is on a BPF file system.
+    ///
+    /// # Errors
+    /// What the kernel or a device does not allow; then nothing is attached or left in `dir`.
+    pub fn attach_pinned(config: XdpConfig, devices: &[&str], dir: &Path) -> Result<XdpSwitch, XdpError> {
+        make(dir)?;
+        let made = XdpSwitch::load_with(config, Some(dir)).and_then(|mut switch| {
+            for device in devices {
+                switch.attach_device(device)?;
+            }
+            switch.pin_links(dir)?;
+            Ok(switch)
+        });
+        if made.is_err() {
+            for name in links(dir).unwrap_or_default() {
+                let _gone = detach(dir, &name);
+            }
+            unmake(dir);
+        }
+        made
+    }
+
+    fn pin_links(&mut self, dir: &Path) -> Result<(), XdpError> {
+        for (name, link) in self.links.drain(..) {
+            let link: FdLink = link.try_into().doing(format!("{name}: a link that outlives this process"))?;
+            link.pin(dir.join(format!("{LINK}{name}"))).doing(format!("{name}: pinning its link"))?;
+        }
+        Ok(())
+    }
+
+    /// The switch that was pinned in this directory. Ways are to be given anew before routes are.
+    ///
+    /// # Errors
+    /// No switch there.
+    pub fn open(dir: &Path) -> Result<XdpSwitch, XdpError> {
+        let maps = Maps::from(|name| {
+            let what = || format!("opening {}", dir.join(name).display());
+            Map::from_map_data(MapData::from_pin(dir.join(name)).doing(what())?).doing(what())
+        })?;
+        let programs = Programs::pinned(dir)?;
+        let (program, address) = layout::config_of(&maps.settings.get(&0, 0).doing("reading the settings")?);
+        let mut devices = vec![];
+        for place in 0..DEVICES_MAX as u32 {
+            let Ok(value) = maps.devices.get(place, 0) else { break };
+            devices.push(Device::numbered(value.if_index)?);
+        }
+        let config = XdpConfig { program, address };
+        Ok(XdpSwitch { config, maps, programs, devices, links: vec![], ways: BTreeMap::new() })
+    }
+}

@@ -1,0 +1,90 @@
+//! A switch that outlives whoever attached it, in a BPF file system of this test's own.
+
+mod common;
+
+use common::{Network, SWITCH, route, skipped};
+use onpath_dataplane::{Command, Config, Tracking};
+use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
+use std::path::Path;
+
+/// Within a mount namespace of its own with a BPF file system at /mnt; the reason why there can be none.
+fn with_pins(network: &Network, what: impl FnOnce(&Path) + Send) -> Result<(), String> {
+    network.switch.within(|| {
+        // SAFETY: this thread ends with this function and shares nothing that depends on its mounts.
+        #[allow(unsafe_code, reason = "a thread leaves the file system context of its process")]
+        unsafe {
+            rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS | rustix::thread::UnshareFlags::FS)
+        }
+        .map_err(|error| format!("unshare: {error}"))?;
+        let mount = |arguments: &[&str]| {
+            let status =
+                std::process::Command::new("mount").args(arguments).status().map_err(|error| error.to_string())?;
+            if status.success() { Ok(()) } else { Err(format!("mount {arguments:?}: {status}")) }
+        };
+        mount(&["--make-rprivate", "/"])?;
+        mount(&["-t", "bpf", "bpf", "/mnt"])?;
+        what(Path::new("/mnt"));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_pinned_switch_stays_until_it_is_detached() {
+    const TEST: &str = "a_pinned_switch_stays_until_it_is_detached";
+    let config = XdpConfig { program: Config::whole(7), address: SWITCH };
+    if let Err(why) = common::network(1, config) {
+        return skipped(TEST, &why);
+    }
+    let network = Network::of(2).expect("a network as before");
+    let tried = with_pins(&network, |at| {
+        let dir = pins::directory(&at.join("onpath"), 7);
+        let refused = XdpSwitch::attach_pinned(config, &["port0", "absent"], &dir);
+        assert!(matches!(refused, Err(XdpError::NoDevice(name)) if name == "absent"));
+        assert!(!dir.exists(), "nothing is left");
+        drop(XdpSwitch::attach_pinned(config, &["port0", "port1"], &dir).expect("attached"));
+        assert!(matches!(XdpSwitch::attach_pinned(config, &["port0"], &dir), Err(XdpError::Pinned(_))));
+        assert!(matches!(XdpSwitch::attach(config, &["port0"]), Err(XdpError::Busy(_))));
+        let mut switch = XdpSwitch::open(&dir).expect("it is there");
+        assert_eq!((switch.config(), switch.devices().collect::<Vec<_>>()), (&config, vec!["port0", "port1"]));
+        route(&mut switch, 5, network.hosts[1].way(9000));
+        switch.control(&Command::Epoch(9)).expect("an epoch");
+        drop(switch);
+        let other = XdpSwitch::open(&dir).expect("it is there");
+        assert_eq!(other.tracking().expect("a register"), Tracking { epoch: 9, complete: false });
+        assert_eq!(pins::attached_to(&at.join("onpath"), "port1").expect("a directory"), std::slice::from_ref(&dir));
+        pins::detach(&dir, "port0").expect("attached");
+        assert!(matches!(pins::detach(&dir, "port0"), Err(XdpError::NotAttached(_))));
+        pins::detach(&dir, "port1").expect("attached");
+        assert!(!dir.exists(), "nothing is left");
+        drop(other);
+        drop(XdpSwitch::attach(config, &["port0", "port1"]).expect("both are free"));
+    });
+    if let Err(why) = tried {
+        skipped(TEST, &why);
+    }
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    const TEST: &str = "errors_say_what_to_do";
+    let config = XdpConfig { program: Config::whole(7), address: SWITCH };
+    let (network, mut switch) = match common::network(1, config) {
+        Ok(both) => both,
+        Err(why) => return skipped(TEST, &why),
+    };
+    let not_there = std::env::temp_dir().join("onpath-no-pins");
+    let told = |error: XdpError, words: &str| assert!(error.to_string().contains(words), "{error}");
+    let pinned = network.switch.within(|| XdpSwitch::attach_pinned(config, &["port0"], &not_there));
+    told(pinned.err().expect("no BPF file system"), "mount -t bpf");
+    let attach = |device: &'static str| {
+        network.switch.within(move || XdpSwitch::attach(config, &[device]).err().expect("refused"))
+    };
+    told(attach("absent"), "no such network device");
+    told(attach("port0"), "xdp off");
+    told(attach("lo"), "native XDP");
+    network.switch.ip("link add big type veth peer name large").expect("a veth");
+    network.switch.ip("link set dev large mtu 9000").expect("an MTU");
+    told(attach("big"), "MTU");
+    let command = Command::Group { group: 1, members: vec![5] };
+    told(switch.control(&command).expect_err("no groups"), "no groups");
+}

@@ -1,0 +1,187 @@
+//! All vectors, as datagrams of real sockets through the attached program.
+//!
+//! Those that make groups do not apply: this target has none (SPEC.md, XDP). A vector's ports are sockets of two hosts.
+
+mod common;
+#[path = "../../rust/tests/common/mod.rs"]
+#[allow(dead_code, reason = "a part of it runs other targets")]
+mod shared;
+
+use common::frame::frame_to;
+use common::{Network, PATIENCE, SWITCH, report, skipped};
+use onpath_dataplane::{Command, Counter, Port};
+use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
+use shared::{Step, Vector};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::Instant;
+
+/// Ports that one vector may name.
+const PORTS: usize = 128;
+const FIRST_UDP_PORT: u16 = 9000;
+
+struct Stage {
+    network: Network,
+    sender: UdpSocket,
+    /// Of the ports of a vector, by their order.
+    sockets: Vec<UdpSocket>,
+}
+
+/// The commands of a vector.
+fn commands(vector: &Vector) -> impl Iterator<Item = &Command> {
+    let steps = vector.steps.iter().filter_map(|step| match step {
+        Step::Do { command, refused: false } => Some(command),
+        _ => None,
+    });
+    vector.tables.iter().chain(steps)
+}
+
+fn applies(vector: &Vector) -> bool {
+    !commands(vector).any(|command| matches!(command, Command::Group { .. }))
+}
+
+/// All ports that a vector names, with their places.
+fn ports(vector: &Vector) -> BTreeMap<u32, usize> {
+    let of_step = |step: &Step| match step {
+        Step::Do { command, .. } => port_of(command).into_iter().collect(),
+        Step::In { outs, .. } => outs.iter().map(|(port, _)| port.0).collect::<Vec<u32>>(),
+    };
+    let mut ports: Vec<u32> = vector.tables.iter().filter_map(port_of).collect();
+    ports.extend(vector.steps.iter().flat_map(of_step));
+    ports.sort_unstable();
+    ports.dedup();
+    assert!(ports.len() <= PORTS, "{} names {} ports", vector.name, ports.len());
+    ports.into_iter().enumerate().map(|(place, port)| (port, place)).collect()
+}
+
+fn port_of(command: &Command) -> Option<u32> {
+    match command {
+        Command::Route { port, .. } | Command::Peer { port, .. } => Some(port.0),
+        _ => None,
+    }
+}
+
+impl Stage {
+    fn new() -> Result<Stage, String> {
+        let network = Network::of(3)?;
+        let sender = network.hosts[0].socket(8999);
+        let place = |place: usize| network.hosts[1 + place % 2].socket(FIRST_UDP_PORT + place as u16);
+        let sockets = (0..PORTS).map(place).collect();
+        Ok(Stage { network, sender, sockets })
+    }
+
+    fn switch(&self, vector: &Vector, ports: &BTreeMap<u32, usize>) -> Result<XdpSwitch, XdpError> {
+        let mut switch = self.network.attach(XdpConfig { program: vector.config, address: SWITCH })?;
+        for (&port, &place) in ports {
+            let way = self.network.hosts[1 + place % 2].way(FIRST_UDP_PORT + place as u16);
+            switch.set_way(Port(port), way)?;
+        }
+        switch.set_state(&vector.before)?;
+        vector.tables.iter().try_for_each(|command| switch.control(command))?;
+        Ok(switch)
+    }
+
+    /// Runs it; what the switch did that it should not have done.
+    fn run(&self, vector: &Vector) -> Result<(), String> {
+        let ports = ports(vector);
+        let mut switch = self.switch(vector, &ports).map_err(|error| error.to_string())?;
+        for (number, step) in vector.steps.iter().enumerate() {
+            self.step(&mut switch, &ports, step).map_err(|what| format!("step {}: {what}", number + 1))?;
+        }
+        let mut bytes = [0; 2048];
+        for socket in &self.sockets {
+            socket.set_nonblocking(true).map_err(|error| error.to_string())?;
+            if let Ok(length) = socket.recv(&mut bytes) {
+                return Err(format!("a copy too many: {:02x?}", &bytes[..length]));
+            }
+            socket.set_nonblocking(false).map_err(|error| error.to_string())?;
+        }
+        after(vector, &switch)
+    }
+
+    fn step(&self, switch: &mut XdpSwitch, ports: &BTreeMap<u32, usize>, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Do { command, refused } => {
+                let result = switch.control(command);
+                let as_told = match &result {
+                    Ok(()) => !refused,
+                    Err(XdpError::Refused(_) | XdpError::NoGroups) => *refused,
+                    Err(_) => false,
+                };
+                as_told.then_some(()).ok_or_else(|| format!("{command:?} gave {result:?}"))
+            }
+            Step::In { udp_port, payload, pass, outs } => {
+                let before = counted(switch, *pass);
+                self.send(switch, *udp_port, payload)?;
+                let deadline = Instant::now() + PATIENCE;
+                while counted(switch, *pass) == before {
+                    if Instant::now() > deadline {
+                        return Err("was not counted".to_owned());
+                    }
+                }
+                outs.iter().try_for_each(|(port, wanted)| self.arrives(ports[&port.0], wanted))
+            }
+        }
+    }
+
+    /// No socket sends to port 0, so such a packet is given to the program alone.
+    fn send(&self, switch: &XdpSwitch, udp_port: u16, payload: &[u8]) -> Result<(), String> {
+        match udp_port {
+            0 => switch.try_frame(&frame_to(0, payload), 1).map(drop).map_err(|error| error.to_string()),
+            _ => self.sender.send_to(payload, (SWITCH, udp_port)).map(drop).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn arrives(&self, place: usize, wanted: &[u8]) -> Result<(), String> {
+        let mut bytes = [0; 2048];
+        let length =
+            self.sockets[place].recv(&mut bytes).map_err(|error| format!("{wanted:02x?} did not come: {error}"))?;
+        let given = &bytes[..length];
+        (given == wanted).then_some(()).ok_or_else(|| format!("copy {given:02x?} instead of {wanted:02x?}"))
+    }
+}
+
+/// How many packets were looked at, or passed.
+fn counted(switch: &XdpSwitch, passed: bool) -> u64 {
+    let kinds =
+        Counter::ALL.iter().filter(|&&counter| !counter.counts_copies() && (counter == Counter::Plain) == passed);
+    kinds.map(|&counter| switch.count(counter).expect("a counter")).sum()
+}
+
+fn after(vector: &Vector, switch: &XdpSwitch) -> Result<(), String> {
+    let state = switch.state().map_err(|error| error.to_string())?;
+    if state != vector.after {
+        return Err(format!("registers after: {state:?} instead of {:?}", vector.after));
+    }
+    for &counter in Counter::ALL {
+        let (given, wanted) = (
+            switch.count(counter).map_err(|error| error.to_string())?,
+            vector.counts.get(counter.name()).copied().unwrap_or(0),
+        );
+        // Hosts have frames of their own, which pass.
+        if if counter == Counter::Plain { given < wanted } else { given != wanted } {
+            return Err(format!("{} is {given} instead of {wanted}", counter.name()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_attached_program_passes_every_vector() {
+    const TEST: &str = "the_attached_program_passes_every_vector";
+    if let Err(why) = common::network(1, XdpConfig { program: onpath_dataplane::Config::whole(1), address: SWITCH }) {
+        return skipped(TEST, &why);
+    }
+    let stage = Stage::new().expect("a network as before");
+    let (vectors, others): (Vec<Vector>, Vec<Vector>) = shared::vectors().into_iter().partition(applies);
+    let failed: Vec<String> = vectors
+        .iter()
+        .filter_map(|vector| {
+            stage.run(vector).err().map(|what| format!("{} ({}): {what}", vector.name, vector.rules.join(" ")))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{} of {} vectors fail:\n{}", failed.len(), vectors.len(), failed.join("\n"));
+    let left = others.iter().map(|vector| vector.name.as_str()).collect::<Vec<_>>().join("; ");
+    report(&format!("{TEST}: {} vectors; do not apply, for they make groups: {left}", vectors.len()));
+    assert!(others.len() < vectors.len() / 5, "most vectors apply");
+}
