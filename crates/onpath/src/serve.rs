@@ -93,6 +93,7 @@ impl Cluster {
             name: Blob(self.name.clone().into_bytes()),
             shards: self.shards,
             sync: self.commit == onpath_host::journal::Commit::Sync,
+            all: self.hosts.len() as u16,
             hosts: self.hosts.iter().map(host_is).collect(),
         }
     }

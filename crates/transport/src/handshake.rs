@@ -6,7 +6,7 @@
 
 use crate::error::ReceiveError;
 use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag, peek};
-use crate::limits::CONTROL_BYTES_MAX;
+use crate::limits::HANDSHAKE_BYTES_MAX;
 use crate::peer::Config;
 use crate::seal::{Seal, TAG_BYTES};
 use onpath_wire::checksum::crc32c;
@@ -21,9 +21,9 @@ fn seal(config: &Config, cluster: u32, sender: EndpointId, boot: u64) -> Option<
 /// A handshake of this endpoint. `count` must never repeat in its life; `cluster` is 0 as long as that is not known.
 ///
 /// # Panics
-/// More bytes than [`CONTROL_BYTES_MAX`].
+/// More bytes than [`HANDSHAKE_BYTES_MAX`].
 pub fn make(config: &Config, cluster: u32, to_boot: u64, count: u64, bytes: &[u8]) -> Vec<u8> {
-    assert!(bytes.len() <= CONTROL_BYTES_MAX, "{} bytes of a handshake", bytes.len());
+    assert!(bytes.len() <= HANDSHAKE_BYTES_MAX, "{} bytes of a handshake", bytes.len());
     let seal = seal(config, cluster, config.me, config.boot);
     let flags = flag::HANDSHAKE | if seal.is_some() { flag::SEALED } else { 0 };
     let number = count + 1;
@@ -65,7 +65,7 @@ pub fn open(config: &Config, datagram: &mut [u8]) -> Result<(Head, Vec<u8>), Rec
             datagram[HEAD_BYTES..].to_vec()
         }
     };
-    if bytes.len() > CONTROL_BYTES_MAX {
+    if bytes.len() > HANDSHAKE_BYTES_MAX {
         return Err(ReceiveError::Oversized);
     }
     Ok((head, bytes))

@@ -18,6 +18,8 @@ pub const HEAD_BYTES_MAX: usize = HEADER_BYTES + BODY_BYTES_MAX;
 pub const BULK_BYTES_MAX: usize = IO_BYTES_MAX;
 /// Longest message.
 pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES_MAX + BULK_BYTES_MAX;
+/// Bytes that a host gives to one handshake: every path carries them in one datagram.
+pub const HANDSHAKE_BYTES_MAX: usize = 1_100;
 /// Longest content of a Control part; it must fit the smallest datagram.
 pub const CONTROL_BYTES_MAX: usize = 384;
 /// Smallest fragment of a message but for its last one: bounds the number of fragments.

@@ -1,6 +1,6 @@
 //! An endpoint: its sockets and threads, and the sending side.
 
-use super::hello::{ClusterIs, Hello, HostIs};
+use super::hello::{ClusterIs, Hello, HostIs, HostStatus};
 use super::peers::{Other, OtherState, Peers};
 use super::socket::Socket;
 use super::timer::Timer;
@@ -8,7 +8,7 @@ use super::{UdpError, greet, receive, timer};
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
-use onpath_wire::codec::Wire;
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::innet::{INNET_BYTES, InNet};
 use onpath_wire::packet::Packet;
@@ -82,6 +82,7 @@ pub(super) struct Shared {
     pub(super) joins: Mutex<greet::Joins>,
     /// Numbers of handshakes.
     handshakes: AtomicU64,
+    started_us: u64,
     patience: Mutex<greet::Patience>,
 }
 
@@ -133,6 +134,7 @@ impl Endpoint {
             counts: Counts::default(),
             joins: Mutex::default(),
             handshakes: AtomicU64::new(0),
+            started_us: sys::now().mono_us,
             patience: Mutex::default(),
         };
         Ok(Endpoint { shared: Arc::new(shared), threads: Mutex::default() })
@@ -284,6 +286,24 @@ impl Shared {
     /// Whether another answer to a stranger may be sent now: they are few, whoever asks.
     pub(super) fn may_answer_stranger(&self, now_us: u64) -> bool {
         self.patience.lock().expect("patience does not panic").take(now_us)
+    }
+
+    /// What this host tells of itself to whom asks.
+    pub(super) fn host_status(&self, now_us: u64) -> HostStatus {
+        let peers = self.peers.all();
+        let reaches = |other: &&Arc<Other>| other.fixed && other.lock().greeted;
+        let number = |other: &Arc<Other>| other.endpoint.0 as u16;
+        let mut reaches: Vec<u16> = peers.iter().filter(reaches).map(number).collect();
+        reaches.sort_unstable();
+        let is_client = |other: &&Arc<Other>| !other.fixed && other.endpoint != self.config.me;
+        HostStatus {
+            number: self.config.me.0 as u16,
+            version: Blob(env!("CARGO_PKG_VERSION").as_bytes().to_vec()),
+            uptime_ms: (now_us - self.started_us) / 1_000,
+            reaches,
+            clients: peers.iter().filter(is_client).count() as u32,
+            lost: self.counts.lost.load(Ordering::Relaxed),
+        }
     }
 
     fn status(&self) -> Counters {

@@ -50,8 +50,12 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let Ok((head, bytes)) = handshake::open(&shared.config, datagram) else { return shared.malformed() };
     let Ok(hello) = Hello::from_bytes(&bytes) else { return shared.malformed() };
     let now_us = sys::now().mono_us;
-    if let Hello::Join { version, nonce, fsid } = hello {
-        return join(shared, &head, (version, nonce, fsid), from, now_us);
+    match hello {
+        Hello::Join { version, nonce, fsid, first } => {
+            return join(shared, &head, (version, nonce, fsid, first), from, now_us);
+        }
+        Hello::Status { nonce } => return tell_status(shared, &head, nonce, from, now_us),
+        _ => {}
     }
     if head.cluster != shared.config.cluster {
         return shared.malformed();
@@ -151,7 +155,13 @@ pub(super) fn greet_all(shared: &Shared, now_us: u64) {
 }
 
 /// A client asks for a session. The same question gets the same answer.
-fn join(shared: &Shared, head: &Head, (version, nonce, fsid): (u32, u64, u64), from: SocketAddr, now_us: u64) {
+fn join(
+    shared: &Shared,
+    head: &Head,
+    (version, nonce, fsid, first): (u32, u64, u64, u16),
+    from: SocketAddr,
+    now_us: u64,
+) {
     if !shared.serves || !shared.may_answer_stranger(now_us) {
         return;
     }
@@ -170,7 +180,19 @@ fn join(shared: &Shared, head: &Head, (version, nonce, fsid): (u32, u64, u64), f
     };
     drop(joins);
     shared.counts.joins.fetch_add(1, Ordering::Relaxed);
+    let answer = match answer {
+        Hello::Welcome { nonce, session, cluster } => Hello::Welcome { nonce, session, cluster: cluster.page(first) },
+        refused => refused,
+    };
     shared.handshake_of(head.cluster, from, head.boot, &answer);
+}
+
+/// Somebody asks how this host is.
+fn tell_status(shared: &Shared, head: &Head, nonce: u64, from: SocketAddr, now_us: u64) {
+    if shared.serves && shared.may_answer_stranger(now_us) {
+        let status = shared.host_status(now_us);
+        shared.handshake_of(head.cluster, from, head.boot, &Hello::StatusIs { nonce, status });
+    }
 }
 
 fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64) -> Hello {

@@ -14,7 +14,7 @@
 //!
 //! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
 
-use onpath_wire::codec::Blob;
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
@@ -44,6 +44,8 @@ wire_enum! {
             nonce: u64,
             /// The file system that is meant; 0 for any.
             fsid: u64,
+            /// Hosts from this place of the list on are asked for: not all may fit one answer.
+            first: u16,
         },
         /// The answer to a join.
         5 => Welcome {
@@ -61,10 +63,17 @@ wire_enum! {
             /// Why, for people.
             why: Blob,
         },
-        /// What is your status?
+        /// How are you?
         7 => Status {
             /// Drawn by who asks.
             nonce: u64,
+        },
+        /// The answer.
+        8 => StatusIs {
+            /// Of the question.
+            nonce: u64,
+            /// How the host is.
+            status: HostStatus,
         },
     }
 }
@@ -81,7 +90,9 @@ wire_struct! {
         pub shards: u16,
         /// Whether replies leave when they are durable.
         pub sync: bool,
-        /// Its hosts, by number.
+        /// Number of its hosts.
+        pub all: u16,
+        /// Its hosts, by number; in an answer those that fit.
         pub hosts: Vec<HostIs>,
     }
 }
@@ -104,3 +115,39 @@ wire_struct! {
         pub switch_port: u16,
     }
 }
+
+wire_struct! {
+    /// How a host is.
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct HostStatus {
+        /// Its number.
+        pub number: u16,
+        /// Version of its program.
+        pub version: Blob,
+        /// For how long it has run, milliseconds.
+        pub uptime_ms: u64,
+        /// Hosts that take its messages.
+        pub reaches: Vec<u16>,
+        /// Clients that it knows.
+        pub clients: u32,
+        /// Messages of its roles that were lost for want of room or of a way.
+        pub lost: u64,
+    }
+}
+
+impl ClusterIs {
+    /// The same with the hosts from `first` on, as many as fit an answer.
+    pub(super) fn page(&self, first: u16) -> ClusterIs {
+        let mut page = ClusterIs { hosts: Vec::new(), ..self.clone() };
+        let mut room = PAGE_BYTES;
+        for host in self.hosts.iter().skip(first.into()) {
+            let Some(left) = room.checked_sub(host.to_bytes().len()) else { break };
+            room = left; // the longest fits alone
+            page.hosts.push(host.clone());
+        }
+        page
+    }
+}
+
+/// Bytes of hosts in one answer: with all else it fits every path.
+const PAGE_BYTES: usize = 900;

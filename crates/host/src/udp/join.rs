@@ -1,6 +1,6 @@
 //! How a client comes into a cluster of which it knows some address.
 
-use super::hello::{ClusterIs, Hello, HostIs, VERSION};
+use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
 use super::socket::{RECEIVE_BYTES, Socket};
 use super::{EndpointId, JOINING, Key};
 use crate::sys;
@@ -78,7 +78,6 @@ pub enum JoinError {
 struct Asker {
     config: Config,
     socket: Socket,
-    fsid: u64,
     nonce: u64,
     count: u64,
     bytes: Vec<u8>,
@@ -94,7 +93,7 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
     let mut asked = hosts.to_vec();
     while Instant::now() < end {
         for host in asked.clone() {
-            let Some((session, cluster)) = Asker::new(host, key, fsid)?.ask(host)? else { continue };
+            let Some((session, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
             let hosts = check(host, &cluster)?;
             if session.0 != 0 {
                 return Ok(Joined { session, cluster, hosts });
@@ -109,7 +108,7 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
 }
 
 impl Asker {
-    fn new(host: SocketAddr, key: Option<&Key>, fsid: u64) -> Result<Asker, JoinError> {
+    fn new(host: SocketAddr, key: Option<&Key>) -> Result<Asker, JoinError> {
         let io = |what| move |source| JoinError::Io { what, source };
         let any: SocketAddr = match host {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -120,22 +119,44 @@ impl Asker {
         let random = || sys::random_bytes().map(u64::from_le_bytes).map_err(io("random bytes"));
         let me = EndpointId(JOINING | (random()? as u32 & (JOINING - 1)));
         let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned() };
-        Ok(Asker { config, socket, fsid, nonce: random()?, count: 0, bytes: vec![0; RECEIVE_BYTES] })
+        Ok(Asker { config, socket, nonce: random()?, count: 0, bytes: vec![0; RECEIVE_BYTES] })
     }
 
-    /// Asks one host; nothing if it does not answer.
-    fn ask(&mut self, host: SocketAddr) -> Result<Option<(SessionId, ClusterIs)>, JoinError> {
-        let join = Hello::Join { version: VERSION, nonce: self.nonce, fsid: self.fsid };
+    /// Asks one host, as often as it takes to hear of all hosts; nothing if it does not answer.
+    fn join(&mut self, host: SocketAddr, fsid: u64) -> Result<Option<(SessionId, ClusterIs)>, JoinError> {
+        let mut whole = None::<(SessionId, ClusterIs)>;
+        loop {
+            let first = whole.as_ref().map_or(0, |(_, cluster)| cluster.hosts.len() as u16);
+            let join = Hello::Join { version: VERSION, nonce: self.nonce, fsid, first };
+            let (session, page) = match self.ask(host, &join) {
+                Some(Hello::Welcome { session, cluster, .. }) => (session, cluster),
+                Some(Hello::Refused { why, .. }) => {
+                    let why = String::from_utf8_lossy(&why.0).into_owned();
+                    return Err(JoinError::Refused { host, why });
+                }
+                _ => return Ok(None),
+            };
+            let (_, cluster) = whole.get_or_insert_with(|| (session, ClusterIs { hosts: vec![], ..page.clone() }));
+            if page.hosts.is_empty() || cluster.hosts.len() + page.hosts.len() >= usize::from(page.all) {
+                cluster.hosts.extend(page.hosts);
+                return Ok(whole);
+            }
+            cluster.hosts.extend(page.hosts);
+        }
+    }
+
+    /// Asks one host once; nothing if it does not answer in time.
+    fn ask(&mut self, host: SocketAddr, question: &Hello) -> Option<Hello> {
         self.count += 1;
         // It belongs to no cluster yet.
-        let datagram = handshake::make(&self.config, 0, 0, self.count, &join.to_bytes());
+        let datagram = handshake::make(&self.config, 0, 0, self.count, &question.to_bytes());
         if self.socket.send(host, &datagram, datagram.len()).is_err() {
-            std::thread::sleep(ANSWER_WITHIN);
-            return Ok(None);
+            std::thread::sleep(ANSWER_WITHIN); // no way there now
+            return None;
         }
         let until = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < until {
-            let Ok(received) = self.socket.receive(&mut self.bytes) else { break };
+            let received = self.socket.receive(&mut self.bytes).ok()?;
             let datagram = &mut self.bytes[..received.segment];
             let mine = peek(datagram).is_ok_and(|head| head.handshake() && head.to_boot == self.config.boot);
             if !mine || received.from != host {
@@ -143,19 +164,32 @@ impl Asker {
             }
             let Ok((_, bytes)) = handshake::open(&self.config, datagram) else { continue };
             match Hello::from_bytes(&bytes) {
-                Ok(Hello::Welcome { nonce, session, cluster }) if nonce == self.nonce => {
-                    return Ok(Some((session, cluster)));
-                }
-                Ok(Hello::Refused { nonce, why }) if nonce == self.nonce => {
-                    let why = String::from_utf8_lossy(&why.0).into_owned();
-                    return Err(JoinError::Refused { host, why });
-                }
+                Ok(
+                    answer @ (Hello::Welcome { nonce, .. }
+                    | Hello::Refused { nonce, .. }
+                    | Hello::StatusIs { nonce, .. }),
+                ) if nonce == self.nonce => return Some(answer),
                 _ => {}
             }
         }
-        Ok(None)
+        None
     }
 }
+
+/// Asks a host how it is, some times; nothing if it does not answer.
+pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStatus>, JoinError> {
+    let mut asker = Asker::new(host, key)?;
+    for _ in 0..STATUS_TRIES {
+        let nonce = asker.nonce;
+        if let Some(Hello::StatusIs { status, .. }) = asker.ask(host, &Hello::Status { nonce }) {
+            return Ok(Some(status));
+        }
+    }
+    Ok(None)
+}
+
+/// How often a host is asked for its status.
+const STATUS_TRIES: usize = 5;
 
 /// Whether a cluster can be as it was told; its hosts' addresses.
 fn check(host: SocketAddr, cluster: &ClusterIs) -> Result<Vec<(HostIs, SocketAddr)>, JoinError> {

@@ -19,8 +19,8 @@ mod timer;
 
 pub use admit::may_send;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
-pub use hello::{ClusterIs, HostIs};
-pub use join::{JoinError, Joined, join};
+pub use hello::{ClusterIs, HostIs, HostStatus};
+pub use join::{JoinError, Joined, ask_status, join};
 pub use onpath_transport::{EndpointId, Key};
 
 use onpath_wire::ids::{NodeId, SessionId};

@@ -3,8 +3,8 @@
 mod groups;
 
 use crate::{
-    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch, top,
-    tree, umount,
+    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch,
+    top, tree, umount,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};

@@ -22,6 +22,11 @@ pub(crate) const PORT: u16 = 4796;
 /// Highest number of a host.
 pub(crate) const HOSTS_MAX: u16 = 250;
 
+/// Longest name of a cluster or a host, bytes.
+const NAME_BYTES_MAX: usize = 64;
+/// Longest address of a host, bytes: that of a name of DNS.
+const ADDRESS_BYTES_MAX: usize = 253;
+
 /// Why a configuration cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum ConfigError {
@@ -235,7 +240,13 @@ impl Check<'_> {
         let mut hosts = written.host.iter().map(|host| self.host(host)).collect::<Result<Vec<_>, _>>()?;
         hosts.sort_by_key(|host| host.number);
         Ok(Cluster {
-            name: of.name.as_ref().clone(),
+            name: match of.name.as_ref() {
+                name if (1..=NAME_BYTES_MAX).contains(&name.len()) => name.clone(),
+                name => {
+                    let why = format!("{} bytes are not possible: 1 to {NAME_BYTES_MAX}", name.len());
+                    return Err(self.wrong(of.name.span(), "cluster.name", why));
+                }
+            },
             id: self.id(&of.id)?,
             shards: self.number(&of.shards, "cluster.shards", 1..=SHARDS_MAX)?,
             commit: self.commit(of)?,
@@ -289,7 +300,10 @@ impl Check<'_> {
         let port = |port: &Option<Spanned<u16>>, key| {
             port.as_ref().map(|port| self.number(port, key, 1..=u16::MAX)).transpose()
         };
-        let plain = |name: &Spanned<String>, key| match name.as_ref() {
+        let plain = |name: &Spanned<String>, key, bytes_max| match name.as_ref() {
+            text if text.len() > bytes_max => {
+                Err(self.wrong(name.span(), key, format!("{} bytes are too long: at most {bytes_max}", text.len())))
+            }
             text if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
                 Err(self.wrong(name.span(), key, format!("{text:?} is empty or has blanks in it")))
             }
@@ -314,9 +328,9 @@ impl Check<'_> {
             return Err(self.wrong(of.name.span(), "host.directory", why));
         }
         Ok(Host {
-            name: plain(&of.name, "host.name")?,
+            name: plain(&of.name, "host.name", NAME_BYTES_MAX)?,
             number: self.number(&of.number, "host.number", 1..=HOSTS_MAX)?,
-            address: plain(&of.address, "host.address")?,
+            address: plain(&of.address, "host.address", ADDRESS_BYTES_MAX)?,
             port: port(&of.port, "host.port")?.unwrap_or(PORT),
             directory,
             shards,
@@ -442,6 +456,8 @@ switch_port = 4797
             ("shards = 2", "shards = 3", 4, "cluster.shards", "no host has shard 2"),
             ("shards = 2", "shards = \"2\"", 4, "shards", "invalid type"),
             ("shards = 2", "shards =", 4, "shards", ""),
+            ("name = \"c\"", "name = \"\"", 2, "cluster.name", "1 to 64"),
+            ("\"10.0.0.1\"", "\"\"", 11, "host.address", "empty"),
             ("id = \"0", "id = \"", 3, "cluster.id", "32 hexadecimal digits"),
             ("\"sync\"", "\"now\"", 5, "cluster.commit", "\"interval\" or \"sync\""),
             ("\"network\"", "\"x\"", 6, "cluster.tracking", "\"owner\" or \"network\""),

@@ -4,6 +4,7 @@ mod add;
 pub(crate) mod config;
 mod init;
 pub(crate) mod key;
+mod status;
 pub(crate) mod url;
 
 use clap::{Args, Subcommand};
@@ -21,11 +22,14 @@ enum ClusterCommand {
     Init(init::InitArgs),
     /// Adds a host to a configuration.
     Add(add::AddArgs),
+    /// Shows a configuration, and which of its hosts answer.
+    Status(status::StatusArgs),
 }
 
 pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<()> {
     match args.command {
         ClusterCommand::Init(args) => init::run(args),
         ClusterCommand::Add(args) => add::run(args),
+        ClusterCommand::Status(args) => status::run(args),
     }
 }

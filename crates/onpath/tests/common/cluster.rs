@@ -1,7 +1,7 @@
 //! A cluster on one machine: every host in a network namespace of its own, and namespaces for clients beside them.
 
 use super::net::Net;
-use super::server::{Mount, Process, Site, binary};
+use super::server::{Mount, Process, Site, Status, binary, status_of};
 use std::path::{Path, PathBuf};
 
 /// What a cluster is made of.
@@ -113,6 +113,13 @@ impl Cluster {
     /// The directory of a host.
     pub fn state(&self, host: usize) -> PathBuf {
         self.root.join(format!("state-{}", name(host)))
+    }
+
+    /// What `onpath status` tells on all hosts that run.
+    pub fn status(&self) -> Status {
+        let running = (0..self.servers).filter(|&host| self.running[host].is_some());
+        let of = |host| (name(host), status_of(&self.state(host)).expect("onpath status"));
+        Status::together(running.map(of))
     }
 
     /// What clients call it.

@@ -85,11 +85,14 @@ impl Site {
 
     fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {
         if let Some(hosts) = hosts() {
+            let (of_cluster, of_mount) = of_cluster(args);
             let mut cluster = self.cluster.lock().expect("the cluster's lock");
-            let shape = Shape { servers: hosts, ..Shape::from_env() };
-            let cluster =
-                cluster.get_or_insert_with(|| Cluster::start("ONPATH_HOSTS", self, shape).expect("a cluster"));
-            return cluster.mount(self, number, args);
+            let new = || {
+                let init: Vec<&str> = Shape::from_env().init.iter().copied().chain(of_cluster).collect();
+                let shape = Shape { servers: hosts, init: &init, ..Shape::from_env() };
+                Cluster::start("ONPATH_HOSTS", self, shape).expect("a cluster")
+            };
+            return cluster.get_or_insert_with(new).mount(self, number, &of_mount);
         }
         let mountpoint = self.mountpoint(number);
         let mut command = Command::new(binary());
@@ -108,7 +111,10 @@ impl Site {
 
     /// What `onpath status` tells now.
     pub fn status(&self) -> Status {
-        status_of(&self.state()).expect("onpath status")
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.status(),
+            None => status_of(&self.state()).expect("onpath status"),
+        }
     }
 
     /// Waits until a mount is alone once more than `before` times; how often that was.
@@ -130,6 +136,21 @@ impl Site {
     }
 }
 
+/// The arguments of a `dev` that are a cluster's, and those that are a mount's.
+fn of_cluster<'a>(args: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let mut parts = (vec![], vec![]);
+    let mut args = args.iter().copied();
+    while let Some(arg) = args.next() {
+        let of_cluster = ["--shards", "--commit", "--tracking"].contains(&arg);
+        let part = if of_cluster { &mut parts.0 } else { &mut parts.1 };
+        part.push(arg);
+        if of_cluster {
+            part.extend(args.next());
+        }
+    }
+    parts
+}
+
 /// On how many hosts file systems are served, if not on this one.
 fn hosts() -> Option<usize> {
     let hosts = std::env::var("ONPATH_HOSTS").ok()?;
@@ -146,6 +167,17 @@ pub fn status_of(state: &Path) -> Option<Status> {
 pub struct Status(serde_json::Value);
 
 impl Status {
+    /// That of several processes, each of whose roles is called after it, too.
+    pub fn together(all: impl IntoIterator<Item = (String, Status)>) -> Status {
+        let roles = all.into_iter().flat_map(|(process, Status(roles))| match roles {
+            serde_json::Value::Object(roles) => {
+                roles.into_iter().map(move |(role, counters)| (format!("{role}@{process}"), counters))
+            }
+            other => panic!("roles: {other}"),
+        });
+        Status(roles.collect())
+    }
+
     /// The sum of these counters over all roles whose names begin so.
     pub fn sum(&self, roles: &str, counters: &[&str]) -> u64 {
         let all = self.0.as_object().expect("roles");
