@@ -8,6 +8,7 @@ use crate::sys;
 use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, endpoint_of_host};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::tracking::Form;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -104,6 +105,13 @@ impl Member {
     /// The runtime.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// From now on directories shall be tracked so. The host of the coordinator sees to it, and others do nothing.
+    pub fn set_form(&self, form: Form) {
+        for shard in self.server.iter().flat_map(|server| &server.shards) {
+            self.node.with_role(shard, |shard| shard.set_form(sys::now(), form));
+        }
     }
 
     /// Stops serving, after a checkpoint.

@@ -186,6 +186,11 @@ impl Shard {
         self.kernel.with(|core| core.state.full = full);
     }
 
+    /// From now on directories shall be tracked so. The shard of the coordinator sees to it; others hear of it from that one.
+    pub fn set_form(&mut self, now: Now, form: Form) {
+        self.kernel.handle(now, Input::Tick, |core, _| coord::tracking::set_form(core, form));
+    }
+
     /// What the replay of this start did.
     pub fn replayed(&self) -> Replayed {
         self.replayed

@@ -5,6 +5,7 @@
 
 use crate::background::{self, Started};
 use crate::cli::{LogArgs, absolute, exit_code, start_log, usage};
+use crate::cluster::url::is_url;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use onpath_fuse::mount::{MountOptions, OptionError, remount};
@@ -39,6 +40,7 @@ const OPTIONS_HELP: &str = "Options of -o, beside those of mount(8) that are ind
   commit_interval_ms=N   with serve: milliseconds between a change and stable storage
   tracking=owner|network with serve: who knows that a directory has pending updates
   checkpoint_bytes=N     with serve: journal bytes between two checkpoints
+  key_file=FILE          the key of a cluster, if it has one
   log=LEVEL              what the serving process logs [default: warn]
   log_file=FILE          where to
 
@@ -48,13 +50,14 @@ Exit codes: 0 mounted, 1 wrong use or not permitted, 2 system error, 32 the moun
 
 In fstab:
 
-  /srv/onpath /mnt/onpath onpath _netdev,nofail,x-systemd.requires=onpath@srv-onpath.service 0 0";
+  /srv/onpath /mnt/onpath onpath _netdev,nofail,x-systemd.requires=onpath@srv-onpath.service 0 0
+  onpath://10.0.0.1,10.0.0.2/ /mnt/onpath onpath _netdev,nofail 0 0";
 
 /// Mounts an Onpath file system, for mount(8) and fstab.
 #[derive(Parser, Debug)]
 #[command(name = "mount.onpath", version, about, after_help = OPTIONS_HELP)]
 struct Helper {
-    /// The DIR of a running `onpath dev`, or with -o serve of one to be run.
+    /// The DIR of a running `onpath dev`, or with -o serve of one to be run; or onpath://HOST[:PORT][,HOST…]/ of the hosts of a cluster.
     #[arg(value_name = "SRC")]
     source: PathBuf,
     /// Where to mount it.
@@ -120,12 +123,13 @@ struct Wanted {
     remount: bool,
     log: Option<String>,
     log_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
     passed_on: Vec<OsString>,
 }
 
 impl Wanted {
     fn parse(options: &[String], sloppy: bool) -> anyhow::Result<Wanted> {
-        let own = ["soft", "cache", "serve", "remount", "log", "log_file"].into_iter();
+        let own = ["soft", "cache", "serve", "remount", "log", "log_file", "key_file"].into_iter();
         let own: Vec<&str> = own.chain(PASSED_ON.map(|(name, _)| name)).collect();
         let mut options = options.to_vec();
         if options.iter().any(|option| option == "remount") {
@@ -146,6 +150,7 @@ impl Wanted {
             remount: false,
             log: None,
             log_file: None,
+            key_file: None,
             passed_on: Vec::new(),
         };
         for (name, value) in parsed.own {
@@ -169,6 +174,7 @@ impl Wanted {
             ("cache", Some(mode)) => self.cache = Some(mode),
             ("log", Some(level)) => self.log = Some(level),
             ("log_file", Some(file)) => self.log_file = Some(file.into()),
+            ("key_file", Some(file)) => self.key_file = Some(file.into()),
             (_, Some(value)) => {
                 let (_, option) = passed_on.expect("only known options are set aside");
                 self.passed_on.push(format!("{option}={value}").into());
@@ -189,9 +195,13 @@ fn mount(args: &Helper) -> anyhow::Result<i32> {
         }
         return Ok(0);
     }
-    let source = absolute(&args.source)?;
     let mountpoint = absolute(&args.mountpoint)?;
-    let command = serving(args, &wanted, &source, &mountpoint)?;
+    let command = if is_url(&args.source) {
+        anyhow::ensure!(!wanted.serve, "-o serve: {} is served by its hosts", args.source.display());
+        of_hosts(args, &wanted, &mountpoint)?
+    } else {
+        serving(args, &wanted, &absolute(&args.source)?, &mountpoint)?
+    };
     if args.verbose || args.fake {
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         eprintln!("mount.onpath: {}onpath {}", if args.fake { "would run " } else { "" }, words.join(" "));
@@ -210,6 +220,15 @@ fn mount(args: &Helper) -> anyhow::Result<i32> {
     }
 }
 
+/// The command that mounts a file system of other hosts.
+fn of_hosts(args: &Helper, wanted: &Wanted, mountpoint: &Path) -> anyhow::Result<Vec<OsString>> {
+    let mut command: Vec<OsString> = vec!["mount".into(), args.source.clone().into(), mountpoint.into()];
+    if let Some(file) = &wanted.key_file {
+        command.extend(["--key-file".into(), absolute(file)?.into()]);
+    }
+    with_logs(args, wanted, command)
+}
+
 /// The command that serves the mount.
 fn serving(args: &Helper, wanted: &Wanted, source: &Path, mountpoint: &Path) -> anyhow::Result<Vec<OsString>> {
     let server = request_status(source);
@@ -226,6 +245,11 @@ fn serving(args: &Helper, wanted: &Wanted, source: &Path, mountpoint: &Path) -> 
         }
         _ => {}
     }
+    with_logs(args, wanted, command)
+}
+
+/// A command with the options of its mount, and where and what it logs.
+fn with_logs(args: &Helper, wanted: &Wanted, mut command: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     if !wanted.list.is_empty() {
         command.extend(["-o".into(), wanted.list.clone().into()]);
     }

@@ -3,7 +3,6 @@
 use crate::background::BackgroundArgs;
 use crate::cluster::config::{Cluster, Host};
 use crate::cluster::key;
-use crate::mounted::Event;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
@@ -11,6 +10,7 @@ use onpath_host::member::{Member, MemberConfig};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
+use onpath_wire::tracking::Form;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -33,11 +33,35 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let cluster = Cluster::read(&args.config)?;
     let host = this_host(&cluster, &args)?;
     let (sender, receiver) = channel();
-    signals::forward(sender, Event::Signal)?;
+    signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
     let member = Member::start(member(&cluster, host)?)?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
-    receiver.recv()?;
+    while let Asked::Reload = receiver.recv()? {
+        match Cluster::read(&args.config) {
+            Ok(now) => reload(&member, &cluster, &now),
+            Err(error) => tracing::error!(%error, "the configuration is not taken; that of before goes on"),
+        }
+    }
     Ok(member.stop()?)
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy)]
+enum Asked {
+    End,
+    Reload,
+}
+
+/// Takes from a configuration what can change while a host serves: how directories are tracked.
+fn reload(member: &Member, before: &Cluster, now: &Cluster) {
+    if before.told() != now.told() || before.fsid() != now.fsid() {
+        tracing::warn!("hosts, shards and commit are taken from the configuration at a start only");
+    }
+    if now.tracking == Form::Network && before.hosts.iter().all(|host| host.switch_port.is_none()) {
+        return tracing::error!("tracking: this process was started without a switch: start it again");
+    }
+    tracing::info!(form = ?now.tracking, "directories shall be tracked so");
+    member.set_form(now.tracking);
 }
 
 fn this_host<'a>(cluster: &'a Cluster, args: &ServeArgs) -> anyhow::Result<&'a Host> {

@@ -55,6 +55,7 @@ fn the_debian_package_installs_and_runs() {
         "./usr/share/bash-completion/completions/onpath",
         "./usr/share/zsh/vendor-completions/_onpath",
         "./usr/share/fish/vendor_completions.d/onpath.fish",
+        "./usr/lib/systemd/system/onpath-serve.service",
         "./usr/lib/systemd/system/onpath@.service",
         "./etc/default/onpath",
     ] {

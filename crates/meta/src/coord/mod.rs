@@ -30,6 +30,8 @@ pub(crate) struct Coordinator {
     rename_terms: BTreeMap<ShardId, Term>,
     /// Nobody may move directories since a former term.
     pub(crate) turns_known: bool,
+    /// [`crate::shard::Job::WatchSwitch`] runs.
+    watches_switch: bool,
 }
 
 impl Coordinator {

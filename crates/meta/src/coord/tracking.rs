@@ -22,9 +22,17 @@ const GONE_US: u64 = 300_000;
 /// The watch runs if directories are, or shall be, tracked in the network.
 pub(crate) fn begin(core: &mut Core) {
     let wanted = core.state.config.form == Form::Network || core.state.epochs.given.form == Form::Network;
-    if wanted && core.state.config.map.coordinator() == core.state.me() {
+    let watches = &mut core.state.coordinator.watches_switch;
+    if wanted && core.state.config.map.coordinator() == core.state.config.shard && !*watches {
+        *watches = true;
         core.start(Job::WatchSwitch);
     }
+}
+
+/// From now on directories shall be tracked so.
+pub(crate) fn set_form(core: &mut Core, form: Form) {
+    core.state.config.form = form;
+    begin(core);
 }
 
 /// Keeps the form what it should be: that of the configuration while the switch is there, else the owner form.
@@ -48,7 +56,7 @@ pub(crate) async fn watch(cx: &Cx) {
                 complete_in = None;
                 change(cx, Form::Owner).await;
             }
-            (Form::Owner, _) => return,
+            (Form::Owner, _) => return cx.with(|core| core.state.coordinator.watches_switch = false),
             _ => {}
         }
         let now_us = cx.with(|core| core.now.mono_us);

@@ -136,6 +136,15 @@ impl Site {
     }
 }
 
+impl Drop for Site {
+    /// Nothing stays mounted in a directory that goes: a look at it could wait for hosts that are gone.
+    fn drop(&mut self) {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+        let mounted = table.lines().filter_map(|line| line.split(' ').nth(4)).map(Path::new);
+        mounted.filter(|path| path.starts_with(self.root.path())).for_each(|path| _ = sys::detach(path));
+    }
+}
+
 /// The arguments of a `dev` that are a cluster's, and those that are a mount's.
 fn of_cluster<'a>(args: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut parts = (vec![], vec![]);
