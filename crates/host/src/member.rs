@@ -6,17 +6,16 @@ use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, endpoint_of_host};
-use onpath_switch::{Switch, SwitchConfig};
+use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::tracking::Form;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use thiserror::Error;
 
 /// What a host is started with.
-#[derive(Debug)]
 pub struct MemberConfig {
     /// Its number.
     pub number: u16,
@@ -32,6 +31,14 @@ pub struct MemberConfig {
     pub hosts: Vec<(HostIs, SocketAddr)>,
     /// The key that all of them share.
     pub key: Option<Key>,
+    /// The switch of this host, if it has one that is not this process.
+    pub kernel_switch: Option<Box<dyn KernelSwitch>>,
+}
+
+/// A switch of this host outside this process.
+pub trait KernelSwitch: Elsewhere {
+    /// A node takes what comes through the switch there.
+    fn reach(&mut self, node: NodeId, place: SocketAddr);
 }
 
 /// Why a host does not start.
@@ -63,10 +70,11 @@ pub struct Member {
 impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
-        let MemberConfig { number, part, options, bind, cluster, hosts, key } = config;
+        let MemberConfig { number, part, options, bind, cluster, hosts, key, kernel_switch } = config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
-        let hooks = Hooks { cluster, sessions: shapes.clone() };
+        let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
+        let hooks = Hooks { cluster, sessions: shapes.clone(), kernel_switch: kernel_switch.clone() };
         let endpoint =
             EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true };
         // The port is taken before anything of the directory changes.
@@ -75,7 +83,13 @@ impl Member {
         let boot = boot.map_err(|source| MemberError::Io { what: "random bytes", source })?;
         let add_switch = |builder: &mut NodeBuilder| {
             let config = SwitchConfig::whole(fsid as u32, boot);
-            switch_port.map(|port| (port, builder.add(NodeId::SWITCH, Switch::new(config), NoEffects)))
+            let port = switch_port?;
+            let Some(elsewhere) = kernel_switch.clone() else {
+                return Some((port, builder.add(NodeId::SWITCH, Switch::new(config), NoEffects)));
+            };
+            // Its packets do not come by this process.
+            builder.add(NodeId::SWITCH, Switch::elsewhere(config, Box::new(elsewhere)), NoEffects);
+            None
         };
         let (server, node, switch) = match part {
             Some((path, format)) => {
@@ -138,10 +152,39 @@ struct Hooks {
     cluster: ClusterIs,
     /// Of the host of the coordinator.
     sessions: Arc<OnceLock<Arc<Sessions>>>,
+    kernel_switch: Option<Controlled>,
+}
+
+/// The switch outside this process, for its control plane and for who hears of nodes.
+#[derive(Clone)]
+struct Controlled(Arc<Mutex<Box<dyn KernelSwitch>>>);
+
+impl Controlled {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn KernelSwitch>> {
+        self.0.lock().expect("a switch does not panic")
+    }
+}
+
+impl Elsewhere for Controlled {
+    fn control(&mut self, command: &Command) -> bool {
+        self.lock().control(command)
+    }
+    fn tracking(&self) -> Option<(u16, bool)> {
+        self.lock().tracking()
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.lock().counters()
+    }
 }
 
 impl EndpointHooks for Hooks {
     fn began_anew(&self, _node: &Node, _roles: &[NodeId]) {}
+
+    fn takes_switched(&self, roles: &[NodeId], place: SocketAddr) {
+        if let Some(switch) = &self.kernel_switch {
+            roles.iter().for_each(|&node| switch.lock().reach(node, place));
+        }
+    }
 
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {
         let session = self.sessions.get().map_or(Ok(SessionId(0)), |sessions| sessions.next())?;

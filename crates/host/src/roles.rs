@@ -68,7 +68,7 @@ impl HostedRole for Session {
 
 impl HostedRole for Switch {
     fn status(&self) -> Counters {
-        self.counters().map(|(name, value)| (name.to_owned(), value)).collect()
+        self.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod fsck;
 mod generate;
 mod helper;
 mod inspect;
+mod kernel_switch;
 mod mount;
 mod mounted;
 mod reshape;

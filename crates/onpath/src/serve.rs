@@ -3,10 +3,11 @@
 use crate::background::BackgroundArgs;
 use crate::cluster::config::{Cluster, Host};
 use crate::cluster::key;
+use crate::kernel_switch::InKernel;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
-use onpath_host::member::{Member, MemberConfig};
+use onpath_host::member::{KernelSwitch, Member, MemberConfig};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
@@ -94,7 +95,14 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         cluster: cluster.told(),
         hosts,
         key,
+        kernel_switch: kernel_switch(cluster, host, resolved(host)?)?,
     })
+}
+
+/// The switch of the host in the kernel, if that is where it is.
+fn kernel_switch(cluster: &Cluster, host: &Host, address: SocketAddr) -> anyhow::Result<Option<Box<dyn KernelSwitch>>> {
+    let Some(port) = host.switch_port.filter(|_| !host.xdp.is_empty()) else { return Ok(None) };
+    Ok(Some(Box::new(InKernel::attach(cluster.fsid() as u32, address, port, &host.xdp)?)))
 }
 
 /// A host as others are told of it.

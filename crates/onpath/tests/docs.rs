@@ -261,6 +261,9 @@ fn complaint(command: &str) -> Option<String> {
     }
 }
 
+/// Commands of the system in the README.
+const RUN: [&str; 3] = ["mkdir -p /mnt/onpath", "echo hello > /mnt/onpath/file", "cat /mnt/onpath/file"];
+
 #[test]
 fn commands_are_understood() {
     let mut wrong = Vec::new();
@@ -278,7 +281,9 @@ fn commands_are_understood() {
             }
             for (number, line) in block.lines.iter().enumerate() {
                 let command = line.split(" # ").next().expect("split gives at least one").trim();
-                if command.is_empty() {
+                // Those of the README for several hosts are run as they are (cluster::readme).
+                let is_run = document.name() == "README.md" && RUN.iter().any(|word| command.starts_with(word));
+                if command.is_empty() || is_run {
                     continue;
                 }
                 if let Some(complaint) = complaint(command) {

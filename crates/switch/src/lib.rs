@@ -3,7 +3,8 @@
 //! Layer L2. It sees bytes only: no other role knows the program's state, and it knows nothing of theirs. All it keeps is
 //! volatile; a new [`Switch`] is a switch that was rebooted.
 
-use onpath_dataplane::{Command, Config, Copy, Counter, Port, Switch as Program};
+pub use onpath_dataplane::Command;
+use onpath_dataplane::{Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
@@ -30,10 +31,42 @@ impl SwitchConfig {
     }
 }
 
+/// The in-network program where packets do not come by this process: in the kernel, or in a device.
+pub trait Elsewhere: Send {
+    /// Executes a command of the control plane. An error is logged where it arises; the state tells what is so.
+    fn control(&mut self, command: &Command) -> bool;
+    /// The present tracking epoch, and whether it is complete; nothing if the program cannot be asked.
+    fn tracking(&self) -> Option<(u16, bool)>;
+    /// Named counters.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// Where the in-network program runs.
+enum Place {
+    Here(Box<Program>),
+    Elsewhere(Box<dyn Elsewhere>),
+}
+
+impl Place {
+    fn control(&mut self, command: &Command) -> bool {
+        match self {
+            Place::Here(program) => program.control(command).is_ok(),
+            Place::Elsewhere(program) => program.control(command),
+        }
+    }
+
+    fn tracking(&self) -> Option<(u16, bool)> {
+        match self {
+            Place::Here(program) => Some((program.tracking().epoch, program.tracking().complete)),
+            Place::Elsewhere(program) => program.tracking(),
+        }
+    }
+}
+
 /// A switch.
 pub struct Switch {
     config: SwitchConfig,
-    program: Program,
+    program: Place,
     /// The last command that began or completed an epoch: copies of older ones change nothing.
     last_command: RequestSeq,
     copies: Vec<Copy>,
@@ -48,9 +81,18 @@ impl Switch {
     /// More stages than a pass has.
     pub fn new(config: SwitchConfig) -> Switch {
         let program = Program::new(Config { stages: config.stages, ..Config::whole(config.cluster) });
+        Switch::with(config, Place::Here(Box::new(program.expect("a configuration that fits"))))
+    }
+
+    /// The control plane of a program that was just started elsewhere.
+    pub fn elsewhere(config: SwitchConfig, program: Box<dyn Elsewhere>) -> Switch {
+        Switch::with(config, Place::Elsewhere(program))
+    }
+
+    fn with(config: SwitchConfig, program: Place) -> Switch {
         Switch {
             config,
-            program: program.expect("a configuration that fits"),
+            program,
             last_command: RequestSeq(0),
             copies: Vec::new(),
             outputs: VecDeque::new(),
@@ -60,28 +102,35 @@ impl Switch {
 
     /// The present tracking epoch; 0 is none.
     pub fn epoch(&self) -> TrackingEpoch {
-        TrackingEpoch(self.program.tracking().epoch)
+        TrackingEpoch(self.program.tracking().map_or(0, |(epoch, _)| epoch))
     }
 
     /// Counters of the in-network program.
-    pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let of_program = Counter::ALL.iter().map(|&counter| (counter.name(), self.program.counters().get(counter)));
-        of_program.chain([("control_malformed", self.malformed)])
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut all = match &self.program {
+            Place::Here(program) => {
+                Counter::ALL.iter().map(|&counter| (counter.name(), program.counters().get(counter))).collect()
+            }
+            Place::Elsewhere(program) => program.counters(),
+        };
+        all.push(("control_malformed", self.malformed));
+        all
     }
 
     /// Runs the in-network program on the header of a packet; `out` is given the header of each copy and the node it is for.
     pub fn step(&mut self, header: &[u8; INNET_BYTES], mut out: impl FnMut(NodeId, &[u8; INNET_BYTES])) {
+        let Place::Here(program) = &mut self.program else { return };
         // Ports stand for cables; here every node is on a cable of its own, numbered like the node.
         let innet = InNet::of_bytes(header);
         let sender = (innet.op() != Some(DirtySetOp::Query)).then(|| NodeId(1 << 24 | u32::from(innet.shard)).0);
         for node in [Some(innet.destination), Some(innet.alternative), sender].into_iter().flatten() {
             if node != 0 {
                 // A table that is full counts the packet as unrouted.
-                _ = self.program.control(&Command::Route { node, port: Port(node) });
+                _ = program.control(&Command::Route { node, port: Port(node) });
             }
         }
         self.copies.clear();
-        self.program.step(INNET_UDP_PORT, header, &mut self.copies);
+        program.step(INNET_UDP_PORT, header, &mut self.copies);
         self.copies.iter().for_each(|copy| out(NodeId(InNet::of_bytes(&copy.header).destination), &copy.header));
     }
 
@@ -96,24 +145,24 @@ impl Switch {
 
     fn command(&mut self, header: &Header, command: SwitchCommand) {
         let newest = header.seq > self.last_command;
-        let refused = match command {
-            SwitchCommand::Status => Ok(()),
+        let done = match command {
+            SwitchCommand::Status => true,
             SwitchCommand::Epoch { epoch } if newest => self.program.control(&Command::Epoch(epoch.0)),
             SwitchCommand::Complete { epoch } if newest => self.program.control(&Command::Complete(epoch.0)),
-            SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. } => Ok(()),
+            SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. } => true,
             SwitchCommand::Raise { shard, term } => {
                 self.program.control(&Command::Raise { shard: shard.0, term: term.0 })
             }
         };
-        if refused.is_err() {
+        if !done {
             self.malformed += 1; // the answer says what is so
         }
         if matches!(command, SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. }) {
             self.last_command = self.last_command.max(header.seq);
         }
-        let tracking = self.program.tracking();
-        let (boot, epoch) = (self.config.boot, TrackingEpoch(tracking.epoch));
-        let status = SwitchStatus { boot, epoch, complete: tracking.complete };
+        // One that cannot be asked is gone, and whoever waits for the answer sees that.
+        let Some((epoch, complete)) = self.program.tracking() else { return };
+        let status = SwitchStatus { boot: self.config.boot, epoch: TrackingEpoch(epoch), complete };
         let mut answer = Header::new(MessageKind::PeerAnswer, NodeId::SWITCH, header.seq);
         answer.cluster = self.config.cluster;
         let packet = Packet::new(&answer, &status);

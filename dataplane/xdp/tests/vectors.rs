@@ -110,7 +110,7 @@ impl Stage {
                 };
                 as_told.then_some(()).ok_or_else(|| format!("{command:?} gave {result:?}"))
             }
-            Step::In { udp_port, payload, pass, outs } => {
+            Step::In { udp_port, payload, pass, outs, .. } => {
                 let before = counted(switch, *pass);
                 self.send(switch, *udp_port, payload)?;
                 let deadline = Instant::now() + PATIENCE;

@@ -44,6 +44,8 @@ pub struct EndpointConfig {
 pub trait EndpointHooks: Send + Sync {
     /// Another host has started again, or for the first time that this process knows: what its roles were sent may be lost.
     fn began_anew(&self, node: &Node, roles: &[NodeId]);
+    /// Another process takes what comes through a switch there. Told again and again.
+    fn takes_switched(&self, _roles: &[NodeId], _place: SocketAddr) {}
     /// A client asks for a session.
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
@@ -149,6 +151,11 @@ impl Endpoint {
             self.spawn("udp-switched", receive::switched)?;
         }
         self.spawn("udp-timer", timer::run)?;
+        if let Some(this) = self.shared.peers.get(self.shared.config.me)
+            && let Some(place) = this.lock().switched_place()
+        {
+            self.shared.hooks.takes_switched(&this.roles, place);
+        }
         let shared = self.shared.clone();
         node.add_status("udp".to_owned(), Box::new(move || shared.status()));
         Ok(())

@@ -86,13 +86,15 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, innet_port: u16, n
     };
     let Some(other) = shared.peers.get(head.endpoint).or_else(new) else { return shared.malformed() };
     adopt(&other, head.boot, now_us);
-    {
+    let place = {
         let mut state = other.lock();
         state.innet_port = innet_port;
         if !other.fixed {
             state.address = from;
         }
-    }
+        state.switched_place()
+    };
+    place.into_iter().for_each(|place| shared.hooks.takes_switched(&other.roles, place));
     shared.handshake(from, head.boot, &Hello::Greeted {});
 }
 

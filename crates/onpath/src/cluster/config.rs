@@ -96,6 +96,8 @@ struct WrittenHost {
     #[serde(default)]
     data: bool,
     switch_port: Option<Spanned<u16>>,
+    #[serde(default)]
+    xdp: Vec<Spanned<String>>,
     meta_memory: Option<Spanned<String>>,
 }
 
@@ -137,6 +139,8 @@ pub(crate) struct Host {
     pub(crate) data: bool,
     /// UDP port of its switch, if it has the switch.
     pub(crate) switch_port: Option<u16>,
+    /// Network devices in whose drivers its switch runs; with none it is a process.
+    pub(crate) xdp: Vec<String>,
     /// Memory that names, inodes and listings may take, bytes.
     pub(crate) meta_memory: Option<u64>,
 }
@@ -327,6 +331,9 @@ impl Check<'_> {
             let why = "a host with shards or data needs a directory: add `directory = \"/…\"`";
             return Err(self.wrong(of.name.span(), "host.directory", why));
         }
+        if let (Some(device), None) = (of.xdp.first(), &of.switch_port) {
+            return Err(self.wrong(device.span(), "host.xdp", "only a switch has such devices: add a `switch_port`"));
+        }
         Ok(Host {
             name: plain(&of.name, "host.name", NAME_BYTES_MAX)?,
             number: self.number(&of.number, "host.number", 1..=HOSTS_MAX)?,
@@ -336,6 +343,7 @@ impl Check<'_> {
             shards,
             data: of.data,
             switch_port: port(&of.switch_port, "host.switch_port")?,
+            xdp: of.xdp.iter().map(|device| device.as_ref().clone()).collect(),
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
         })
     }
@@ -474,6 +482,7 @@ switch_port = 4797
             ("data = true\n", "", 4, "host.data", "somebody has to keep"),
             ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
             ("port = 99", "port = 0", 21, "host.port", "1 to 65535"),
+            ("shards = [1]", "shards = [1]\nxdp = [\"eth0\"]", 14, "host.xdp", "only a switch"),
             ("port = 99", "prot = 99", 21, "prot", "unknown field"),
             ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
             ("shards = [1]", "shards = [1]\nswitch_port = 5", 25, "host.switch_port", "there is one"),

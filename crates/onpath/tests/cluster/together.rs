@@ -2,6 +2,7 @@
 
 use crate::common::cluster::{Cluster, Shape};
 use crate::common::server::Site;
+use crate::common::wait_until;
 use std::fs;
 
 /// Names, bytes and attributes that one client makes are there for the other, whichever hosts they fall to.
@@ -26,9 +27,24 @@ fn two_clients_see_the_same_through_a_switch() {
     see_the_same("cluster::two_clients_see_the_same_through_a_switch", shape);
 }
 
+/// The same with that switch in the kernel: no packet of it comes to a process there.
+#[test]
+fn two_clients_see_the_same_through_xdp() {
+    let shape = Shape { init: &["--tracking", "network"], switch: true, xdp: true, ..Shape::default() };
+    see_the_same("cluster::two_clients_see_the_same_through_xdp", shape);
+}
+
 fn see_the_same(test: &str, shape: Shape) {
     let Some(site) = Site::new(test) else { return };
     let Some(cluster) = Cluster::start(test, &site, shape) else { return };
+    if shape.xdp {
+        let device = cluster.net.command(cluster.servers(), "ip").args(["link", "show", "eth0"]).output();
+        let device = String::from_utf8_lossy(&device.expect("ip runs").stdout).into_owned();
+        assert!(device.contains("xdp"), "{device}");
+    }
+    if shape.switch {
+        use_the_switch(&site, &cluster);
+    }
     let [a, b] = [0, 1].map(|client| cluster.mount(&site, client, &[]));
     for dir in 0..8 {
         fs::create_dir(a.path().join(format!("d{dir}"))).expect("mkdir");
@@ -53,4 +69,19 @@ fn see_the_same(test: &str, shape: Shape) {
     b.stop();
     a.stop();
     cluster.stop();
+}
+
+/// Updates and reads until shards have heard from the switch that their marks are there.
+fn use_the_switch(site: &Site, cluster: &Cluster) {
+    let mount = cluster.mount(site, 0, &["--cache", "none"]);
+    let dir = mount.path().join("marked");
+    fs::create_dir(&dir).expect("mkdir");
+    let mut files = 0;
+    wait_until("marks are acknowledged", || {
+        files += 1;
+        fs::write(dir.join(files.to_string()), b"").expect("create");
+        assert_eq!(fs::read_dir(&dir).expect("list").count(), files);
+        cluster.status().sum("shard", &["marks_acknowledged"]) > 20
+    });
+    mount.stop();
 }

@@ -1,7 +1,8 @@
 //! A cluster on one machine: every host in a network namespace of its own, and namespaces for clients beside them.
 
-use super::net::Net;
+use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
+use super::skipped;
 use std::path::{Path, PathBuf};
 
 /// What a cluster is made of.
@@ -11,6 +12,8 @@ pub struct Shape<'a> {
     pub servers: usize,
     /// Whether a host more is the switch.
     pub switch: bool,
+    /// Whether that is an XDP program on its network device.
+    pub xdp: bool,
     /// Hosts for clients.
     pub clients: usize,
     /// Further arguments of `onpath cluster init`.
@@ -19,20 +22,23 @@ pub struct Shape<'a> {
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switch: false, clients: 2, init: &[] }
+        Shape { servers: 3, switch: false, xdp: false, clients: 2, init: &[] }
     }
 }
 
 impl Shape<'_> {
-    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say.
+    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too.
     pub fn from_env() -> Shape<'static> {
-        let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|found| found == value);
-        match (is("ONPATH_COMMIT", "sync"), is("ONPATH_TRACKING", "network")) {
-            (false, false) => Shape::default(),
-            (true, false) => Shape { init: &["--commit", "sync"], ..Shape::default() },
-            (false, true) => Shape { init: &["--tracking", "network"], switch: true, ..Shape::default() },
-            (true, true) => panic!("one of ONPATH_COMMIT=sync and ONPATH_TRACKING=network at a time"),
-        }
+        let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
+        let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
+        let sync = std::env::var("ONPATH_COMMIT").is_ok_and(|commit| commit == "sync");
+        assert!(!(switch && sync), "one of ONPATH_COMMIT=sync and ONPATH_TRACKING=network at a time");
+        let init: &[&str] = match (switch, sync) {
+            (true, _) => &["--tracking", "network"],
+            (_, true) => &["--commit", "sync"],
+            _ => &[],
+        };
+        Shape { switch, xdp, init, ..Shape::default() }
     }
 }
 
@@ -52,6 +58,10 @@ impl Cluster {
     /// Starts all hosts; none where namespaces cannot be made.
     pub fn start(test: &str, site: &Site, shape: Shape) -> Option<Cluster> {
         let hosts = shape.servers + usize::from(shape.switch);
+        if let Some(why) = cannot_redirect().filter(|_| shape.xdp) {
+            skipped(test, why);
+            return None;
+        }
         let net = Net::new(test, hosts + shape.clients)?;
         let root = site.root().to_owned();
         let config = root.join("cluster.toml");
@@ -70,6 +80,10 @@ impl Cluster {
         let mut text = std::fs::read_to_string(&config).expect("the configuration");
         for host in 0..shape.servers {
             text = text.replacen("/DIR\"", &format!("/state-{}\"", name(host)), 1);
+        }
+        if shape.xdp {
+            text.push_str("xdp = [\"eth0\"]\n");
+            net.take_redirected(shape.servers);
         }
         std::fs::write(&config, text).expect("the configuration is written");
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());

@@ -92,6 +92,9 @@ pub fn cannot_mount() -> Option<&'static str> {
         Some("needs root (mount(2) and other users)")
     } else if sys::open("/dev/fuse", libc::O_RDWR, 0).is_err() {
         Some("/dev/fuse cannot be opened")
+    } else if std::env::var_os("ONPATH_HOSTS").is_some() {
+        let xdp = std::env::var("ONPATH_TRACKING").is_ok_and(|tracking| tracking == "xdp");
+        net::cannot_connect().or_else(|| net::cannot_redirect().filter(|_| xdp))
     } else {
         None
     }

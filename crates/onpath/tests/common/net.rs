@@ -13,7 +13,7 @@ pub struct Net {
 }
 
 /// Why there can be no namespaces here, if so.
-pub fn cannot_connect() -> Option<String> {
+pub fn cannot_connect() -> Option<&'static str> {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     WHY.get_or_init(|| {
         for needed in ["ip", "nsenter"] {
@@ -27,7 +27,16 @@ pub fn cannot_connect() -> Option<String> {
         _ = ip("del");
         made.err().map(|why| format!("no network namespace can be made: {why}"))
     })
-    .clone()
+    .as_deref()
+}
+
+/// Why no XDP program can be between hosts here, if so.
+pub fn cannot_redirect() -> Option<&'static str> {
+    let missing = ["clang", "ethtool"].iter().find(|needed| program(needed).is_none());
+    missing.map(|needed| match *needed {
+        "clang" => "clang is not installed, so the build has no XDP program",
+        _ => "ethtool is not installed",
+    })
 }
 
 /// A program that may be in a directory of the system's own.
@@ -46,7 +55,7 @@ impl Net {
     pub fn new(test: &str, hosts: usize) -> Option<Net> {
         static NETS: AtomicUsize = AtomicUsize::new(0);
         if let Some(why) = cannot_connect() {
-            skipped(test, &why);
+            skipped(test, why);
             return None;
         }
         let net =
@@ -109,6 +118,14 @@ impl Net {
     pub fn link(&self, host: usize, up: bool) {
         let state = if up { "up" } else { "down" };
         self.ip(&["-n", &self.bridge(), "link", "set", &format!("h{host}"), state]);
+    }
+
+    /// Lets the other end of a host's cable take what an XDP program there sends.
+    pub fn take_redirected(&self, host: usize) {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.bridge())).arg("--");
+        command.arg(program("ethtool").expect("it is there")).args(["-K", &format!("h{host}"), "gro", "on"]);
+        run(&mut command).unwrap_or_else(|why| panic!("ethtool: {why}"));
     }
 
     /// From now on a host loses so many percent of the UDP datagrams that come to it; false where the system cannot do that.

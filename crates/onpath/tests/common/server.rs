@@ -90,7 +90,7 @@ impl Site {
             let new = || {
                 let init: Vec<&str> = Shape::from_env().init.iter().copied().chain(of_cluster).collect();
                 let shape = Shape { servers: hosts, init: &init, ..Shape::from_env() };
-                Cluster::start("ONPATH_HOSTS", self, shape).expect("a cluster")
+                Cluster::start("ONPATH_HOSTS", self, shape).expect("hosts can be connected")
             };
             return cluster.get_or_insert_with(new).mount(self, number, &of_mount);
         }
