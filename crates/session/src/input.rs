@@ -225,8 +225,8 @@ fn receive(core: &mut Core<State>, packet: Packet) {
 
 /// A data node executes writes of its term only, and does everything else under any.
 fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
-    let known = core.state.data_term;
-    if header.term < known {
+    let known = core.state.term(header.source);
+    if header.term < known || core.state.config.map.data_nodes().all(|node| node != header.source) {
         return;
     }
     let refused = matches!(packet.body::<DataReply>(), Ok(DataReply::NewTerm { .. }));
@@ -239,7 +239,7 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         } else {
             exact::restarted(core); // what homes said before may be of a term before
         }
-        core.state.data_term = header.term;
+        core.state.data_terms.insert(header.source, header.term);
         core.resend_all(header.source);
     }
 }

@@ -135,8 +135,8 @@ pub(crate) struct State {
     pub(crate) changes: Changes,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
-    /// That of the data node.
-    pub(crate) data_term: Term,
+    /// That of every data node that has answered.
+    pub(crate) data_terms: BTreeMap<NodeId, Term>,
     /// The tracking epoch that each shard named last; 0 if the switch need not be asked.
     pub(crate) trackings: Vec<TrackingEpoch>,
     /// A slot of every shard, for requests that name no object.
@@ -191,7 +191,7 @@ impl State {
             alone: Alone::default(),
             changes: Changes::default(),
             terms: vec![Term(0); shards],
-            data_term: Term(0),
+            data_terms: BTreeMap::new(),
             trackings: vec![TrackingEpoch(0); shards],
             a_slot_of,
             last_stamp: 0,
@@ -249,7 +249,7 @@ impl State {
     pub(crate) fn term(&self, to: NodeId) -> Term {
         match to.as_shard() {
             Some(shard) => self.terms.get(shard.0 as usize).copied().unwrap_or_default(),
-            None => self.data_term,
+            None => self.data_terms.get(&to).copied().unwrap_or_default(),
         }
     }
 

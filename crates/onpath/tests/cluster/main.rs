@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod failures;
 mod forms;
+mod load;
 mod readme;
 mod status;
 mod together;

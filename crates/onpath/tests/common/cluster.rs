@@ -1,5 +1,6 @@
 //! A cluster on one machine: every host in a network namespace of its own, and namespaces for clients beside them.
 
+use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
 use super::skipped;
@@ -18,11 +19,13 @@ pub struct Shape<'a> {
     pub clients: usize,
     /// Further arguments of `onpath cluster init`.
     pub init: &'a [&'a str],
+    /// Bytes of the disks that the servers have, each one of its own that can lose power; 0: they share the machine's.
+    pub disks: u64,
 }
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switch: false, xdp: false, clients: 2, init: &[] }
+        Shape { servers: 3, switch: false, xdp: false, clients: 2, init: &[], disks: 0 }
     }
 }
 
@@ -51,11 +54,13 @@ pub struct Cluster {
     hosts: usize,
     servers: usize,
     running: Vec<Option<Process>>,
+    /// After the processes that use them.
+    disks: Vec<Disk>,
     starts: usize,
 }
 
 impl Cluster {
-    /// Starts all hosts; none where namespaces cannot be made.
+    /// Starts all hosts; none where namespaces or disks cannot be made.
     pub fn start(test: &str, site: &Site, shape: Shape) -> Option<Cluster> {
         let hosts = shape.servers + usize::from(shape.switch);
         if let Some(why) = cannot_redirect().filter(|_| shape.xdp) {
@@ -64,6 +69,12 @@ impl Cluster {
         }
         let net = Net::new(test, hosts + shape.clients)?;
         let root = site.root().to_owned();
+        let disks = (0..shape.servers).filter(|_| shape.disks > 0).map(|host| {
+            let root = root.join(format!("host-{}", name(host)));
+            std::fs::create_dir(&root).expect("a directory");
+            Disk::new(&root, shape.disks).map_err(|why| skipped(test, &why)).ok()
+        });
+        let disks = disks.collect::<Option<Vec<Disk>>>()?;
         let config = root.join("cluster.toml");
         let place = |host: usize| format!("{}={}", name(host), net.address(host));
         let mut words: Vec<String> = ["cluster", "init"].map(str::to_owned).into();
@@ -79,7 +90,8 @@ impl Cluster {
         // Hosts on one machine need directories of their own.
         let mut text = std::fs::read_to_string(&config).expect("the configuration");
         for host in 0..shape.servers {
-            text = text.replacen("/DIR\"", &format!("/state-{}\"", name(host)), 1);
+            let own = format!("\"{}\"", state(&root, &disks, host).display());
+            text = text.replacen(&format!("\"{}\"", root.join("DIR").display()), &own, 1);
         }
         if shape.xdp {
             text.push_str("xdp = [\"eth0\"]\n");
@@ -88,8 +100,8 @@ impl Cluster {
         std::fs::write(&config, text).expect("the configuration is written");
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
         let servers = shape.servers;
-        let mut cluster =
-            Cluster { net, root, config, key, hosts, servers, running: (0..hosts).map(|_| None).collect(), starts: 0 };
+        let running = (0..hosts).map(|_| None).collect();
+        let mut cluster = Cluster { net, root, config, key, hosts, servers, running, disks, starts: 0 };
         (0..hosts).for_each(|host| cluster.serve(host));
         Some(cluster)
     }
@@ -109,6 +121,14 @@ impl Cluster {
         self.running[host].take().expect("it runs").kill();
     }
 
+    /// A host, which has a disk of its own, loses power: everything that was not on stable storage is gone.
+    pub fn lose_power(&mut self, host: usize) {
+        self.disks[host].lose_power();
+        self.kill(host);
+        self.disks[host].start_again();
+        std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");
+    }
+
     /// Lets a host stop as a service manager would.
     pub fn stop_host(&mut self, host: usize) {
         self.running[host].take().expect("it runs").stop();
@@ -124,9 +144,14 @@ impl Cluster {
         self.servers
     }
 
+    /// All hosts, with that of the switch.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
     /// The directory of a host.
     pub fn state(&self, host: usize) -> PathBuf {
-        self.root.join(format!("state-{}", name(host)))
+        state(&self.root, &self.disks, host)
     }
 
     /// What `onpath status` tells on all hosts that run.
@@ -163,6 +188,10 @@ impl Cluster {
     pub fn config(&self) -> &Path {
         &self.config
     }
+}
+
+fn state(root: &Path, disks: &[Disk], host: usize) -> PathBuf {
+    disks.get(host).map_or_else(|| root.join(format!("state-{}", name(host))), |disk| disk.path().join("state"))
 }
 
 /// What a host is called.

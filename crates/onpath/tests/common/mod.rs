@@ -4,6 +4,7 @@
 //! tests themselves are checked), else on a fresh `onpath dev DIR MOUNTPOINT`.
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part of this module
 
+pub mod chaos;
 pub mod check;
 pub mod cluster;
 pub mod disk;
@@ -15,6 +16,7 @@ pub mod server;
 pub mod sys;
 pub mod tree;
 pub mod user;
+pub mod view;
 pub mod watchdog;
 pub mod xattr;
 

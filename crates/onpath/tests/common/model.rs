@@ -1,5 +1,6 @@
 //! What one writer remembers: its own names and files, and what each operation makes of them.
 
+use super::PATIENCE;
 use super::check::done;
 use super::random::Random;
 use super::sys::{self, R, Stat};
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Instant;
 
 /// Modes of fallocate(2).
 const ALLOCATIONS: [i32; 4] =
@@ -165,6 +167,25 @@ impl Op {
                 sys::linkat(sys::fd_path(&fd), top.join(path), libc::AT_SYMLINK_FOLLOW)
             }
         }
+    }
+}
+
+impl Op {
+    /// The call where other mounts move directories. Linux answers ESTALE for a directory that it still has in its cache under the name from
+    /// which another mount has moved it away, always when it should move it, else while there are renames on this mount or somebody is busy
+    /// where it was. A look at the new name, as mv(1) takes one, tells it.
+    pub fn perform_from_any(&self, top: &Path) -> R {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            match self.perform(top) {
+                Err(libc::ESTALE) => {}
+                result => return result,
+            }
+            if let Op::Rename { old, new } | Op::Exchange { old, new } = self {
+                let _ = [old, new].map(|name| sys::lstat(top.join(name)));
+            }
+        }
+        Err(libc::ESTALE)
     }
 }
 

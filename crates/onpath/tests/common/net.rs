@@ -102,6 +102,11 @@ impl Net {
         format!("{}-{host}", self.prefix)
     }
 
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
     /// The address of a host.
     pub fn address(&self, host: usize) -> String {
         format!("10.77.0.{}", host + 1)

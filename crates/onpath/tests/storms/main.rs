@@ -9,49 +9,26 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod chaos;
-mod view;
-
-use chaos::Chaos;
+use common::chaos::{Chaos, SHARED, SOURCE_BYTES};
 use common::check::{done, errno_name};
 use common::model::{Model, Op, differences, observe};
 use common::random::Random;
 use common::server::{Mount, Site};
-use common::{PATIENCE, given_dir, number_from_env, report, sys, wait_until};
+use common::{given_dir, number_from_env, report, sys, view, wait_until};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
-use std::time::Instant;
 
 /// Mounts of the file system.
 const MOUNTS: usize = 4;
 /// Writers of names of their own.
 const OWNERS: usize = 4;
-/// Directories that everybody uses.
-const SHARED: usize = 5;
 /// Journal bytes between checkpoints: few, so that there are several.
 const CHECKPOINT_BYTES: &str = "400000";
 
 fn shared() -> Vec<String> {
     (0..SHARED).map(|n| format!("d{n}")).collect()
-}
-
-/// Linux answers ESTALE for a directory that it still has in its cache under the name from which another mount has moved it away, always
-/// when it should move it, else while there are renames on this mount or somebody is busy where it was. A look at the new name, as mv(1)
-/// takes one, tells it.
-fn perform(op: &Op, top: &Path) -> sys::R {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        match op.perform(top) {
-            Err(libc::ESTALE) => {}
-            result => return result,
-        }
-        if let Op::Rename { old, new } | Op::Exchange { old, new } = op {
-            let _ = [old, new].map(|name| sys::lstat(top.join(name)));
-        }
-    }
-    Err(libc::ESTALE)
 }
 
 /// Does operations that must succeed, each through another mount; counts them.
@@ -61,7 +38,8 @@ fn own(tops: &[PathBuf], owner: usize, mut random: Random, operations: usize, co
         let op = model.choose(&shared(), &mut random);
         let top = &tops[(owner + n) % tops.len()];
         let what = || format!("{op:?}").chars().take(150).collect::<String>();
-        perform(&op, top).unwrap_or_else(|errno| panic!("{} on {}: {}", what(), top.display(), errno_name(errno)));
+        op.perform_from_any(top)
+            .unwrap_or_else(|errno| panic!("{} on {}: {}", what(), top.display(), errno_name(errno)));
         model.apply(&op);
         count.fetch_add(1, Ordering::Relaxed);
     }
@@ -86,7 +64,7 @@ fn storm(tops: &[PathBuf], seed: u64, maps: bool, meanwhile: impl FnOnce(&Atomic
         done("mkdir of a shared directory", sys::mkdir(tops[0].join(dir), 0o755));
     }
     let source = tempfile::tempfile().expect("a file on the local disk");
-    done("pwrite", sys::pwrite(&source, random.bytes(chaos::SOURCE_BYTES), 0));
+    done("pwrite", sys::pwrite(&source, random.bytes(SOURCE_BYTES), 0));
     let count = AtomicUsize::new(0);
     let models = std::thread::scope(|scope| {
         let count = &count;

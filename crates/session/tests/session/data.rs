@@ -69,6 +69,27 @@ fn writes_are_sent_again_under_a_new_term_of_the_data_node() {
 }
 
 #[test]
+fn each_data_node_has_a_term_of_its_own() {
+    let mut rig = Rig::with_data_nodes(&[1, 2]);
+    let at =
+        |rig: &Rig, node| (1..).map(|n| inode_at(2, n)).find(|id| rig.map.data(*id) == NodeId::data(node)).unwrap();
+    for (node, term) in [(2, 9), (1, 7), (2, 9), (1, 8)] {
+        let id = at(&rig, node);
+        let handle = rig.open(id, READ_WRITE, data_ref(5, 1));
+        let unique = rig.fs(write(handle, 100, b"hello"));
+        let mut sent = rig.sent();
+        assert_eq!(sent.to, NodeId::data(node));
+        if sent.header.term != Term(term) {
+            rig.data_reply_in(Term(term), &sent, DataReply::NewTerm { term: Term(term) }, Bytes::new());
+            sent = rig.sent();
+        }
+        assert_eq!((sent.to, sent.header.term), (NodeId::data(node), Term(term)));
+        rig.reply_from(NodeId::shard(ShardId(2)), sent.header.seq, Reply::Written { size: 105 });
+        assert_eq!(written(&mut rig, unique), 5);
+    }
+}
+
+#[test]
 fn a_stale_write_is_written_again_under_what_the_home_says() {
     let mut rig = Rig::new();
     let id = inode_at(2, 1);

@@ -125,6 +125,12 @@ impl Rig {
         Rig::cold(soft).join()
     }
 
+    /// One in a cluster with these data nodes.
+    pub(crate) fn with_data_nodes(data: &[u16]) -> Rig {
+        let config = Rig::config();
+        Rig::of(SessionConfig { map: config.map.with_data_nodes(data), ..config }).join()
+    }
+
     /// One whose mount makes files in two halves.
     pub(crate) fn in_halves() -> Rig {
         Rig::of(SessionConfig { in_halves: true, ..Rig::config() }).join()

@@ -1,18 +1,18 @@
 //! What one mount shows of a tree, to be compared with what another one shows.
 
-use crate::common::check::{done, errno_name};
-use crate::common::sys::{self, Stat};
-use crate::common::xattr::{lgetxattr, listxattr};
+use super::check::{done, errno_name};
+use super::sys::{self, Stat};
+use super::xattr::{lgetxattr, listxattr};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// A line of text an object, by path; times of access are left out, since looking moves them.
-pub(crate) type View = BTreeMap<PathBuf, String>;
+pub type View = BTreeMap<PathBuf, String>;
 
 /// Everything below `top`, and `top`. Fails the test where listings and attributes of one and the same mount contradict each other.
-pub(crate) fn look(top: &Path) -> View {
+pub fn look(top: &Path) -> View {
     let mut stats = BTreeMap::new();
     let mut todo = vec![PathBuf::new()];
     stats.insert(PathBuf::new(), done("stat of the top", sys::lstat(top)));
@@ -78,7 +78,7 @@ fn describe(path: &Path, stat: &Stat) -> String {
 }
 
 /// Fails the test unless both are the same; shows the first differences.
-pub(crate) fn assert_same(what: &str, expected: &View, got: &View) {
+pub fn assert_same(what: &str, expected: &View, got: &View) {
     let lost = expected.iter().filter(|(path, line)| got.get(*path) != Some(line)).map(|(path, line)| {
         format!("{}:\n    {line}\n    {}", path.display(), got.get(path).map_or("nothing", String::as_str))
     });

@@ -1,17 +1,18 @@
 //! A writer that uses the names of everybody: each call may fail, but only with an errno that a race can explain.
 
-use crate::SHARED;
-use crate::common::check::{done, refused};
-use crate::common::given_dir;
-use crate::common::random::Random;
-use crate::common::sys::{self, R, at};
-use crate::common::xattr::{getxattr, lremovexattr, lsetxattr, removexattr, setxattr};
+use super::check::{done, refused};
+use super::given_dir;
+use super::random::Random;
+use super::sys::{self, R, at};
+use super::xattr::{getxattr, lremovexattr, lsetxattr, removexattr, setxattr};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// Directories that everybody uses.
+pub const SHARED: usize = 5;
 /// Bytes of the file that bytes are taken from.
-pub(crate) const SOURCE_BYTES: usize = 1 << 20;
+pub const SOURCE_BYTES: usize = 1 << 20;
 /// Names that may be anything, in each directory.
 const NAMES: usize = 6;
 /// Names that are directories as a rule, in each directory.
@@ -34,7 +35,7 @@ const ALLOCATIONS: [i32; 5] = [
 const RENAMES: [u32; 6] = [0, 0, 0, libc::RENAME_NOREPLACE, libc::RENAME_EXCHANGE, libc::RENAME_WHITEOUT];
 
 /// One such writer, on one mount.
-pub(crate) struct Chaos<'a> {
+pub struct Chaos<'a> {
     top: &'a Path,
     random: Random,
     source: &'a File,
@@ -64,24 +65,29 @@ fn held<T>(what: &str, result: R<T>, errnos: &[i32]) {
 }
 
 impl Chaos<'_> {
-    pub(crate) fn new<'a>(top: &'a Path, random: Random, source: &'a File, maps: bool) -> Chaos<'a> {
+    pub fn new<'a>(top: &'a Path, random: Random, source: &'a File, maps: bool) -> Chaos<'a> {
         Chaos { top, random, source, maps, held: vec![] }
     }
 
     /// So many operations; then everything is closed.
-    pub(crate) fn run(mut self, operations: usize) {
+    pub fn run(mut self, operations: usize) {
         for _ in 0..operations {
-            match self.random.below(100) {
-                0..14 => self.open(),
-                14..19 => self.nameless(),
-                19..38 => self.make(),
-                38..52 => self.remove(),
-                52..64 => self.rename(),
-                64..72 => self.attributes(),
-                72..76 => self.extended(),
-                76..80 => self.look(),
-                _ => self.use_held(),
-            }
+            self.step();
+        }
+    }
+
+    /// One operation.
+    pub fn step(&mut self) {
+        match self.random.below(100) {
+            0..14 => self.open(),
+            14..19 => self.nameless(),
+            19..38 => self.make(),
+            38..52 => self.remove(),
+            52..64 => self.rename(),
+            64..72 => self.attributes(),
+            72..76 => self.extended(),
+            76..80 => self.look(),
+            _ => self.use_held(),
         }
     }
 

@@ -1,0 +1,237 @@
+//! What may happen to hosts happens under load: nothing that was acknowledged is lost, every call waits and succeeds, and all clients
+//! agree in the end. `ONPATH_FAILURE_SECONDS` lets faults come at random for so long; the seed is printed and can be given as
+//! `ONPATH_FAILURE_SEED`.
+
+use crate::common::check::done;
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site};
+use crate::common::{number_from_env, report, skipped, sys, view};
+use crate::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Clients that live on; one more is killed.
+const CLIENTS: usize = 2;
+/// Service goes on so soon after a fault is over.
+const LIMIT: Duration = Duration::from_secs(5);
+/// A client that was not heard of for so long is dead (`LEASE_US` of the session's coordinator), and a little more for a busy machine.
+const BURIED: Duration = Duration::from_secs(16);
+
+/// Something that happens to hosts, and is over at some time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// kill -9, and another start.
+    Kill(usize),
+    /// The same with all at once.
+    KillAll,
+    /// The process stands still.
+    Freeze(usize),
+    /// The cable is out.
+    Unplug(usize),
+    /// Every host and client loses so many percent of what comes to it.
+    Lose(u32),
+    /// Power of one host: its disk has what was synced, and nothing else.
+    PowerLoss(usize),
+}
+
+impl Fault {
+    /// Lets it happen for so long. When its end began: a host is started again, its cable put in; none if this system cannot do it.
+    pub(crate) fn happen(self, cluster: &mut Cluster, pause: Duration) -> Option<Instant> {
+        let wait = || std::thread::sleep(pause);
+        let again = |cluster: &mut Cluster, hosts: &[usize]| {
+            wait();
+            let end = Instant::now();
+            hosts.iter().for_each(|&host| cluster.serve(host));
+            end
+        };
+        let end = match self {
+            Fault::Kill(host) => {
+                cluster.kill(host);
+                again(cluster, &[host])
+            }
+            Fault::KillAll => {
+                let all: Vec<usize> = (0..cluster.hosts()).collect();
+                all.iter().for_each(|&host| cluster.kill(host));
+                again(cluster, &all)
+            }
+            Fault::Freeze(host) => {
+                cluster.process(host).signal(libc::SIGSTOP);
+                wait();
+                cluster.process(host).signal(libc::SIGCONT);
+                Instant::now()
+            }
+            Fault::Unplug(host) => {
+                cluster.net.link(host, false);
+                wait();
+                cluster.net.link(host, true);
+                Instant::now()
+            }
+            Fault::Lose(percent) => {
+                let all = 0..cluster.net.hosts();
+                if !all.clone().all(|host| cluster.net.lose(host, percent)) {
+                    return None;
+                }
+                wait();
+                all.for_each(|host| assert!(cluster.net.lose(host, 0)));
+                Instant::now()
+            }
+            Fault::PowerLoss(host) => {
+                cluster.lose_power(host);
+                again(cluster, &[host])
+            }
+        };
+        Some(end)
+    }
+}
+
+fn seed() -> u64 {
+    let seed = number_from_env("ONPATH_FAILURE_SEED", std::process::id() as usize) as u64;
+    report(&format!("failures: ONPATH_FAILURE_SEED={seed}"));
+    seed
+}
+
+/// What shall happen: each of `faults` once, or for `ONPATH_FAILURE_SECONDS` any of them.
+fn course(faults: &[Fault], random: &mut Random, begin: Instant, n: usize) -> Option<Fault> {
+    let seconds = number_from_env("ONPATH_FAILURE_SECONDS", 0) as u64;
+    match seconds {
+        0 => faults.get(n).copied(),
+        _ => (begin.elapsed() < Duration::from_secs(seconds)).then(|| *random.of(faults)),
+    }
+}
+
+/// Lets all of it happen under load; then everything is compared, and once more after all hosts were stopped and started.
+pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
+    let Some(site) = Site::new(test) else { return };
+    let shape = Shape { clients: CLIENTS + 1, ..shape };
+    let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
+    let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
+    let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
+    prepare(&tops[0]);
+    let (mut random, progress) = (Random::new(seed()), Progress::default());
+    let expected = std::thread::scope(|scope| {
+        let _released = Released(&tops);
+        let end = progress.at_end();
+        let load = Load::start(scope, &tops, &progress, Random::new(random.next()));
+        let (begin, mut slowest) = (Instant::now(), Duration::ZERO);
+        progress.resumed(Instant::now(), LIMIT, "before any fault");
+        let mut n = 0;
+        while let Some(fault) = course(faults, &mut random, begin, n) {
+            let what = format!("{test}: {fault:?}");
+            progress.longest();
+            let pause = Duration::from_millis(300 + random.below(1700) as u64);
+            let Some(end) = fault.happen(&mut cluster, pause) else {
+                skipped(&what, "iptables cannot lose datagrams here");
+                n += 1;
+                continue;
+            };
+            let resumed = progress.resumed(end, LIMIT, &what);
+            slowest = slowest.max(resumed);
+            let longest = progress.longest();
+            report(&format!("{what} for {pause:?}: resumed after {resumed:.0?}, longest call {longest:.0?}"));
+            n += 1;
+        }
+        report(&format!("{test}: {n} faults, {} calls, slowest resumption {slowest:.0?}", progress.calls()));
+        drop(end);
+        load.join()
+    });
+    let before = expected.assert_there(&tops, test);
+    for host in 0..cluster.hosts() {
+        cluster.stop_host(host);
+    }
+    (0..cluster.hosts()).for_each(|host| cluster.serve(host));
+    let after = expected.assert_there(&tops, "after a restart of all");
+    view::assert_same("after a restart of all", &before, &after);
+    mounts.into_iter().for_each(Mount::stop);
+    cluster.stop();
+}
+
+/// Directories are tracked by their owners. The first host has the coordinator.
+#[test]
+fn hosts_under_load() {
+    let faults = [
+        Fault::Kill(1),
+        Fault::Unplug(2),
+        Fault::Kill(0),
+        Fault::Lose(5),
+        Fault::Freeze(0),
+        Fault::Freeze(2),
+        Fault::Unplug(0),
+        Fault::KillAll,
+    ];
+    endure("failures::hosts_under_load", Shape::default(), &faults);
+}
+
+/// Directories are tracked by a switch, the last host.
+#[test]
+fn hosts_and_switch_under_load() {
+    let shape = Shape { init: &["--tracking", "network"], switch: true, ..Shape::default() };
+    let switch = shape.servers;
+    let faults = [
+        Fault::Kill(switch),
+        Fault::Kill(2),
+        Fault::Unplug(switch),
+        Fault::Freeze(switch),
+        Fault::Kill(0),
+        Fault::Lose(5),
+        Fault::KillAll,
+    ];
+    endure("failures::hosts_and_switch_under_load", shape, &faults);
+}
+
+/// A client is killed: what it had done stays, the call under way is done or not, its lock ends with its session, and nobody else
+/// waits meanwhile.
+#[test]
+fn a_client_under_load() {
+    const TEST: &str = "failures::a_client_under_load";
+    let Some(site) = Site::new(TEST) else { return };
+    let shape = Shape { clients: CLIENTS + 1, ..Shape::default() };
+    let Some(cluster) = Cluster::start(TEST, &site, shape) else { return };
+    let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
+    let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
+    prepare(&tops[0]);
+    std::fs::write(tops[0].join("locked"), "").expect("a file");
+    let lock = |top: &PathBuf, kind: i32| {
+        let fd = done("open", sys::open(top.join("locked"), libc::O_RDWR, 0));
+        (sys::lock(&fd, kind, libc::F_WRLCK, 0, 0), fd)
+    };
+    let (mut random, progress) = (Random::new(seed()), Progress::default());
+    let expected = std::thread::scope(|scope| {
+        let _released = Released(&tops);
+        let end = progress.at_end();
+        let load = Load::start(scope, &tops, &progress, Random::new(random.next()));
+        let mut victim = cluster.mount(&site, CLIENTS, &[]);
+        let victims = victim.path().to_owned();
+        let (locked, its) = lock(&victims, libc::F_OFD_SETLK);
+        done("a lock", locked);
+        let own = scope.spawn({
+            let (victims, random) = (victims.clone(), Random::new(random.next()));
+            move || until_gone(&victims, CLIENTS, random)
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        progress.longest();
+        let killed = Instant::now();
+        victim.kill();
+        let resumed = progress.resumed(killed, LIMIT, "a client is killed");
+        let (model, op) = own.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        drop((its, victim));
+        let (again, _lock) = lock(&tops[1], libc::F_OFD_SETLKW);
+        done("the lock of the dead", again);
+        let freed = killed.elapsed();
+        assert!(freed < BURIED, "the lock of a dead client lasts {freed:?}");
+        let longest = progress.longest();
+        report(&format!(
+            "{TEST}: others resumed after {resumed:.0?}, lock after {freed:.1?}, longest call {longest:.0?}"
+        ));
+        drop(end);
+        let expected = load.join();
+        assert_with_or_without(&tops[1], &model, &op);
+        let victim = cluster.mount(&site, CLIENTS, &[]);
+        assert_with_or_without(victim.path(), &model, &op);
+        victim.stop();
+        expected
+    });
+    expected.assert_there(&tops, TEST);
+    mounts.into_iter().for_each(Mount::stop);
+    cluster.stop();
+}
