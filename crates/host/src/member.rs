@@ -5,7 +5,7 @@ use crate::journal::Commit;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
-use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, endpoint_of_host};
+use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
 use std::io;
@@ -31,6 +31,8 @@ pub struct MemberConfig {
     pub hosts: Vec<(HostIs, SocketAddr)>,
     /// The key that all of them share.
     pub key: Option<Key>,
+    /// How it waits for messages.
+    pub wait: Wait,
 }
 
 /// Why a host does not start.
@@ -62,12 +64,12 @@ pub struct Member {
 impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
-        let MemberConfig { number, part, options, bind, cluster, hosts, key } = config;
+        let MemberConfig { number, part, options, bind, cluster, hosts, key, wait } = config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let hooks = Hooks { cluster, sessions: shapes.clone() };
         let endpoint =
-            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true };
+            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
         // The port is taken before anything of the directory changes.
         let endpoint = Endpoint::bind(endpoint, hooks)?;
         let boot = sys::random_bytes().map(u64::from_le_bytes);

@@ -70,6 +70,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         cluster: cluster.told(),
         hosts,
         key,
+        wait: host.wait,
     })
 }
 

@@ -4,6 +4,7 @@
 
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
+use onpath_host::udp::Wait;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX};
 use onpath_wire::superblock::Part;
@@ -92,6 +93,7 @@ struct WrittenHost {
     data: bool,
     switch_port: Option<Spanned<u16>>,
     meta_memory: Option<Spanned<String>>,
+    wait: Option<Spanned<String>>,
 }
 
 /// A cluster.
@@ -134,6 +136,8 @@ pub(crate) struct Host {
     pub(crate) switch_port: Option<u16>,
     /// Memory that names, inodes and listings may take, bytes.
     pub(crate) meta_memory: Option<u64>,
+    /// How it waits for messages.
+    pub(crate) wait: Wait,
 }
 
 impl Host {
@@ -323,7 +327,19 @@ impl Check<'_> {
             data: of.data,
             switch_port: port(&of.switch_port, "host.switch_port")?,
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
+            wait: self.wait(of.wait.as_ref())?,
         })
+    }
+
+    fn wait(&self, of: Option<&Spanned<String>>) -> Result<Wait, ConfigError> {
+        match of.map(|wait| (wait, wait.as_ref().as_str())) {
+            None | Some((_, "block")) => Ok(Wait::Block),
+            Some((_, "spin")) => Ok(Wait::Spin),
+            Some((wait, other)) => {
+                let why = format!("{other:?} is no way to wait for messages: \"block\" or \"spin\"");
+                Err(self.wrong(wait.span(), "host.wait", why))
+            }
+        }
     }
 
     /// Every shard is at one host, every number and name is one host's.
@@ -457,6 +473,7 @@ switch_port = 4797
             ("directory = \"/b\"", "directory = \"b\"", 22, "host.directory", "does not begin with /"),
             ("data = true\n", "", 4, "host.data", "somebody has to keep"),
             ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
+            ("port = 99", "wait = \"x\"", 21, "host.wait", "\"block\" or \"spin\""),
             ("port = 99", "port = 0", 21, "host.port", "1 to 65535"),
             ("port = 99", "prot = 99", 21, "prot", "unknown field"),
             ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
