@@ -5,7 +5,7 @@ use crate::journal::Commit;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
-use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, endpoint_of_host};
+use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::tracking::Form;
@@ -31,6 +31,8 @@ pub struct MemberConfig {
     pub hosts: Vec<(HostIs, SocketAddr)>,
     /// The key that all of them share.
     pub key: Option<Key>,
+    /// How it waits for messages.
+    pub wait: Wait,
     /// The switch of this host, if it has one that is not this process.
     pub kernel_switch: Option<Box<dyn KernelSwitch>>,
 }
@@ -70,13 +72,13 @@ pub struct Member {
 impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
-        let MemberConfig { number, part, options, bind, cluster, hosts, key, kernel_switch } = config;
+        let MemberConfig { number, part, options, bind, cluster, hosts, key, wait, kernel_switch } = config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let hooks = Hooks { cluster, sessions: shapes.clone(), kernel_switch: kernel_switch.clone() };
         let endpoint =
-            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true };
+            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
         // The port is taken before anything of the directory changes.
         let endpoint = Endpoint::bind(endpoint, hooks)?;
         let boot = sys::random_bytes().map(u64::from_le_bytes);

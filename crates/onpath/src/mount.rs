@@ -2,7 +2,7 @@
 //! `onpath serve` serves on others.
 
 use crate::background::BackgroundArgs;
-use crate::cli::{CacheMode, absolute};
+use crate::cli::{CacheMode, WaitMode, absolute};
 use crate::mounted;
 use crate::way::Way;
 use clap::Args;
@@ -34,6 +34,9 @@ pub(crate) struct MountArgs {
     /// The key of the cluster, if it has one: 64 hexadecimal digits in a file that only root can read.
     #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// How to wait for messages of the hosts of a cluster.
+    #[arg(long, env = "ONPATH_WAIT", value_enum, default_value = "block")]
+    wait: WaitMode,
     /// How long to look for a host that answers, seconds.
     #[arg(long, env = "ONPATH_JOIN_TIMEOUT", value_name = "SECONDS", default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -62,7 +65,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let port = builder.add(NodeId::session(there.session), session, effects.clone());
     // This process has no records: whether a reply may leave is decided where they are.
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
-    let connected = way.connect(&node, &port, sender.clone())?;
+    let connected = way.connect(&node, &port, sender.clone(), args.wait.of_endpoint())?;
     let told = connected.tell(effects.answers())?;
     let served = mounted::serve(
         &absolute(&args.mountpoint)?,

@@ -95,6 +95,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         cluster: cluster.told(),
         hosts,
         key,
+        wait: host.wait,
         kernel_switch: kernel_switch(cluster, host, resolved(host)?)?,
     })
 }

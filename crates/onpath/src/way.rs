@@ -7,7 +7,7 @@ use anyhow::Context;
 use onpath_fuse::adapter::Answers;
 use onpath_host::node::{Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
-use onpath_host::udp::{self, Endpoint, EndpointConfig, EndpointHooks, Joined, Key, endpoint_of_session};
+use onpath_host::udp::{self, Endpoint, EndpointConfig, EndpointHooks, Joined, Key, Wait, endpoint_of_session};
 use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::map::ClusterMap;
@@ -78,6 +78,7 @@ impl Way {
         node: &Arc<Node>,
         session: &Port<Session>,
         over: Sender<Event>,
+        wait: Wait,
     ) -> anyhow::Result<Connected> {
         let map = self.there().map;
         let hooks = Hooks { session: session.clone(), map, over };
@@ -96,6 +97,7 @@ impl Way {
                     bind: any,
                     hosts,
                     serves: false,
+                    wait,
                 };
                 let endpoint = Endpoint::bind(config, hooks)?;
                 endpoint.start(node)?;

@@ -277,3 +277,36 @@ fn trees_that_are_there_or_not() {
     assert!(tree(dir.path(), &args("stat")).unwrap_err().contains("onpath-bench-tree"));
     assert!(tree(&dir.path().join("missing"), &args("create")).unwrap_err().contains("cannot use"));
 }
+
+/// `onpath bench net`: servers and echoes in processes of their own, every case compared with an echo of the same length.
+#[test]
+fn requests_over_udp_are_compared_with_an_echo() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["bench", "net", "--operations", "100", "--rounds", "2", "--window", "16", "--json", "--dir"];
+    let one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+    let waits: &[&str] = if one_cpu { &["--waits", "block"] } else { &[] };
+    let words = words.map(OsStr::new).into_iter().chain([dir.path().as_os_str()]);
+    let output = server::run(words.chain(waits.iter().map(OsStr::new)));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let waits = list(&report, "placement").len();
+    let (latencies, throughput) = (list(&report, "latencies"), list(&report, "throughput"));
+    // The switch has no CPU of its own to look at its socket again and again.
+    assert_eq!((latencies.len(), throughput.len()), (2 * waits + 1, 2 * waits), "{report}");
+    for one in latencies {
+        for name in ["us", "echo_us", "ratio"] {
+            assert_spread(&one[name], 0.0);
+            assert!(one[name]["min"].as_f64().unwrap() > 0.0, "{one}");
+        }
+        // Headers of the transport and of the message.
+        assert!(one["request_bytes"].as_u64().unwrap() > 112 && one["reply_bytes"].as_u64().unwrap() > 112, "{one}");
+    }
+    for one in throughput {
+        for name in ["rate", "echo_many", "echo_packed", "ratio_many"] {
+            assert_spread(&one[name], 0.0);
+            assert!(one[name]["min"].as_f64().unwrap() > 0.0, "{one}");
+        }
+        assert!(one["datagrams"]["min"].as_f64().unwrap() > 0.0, "{one}");
+    }
+    assert_empty(dir.path());
+}

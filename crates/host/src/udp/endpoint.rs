@@ -4,7 +4,7 @@ use super::hello::{ClusterIs, Hello, HostIs, HostStatus};
 use super::peers::{Other, OtherState, Peers};
 use super::socket::Socket;
 use super::timer::Timer;
-use super::{UdpError, greet, receive, timer};
+use super::{UdpError, Wait, greet, receive, timer};
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
@@ -38,6 +38,8 @@ pub struct EndpointConfig {
     pub hosts: Vec<(HostIs, SocketAddr)>,
     /// Whether clients may greet.
     pub serves: bool,
+    /// How its threads wait.
+    pub wait: Wait,
 }
 
 /// What an endpoint asks of its process.
@@ -69,6 +71,7 @@ pub(super) struct Counts {
 pub(super) struct Shared {
     pub(super) config: Arc<Config>,
     pub(super) serves: bool,
+    pub(super) wait: Wait,
     pub(super) socket: Socket,
     pub(super) innet: Option<Socket>,
     pub(super) innet_port: u16,
@@ -109,7 +112,7 @@ impl Link for UdpLink {
 impl Endpoint {
     /// Binds the sockets of an endpoint.
     pub fn bind(config: EndpointConfig, hooks: impl EndpointHooks + 'static) -> Result<Endpoint, UdpError> {
-        let EndpointConfig { me, cluster, key, bind, hosts, serves } = config;
+        let EndpointConfig { me, cluster, key, bind, hosts, serves, wait } = config;
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
@@ -125,6 +128,7 @@ impl Endpoint {
             peers: Peers::new(config.clone(), &hosts, innet_port),
             config,
             serves,
+            wait,
             socket,
             innet,
             innet_port,

@@ -2,7 +2,7 @@
 
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
 use super::socket::{RECEIVE_BYTES, Socket};
-use super::{EndpointId, JOINING, Key};
+use super::{EndpointId, JOINING, Key, Wait};
 use crate::sys;
 use onpath_transport::{Config, handshake, peek};
 use onpath_wire::codec::Wire;
@@ -156,7 +156,7 @@ impl Asker {
         }
         let until = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < until {
-            let received = self.socket.receive(&mut self.bytes).ok()?;
+            let received = self.socket.receive(&mut self.bytes, Wait::Block).ok()?;
             let datagram = &mut self.bytes[..received.segment];
             let mine = peek(datagram).is_ok_and(|head| head.handshake() && head.to_boot == self.config.boot);
             if !mine || received.from != host {

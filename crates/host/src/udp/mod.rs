@@ -54,6 +54,16 @@ fn endpoint_of(node: NodeId) -> Option<EndpointId> {
     node.as_session().map(endpoint_of_session)
 }
 
+/// How the threads of an endpoint wait for datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// In the kernel.
+    #[default]
+    Block,
+    /// They look again and again: each keeps a CPU busy, and nobody has to wake it.
+    Spin,
+}
+
 /// Why an endpoint does not start.
 #[derive(Debug, Error)]
 pub enum UdpError {

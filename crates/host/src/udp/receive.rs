@@ -49,9 +49,11 @@ fn run(shared: &Arc<Shared>, socket: &Socket, take: impl Fn(&Arc<Shared>, &mut B
 pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(&mut [u8], Received)) {
     let mut bytes = vec![0; RECEIVE_BYTES];
     while !shared.stopped.load(Ordering::Acquire) {
-        match socket.receive(&mut bytes) {
+        match socket.receive(&mut bytes, shared.wait) {
             Ok(received) => take(&mut bytes, received),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                std::hint::spin_loop();
+            }
             // What an earlier datagram met on its way (nobody listens there) is told here.
             Err(error) => tracing::trace!(%error, "receiving"),
         }

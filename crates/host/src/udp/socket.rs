@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use super::Wait;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -113,7 +114,8 @@ impl Socket {
     }
 
     /// Receives one or more datagrams of one sender.
-    pub(super) fn receive(&self, into: &mut [u8]) -> io::Result<Received> {
+    pub(super) fn receive(&self, into: &mut [u8], wait: Wait) -> io::Result<Received> {
+        let flags = if wait == Wait::Spin { libc::MSG_DONTWAIT } else { 0 };
         // SAFETY: all-zero bytes are a valid socket address.
         let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         let mut control = Control::default();
@@ -127,7 +129,7 @@ impl Socket {
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = CONTROL_BYTES;
         // SAFETY: everything that the message points to is writable for the lengths given and outlives the call.
-        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, 0) };
+        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, flags) };
         if got < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -255,7 +257,7 @@ mod tests {
             b.set_patience(Duration::from_secs(10)).unwrap();
             let (mut got, mut into) = (Vec::new(), vec![0; RECEIVE_BYTES]);
             while got.len() < sent.len() {
-                let received = b.receive(&mut into).unwrap();
+                let received = b.receive(&mut into, Wait::Block).unwrap();
                 assert_eq!(received.from, SocketAddr::from((ip, a.port().unwrap())));
                 assert!(received.segment <= 300);
                 got.extend_from_slice(&into[..received.bytes]);

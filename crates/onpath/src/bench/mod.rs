@@ -2,6 +2,7 @@
 
 mod cost;
 mod floor;
+mod net;
 mod posix;
 mod programs;
 mod tree;
@@ -31,6 +32,11 @@ enum BenchCommand {
     Model(cost::ModelArgs),
     /// Compares what the cost model predicts for one process with the real one.
     Validate(cost::ValidateArgs),
+    /// Measures requests over UDP to servers of its own, beside a bare echo, in turn.
+    Net(net::NetArgs),
+    /// The other process of an echo of `bench net`.
+    #[command(hide = true)]
+    Echo(net::EchoArgs),
     /// One process of `bench posix`.
     #[command(hide = true)]
     Worker(posix::WorkerArgs),
@@ -45,6 +51,8 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Calibrate(args) => cost::calibrate(args),
         BenchCommand::Model(args) => cost::model(args),
         BenchCommand::Validate(args) => cost::validate(args),
+        BenchCommand::Net(args) => net::run(&args),
+        BenchCommand::Echo(args) => net::serve_echo(&args),
         BenchCommand::Worker(args) => posix::work(&args),
     }
 }

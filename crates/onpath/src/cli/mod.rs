@@ -12,7 +12,8 @@ use onpath_host::dir::DirError;
 use onpath_host::member::MemberError;
 use onpath_host::server::ServerError;
 use onpath_host::stream::StreamError;
-use onpath_host::udp::JoinError;
+use onpath_host::udp::{JoinError, Wait};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -102,6 +103,34 @@ pub(crate) enum Command {
     Completions(generate::CompletionsArgs),
     /// Writes the manual pages into DIR.
     Man(generate::ManArgs),
+}
+
+/// How threads wait for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WaitMode {
+    /// In the kernel.
+    Block,
+    /// They look again and again, and keep a CPU busy.
+    Spin,
+}
+
+impl WaitMode {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            WaitMode::Block => "block",
+            WaitMode::Spin => "spin",
+        }
+    }
+
+    /// What an endpoint is told.
+    pub(crate) fn of_endpoint(self) -> Wait {
+        match self {
+            WaitMode::Block => Wait::Block,
+            WaitMode::Spin => Wait::Spin,
+        }
+    }
 }
 
 /// What a mount may cache.

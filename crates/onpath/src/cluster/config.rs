@@ -4,6 +4,7 @@
 
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
+use onpath_host::udp::Wait;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX};
 use onpath_wire::superblock::Part;
@@ -99,6 +100,7 @@ struct WrittenHost {
     #[serde(default)]
     xdp: Vec<Spanned<String>>,
     meta_memory: Option<Spanned<String>>,
+    wait: Option<Spanned<String>>,
 }
 
 /// A cluster.
@@ -143,6 +145,8 @@ pub(crate) struct Host {
     pub(crate) xdp: Vec<String>,
     /// Memory that names, inodes and listings may take, bytes.
     pub(crate) meta_memory: Option<u64>,
+    /// How it waits for messages.
+    pub(crate) wait: Wait,
 }
 
 impl Host {
@@ -345,7 +349,19 @@ impl Check<'_> {
             switch_port: port(&of.switch_port, "host.switch_port")?,
             xdp: of.xdp.iter().map(|device| device.as_ref().clone()).collect(),
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
+            wait: self.wait(of.wait.as_ref())?,
         })
+    }
+
+    fn wait(&self, of: Option<&Spanned<String>>) -> Result<Wait, ConfigError> {
+        match of.map(|wait| (wait, wait.as_ref().as_str())) {
+            None | Some((_, "block")) => Ok(Wait::Block),
+            Some((_, "spin")) => Ok(Wait::Spin),
+            Some((wait, other)) => {
+                let why = format!("{other:?} is no way to wait for messages: \"block\" or \"spin\"");
+                Err(self.wrong(wait.span(), "host.wait", why))
+            }
+        }
     }
 
     /// Every shard is at one host, every number and name is one host's.
@@ -481,6 +497,7 @@ switch_port = 4797
             ("directory = \"/b\"", "directory = \"b\"", 22, "host.directory", "does not begin with /"),
             ("data = true\n", "", 4, "host.data", "somebody has to keep"),
             ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
+            ("port = 99", "wait = \"x\"", 21, "host.wait", "\"block\" or \"spin\""),
             ("port = 99", "port = 0", 21, "host.port", "1 to 65535"),
             ("shards = [1]", "shards = [1]\nxdp = [\"eth0\"]", 14, "host.xdp", "only a switch"),
             ("port = 99", "prot = 99", 21, "prot", "unknown field"),

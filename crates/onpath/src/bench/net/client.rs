@@ -1,0 +1,253 @@
+//! The client: a session on UDP as a mount has it, without the mount. It asks for the next thing where the last answer has arrived, on the
+//! thread that has received it, as a mount gives answers to the kernel.
+
+use super::place::bind_to;
+use crate::cli::WaitMode;
+use crate::way::{Connected, Way};
+use anyhow::{Context, anyhow, ensure};
+use onpath_host::journal::Commit;
+use onpath_host::member::NoJournal;
+use onpath_host::node::{Effects, Node, NodeBuilder, Port};
+use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
+use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Things to ask for, one after the other or several at a time.
+pub(super) struct Load {
+    pub(super) count: usize,
+    pub(super) window: usize,
+    /// What the request of that number asks for.
+    pub(super) ask: Box<dyn Fn(usize) -> FsOp + Send>,
+    /// Whether how long it takes is of interest.
+    pub(super) timed: fn(usize) -> bool,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    /// How long each timed request took, ns.
+    pub(super) latencies: Vec<u32>,
+    /// Requests a second.
+    pub(super) rate: f64,
+    /// The inodes and handles in the answers, in the order of arrival.
+    pub(super) found: Vec<(InodeId, Option<Handle>)>,
+}
+
+struct Running {
+    load: Load,
+    begin: Instant,
+    /// When each place of the window asked.
+    asked: Vec<Instant>,
+    next: usize,
+    answered: usize,
+    outcome: Outcome,
+}
+
+impl Running {
+    fn ask(&mut self, place: usize, now: Instant) -> Option<SessionIn> {
+        let number = self.next;
+        if number >= self.load.count {
+            return None;
+        }
+        self.next += 1;
+        self.asked[place] = now;
+        let unique = (number * self.load.window + place) as u64 + 1;
+        Some(SessionIn::Fs(FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number) }))
+    }
+
+    /// An answer has come; what is asked for next.
+    fn answer(&mut self, unique: u64, result: FsResult) -> Result<Option<SessionIn>, String> {
+        let now = Instant::now();
+        let (number, place) = ((unique as usize - 1) / self.load.window, (unique as usize - 1) % self.load.window);
+        if (self.load.timed)(number) {
+            self.outcome.latencies.push((now - self.asked[place]).as_nanos() as u32);
+        }
+        match result {
+            Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. }) => self.outcome.found.push((attr.id, None)),
+            Ok(FsReply::Created { attr, opened, .. }) => self.outcome.found.push((attr.id, Some(opened.handle))),
+            Ok(_) => {}
+            Err(errno) => return Err(format!("{:?} of the measurement: {errno}", (self.load.ask)(number))),
+        }
+        self.answered += 1;
+        Ok(self.ask(place, now))
+    }
+}
+
+/// What the session's outputs do.
+#[derive(Clone)]
+struct Loop {
+    running: Arc<Mutex<Option<Running>>>,
+    over: Sender<Result<Outcome, String>>,
+}
+
+impl Loop {
+    fn answered(&self, unique: u64, result: FsResult) -> Option<SessionIn> {
+        let mut place = self.running.lock().expect("the measurement does not panic");
+        let running = place.as_mut()?;
+        let next = running.answer(unique, result);
+        let over = match next {
+            Ok(next) if running.answered < running.load.count => return next,
+            Ok(_) => {
+                running.outcome.rate = running.load.count as f64 / running.begin.elapsed().as_secs_f64();
+                Ok(())
+            }
+            Err(why) => Err(why),
+        };
+        let done = place.take().map(|running| over.map(|()| running.outcome));
+        done.into_iter().for_each(|done| _ = self.over.send(done));
+        None
+    }
+}
+
+impl Effects<Session> for Loop {
+    fn perform(&self, out: SessionOut, done: &mut Vec<SessionIn>) {
+        match out {
+            SessionOut::Reply { unique, result } => done.extend(self.answered(unique, result)),
+            SessionOut::ReadGroups { ticket, .. } => done.push(SessionIn::Groups { ticket, gids: vec![] }),
+            SessionOut::HowItWaits { ticket, .. } => done.push(SessionIn::WaitsAs { ticket, process: None }),
+            SessionOut::Share { .. } => done.push(SessionIn::Shared),
+            SessionOut::Lost(reason) => _ = self.over.send(Err(reason.to_string())),
+            SessionOut::Attached
+            | SessionOut::Alone { .. }
+            | SessionOut::Forget { .. }
+            | SessionOut::Invalidate { .. } => {}
+        }
+    }
+}
+
+/// A session on UDP.
+pub(super) struct Client {
+    node: Arc<Node>,
+    session: Port<Session>,
+    connected: Connected,
+    running: Arc<Mutex<Option<Running>>>,
+    over: Receiver<Result<Outcome, String>>,
+}
+
+impl Client {
+    /// Joins the cluster at `url`; its threads are bound to a CPU.
+    pub(super) fn start(url: &str, wait: WaitMode, cpu: usize) -> anyhow::Result<Client> {
+        bind_to(cpu)?;
+        let way = Way::find(Path::new(url), None, PATIENCE)?;
+        let there = way.there();
+        let session = Session::new(SessionConfig {
+            session: there.session,
+            cluster: there.fsid as u32,
+            map: there.map,
+            soft: false,
+            access_times: AccessTimes::default(),
+            in_halves: there.sync,
+            caches: false,
+        });
+        let (sender, over) = channel();
+        let running = Arc::new(Mutex::new(None));
+        let mut builder = NodeBuilder::new();
+        let address = NodeId::session(there.session);
+        let session = builder.add(address, session, Loop { running: running.clone(), over: sender });
+        let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
+        let (events, _) = channel();
+        let connected = way.connect(&node, &session, events, wait.of_endpoint())?;
+        Ok(Client { node, session, connected, running, over })
+    }
+
+    /// Asks for all of a load.
+    pub(super) fn run(&self, load: Load) -> anyhow::Result<Outcome> {
+        let (now, window) = (Instant::now(), load.window);
+        let outcome = Outcome { latencies: Vec::with_capacity(load.count), rate: 0.0, found: vec![] };
+        let running = Running { asked: vec![now; window], begin: now, next: 0, answered: 0, outcome, load };
+        *self.running.lock().expect("the measurement does not panic") = Some(running);
+        for place in 0..window {
+            let first = {
+                let mut running = self.running.lock().expect("the measurement does not panic");
+                running.as_mut().and_then(|running| running.ask(place, Instant::now()))
+            };
+            first.into_iter().for_each(|first| self.node.submit(&self.session, first));
+        }
+        let done = self.over.recv_timeout(PATIENCE).context("the servers do not answer")?;
+        done.map_err(|why| anyhow!(why))
+    }
+
+    /// Asks for one thing and gives the inode of the answer.
+    fn one(&self, op: &FsOp) -> anyhow::Result<InodeId> {
+        let op = op.clone();
+        let outcome = self.run(Load { count: 1, window: 1, ask: Box::new(move |_| op.clone()), timed: |_| false })?;
+        outcome.found.first().map(|(id, _)| *id).context("an answer without an inode")
+    }
+
+    /// Makes a directory in the root.
+    pub(super) fn directory(&self, name: &str) -> anyhow::Result<InodeId> {
+        let (parent, name) = (InodeId::ROOT, plain(name));
+        let kind = Kind::Directory;
+        self.one(&FsOp::Make { parent, name, kind, mode: 0o755, umask: 0, rdev: 0, target: vec![] })
+    }
+
+    /// Closes what a load has opened.
+    pub(super) fn close(&self, found: &[(InodeId, Option<Handle>)]) -> anyhow::Result<()> {
+        let handles: Vec<Handle> = found.iter().filter_map(|(_, handle)| *handle).collect();
+        let (count, window) = (handles.len(), 64);
+        let ask = move |number: usize| FsOp::Release { handle: handles[number], flock_owner: None };
+        ensure!(count > 0, "nothing was opened");
+        self.run(Load { count, window, ask: Box::new(ask), timed: |_| false }).map(drop)
+    }
+
+    /// Datagrams and bytes that were sent and received.
+    pub(super) fn traffic(&self) -> Traffic {
+        let status = self.node.status();
+        let of = |wanted: &str| {
+            let udp = status.iter().find(|(name, _)| name == "udp").map(|(_, counters)| counters);
+            // Several have this name: the last one is the transport's.
+            udp.and_then(|all| all.iter().rfind(|(name, _)| name == wanted)).map_or(0, |(_, value)| *value)
+        };
+        let sent = (of("datagrams_sent"), of("bytes_sent"));
+        Traffic { sent, received: (of("datagrams_received"), of("bytes_received")) }
+    }
+
+    /// Leaves.
+    pub(super) fn stop(self) -> anyhow::Result<()> {
+        self.connected.stop();
+        Ok(self.node.close()?)
+    }
+}
+
+/// Datagrams and bytes each way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traffic {
+    sent: (u64, u64),
+    received: (u64, u64),
+}
+
+impl Traffic {
+    /// Mean bytes of what was sent and received since then.
+    pub(super) fn bytes_since(&self, before: Traffic) -> (usize, usize) {
+        let mean = |now: (u64, u64), then: (u64, u64)| ((now.1 - then.1) / (now.0 - then.0).max(1)) as usize;
+        (mean(self.sent, before.sent), mean(self.received, before.received))
+    }
+
+    /// Datagrams sent and received since then.
+    pub(super) fn datagrams_since(&self, before: Traffic) -> u64 {
+        self.sent.0 - before.sent.0 + self.received.0 - before.received.0
+    }
+}
+
+/// Looks at one inode.
+pub(super) fn getattr(id: InodeId) -> FsOp {
+    FsOp::GetAttr { id, handle: None }
+}
+
+/// Makes and opens a file.
+pub(super) fn create(parent: InodeId, prefix: &str, number: usize) -> FsOp {
+    let name = plain(&format!("{prefix}{number}"));
+    FsOp::Create { parent, name, mode: 0o644, umask: 0, open: OpenMode { exclusive: true, ..OpenMode::READ_WRITE } }
+}
+
+fn plain(name: &str) -> Name {
+    Name::new(name.as_bytes()).expect("a plain name")
+}

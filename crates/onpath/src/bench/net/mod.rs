@@ -1,0 +1,187 @@
+//! `onpath bench net`: what a request over UDP takes, beside a bare echo with messages as long and the same waiting, in turn.
+//!
+//! A round starts the servers of every case anew, in processes of their own on a directory that is empty, asks them, and then an echo. A
+//! case is compared with the echo of its round.
+
+mod client;
+mod echo;
+mod packets;
+mod place;
+mod report;
+mod servers;
+
+pub(super) use echo::{EchoArgs, serve as serve_echo};
+
+use crate::cli::{WaitMode, absolute};
+use clap::{Args, value_parser};
+use client::{Client, Load, create, getattr};
+use echo::{Echo, Way};
+use onpath_session::fs::FsOp;
+use onpath_wire::ids::InodeId;
+use place::{cpus, own_cpus};
+use report::{Case, Measured, Report};
+use servers::{Servers, Shape};
+use std::path::PathBuf;
+
+/// Most requests of a case.
+const OPERATIONS_MAX: i64 = 1_000_000;
+/// Most requests under way.
+const WINDOW_MAX: i64 = packets::MANY as i64;
+
+/// Arguments of `onpath bench net`.
+#[derive(Args, Debug)]
+pub(crate) struct NetArgs {
+    /// Requests of each case in each round.
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(100..=OPERATIONS_MAX))]
+    operations: u32,
+    /// How often everything is repeated.
+    #[arg(long, default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Requests under way at a time where there are several.
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(2..=WINDOW_MAX))]
+    window: u32,
+    /// Ways of waiting: block, all processes on the first CPU; spin, servers on the first CPU and the client on the second.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "block,spin")]
+    waits: Vec<WaitMode>,
+    /// What to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "getattr,create,create-network")]
+    cases: Vec<Case>,
+    /// Metadata shards.
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
+    shards: u16,
+    /// Where the servers keep their state; the directory for temporary files otherwise.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Give results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &NetArgs) -> anyhow::Result<()> {
+    let own = own_cpus()?;
+    let mut report = Report::new(args.operations, args.rounds, args.window);
+    for &wait in &args.waits {
+        report.place(wait, cpus(wait, &own)?);
+    }
+    for round in 0..args.rounds {
+        for &wait in &args.waits {
+            eprintln!("round {} of {}: {}", round + 1, args.rounds, wait.word());
+            let site = Site { args, wait, cpus: cpus(wait, &own)? };
+            site.round(&mut report)?;
+        }
+    }
+    report.print(args.json)
+}
+
+/// One way of waiting in one round.
+struct Site<'a> {
+    args: &'a NetArgs,
+    wait: WaitMode,
+    cpus: (usize, usize),
+}
+
+/// What a case has shown, and how long its messages are.
+struct Asked {
+    p50_ns: f64,
+    bytes: (usize, usize),
+    /// Answers a second with a window, and datagrams each way of one.
+    rate: Option<(f64, f64)>,
+}
+
+impl Site<'_> {
+    fn round(&self, report: &mut Report) -> anyhow::Result<()> {
+        let wanted = |case: Case| self.args.cases.contains(&case);
+        for case in [Case::Getattr, Case::Create] {
+            if wanted(case) {
+                self.compare(report, case, &self.owner(case)?)?;
+            }
+        }
+        // The processes of this case do not have a CPU each.
+        if wanted(Case::CreateNetwork) && self.wait == WaitMode::Block {
+            self.compare(report, Case::CreateNetwork, &self.network()?)?;
+        }
+        Ok(())
+    }
+
+    fn started<T>(&self, shape: Shape, run: impl FnOnce(&Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let parent = absolute(&self.args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+        let dir = tempfile::Builder::new().prefix("onpath-bench-net").tempdir_in(parent)?;
+        let servers = Servers::start(shape, self.wait, self.args.shards, dir.path(), self.cpus.0)?;
+        let client = Client::start(&servers.url, self.wait, self.cpus.1)?;
+        let result = run(&client)?;
+        client.stop()?;
+        Ok(result)
+    }
+
+    /// One host and a directory whose updates it tracks itself.
+    fn owner(&self, case: Case) -> anyhow::Result<Asked> {
+        self.started(Shape::Owner, |client| {
+            let dir = client.directory("dir")?;
+            let run = |prefix: &'static str, count: usize, window: usize, file: Option<InodeId>| {
+                let ask: Box<dyn Fn(usize) -> FsOp + Send> = match file {
+                    Some(id) => Box::new(move |_| getattr(id)),
+                    None => Box::new(move |number| create(dir, prefix, number)),
+                };
+                let begin = client.traffic();
+                let done = client.run(Load { count, window, ask, timed: |_| true })?;
+                let traffic = client.traffic();
+                if file.is_none() {
+                    client.close(&done.found)?;
+                }
+                let each = traffic.datagrams_since(begin) as f64 / count as f64;
+                anyhow::Ok((done, traffic.bytes_since(begin), each))
+            };
+            let (count, window) = (self.args.operations as usize, self.args.window as usize);
+            let (first, ..) = run("warm", count / 10, 1, None)?; // the grant is held from now on
+            let file = (case == Case::Getattr).then_some(first.found[0].0);
+            run("warmer", count / 10, 1, file)?;
+            let (one, bytes, _) = run("one", count, 1, file)?;
+            let (many, _, datagrams) = run("many", count, window, file)?;
+            Ok(Asked { p50_ns: median(one.latencies), bytes, rate: Some((many.rate, datagrams)) })
+        })
+    }
+
+    /// Two hosts and a switch: each create follows a look at the directory, so that its mark has to be set anew.
+    fn network(&self) -> anyhow::Result<Asked> {
+        self.started(Shape::Network, |client| {
+            let dir = client.directory("dir")?;
+            let pairs = |prefix: &'static str, count: usize| {
+                let ask = Box::new(move |number: usize| match number % 2 {
+                    0 => getattr(dir),
+                    _ => create(dir, prefix, number),
+                });
+                let begin = client.traffic();
+                let done = client.run(Load { count: 2 * count, window: 1, ask, timed: |number| number % 2 == 1 })?;
+                let bytes = client.traffic().bytes_since(begin);
+                client.close(&done.found)?;
+                anyhow::Ok((done, bytes))
+            };
+            let count = self.args.operations as usize;
+            pairs("warm", count / 10)?;
+            let (done, bytes) = pairs("one", count)?;
+            Ok(Asked { p50_ns: median(done.latencies), bytes, rate: None })
+        })
+    }
+
+    fn compare(&self, report: &mut Report, case: Case, asked: &Asked) -> anyhow::Result<()> {
+        let (count, window) = (self.args.operations as usize, self.args.window as usize);
+        let echo = |way| Echo::start(way, self.wait, asked.bytes, self.cpus);
+        let echo_ns = {
+            let one = echo(Way::One)?;
+            one.latencies(count / 10)?;
+            median(one.latencies(count)?)
+        };
+        report.add(Measured { wait: self.wait, case, bytes: asked.bytes, ns: asked.p50_ns, echo_ns, rate: None });
+        if let Some((rate, datagrams)) = asked.rate {
+            let many = echo(Way::Many)?.rate(count, window)?;
+            let packed = echo(Way::Packed)?.rate(count, window)?;
+            report.rate(report::Rate { rate, datagrams, many, packed });
+        }
+        Ok(())
+    }
+}
+
+fn median(mut all: Vec<u32>) -> f64 {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0).into()
+}
