@@ -5,4 +5,5 @@ mod common;
 
 mod failures;
 mod load;
+mod registers;
 mod together;
