@@ -106,6 +106,22 @@ impl HeldLocks {
         held.iter().filter(move |lock| owner.has(lock))
     }
 
+    /// The parts of a lock's range where its owner holds nothing, each to be unlocked.
+    pub(crate) fn not_held(&self, owner: LockOwner, lock: &FileLock) -> Vec<FileLock> {
+        let mut held: Vec<_> = self.of(owner).map(|held| (held.start, held.end)).collect();
+        held.sort_unstable();
+        let (mut free, mut start) = (vec![], Some(lock.start));
+        for (from, to) in held {
+            let Some(at) = start.filter(|at| from <= lock.end && *at <= to) else { continue };
+            if at < from {
+                free.push((at, from - 1));
+            }
+            start = to.checked_add(1);
+        }
+        free.extend(start.filter(|start| *start <= lock.end).map(|start| (start, lock.end)));
+        free.into_iter().map(|(start, end)| FileLock { kind: LockKind::Unlock, start, end, ..*lock }).collect()
+    }
+
     /// A call asks for a lock. If that weakens a lock which is held, others may have been granted theirs on the strength of it before
     /// the answer arrives: until [`HeldLocks::asked`] only the weaker one is claimed.
     pub(crate) fn asks(&mut self, unique: u64, id: InodeId, lock: FileLock) {
@@ -180,6 +196,28 @@ mod tests {
 
     fn lock(kind: LockKind, start: u64, end: u64, owner: u64) -> FileLock {
         FileLock { flock: false, kind, start, end, owner, pid: 1 }
+    }
+
+    #[test]
+    fn what_is_not_held_of_a_range() {
+        let (mut held, id) = (HeldLocks::default(), InodeId(5));
+        let owner = LockOwner { id, flock: false, owner: 1 };
+        let free = |held: &HeldLocks, start, end| {
+            let free = held.not_held(owner, &lock(LockKind::Write, start, end, 1));
+            assert!(free.iter().all(|lock| lock.kind == LockKind::Unlock && lock.owner == 1));
+            free.iter().map(|lock| (lock.start, lock.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(free(&held, 0, u64::MAX), [(0, u64::MAX)]);
+        held.apply(id, lock(LockKind::Write, 50, 59, 1));
+        held.apply(id, lock(LockKind::Read, 10, 19, 1));
+        held.apply(id, lock(LockKind::Write, 0, u64::MAX, 2));
+        assert_eq!(free(&held, 0, u64::MAX), [(0, 9), (20, 49), (60, u64::MAX)]);
+        assert_eq!(free(&held, 15, 55), [(20, 49)]);
+        assert_eq!(free(&held, 12, 15), []);
+        assert_eq!(free(&held, 5, 9), [(5, 9)]);
+        assert_eq!(free(&held, 20, 30), [(20, 30)]);
+        held.apply(id, lock(LockKind::Write, 60, u64::MAX, 1));
+        assert_eq!(free(&held, 50, u64::MAX), []);
     }
 
     #[test]

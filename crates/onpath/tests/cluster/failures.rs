@@ -8,6 +8,7 @@ use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::{number_from_env, report, skipped, sys, view};
 use crate::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
+use crate::registers::Registers;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -108,11 +109,12 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
+    let registers = Registers::new(&tops[0]);
     let (mut random, progress) = (Random::new(seed()), Progress::default());
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, &progress, Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
         let (begin, mut slowest) = (Instant::now(), Duration::ZERO);
         progress.resumed(Instant::now(), LIMIT, "before any fault");
         let mut n = 0;
@@ -128,13 +130,15 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
             let resumed = progress.resumed(end, LIMIT, &what);
             slowest = slowest.max(resumed);
             let longest = progress.longest();
-            report(&format!("{what} for {pause:?}: resumed after {resumed:.0?}, longest call {longest:.0?}"));
+            report(&format!("{what} for {pause:?}: resumed after {resumed:.2?}, longest call {longest:.2?}"));
             n += 1;
         }
-        report(&format!("{test}: {n} faults, {} calls, slowest resumption {slowest:.0?}", progress.calls()));
+        report(&format!("{test}: {n} faults, {} calls, slowest resumption {slowest:.2?}", progress.calls()));
         drop(end);
         load.join()
     });
+    let [writes, reads] = registers.judge();
+    report(&format!("{test}: {writes} writes and {reads} reads of registers have an order"));
     let before = expected.assert_there(&tops, test);
     for host in 0..cluster.hosts() {
         cluster.stop_host(host);
@@ -179,6 +183,13 @@ fn hosts_and_switch_under_load() {
     endure("failures::hosts_and_switch_under_load", shape, &faults);
 }
 
+/// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.
+#[test]
+fn power_under_load() {
+    let shape = Shape { init: &["--commit", "sync"], disks: 300 << 20, ..Shape::default() };
+    endure("failures::power_under_load", shape, &[0, 1, 2].map(Fault::PowerLoss));
+}
+
 /// A client is killed: what it had done stays, the call under way is done or not, its lock ends with its session, and nobody else
 /// waits meanwhile.
 #[test]
@@ -190,6 +201,7 @@ fn a_client_under_load() {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
+    let registers = Registers::new(&tops[0]);
     std::fs::write(tops[0].join("locked"), "").expect("a file");
     let lock = |top: &PathBuf, kind: i32| {
         let fd = done("open", sys::open(top.join("locked"), libc::O_RDWR, 0));
@@ -199,7 +211,7 @@ fn a_client_under_load() {
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, &progress, Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
         let mut victim = cluster.mount(&site, CLIENTS, &[]);
         let victims = victim.path().to_owned();
         let (locked, its) = lock(&victims, libc::F_OFD_SETLK);
@@ -221,7 +233,7 @@ fn a_client_under_load() {
         assert!(freed < BURIED, "the lock of a dead client lasts {freed:?}");
         let longest = progress.longest();
         report(&format!(
-            "{TEST}: others resumed after {resumed:.0?}, lock after {freed:.1?}, longest call {longest:.0?}"
+            "{TEST}: others resumed after {resumed:.2?}, lock after {freed:.2?}, longest call {longest:.2?}"
         ));
         drop(end);
         let expected = load.join();
@@ -231,6 +243,7 @@ fn a_client_under_load() {
         victim.stop();
         expected
     });
+    registers.judge();
     expected.assert_there(&tops, TEST);
     mounts.into_iter().for_each(Mount::stop);
     cluster.stop();

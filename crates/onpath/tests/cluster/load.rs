@@ -6,6 +6,7 @@ use crate::common::model::{Model, Op, View, differences, observe};
 use crate::common::random::Random;
 use crate::common::xattr::getxattr;
 use crate::common::{Over, sys, view};
+use crate::registers::Registers;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -132,7 +133,7 @@ impl<'scope> Load<'scope> {
     pub(crate) fn start<'a: 'scope>(
         scope: &'scope Scope<'scope, '_>,
         tops: &'a [PathBuf],
-        progress: &'a Progress,
+        (progress, registers): (&'a Progress, &'a Registers),
         mut random: Random,
     ) -> Load<'scope> {
         let mut load = Load { owners: vec![], others: vec![], appenders: vec![], counters: vec![] };
@@ -143,6 +144,12 @@ impl<'scope> Load<'scope> {
             load.owners.push(scope.spawn(move || own_names(tops, n, own, &count, over)));
             let (count, any) = (worker("the user of everybody's names"), Random::new(random.next()));
             load.others.push(scope.spawn(move || everybodys_names(top, any, &count, over)));
+            let (count, mut random) = (worker("the user of registers"), Random::new(random.next()));
+            load.others.push(scope.spawn(move || {
+                while !over.is() {
+                    count.count(|| registers.step(top, &mut random));
+                }
+            }));
             let count = worker("the appender");
             load.appenders.push(scope.spawn(move || append(top, n as u64, &count, over)));
             let count = worker("the counter under a lock");

@@ -7,5 +7,6 @@ mod failures;
 mod forms;
 mod load;
 mod readme;
+mod registers;
 mod status;
 mod together;

@@ -123,8 +123,9 @@ impl Cluster {
 
     /// A host, which has a disk of its own, loses power: everything that was not on stable storage is gone.
     pub fn lose_power(&mut self, host: usize) {
-        self.disks[host].lose_power();
+        // A disk that goes first would be an I/O error that clients hear of.
         self.kill(host);
+        self.disks[host].lose_power();
         self.disks[host].start_again();
         std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");
     }

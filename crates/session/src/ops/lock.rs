@@ -256,12 +256,14 @@ pub(crate) async fn watch(op: &Op) {
     }
 }
 
-/// Gives the oldest waiting lock a new number once it takes half of the window.
+/// Gives the oldest waiting lock a new number once it takes half of the window; not if the window is held by a call before it.
 pub(crate) fn keep_window_open(core: &mut Core<State>) {
     if core.state.phase != Phase::Joined || window_used(core) <= SESSION_WINDOW / 2 {
         return;
     }
+    let call = core.oldest_call();
     if let Some((&seq, wait)) = core.state.waiting.iter_mut().next()
+        && call.is_none_or(|call| seq < call)
         && !wait.renewing
         && !wait.cancelling
     {
@@ -322,7 +324,8 @@ pub(crate) async fn cancel_timeout(op: &Op, unique: u64) {
     });
 }
 
-/// Undoes what the home may have granted or queued for a caller who is gone, and keeps what is held besides.
+/// Undoes what the home may have granted or queued for a caller who is gone, and keeps what is held besides: that must not be free for a
+/// moment, in which others would get it.
 pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
     let owner = LockOwner::of(id, &lock);
     let turn = WaitKey::LockTurn(owner);
@@ -330,9 +333,11 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
     if op.take_turn(turn).await.is_err() {
         return;
     }
-    let unlock = FileLock { kind: LockKind::Unlock, ..lock };
     let _ = op.ask_home(id, Request::CancelLock { id, lock }).await;
-    let _ = op.ask_home(id, Request::SetLock { id, lock: unlock, wait: false, again: false }).await;
+    // In turn: what is held stays so.
+    for lock in op.with(|core| core.state.held.not_held(owner, &lock)) {
+        let _ = op.ask_home(id, Request::SetLock { id, lock, wait: false, again: false }).await;
+    }
     take_again(op, owner).await;
     op.end_turn(turn);
 }

@@ -99,6 +99,58 @@ fn a_waiting_lock_does_not_block_the_window() {
     rig.result(unique).unwrap();
 }
 
+/// Asks for attributes until a waiting lock gets a new number.
+fn renewed(rig: &mut Rig, lock: &Request) -> Sent {
+    let id = inode_at(2, 2);
+    for _ in 0..2 * SESSION_WINDOW {
+        let getattr = rig.fs(FsOp::GetAttr { id, handle: None });
+        let sent = rig.sent();
+        rig.reply(&sent, attr_reply(id, 0, data_ref(0, 0)));
+        rig.result(getattr).unwrap();
+        if let Some(renewed) = rig.try_sent() {
+            assert_eq!(renewed.request(), *lock);
+            return renewed;
+        }
+    }
+    panic!("it has the same number all the time");
+}
+
+#[test]
+fn a_lock_that_was_granted_while_it_got_a_new_number_is_never_free() {
+    let mut rig = Rig::new();
+    let (id, _, unique, first) = waiting(&mut rig);
+    let again = renewed(&mut rig, &first.request());
+    rig.reply_from(first.to, first.header.seq, Reply::Granted);
+    rig.result(unique).unwrap();
+    // The home has found it held, by the very same owner.
+    rig.reply(&again, Reply::Done);
+    let cancel = rig.sent();
+    assert_eq!(cancel.request(), Request::CancelLock { id, lock: lock(LockKind::Write, 1) });
+    rig.reply(&cancel, Reply::Granted);
+    let claim = rig.sent();
+    let claimed = Request::SetLock { id, lock: lock(LockKind::Write, 1), wait: false, again: true };
+    assert_eq!(claim.request(), claimed, "nothing is unlocked");
+    rig.reply(&claim, Reply::Done);
+    rig.silent();
+}
+
+#[test]
+fn a_waiting_lock_keeps_its_number_if_something_else_holds_the_window() {
+    let mut rig = Rig::new();
+    let id = inode_at(2, 2);
+    rig.fs(FsOp::GetAttr { id, handle: None });
+    let unanswered = rig.sent();
+    let (_, _, _, first) = waiting(&mut rig);
+    assert!(unanswered.header.seq < first.header.seq);
+    for _ in 0..SESSION_WINDOW * 3 / 4 {
+        let getattr = rig.fs(FsOp::GetAttr { id, handle: None });
+        let sent = rig.sent();
+        rig.reply(&sent, attr_reply(id, 0, data_ref(0, 0)));
+        rig.result(getattr).unwrap();
+        rig.silent();
+    }
+}
+
 #[test]
 fn the_home_decides_between_interrupt_and_grant() {
     // The home gives up waiting.

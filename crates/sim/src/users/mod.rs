@@ -6,7 +6,7 @@ mod cachers;
 mod cells;
 mod durable;
 mod entangled;
-pub(crate) mod history;
+pub mod history;
 mod lockers;
 mod mortals;
 pub(crate) mod pattern;
