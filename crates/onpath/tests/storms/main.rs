@@ -11,7 +11,7 @@ mod common;
 
 use common::chaos::{Chaos, SHARED, SOURCE_BYTES};
 use common::check::{done, errno_name};
-use common::model::{Model, Op, differences, observe};
+use common::model::{Model, differences, observe};
 use common::random::Random;
 use common::server::{Mount, Site};
 use common::{given_dir, number_from_env, report, sys, view, wait_until};
