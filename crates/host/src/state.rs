@@ -56,6 +56,8 @@ impl State {
         form: Form,
     ) -> State {
         let cluster = superblock.fsid as u32;
+        // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
+        let since = if shape.whole { since } else { Term::MAX };
         let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
@@ -75,8 +77,7 @@ impl State {
         let data = DataNode::new(DataConfig {
             node: shape.data_node,
             term: term(superblock.shards),
-            // Terms of homes that are elsewhere say nothing about what is here.
-            since: if shape.whole { since } else { Term::MAX },
+            since,
             map: shape.map.clone(),
             cluster,
             file_blocks: DATA_FILE_BLOCKS,

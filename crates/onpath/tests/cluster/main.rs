@@ -8,5 +8,6 @@ mod forms;
 mod load;
 mod readme;
 mod registers;
+mod restarts;
 mod status;
 mod together;
