@@ -1,7 +1,7 @@
 //! How a client comes into a cluster of which it knows some address.
 
 use super::hello::{ClusterIs, Hello, HostIs, VERSION};
-use super::socket::{RECEIVE_BYTES, Socket};
+use super::socket::{Inbox, Socket};
 use super::{EndpointId, JOINING, Key, Wait};
 use crate::sys;
 use onpath_transport::{Config, handshake, peek};
@@ -81,7 +81,7 @@ struct Asker {
     fsid: u64,
     nonce: u64,
     count: u64,
-    bytes: Vec<u8>,
+    inbox: Inbox,
 }
 
 /// Asks hosts, one after the other and again, until one answers or `patience` is over; then the coordinator for a session.
@@ -120,7 +120,7 @@ impl Asker {
         let random = || sys::random_bytes().map(u64::from_le_bytes).map_err(io("random bytes"));
         let me = EndpointId(JOINING | (random()? as u32 & (JOINING - 1)));
         let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned() };
-        Ok(Asker { config, socket, fsid, nonce: random()?, count: 0, bytes: vec![0; RECEIVE_BYTES] })
+        Ok(Asker { config, socket, fsid, nonce: random()?, count: 0, inbox: Inbox::new() })
     }
 
     /// Asks one host; nothing if it does not answer.
@@ -135,25 +135,36 @@ impl Asker {
         }
         let until = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < until {
-            let Ok(received) = self.socket.receive(&mut self.bytes, Wait::Block) else { break };
-            let datagram = &mut self.bytes[..received.segment];
-            let mine = peek(datagram).is_ok_and(|head| head.handshake() && head.to_boot == self.config.boot);
-            if !mine || received.from != host {
-                continue;
+            if self.socket.receive(&mut self.inbox, Wait::Block).is_err() {
+                break;
             }
-            let Ok((_, bytes)) = handshake::open(&self.config, datagram) else { continue };
-            match Hello::from_bytes(&bytes) {
-                Ok(Hello::Welcome { nonce, session, cluster }) if nonce == self.nonce => {
-                    return Ok(Some((session, cluster)));
+            for (bytes, received) in self.inbox.received().filter(|(_, received)| received.from == host) {
+                let answers = bytes.chunks_mut(received.segment);
+                if let Some(answer) = answers.filter_map(|bytes| answer(&self.config, self.nonce, host, bytes)).next() {
+                    return answer.map(Some);
                 }
-                Ok(Hello::Refused { nonce, why }) if nonce == self.nonce => {
-                    let why = String::from_utf8_lossy(&why.0).into_owned();
-                    return Err(JoinError::Refused { host, why });
-                }
-                _ => {}
             }
         }
         Ok(None)
+    }
+}
+
+/// What a datagram from `host` answers, if it is an answer to this asker.
+fn answer(
+    config: &Config,
+    nonce: u64,
+    host: SocketAddr,
+    datagram: &mut [u8],
+) -> Option<Result<(SessionId, ClusterIs), JoinError>> {
+    peek(datagram).ok().filter(|head| head.handshake() && head.to_boot == config.boot)?;
+    let (_, bytes) = handshake::open(config, datagram).ok()?;
+    match Hello::from_bytes(&bytes).ok()? {
+        Hello::Welcome { nonce: answered, session, cluster } if answered == nonce => Some(Ok((session, cluster))),
+        Hello::Refused { nonce: answered, why } if answered == nonce => {
+            let why = String::from_utf8_lossy(&why.0).into_owned();
+            Some(Err(JoinError::Refused { host, why }))
+        }
+        _ => None,
     }
 }
 
