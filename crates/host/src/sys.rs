@@ -18,14 +18,17 @@ fn clock(id: libc::clockid_t) -> libc::timespec {
     time
 }
 
+/// The clock that only goes forward, microseconds.
+#[inline]
+pub fn mono_us() -> u64 {
+    let mono = clock(libc::CLOCK_MONOTONIC);
+    mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
+}
+
 /// Both clocks, read now.
 pub fn now() -> Now {
-    let mono = clock(libc::CLOCK_MONOTONIC);
     let wall = clock(libc::CLOCK_REALTIME);
-    Now {
-        mono_us: mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000,
-        wall_ns: wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64,
-    }
+    Now { mono_us: mono_us(), wall_ns: wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64 }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

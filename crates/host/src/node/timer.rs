@@ -67,7 +67,7 @@ impl Timer {
     fn sleep(&self, deadline: u64) -> bool {
         let mut state = self.state.lock().expect("the timer does not panic");
         while !state.poked && !state.stop {
-            let now = sys::now().mono_us;
+            let now = sys::mono_us();
             if deadline <= now {
                 break;
             }
@@ -80,7 +80,7 @@ impl Timer {
         }
         if std::mem::take(&mut state.poked) {
             self.woken.fetch_add(1, Ordering::Relaxed);
-            self.load_until.store(sys::now().mono_us + LOAD_US, Ordering::Relaxed);
+            self.load_until.store(sys::mono_us() + LOAD_US, Ordering::Relaxed);
         }
         !state.stop
     }
@@ -95,7 +95,7 @@ pub(super) fn start(node: &Arc<Node>) -> JoinHandle<()> {
 fn run(node: &Weak<Node>) {
     let Some(node) = node.upgrade() else { return };
     let earliest = || {
-        let now_us = sys::now().mono_us;
+        let now_us = sys::mono_us();
         let short = if now_us < node.timer.load_until.load(Ordering::Relaxed) { now_us + SHORT_US } else { NEVER };
         node.cells.iter().map(|cell| cell.deadline()).min().unwrap_or(NEVER).min(short)
     };
@@ -108,7 +108,7 @@ fn run(node: &Weak<Node>) {
             return;
         }
         node.timer.sleeps_until.store(0, Ordering::SeqCst);
-        let now = sys::now().mono_us;
+        let now = sys::mono_us();
         let mut work = Work::default();
         for (index, cell) in node.cells.iter().enumerate() {
             if cell.deadline() <= now {

@@ -213,9 +213,10 @@ impl Shared {
     }
 
     fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
-        let now_us = sys::now().mono_us;
+        let now_us = sys::mono_us();
         let mut touched: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
-        for (to, packet) in messages.drain(..) {
+        let mut messages = messages.drain(..).peekable();
+        while let Some((to, packet)) = messages.next() {
             if packet.wants_switch() {
                 self.send_switched(to, &packet);
                 continue;
@@ -224,27 +225,47 @@ impl Shared {
                 self.counts.lost.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            if other.lock().peer.send(now_us, to, packet).is_err() {
-                self.counts.lost.fetch_add(1, Ordering::Relaxed);
-            } else if !touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
+            let mut state = other.lock();
+            self.queue(&mut state, now_us, to, packet);
+            while let Some((to, packet)) = messages.next_if(|(to, packet)| other.has(*to) && !packet.wants_switch()) {
+                self.queue(&mut state, now_us, to, packet);
+            }
+            // Usually they are all for one peer.
+            if messages.peek().is_none() && touched.is_empty() {
+                return self.transmit_of(&other, &mut state, now_us);
+            }
+            drop(state);
+            if !touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
                 touched.push(other);
             }
         }
         touched.iter().for_each(|other| self.transmit(other, now_us));
     }
 
+    fn queue(&self, state: &mut OtherState, now_us: u64, to: NodeId, packet: Packet) {
+        if state.peer.send(now_us, to, packet).is_err() {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Gives to the socket what a peer may be sent now, and to the timer what has to wait.
-    pub(super) fn transmit(&self, other: &Arc<Other>, now_us: u64) {
+    pub(super) fn transmit(&self, other: &Other, now_us: u64) {
+        self.transmit_of(other, &mut other.lock(), now_us);
+    }
+
+    fn transmit_of(&self, other: &Other, state: &mut OtherState, now_us: u64) {
         TRANSMIT.with_borrow_mut(|out| {
-            let mut state = other.lock();
             while state.peer.poll_transmit(now_us, out) {
                 let sent = self.socket.send(state.address, &out.buf, out.segment);
                 self.counts.datagrams_sent.fetch_add(out.buf.len().div_ceil(out.segment) as u64, Ordering::Relaxed);
                 if sent.is_err() {
                     self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
                 }
+                if state.peer.next_deadline().is_none() {
+                    return; // nothing is left
+                }
             }
-            self.arm(other.endpoint, &mut state);
+            self.arm(other.endpoint, state);
         });
     }
 

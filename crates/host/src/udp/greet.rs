@@ -49,7 +49,7 @@ impl Patience {
 pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) {
     let Ok((head, bytes)) = handshake::open(&shared.config, datagram) else { return shared.malformed() };
     let Ok(hello) = Hello::from_bytes(&bytes) else { return shared.malformed() };
-    let now_us = sys::now().mono_us;
+    let now_us = sys::mono_us();
     match hello {
         Hello::Join { version, nonce, fsid, first } => {
             return join(shared, &head, (version, nonce, fsid, first), from, now_us);

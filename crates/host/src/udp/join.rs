@@ -1,7 +1,7 @@
 //! How a client comes into a cluster of which it knows some address.
 
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
-use super::socket::{RECEIVE_BYTES, Socket};
+use super::socket::{Inbox, Socket};
 use super::{EndpointId, JOINING, Key, Wait};
 use crate::sys;
 use onpath_transport::{Config, handshake, peek};
@@ -80,7 +80,7 @@ struct Asker {
     socket: Socket,
     nonce: u64,
     count: u64,
-    bytes: Vec<u8>,
+    inbox: Inbox,
 }
 
 /// Asks hosts, one after the other and again, until one answers or `patience` is over; then the coordinator for a session.
@@ -119,7 +119,7 @@ impl Asker {
         let random = || sys::random_bytes().map(u64::from_le_bytes).map_err(io("random bytes"));
         let me = EndpointId(JOINING | (random()? as u32 & (JOINING - 1)));
         let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned() };
-        Ok(Asker { config, socket, nonce: random()?, count: 0, bytes: vec![0; RECEIVE_BYTES] })
+        Ok(Asker { config, socket, nonce: random()?, count: 0, inbox: Inbox::new() })
     }
 
     /// Asks one host, as often as it takes to hear of all hosts; nothing if it does not answer.
@@ -156,20 +156,12 @@ impl Asker {
         }
         let until = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < until {
-            let received = self.socket.receive(&mut self.bytes, Wait::Block).ok()?;
-            let datagram = &mut self.bytes[..received.segment];
-            let mine = peek(datagram).is_ok_and(|head| head.handshake() && head.to_boot == self.config.boot);
-            if !mine || received.from != host {
-                continue;
-            }
-            let Ok((_, bytes)) = handshake::open(&self.config, datagram) else { continue };
-            match Hello::from_bytes(&bytes) {
-                Ok(
-                    answer @ (Hello::Welcome { nonce, .. }
-                    | Hello::Refused { nonce, .. }
-                    | Hello::StatusIs { nonce, .. }),
-                ) if nonce == self.nonce => return Some(answer),
-                _ => {}
+            self.socket.receive(&mut self.inbox, Wait::Block).ok()?;
+            for (bytes, received) in self.inbox.received().filter(|(_, received)| received.from == host) {
+                let mut answers = bytes.chunks_mut(received.segment);
+                if let Some(answer) = answers.find_map(|bytes| answer(&self.config, self.nonce, bytes)) {
+                    return Some(answer);
+                }
             }
         }
         None
@@ -190,6 +182,21 @@ pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStat
 
 /// How often a host is asked for its status.
 const STATUS_TRIES: usize = 5;
+
+/// What a datagram says, if it is an answer to this asker.
+fn answer(config: &Config, asked: u64, datagram: &mut [u8]) -> Option<Hello> {
+    peek(datagram).ok().filter(|head| head.handshake() && head.to_boot == config.boot)?;
+    let (_, bytes) = handshake::open(config, datagram).ok()?;
+    let answer = Hello::from_bytes(&bytes).ok()?;
+    match answer {
+        Hello::Welcome { nonce, .. } | Hello::Refused { nonce, .. } | Hello::StatusIs { nonce, .. }
+            if nonce == asked =>
+        {
+            Some(answer)
+        }
+        _ => None,
+    }
+}
 
 /// Whether a cluster can be as it was told; its hosts' addresses.
 fn check(host: SocketAddr, cluster: &ClusterIs) -> Result<Vec<(HostIs, SocketAddr)>, JoinError> {

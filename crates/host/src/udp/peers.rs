@@ -3,9 +3,9 @@
 use super::hello::HostIs;
 use super::socket::datagram_bytes_to;
 use super::{endpoint_of, endpoint_of_host};
+use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};

@@ -3,11 +3,11 @@
 use super::admit::{may_come_from, may_send};
 use super::endpoint::Shared;
 use super::peers::Other;
-use super::socket::{RECEIVE_BYTES, Received, Socket};
+use super::socket::{Inbox, Received, Socket};
 use super::{greet, session_of};
 use crate::sys;
 use bytes::Bytes;
-use onpath_transport::{Delivered, peek};
+use onpath_transport::{Delivered, Head, peek};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
 use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
@@ -23,7 +23,10 @@ use std::sync::atomic::Ordering;
 struct Batch {
     delivered: Vec<Delivered>,
     messages: Vec<(NodeId, Packet)>,
+    /// Peers that have something to be told, such as what has arrived.
     touched: SmallVec<[Arc<Other>; 2]>,
+    /// When it came, monotonic microseconds.
+    now_us: u64,
 }
 
 /// The thread of the socket for what comes directly.
@@ -39,18 +42,26 @@ pub(super) fn switched(shared: &Arc<Shared>) {
 
 fn run(shared: &Arc<Shared>, socket: &Socket, take: impl Fn(&Arc<Shared>, &mut Batch, &mut [u8], SocketAddr)) {
     let mut batch = Batch::default();
-    while_open(shared, socket, |bytes, Received { bytes: got, segment, from }| {
-        bytes[..got].chunks_mut(segment).for_each(|datagram| take(shared, &mut batch, datagram, from));
+    while_open(shared, socket, |inbox| {
+        batch.now_us = sys::mono_us();
+        let mut datagrams = 0;
+        for (bytes, Received { segment, from }) in inbox.received() {
+            for datagram in bytes.chunks_mut(segment) {
+                take(shared, &mut batch, datagram, from);
+                datagrams += 1;
+            }
+        }
+        shared.counts.datagrams_received.fetch_add(datagrams, Ordering::Relaxed);
         shared.finish(&mut batch);
     });
 }
 
 /// Receives until the endpoint is stopped.
-pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(&mut [u8], Received)) {
-    let mut bytes = vec![0; RECEIVE_BYTES];
+pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(&mut Inbox)) {
+    let mut inbox = Inbox::new();
     while !shared.stopped.load(Ordering::Acquire) {
-        match socket.receive(&mut bytes, shared.wait) {
-            Ok(received) => take(&mut bytes, received),
+        match socket.receive(&mut inbox, shared.wait) {
+            Ok(()) => take(&mut inbox),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 std::hint::spin_loop();
             }
@@ -63,7 +74,6 @@ pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(
 impl Shared {
     /// A datagram from another process.
     fn take(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8], from: SocketAddr) {
-        self.counts.datagrams_received.fetch_add(1, Ordering::Relaxed);
         let head = match peek(datagram) {
             Ok(head) if head.cluster == self.config.cluster || head.handshake() => head,
             _ => return self.malformed(),
@@ -71,18 +81,13 @@ impl Shared {
         if head.handshake() {
             return greet::take(self, datagram, from);
         }
-        let now_us = sys::now().mono_us;
-        let other = self.peers.get(head.endpoint);
-        let known = other.as_ref().is_some_and(|other| other.lock().peer.boot() == Some(head.boot));
-        match other.filter(|_| known && head.to_boot == self.config.boot) {
-            Some(other) => self.take_from(batch, other, datagram, None, now_us),
-            None => greet::stranger(self, &head, from, now_us),
+        if !self.take_from(batch, &head, datagram, None) {
+            greet::stranger(self, &head, from, batch.now_us);
         }
     }
 
     /// A datagram that has come through the switch.
     fn take_switched(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8]) {
-        self.counts.datagrams_received.fetch_add(1, Ordering::Relaxed);
         let Some((header, datagram)) = datagram.split_first_chunk_mut::<INNET_BYTES>() else {
             return self.malformed();
         };
@@ -94,12 +99,8 @@ impl Shared {
         if head.endpoint == self.config.me && innet.op() == Some(DirtySetOp::Insert) {
             return self.take_acknowledgement(batch, innet, head.boot);
         }
-        let other = self.peers.get(head.endpoint);
-        let known = other.as_ref().is_some_and(|other| other.lock().peer.boot() == Some(head.boot));
-        match other.filter(|_| known && head.to_boot == self.config.boot) {
-            Some(other) => self.take_from(batch, other, datagram, Some(innet), sys::now().mono_us),
-            // Whoever it is greets by the direct way.
-            None => _ = self.counts.strangers.fetch_add(1, Ordering::Relaxed),
+        if !self.take_from(batch, &head, datagram, Some(innet)) {
+            self.counts.strangers.fetch_add(1, Ordering::Relaxed); // whoever it is greets by the direct way
         }
     }
 
@@ -116,18 +117,21 @@ impl Shared {
         ));
     }
 
-    fn take_from(&self, batch: &mut Batch, other: Arc<Other>, datagram: &mut [u8], innet: Option<InNet>, now_us: u64) {
-        let taken = {
-            let mut state = other.lock();
-            let taken = state.peer.receive(now_us, datagram, &mut batch.delivered);
-            if taken.is_ok() {
-                state.heard_us = now_us;
-            }
-            taken
+    /// Takes a datagram from a process that is known, for the present life of this one; false if it is not.
+    fn take_from(&self, batch: &mut Batch, head: &Head, datagram: &mut [u8], innet: Option<InNet>) -> bool {
+        let Some(other) = self.peers.get(head.endpoint).filter(|_| head.to_boot == self.config.boot) else {
+            return false;
         };
-        if taken.is_err() {
-            return; // the peer has counted it
+        let mut state = other.lock();
+        if state.peer.boot() != Some(head.boot) {
+            return false;
         }
+        if state.peer.receive(batch.now_us, datagram, &mut batch.delivered).is_err() {
+            return true; // the peer has counted it
+        }
+        state.heard_us = batch.now_us;
+        let due = state.peer.next_deadline().is_some();
+        drop(state);
         for delivered in batch.delivered.drain(..) {
             let Delivered::Message(to, packet) = delivered else { continue };
             let packet = match innet {
@@ -144,9 +148,10 @@ impl Shared {
                 self.counts.foreign.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if !batch.touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
+        if due && !batch.touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
             batch.touched.push(other);
         }
+        true
     }
 
     /// Whether a message is for a role here and may come from there.
@@ -163,7 +168,7 @@ impl Shared {
             self.node().deliver_all(batch.messages.drain(..));
         }
         if !batch.touched.is_empty() {
-            let now_us = sys::now().mono_us;
+            let now_us = sys::mono_us();
             batch.touched.drain(..).for_each(|other| self.transmit(&other, now_us));
         }
     }

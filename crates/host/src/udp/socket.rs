@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Bytes that a socket may hold each way, as far as the system lets it.
 const SOCKET_BYTES: libc::c_int = 8 << 20;
 /// Bytes of what GRO hands over at once.
-pub(super) const RECEIVE_BYTES: usize = 64 << 10;
+const RECEIVE_BYTES: usize = 64 << 10;
 /// Room for one control message.
 const CONTROL_BYTES: usize = 64;
 /// What IP and UDP put in front of a datagram: the larger of IPv4 and IPv6.
@@ -33,11 +33,9 @@ pub(super) struct Socket {
     gso: AtomicBool,
 }
 
-/// What came in at once.
+/// How a run of datagrams has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
-    /// Bytes altogether.
-    pub(super) bytes: usize,
     /// Bytes of each datagram but the last, which may be shorter.
     pub(super) segment: usize,
     /// From where.
@@ -113,42 +111,123 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives one or more datagrams of one sender.
-    pub(super) fn receive(&self, into: &mut [u8], wait: Wait) -> io::Result<Received> {
+    /// Receives what one or several senders have sent; waits for the first of it if it is to.
+    pub(super) fn receive(&self, inbox: &mut Inbox, wait: Wait) -> io::Result<()> {
         let flags = if wait == Wait::Spin { libc::MSG_DONTWAIT } else { 0 };
-        // SAFETY: all-zero bytes are a valid socket address.
-        let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let mut control = Control::default();
-        let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        // SAFETY: all-zero bytes are a valid msghdr.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_name = (&raw mut name).cast();
-        message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL_BYTES;
-        // SAFETY: everything that the message points to is writable for the lengths given and outlives the call.
-        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let from = to_address(&name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        let bytes = got as usize;
-        // SAFETY: the kernel has filled `control` as far as `msg_controllen` says, and the walk stays within that.
-        let segment = unsafe {
-            let mut header = libc::CMSG_FIRSTHDR(&raw const message);
-            let mut segment = bytes;
-            while let Some(found) = header.as_ref() {
-                if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-                    segment = libc::CMSG_DATA(header).cast::<libc::c_int>().read_unaligned() as usize;
-                }
-                header = libc::CMSG_NXTHDR(&raw const message, header);
+        let (socket, most) = (self.socket.as_raw_fd(), inbox.most());
+        inbox.prepare();
+        let headers = inbox.headers.as_mut_ptr();
+        // SAFETY: each header points to memory of the inbox that is writable for the lengths given and outlives the call.
+        let got = unsafe {
+            if most > 1 {
+                libc::recvmmsg(socket, headers, most as u32, flags | libc::MSG_WAITFORONE, std::ptr::null_mut())
+            } else {
+                let bytes = libc::recvmsg(socket, &raw mut (*headers).msg_hdr, flags);
+                (*headers).msg_len = bytes.max(0) as u32;
+                if bytes < 0 { -1 } else { 1 }
             }
-            segment
         };
-        Ok(Received { bytes, segment: segment.clamp(1, bytes.max(1)), from })
+        inbox.took(most, got);
+        if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
+}
+
+/// Most runs of datagrams of one call.
+const RUNS_MAX: usize = 32;
+/// One of so many calls looks whether more has come than one run.
+const LOOK_EVERY: u32 = 16;
+
+/// Room for what comes at once: runs of datagrams, each of one sender.
+///
+/// Asking for several costs a little when there is only one, so that is done as long as there are several, and else now and then.
+/// The headers point to memory of the inbox, which stays where it is when the inbox is moved: it is on the heap.
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    names: Vec<libc::sockaddr_storage>,
+    /// What the headers point to, as to the names and to `bytes`.
+    _pointed: (Vec<Control>, Vec<libc::iovec>),
+    headers: Vec<libc::mmsghdr>,
+    /// Headers that the last call has filled.
+    got: usize,
+    /// Headers that are to be made ready before the next one.
+    used: usize,
+    /// Calls until the next look at several.
+    look_in: u32,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Inbox {
+        let mut bytes = vec![0; RUNS_MAX * RECEIVE_BYTES];
+        // SAFETY: all-zero bytes are a valid socket address and header each.
+        let (name, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed::<libc::mmsghdr>()) };
+        let mut names: Vec<libc::sockaddr_storage> = vec![name; RUNS_MAX];
+        let mut controls: Vec<Control> = (0..RUNS_MAX).map(|_| Control::default()).collect();
+        let room = bytes.chunks_mut(RECEIVE_BYTES);
+        let part = |room: &mut [u8]| libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        let mut parts: Vec<libc::iovec> = room.map(part).collect();
+        let mut headers = vec![header; RUNS_MAX];
+        for (index, header) in headers.iter_mut().enumerate() {
+            let header = &mut header.msg_hdr;
+            header.msg_name = (&raw mut names[index]).cast();
+            header.msg_iov = &raw mut parts[index];
+            header.msg_iovlen = 1;
+            header.msg_control = controls[index].0.as_mut_ptr().cast();
+        }
+        Inbox { bytes, names, _pointed: (controls, parts), headers, got: 0, used: RUNS_MAX, look_in: 0 }
+    }
+
+    /// How many runs to ask for.
+    fn most(&mut self) -> usize {
+        match self.look_in.checked_sub(1) {
+            Some(left) => {
+                self.look_in = left;
+                1
+            }
+            None => RUNS_MAX,
+        }
+    }
+
+    /// Makes those headers ready that the last call has changed.
+    fn prepare(&mut self) {
+        for header in &mut self.headers[..self.used] {
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES;
+        }
+    }
+
+    fn took(&mut self, most: usize, got: libc::c_int) {
+        self.got = got.max(0) as usize;
+        self.used = self.got.max(1);
+        if most > 1 {
+            self.look_in = if self.got > 1 { 0 } else { LOOK_EVERY };
+        }
+    }
+
+    /// What has come: bytes of a sender, and how they are cut.
+    pub(super) fn received(&mut self) -> impl Iterator<Item = (&mut [u8], Received)> {
+        let runs = self.bytes.chunks_mut(RECEIVE_BYTES).zip(&self.headers).zip(&self.names).take(self.got);
+        runs.filter_map(|((room, header), name)| {
+            let bytes = &mut room[..header.msg_len as usize];
+            let segment = segment(&header.msg_hdr).unwrap_or(bytes.len()).clamp(1, bytes.len().max(1));
+            Some((bytes, Received { segment, from: to_address(name)? }))
+        })
+    }
+}
+
+/// Bytes of each datagram of a run, if there are several.
+fn segment(message: &libc::msghdr) -> Option<usize> {
+    let mut segment = None;
+    // SAFETY: the kernel has filled the control bytes as far as `msg_controllen` says, and the walk stays within that.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(found) = header.as_ref() {
+            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
+                segment = Some(libc::CMSG_DATA(header).cast::<libc::c_int>().read_unaligned() as usize);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    segment
 }
 
 /// The largest datagram that leaves for `to` whole, by the route that the system has now.
@@ -255,16 +334,47 @@ mod tests {
             let sent: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
             a.send(to, &sent, 300).unwrap();
             b.set_patience(Duration::from_secs(10)).unwrap();
-            let (mut got, mut into) = (Vec::new(), vec![0; RECEIVE_BYTES]);
+            let (mut got, mut inbox) = (Vec::new(), Inbox::new());
             while got.len() < sent.len() {
-                let received = b.receive(&mut into, Wait::Block).unwrap();
-                assert_eq!(received.from, SocketAddr::from((ip, a.port().unwrap())));
-                assert!(received.segment <= 300);
-                got.extend_from_slice(&into[..received.bytes]);
+                b.receive(&mut inbox, Wait::Block).unwrap();
+                for (bytes, received) in inbox.received() {
+                    assert_eq!(received.from, SocketAddr::from((ip, a.port().unwrap())));
+                    assert!(received.segment <= 300);
+                    got.extend_from_slice(bytes);
+                }
             }
             assert_eq!(got, sent);
             assert_eq!(datagram_bytes_to(to), DATAGRAM_BYTES_MAX, "the loopback device takes 64 KiB");
         }
+    }
+
+    /// Many at once, one by one, none, and many again: each comes once, whole, with its sender.
+    #[test]
+    fn what_has_gathered_comes_together() {
+        let socket = || Socket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (senders, b, mut inbox) = ([socket(), socket()], socket(), Inbox::new());
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, b.port().unwrap()));
+        let (mut calls, mut all) = (0, 0);
+        for count in [1, 1, 100, 1, 40, 2].into_iter().chain([1; 2 * LOOK_EVERY as usize]).chain([70]) {
+            for number in 0..count {
+                senders[number % 2].send(to, &vec![number as u8; 8 + number], 1_000).unwrap();
+            }
+            let mut number = 0;
+            while number < count {
+                b.receive(&mut inbox, Wait::Spin).unwrap();
+                calls += 1;
+                for (bytes, Received { from, .. }) in inbox.received() {
+                    assert_eq!(bytes, vec![number as u8; 8 + number]);
+                    assert_eq!(from.port(), senders[number % 2].port().unwrap());
+                    number += 1;
+                }
+            }
+            all += count;
+            assert_eq!(number, count);
+            assert_eq!(b.receive(&mut inbox, Wait::Spin).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            assert_eq!(inbox.received().count(), 0, "nothing has come, and nothing comes twice");
+        }
+        assert!(calls < all / 2, "{calls} calls for {all} datagrams");
     }
 
     #[test]

@@ -21,7 +21,11 @@ impl Endpoint {
         be_patient(&socket)?;
         let node = node.clone();
         self.spawn("udp-switch", move |shared| {
-            while_open(shared, &socket, |bytes, received| forward(shared, &node, &role, &socket, bytes, received));
+            while_open(shared, &socket, |inbox| {
+                for (bytes, received) in inbox.received() {
+                    forward(shared, &node, &role, &socket, bytes, received);
+                }
+            });
         })
     }
 }
@@ -30,7 +34,7 @@ impl Endpoint {
 type Copies = SmallVec<[(NodeId, [u8; INNET_BYTES]); 2]>;
 
 fn forward(shared: &Shared, node: &Node, role: &Port<Switch>, socket: &Socket, bytes: &mut [u8], received: Received) {
-    for packet in bytes[..received.bytes].chunks_mut(received.segment) {
+    for packet in bytes.chunks_mut(received.segment) {
         let Some(header) = packet.first_chunk::<INNET_BYTES>() else {
             shared.malformed();
             continue;

@@ -49,7 +49,7 @@ impl Timer {
             if due.stopped {
                 return None;
             }
-            let now_us = sys::now().mono_us;
+            let now_us = sys::mono_us();
             let first = due.at.first().map_or(u64::MAX, |(at_us, _)| *at_us).min(until_us);
             if first <= now_us {
                 let rest = due.at.split_off(&(now_us + 1, EndpointId(0)));
@@ -71,7 +71,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         if shared.stopped.load(Ordering::Acquire) {
             return;
         }
-        let now_us = sys::now().mono_us;
+        let now_us = sys::mono_us();
         for endpoint in passed {
             if let Some(other) = shared.peers.get(endpoint) {
                 other.lock().armed_us = 0;

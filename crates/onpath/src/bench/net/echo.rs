@@ -6,7 +6,7 @@ use crate::cli::WaitMode;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -94,6 +94,8 @@ fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 pub(super) struct Echo {
     _child: Child,
     socket: UdpSocket,
+    /// Of the other process.
+    address: SocketAddr,
     way: Way,
     request: usize,
     reply: usize,
@@ -113,13 +115,16 @@ impl Echo {
         command.args(["bench", "echo", "--way", word(way), "--wait", wait.word()]);
         command.args(["--request", &request.to_string(), "--reply", &reply.to_string()]);
         let (child, line) = Child::start(command, "echo at ")?;
-        let address = line.rsplit(' ').next().unwrap_or_default().to_owned();
+        let address = line.rsplit(' ').next().unwrap_or_default();
+        let address: SocketAddr = address.parse().with_context(|| line.clone())?;
         bind_to(client)?;
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(&address).with_context(|| address.clone())?;
+        if way != Way::One {
+            socket.connect(address)?;
+        }
         socket.set_read_timeout(Some(PATIENCE))?;
         prepare(&socket, wait, way, request)?;
-        Ok(Echo { _child: child, socket, way, request, reply })
+        Ok(Echo { _child: child, socket, address, way, request, reply })
     }
 
     /// One after the other: how long each took, ns.
@@ -128,8 +133,9 @@ impl Echo {
         let mut all = Vec::with_capacity(count);
         let mut begin = Instant::now();
         for _ in 0..count {
-            again(|| self.socket.send(&bytes[..self.request]))?;
-            let got = again(|| self.socket.recv(&mut bytes))?;
+            // A socket for many, as an endpoint's is.
+            again(|| self.socket.send_to(&bytes[..self.request], self.address))?;
+            let (got, _) = again(|| self.socket.recv_from(&mut bytes))?;
             ensure!(got == self.reply, "a reply of {got} bytes");
             let end = Instant::now();
             all.push((end - begin).as_nanos() as u32);
@@ -143,7 +149,10 @@ impl Echo {
         let mut packets = Packets::new();
         let mut bytes = vec![0; MANY * BYTES_MAX];
         let send = |packets: &mut Packets, messages: usize| match self.way {
-            Way::One => (0..messages).try_for_each(|_| self.socket.send(packets.request(self.request)).map(drop)),
+            Way::One => (0..messages).try_for_each(|_| {
+                let request = packets.request(self.request);
+                self.socket.send_to(request, self.address).map(drop)
+            }),
             Way::Many => packets.send(&self.socket, messages, self.request, false),
             Way::Packed => self.socket.send(&[0; MANY * BYTES_MAX][..messages * self.request]).map(drop),
         };

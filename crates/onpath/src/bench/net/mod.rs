@@ -44,7 +44,7 @@ pub(crate) struct NetArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "block,spin")]
     waits: Vec<WaitMode>,
     /// What to measure.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "getattr,create,create-network")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "getattr,create,create-network,create-after-stat")]
     cases: Vec<Case>,
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
@@ -96,9 +96,11 @@ impl Site<'_> {
                 self.compare(report, case, &self.owner(case)?)?;
             }
         }
-        // The processes of this case do not have a CPU each.
-        if wanted(Case::CreateNetwork) && self.wait == WaitMode::Block {
-            self.compare(report, Case::CreateNetwork, &self.network()?)?;
+        // The processes of these cases do not have a CPU each.
+        for case in [Case::CreateNetwork, Case::CreateAfterStat] {
+            if wanted(case) && self.wait == WaitMode::Block {
+                self.compare(report, case, &self.network(case)?)?;
+            }
         }
         Ok(())
     }
@@ -141,24 +143,27 @@ impl Site<'_> {
         })
     }
 
-    /// Two hosts and a switch: each create follows a look at the directory, so that its mark has to be set anew.
-    fn network(&self) -> anyhow::Result<Asked> {
+    /// Two hosts and a switch.
+    fn network(&self, case: Case) -> anyhow::Result<Asked> {
+        let looks = case == Case::CreateAfterStat;
         self.started(Shape::Network, |client| {
             let dir = client.directory("dir")?;
-            let pairs = |prefix: &'static str, count: usize| {
-                let ask = Box::new(move |number: usize| match number % 2 {
-                    0 => getattr(dir),
+            let run = |prefix: &'static str, creates: usize| {
+                let ask = move |number: usize| match number % 2 {
+                    0 if looks => getattr(dir),
                     _ => create(dir, prefix, number),
-                });
+                };
+                let (count, timed): (_, fn(usize) -> bool) =
+                    if looks { (2 * creates, |number| number % 2 == 1) } else { (creates, |_| true) };
                 let begin = client.traffic();
-                let done = client.run(Load { count: 2 * count, window: 1, ask, timed: |number| number % 2 == 1 })?;
+                let done = client.run(Load { count, window: 1, ask: Box::new(ask), timed })?;
                 let bytes = client.traffic().bytes_since(begin);
                 client.close(&done.found)?;
                 anyhow::Ok((done, bytes))
             };
             let count = self.args.operations as usize;
-            pairs("warm", count / 10)?;
-            let (done, bytes) = pairs("one", count)?;
+            run("warm", count / 10)?;
+            let (done, bytes) = run("one", count)?;
             Ok(Asked { p50_ns: median(done.latencies), bytes, rate: None })
         })
     }

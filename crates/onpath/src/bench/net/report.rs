@@ -17,8 +17,10 @@ pub(crate) enum Case {
     Getattr,
     /// open(2) with O_CREAT of new names in one directory, tracked by its owner, whose grant is held.
     Create,
-    /// The same, tracked by the switch, whose mark each create has to set.
+    /// The same of a directory that the switch tracks: its mark is there, and stays.
     CreateNetwork,
+    /// The same after a look at the directory, which takes mark and grant away.
+    CreateAfterStat,
 }
 
 /// One case in one round.
