@@ -71,16 +71,19 @@ fn see_the_same(test: &str, shape: Shape) {
     cluster.stop();
 }
 
-/// Updates and reads until shards have heard from the switch that their marks are there.
+/// Updates and reads until shards have heard from the switch that their marks are there. A directory that is read after each update is soon
+/// written through, without marks: so each time another one.
 fn use_the_switch(site: &Site, cluster: &Cluster) {
     let mount = cluster.mount(site, 0, &["--cache", "none"]);
-    let dir = mount.path().join("marked");
-    fs::create_dir(&dir).expect("mkdir");
-    let mut files = 0;
+    let mut round = 0;
     wait_until("marks are acknowledged", || {
-        files += 1;
-        fs::write(dir.join(files.to_string()), b"").expect("create");
-        assert_eq!(fs::read_dir(&dir).expect("list").count(), files);
+        round += 1;
+        let dir = mount.path().join(format!("marked{round}"));
+        fs::create_dir(&dir).expect("mkdir");
+        for file in 1..=4 {
+            fs::write(dir.join(file.to_string()), b"").expect("create");
+            assert_eq!(fs::read_dir(&dir).expect("list").count(), file);
+        }
         cluster.status().sum("shard", &["marks_acknowledged"]) > 20
     });
     mount.stop();
