@@ -119,7 +119,10 @@ impl Stage {
                         return Err("was not counted".to_owned());
                     }
                 }
-                outs.iter().try_for_each(|(port, wanted)| self.arrives(ports[&port.0], wanted))
+                // Copies to one port leave in any order (D-16).
+                let mut wanted: BTreeMap<usize, Vec<&[u8]>> = BTreeMap::new();
+                outs.iter().for_each(|(port, bytes)| wanted.entry(ports[&port.0]).or_default().push(bytes));
+                wanted.into_iter().try_for_each(|(place, wanted)| self.arrive(place, wanted))
             }
         }
     }
@@ -132,12 +135,16 @@ impl Stage {
         }
     }
 
-    fn arrives(&self, place: usize, wanted: &[u8]) -> Result<(), String> {
-        let mut bytes = [0; 2048];
-        let length =
-            self.sockets[place].recv(&mut bytes).map_err(|error| format!("{wanted:02x?} did not come: {error}"))?;
-        let given = &bytes[..length];
-        (given == wanted).then_some(()).ok_or_else(|| format!("copy {given:02x?} instead of {wanted:02x?}"))
+    fn arrive(&self, place: usize, mut wanted: Vec<&[u8]>) -> Result<(), String> {
+        while !wanted.is_empty() {
+            let mut bytes = [0; 2048];
+            let length =
+                self.sockets[place].recv(&mut bytes).map_err(|error| format!("{wanted:02x?} did not come: {error}"))?;
+            let given = &bytes[..length];
+            let found = wanted.iter().position(|bytes| *bytes == given);
+            wanted.swap_remove(found.ok_or_else(|| format!("copy {given:02x?} instead of {wanted:02x?}"))?);
+        }
+        Ok(())
     }
 }
 

@@ -67,7 +67,7 @@ fn manual_pages() {
 #[test]
 fn the_help_groups_the_commands() {
     let help = said(&onpath(&["--help"]));
-    for group in ["Admin:\n  format", "Inspect:\n  status", "Service:\n  dev", "Tool:\n  import"] {
+    for group in ["Admin:\n  cluster", "Inspect:\n  status", "Service:\n  dev", "Tool:\n  import"] {
         assert!(help.contains(group), "{group}: {help}");
     }
     assert!(help.contains("umount      Unmounts it") && help.contains("--log-json"), "{help}");
