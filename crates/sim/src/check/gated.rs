@@ -153,10 +153,9 @@ impl Checker {
         self.expose_one(|gated| gated.shows_in(request, &ids))
     }
 
-    /// A record was made: whatever changed the same names or inodes at this shard before has let go of their locks, so it was exposed.
-    /// Other shards have locks of their own.
-    pub(super) fn locked_by(&mut self, by: NodeId, record: &Record) {
-        self.expose(|gated| gated.by == by && gated.touches(record));
+    /// A record was made: whatever changed the same names or inodes before has let go of their locks, so it was exposed.
+    pub(super) fn locked_by(&mut self, record: &Record) {
+        self.expose(|gated| gated.touches(record));
     }
 
     /// In peace everything is exposed.

@@ -239,7 +239,7 @@ impl Checker {
             Ok(record) => record,
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };
-        self.locked_by(by, &record);
+        self.locked_by(&record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record, (process, lsn));
         }
