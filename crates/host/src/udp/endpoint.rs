@@ -140,7 +140,7 @@ impl Endpoint {
             counts: Counts::default(),
             joins: Mutex::default(),
             handshakes: AtomicU64::new(0),
-            started_us: sys::now().mono_us,
+            started_us: sys::mono_us(),
             patience: Mutex::default(),
         };
         Ok(Endpoint { shared: Arc::new(shared), threads: Mutex::default() })
@@ -183,11 +183,6 @@ impl Endpoint {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }
-    }
-
-    /// Whether every host takes our messages.
-    pub fn is_known(&self) -> bool {
-        self.shared.peers.all().iter().all(|other| !other.fixed || other.lock().greeted)
     }
 }
 
