@@ -236,8 +236,10 @@ fn a_checkpoint_replaces_the_journal_before_it() {
     let tmp = tempfile::tempdir().unwrap();
     let process = start(tmp.path(), u64::MAX);
     add(&process, 0..3000);
+    // Inputs that waited while another thread had the role are one batch, so there may be fewer batches than inputs.
+    let appended = process.node.journal().unwrap().appended();
     let report = process.checkpointer.checkpoint().unwrap();
-    assert_eq!((report.from, report.images, report.written), (Lsn(3001), 6, 6));
+    assert_eq!((report.from, report.images, report.written), (Lsn(appended.0 + 1), 6, 6));
     add(&process, 3000..3100);
     process.node.stop();
     let process = start(tmp.path(), u64::MAX);
