@@ -121,7 +121,7 @@ impl Endpoint {
         let switch = switch.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port));
         let innet = switch.map(|_| Socket::bind(SocketAddr::new(bind.ip(), 0))).transpose();
         let innet = innet.map_err(|source| UdpError::Bind { address: bind, source })?;
-        let innet_port = innet.as_ref().map_or(Ok(0), Socket::port).map_err(io("a socket's port"))?;
+        let innet_port = innet.as_ref().map_or(0, |socket| socket.bound.port());
         innet.as_ref().map_or(Ok(()), be_patient)?;
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
@@ -251,7 +251,7 @@ impl Shared {
     fn transmit_of(&self, other: &Other, state: &mut OtherState, now_us: u64) {
         TRANSMIT.with_borrow_mut(|out| {
             while state.peer.poll_transmit(now_us, out) {
-                let sent = self.socket.send(state.address, &out.buf, out.segment);
+                let sent = state.transmit(&self.socket, &out.buf, out.segment);
                 self.counts.datagrams_sent.fetch_add(out.buf.len().div_ceil(out.segment) as u64, Ordering::Relaxed);
                 if sent.is_err() {
                     self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);

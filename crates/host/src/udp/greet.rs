@@ -92,6 +92,7 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, innet_port: u16, n
         if !other.fixed {
             state.address = from;
         }
+        state.open_lane(&shared.socket);
         state.switched_place()
     };
     place.into_iter().for_each(|place| shared.hooks.takes_switched(&other.roles, place));
@@ -115,7 +116,11 @@ fn known_to(shared: &Shared, head: &Head, now_us: u64) {
         return shared.malformed();
     };
     adopt(&other, head.boot, now_us);
-    let before = std::mem::replace(&mut other.lock().greeted, true);
+    let before = {
+        let mut state = other.lock();
+        state.open_lane(&shared.socket);
+        std::mem::replace(&mut state.greeted, true)
+    };
     if !before {
         tracing::debug!(endpoint = head.endpoint.0, "a host knows this process");
         shared.hooks.began_anew(shared.node(), &other.roles);

@@ -11,6 +11,7 @@ mod endpoint;
 mod greet;
 pub mod hello;
 mod join;
+mod lane;
 mod peers;
 mod receive;
 mod socket;

@@ -1,11 +1,13 @@
 //! What an endpoint knows of the others: how to reach them, and how far greetings have come.
 
 use super::hello::HostIs;
-use super::socket::datagram_bytes_to;
+use super::lane::Lane;
+use super::socket::{Socket, datagram_bytes_to};
 use super::{endpoint_of, endpoint_of_host};
 use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -30,6 +32,8 @@ pub(super) struct Other {
 pub(super) struct OtherState {
     pub(super) peer: Peer,
     pub(super) address: SocketAddr,
+    /// The way there.
+    lane: Option<Lane>,
     /// Where it takes what comes through a switch; 0 if it does not.
     pub(super) innet_port: u16,
     /// It has said that it takes our messages.
@@ -44,6 +48,25 @@ pub(super) struct OtherState {
 }
 
 impl OtherState {
+    /// Sends datagrams of `segment` bytes each, the last of which may be shorter: by the lane, as long as that works.
+    pub(super) fn transmit(&mut self, socket: &Socket, bytes: &[u8], segment: usize) -> io::Result<()> {
+        if let Some(lane) = &self.lane {
+            match lane.send(bytes, segment) {
+                Err(error) => tracing::debug!(%error, to = %self.address, "a lane is closed"),
+                sent => return sent,
+            }
+            self.lane = None;
+        }
+        socket.send(self.address, bytes, segment)
+    }
+
+    /// A handshake has come from where it is: from now on there is a lane, if there can be one.
+    pub(super) fn open_lane(&mut self, socket: &Socket) {
+        if !self.lane.as_ref().is_some_and(|lane| lane.fits(socket, self.address)) {
+            self.lane = Lane::of(socket, self.address).ok().flatten();
+        }
+    }
+
     /// Where it takes what comes through a switch.
     pub(super) fn switched_place(&self) -> Option<SocketAddr> {
         (self.innet_port != 0).then(|| SocketAddr::new(self.address.ip(), self.innet_port))
@@ -62,6 +85,7 @@ impl Other {
         let state = OtherState {
             peer,
             address,
+            lane: None,
             innet_port: 0,
             greeted: false,
             heard_us: 0,

@@ -7,6 +7,7 @@ use super::Wait;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -28,9 +29,13 @@ const DATAGRAM_BYTES_MIN: usize = 1_280 - 48;
 /// A bound UDP socket.
 #[derive(Debug)]
 pub(super) struct Socket {
-    socket: UdpSocket,
+    pub(super) socket: UdpSocket,
+    /// Where it receives.
+    pub(super) bound: SocketAddr,
     /// The system takes several datagrams at once.
     gso: AtomicBool,
+    /// One for each of its lanes, and one.
+    pub(super) lanes: Arc<()>,
 }
 
 /// How a run of datagrams has come.
@@ -53,17 +58,9 @@ impl Socket {
         }
         // A kernel without it hands datagrams over one by one.
         _ = set(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
-        // A datagram that is too long for the path is refused, not cut to pieces: a switch on the way must see whole headers.
-        let (level, option) = match address {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
-            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
-        };
-        set(&socket, level, option, libc::IP_PMTUDISC_DO)?;
-        Ok(Socket { socket, gso: AtomicBool::new(true) })
-    }
-
-    pub(super) fn port(&self) -> io::Result<u16> {
-        Ok(self.socket.local_addr()?.port())
+        prefer_whole(&socket, address)?;
+        let bound = socket.local_addr()?;
+        Ok(Socket { socket, bound, gso: AtomicBool::new(true), lanes: Arc::default() })
     }
 
     /// Receiving ends with `WouldBlock` after so long.
@@ -74,41 +71,13 @@ impl Socket {
     /// Sends datagrams of `segment` bytes each, the last of which may be shorter.
     pub(super) fn send(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<()> {
         if bytes.len() > segment && self.gso.load(Ordering::Relaxed) {
-            match self.send_segments(to, bytes, segment as u16) {
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
-                    tracing::info!(%error, "this system does not take several datagrams at once");
-                    self.gso.store(false, Ordering::Relaxed);
-                }
+            let (name, name_bytes) = of_address(to);
+            match send_segments(&self.socket, Some((&name, name_bytes)), bytes, segment as u16) {
+                Err(error) if refused(&error) => self.gso.store(false, Ordering::Relaxed),
                 sent => return sent,
             }
         }
         bytes.chunks(segment.max(1)).try_for_each(|datagram| self.socket.send_to(datagram, to).map(drop))
-    }
-
-    fn send_segments(&self, to: SocketAddr, bytes: &[u8], segment: u16) -> io::Result<()> {
-        let (name, name_bytes) = of_address(to);
-        let mut control = Control::default();
-        let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        // SAFETY: all-zero bytes are a valid msghdr.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_name = (&raw const name).cast_mut().cast();
-        message.msg_namelen = name_bytes;
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        // SAFETY: pure arithmetic.
-        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as usize;
-        // SAFETY: `control` is aligned, zeroed and has room for the header and two bytes of data, as CMSG_SPACE says.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(&raw const message);
-            (*header).cmsg_level = libc::SOL_UDP;
-            (*header).cmsg_type = libc::UDP_SEGMENT;
-            (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
-            libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment);
-        }
-        // SAFETY: everything that the message points to outlives the call, which only reads it.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, 0) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Receives what one or several senders have sent; waits for the first of it if it is to.
@@ -130,6 +99,48 @@ impl Socket {
         inbox.took(most, got);
         if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
+}
+
+/// Whether the system does not take several datagrams at once.
+fn refused(error: &io::Error) -> bool {
+    let refused = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP));
+    if refused {
+        tracing::info!(%error, "this system does not take several datagrams at once");
+    }
+    refused
+}
+
+/// Sends datagrams of `segment` bytes each in one call, to where the socket is connected if there is no name.
+pub(super) fn send_segments(
+    socket: &UdpSocket,
+    name: Option<(&libc::sockaddr_storage, libc::socklen_t)>,
+    bytes: &[u8],
+    segment: u16,
+) -> io::Result<()> {
+    let mut control = Control::default();
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all-zero bytes are a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    if let Some((name, name_bytes)) = name {
+        message.msg_name = (&raw const *name).cast_mut().cast();
+        message.msg_namelen = name_bytes;
+    }
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: pure arithmetic.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as usize;
+    // SAFETY: `control` is aligned, zeroed and has room for the header and two bytes of data, as CMSG_SPACE says.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_UDP;
+        (*header).cmsg_type = libc::UDP_SEGMENT;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
+        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment);
+    }
+    // SAFETY: everything that the message points to outlives the call, which only reads it.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Most runs of datagrams of one call.
@@ -230,15 +241,35 @@ fn segment(message: &libc::msghdr) -> Option<usize> {
     segment
 }
 
+/// A socket that knows the route to an address.
+pub(super) fn probe(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match to {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    Ok(socket)
+}
+
+/// A datagram that is too long for the path is refused, not cut to pieces: a switch on the way must see whole headers.
+pub(super) fn prefer_whole(socket: &UdpSocket, address: SocketAddr) -> io::Result<()> {
+    let (level, option) = match address {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+    };
+    set(socket, level, option, libc::IP_PMTUDISC_DO)
+}
+
+/// Whether sockets that say so too may be bound to the same port.
+pub(super) fn set_reuse(socket: &UdpSocket, on: bool) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, libc::c_int::from(on))
+}
+
 /// The largest datagram that leaves for `to` whole, by the route that the system has now.
 pub(super) fn datagram_bytes_to(to: SocketAddr) -> usize {
     let asked = || -> io::Result<usize> {
-        let any = match to {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = UdpSocket::bind(any)?;
-        socket.connect(to)?;
+        let socket = probe(to)?;
         let (mtu, headers) = match to {
             SocketAddr::V4(_) => (get(&socket, libc::IPPROTO_IP, libc::IP_MTU)?, HEADERS_BYTES.0),
             SocketAddr::V6(_) => (get(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU)?, HEADERS_BYTES.1),
@@ -330,7 +361,7 @@ mod tests {
     fn datagrams_go_together_and_come_apart() {
         for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let (a, b) = (Socket::bind((ip, 0).into()).unwrap(), Socket::bind((ip, 0).into()).unwrap());
-            let to = SocketAddr::from((ip, b.port().unwrap()));
+            let to = SocketAddr::from((ip, b.bound.port()));
             let sent: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
             a.send(to, &sent, 300).unwrap();
             b.set_patience(Duration::from_secs(10)).unwrap();
@@ -338,7 +369,7 @@ mod tests {
             while got.len() < sent.len() {
                 b.receive(&mut inbox, Wait::Block).unwrap();
                 for (bytes, received) in inbox.received() {
-                    assert_eq!(received.from, SocketAddr::from((ip, a.port().unwrap())));
+                    assert_eq!(received.from, SocketAddr::from((ip, a.bound.port())));
                     assert!(received.segment <= 300);
                     got.extend_from_slice(bytes);
                 }
@@ -353,7 +384,7 @@ mod tests {
     fn what_has_gathered_comes_together() {
         let socket = || Socket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let (senders, b, mut inbox) = ([socket(), socket()], socket(), Inbox::new());
-        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, b.port().unwrap()));
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, b.bound.port()));
         let (mut calls, mut all) = (0, 0);
         for count in [1, 1, 100, 1, 40, 2].into_iter().chain([1; 2 * LOOK_EVERY as usize]).chain([70]) {
             for number in 0..count {
@@ -365,7 +396,7 @@ mod tests {
                 calls += 1;
                 for (bytes, Received { from, .. }) in inbox.received() {
                     assert_eq!(bytes, vec![number as u8; 8 + number]);
-                    assert_eq!(from.port(), senders[number % 2].port().unwrap());
+                    assert_eq!(from.port(), senders[number % 2].bound.port());
                     number += 1;
                 }
             }
