@@ -9,7 +9,7 @@
 //! | magic 2 | version 1 | flags 1 | cluster 4 | endpoint 4 | check 4 | number 8 | boot 8 | to_boot 8 | parts · tag 16 |
 //!
 //! * Whoever starts takes a random *boot*. Datagrams name the boots of both ends, so that nothing of a former life is taken; the
-//!   host's handshake, for which there are Control parts, tells each end the other's.
+//!   host's handshake ([`handshake`]) tells each end the other's.
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
 //! * Longer ones are cut into fragments, acknowledged and sent again one by one (`outgoing`, `reassembly`), as fast as the way

@@ -10,11 +10,11 @@ use crate::counters::Counters;
 use crate::error::SendError;
 use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag};
 use crate::limits::{
-    BULK_BYTES_MAX, CONTROL_BYTES_MAX, CONTROLS_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX,
-    NUMBER_MAX, QUEUED_BYTES_MAX, QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
+    BULK_BYTES_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX, NUMBER_MAX, QUEUED_BYTES_MAX,
+    QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
 };
 use crate::outgoing::Outgoing;
-use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_control, put_message};
+use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 use crate::reassembly::Reassembly;
 use crate::seal::{Key, Seal, TAG_BYTES};
 use crate::window::Window;
@@ -37,14 +37,8 @@ pub struct Config {
     pub key: Option<Key>,
 }
 
-/// What has arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    /// A message for one of our nodes.
-    Message(NodeId, Packet),
-    /// Bytes of a Control part; those of a handshake come from a boot that may be another than the present one.
-    Control(Vec<u8>),
-}
+/// A message that has arrived, and for which of our nodes.
+pub type Delivered = (NodeId, Packet);
 
 /// State towards one other endpoint. Takes the time, gives bytes; does nothing by itself.
 ///
@@ -61,10 +55,7 @@ pub struct Peer {
     parts_max: usize,
     seal: Option<Seal>,
     open: Option<Seal>,
-    /// What opens handshakes of another boot of the peer.
-    open_other: Option<(u64, Seal)>,
     window: Window<{ WINDOW / 64 }>,
-    controls: VecDeque<Vec<u8>>,
     messages: VecDeque<(NodeId, Packet)>,
     messages_bytes: usize,
     outgoing: Outgoing,
@@ -94,9 +85,7 @@ impl Peer {
             parts_max,
             seal,
             open: None,
-            open_other: None,
             window: Window::new(),
-            controls: VecDeque::new(),
             messages: VecDeque::new(),
             messages_bytes: 0,
             outgoing: Outgoing::new(parts_max - FRAGMENT_AT),
@@ -130,10 +119,8 @@ impl Peer {
         if former == Some(boot) {
             return;
         }
-        let other = self.open_other.take().filter(|(other, _)| *other == boot);
         let config = &self.config;
-        let derive = |key| Seal::new(key, config.cluster, self.peer, boot, config.me);
-        self.open = config.key.as_ref().map(|key| other.map_or_else(|| derive(key), |(_, seal)| seal));
+        self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
         self.window = Window::new();
         self.reassembly = Reassembly::new();
         self.congestion = Congestion::new(HEAD_BYTES + self.parts_max + self.tag());
@@ -188,21 +175,6 @@ impl Peer {
         fits
     }
 
-    /// Queues a Control part.
-    ///
-    /// # Errors
-    /// It is too long, or too many wait.
-    pub fn control(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        if bytes.len() > CONTROL_BYTES_MAX {
-            return Err(SendError::TooLong { bytes: bytes.len(), max: CONTROL_BYTES_MAX });
-        }
-        if self.controls.len() >= CONTROLS_MAX {
-            return Err(SendError::Full);
-        }
-        self.controls.push_back(bytes.to_vec());
-        Ok(())
-    }
-
     /// One message alone in one datagram, to travel behind an in-network header.
     ///
     /// # Errors
@@ -219,30 +191,9 @@ impl Peer {
         let mut out = Vec::with_capacity(HEAD_BYTES + bytes + TAG_BYTES);
         let number = self.begin(&mut out);
         put_message(&mut out, to, &packet.head, &packet.bulk);
-        self.finish(&mut out, 0, 0, number, boot);
+        self.finish(&mut out, 0, number, boot);
         self.counters.messages_sent += 1;
         Ok(out)
-    }
-
-    /// One datagram of a handshake with a Control part, addressed to the boot known, if any.
-    ///
-    /// # Panics
-    /// If there are more bytes than [`CONTROL_BYTES_MAX`]: a handshake is the caller's own.
-    pub fn handshake(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.handshake_to(self.boot.unwrap_or(0), bytes)
-    }
-
-    /// The same, addressed to a boot that is not the present one (yet); 0 for any.
-    ///
-    /// # Panics
-    /// If there are more bytes than [`CONTROL_BYTES_MAX`].
-    pub fn handshake_to(&mut self, to_boot: u64, bytes: &[u8]) -> Vec<u8> {
-        assert!(bytes.len() <= CONTROL_BYTES_MAX, "{} bytes of a handshake", bytes.len());
-        let mut out = Vec::with_capacity(HEAD_BYTES + part_bytes(bytes.len()) + TAG_BYTES);
-        let number = self.begin(&mut out);
-        put_control(&mut out, bytes);
-        self.finish(&mut out, 0, flag::HANDSHAKE, number, to_boot);
-        out
     }
 
     /// Whether another run of datagrams still has numbers.
@@ -260,10 +211,9 @@ impl Peer {
 
     /// Writes the header of the datagram that begins at `start`, and seals it.
     #[inline]
-    fn finish(&mut self, out: &mut Vec<u8>, start: usize, flags: u8, number: u64, to_boot: u64) {
-        let sealed = if self.seal.is_some() { flag::SEALED } else { 0 };
+    fn finish(&mut self, out: &mut Vec<u8>, start: usize, number: u64, to_boot: u64) {
         let head = Head {
-            flags: flags | sealed,
+            flags: if self.seal.is_some() { flag::SEALED } else { 0 },
             cluster: self.config.cluster,
             endpoint: self.config.me,
             check: 0,

@@ -198,17 +198,14 @@ impl World {
     /// Whether the last message delivered to one end has this name.
     pub(crate) fn last_is(&self, to: usize, name: u64) -> bool {
         let last = self.delivered[to].last();
-        last.is_some_and(|last| matches!(last, Delivered::Message(_, packet) if name_of(packet) == name))
+        last.is_some_and(|(_, packet)| name_of(packet) == name)
     }
 
     /// Names of the messages delivered to one end.
     pub(crate) fn names(&self, to: usize) -> Vec<u64> {
-        let messages = self.delivered[to].iter().filter_map(|delivered| match delivered {
-            Delivered::Message(node, packet) => {
-                assert_eq!(*node, NodeId(77));
-                Some(name_of(packet))
-            }
-            Delivered::Control(_) => None,
+        let messages = self.delivered[to].iter().map(|(node, packet)| {
+            assert_eq!(*node, NodeId(77));
+            name_of(packet)
         });
         messages.collect()
     }
