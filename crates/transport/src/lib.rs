@@ -13,7 +13,8 @@
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
 //! * Longer ones are cut into fragments, acknowledged and sent again one by one (`outgoing`, `reassembly`), as fast as the way
-//!   takes them (`congestion`). A complete message is delivered once. One that has had its time is dropped, and counted.
+//!   takes them (`congestion`). A complete message is delivered once; twice at most if
+//!   the way takes shorter datagrams in the midst of it ([`Peer::set_datagram_bytes`]). One that has had its time is dropped, and counted.
 //! * With a [`Key`] every datagram is encrypted and authenticated with AES-128-GCM, header included (`seal`); without one
 //!   it has a CRC-32C, which finds accidents and no intent.
 //!

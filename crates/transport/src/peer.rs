@@ -40,6 +40,17 @@ pub struct Config {
 /// A message that has arrived, and for which of our nodes.
 pub type Delivered = (NodeId, Packet);
 
+/// Bytes of the part that a whole message of `bytes` is.
+fn message_parts(bytes: usize) -> usize {
+    part_bytes(MESSAGE_AT - PART_BYTES + bytes)
+}
+
+/// Bytes of parts that fit a datagram with a tag of `tag` bytes.
+fn parts_of(datagram_bytes_max: usize, tag: usize) -> usize {
+    let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX);
+    (datagram - HEAD_BYTES - tag) / 8 * 8
+}
+
 /// State towards one other endpoint. Takes the time, gives bytes; does nothing by itself.
 ///
 /// A process has at most one of it for each endpoint: number and boot of a datagram must never repeat. If it forgets a peer and meets it
@@ -75,8 +86,7 @@ impl Peer {
     /// A peer that was forgotten in this life; `number` is what [`Peer::number`] was.
     pub fn resume(config: Arc<Config>, peer: EndpointId, datagram_bytes_max: usize, number: u64) -> Peer {
         let tag = if config.key.is_some() { TAG_BYTES } else { 0 };
-        let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX);
-        let parts_max = (datagram - HEAD_BYTES - tag) / 8 * 8;
+        let parts_max = parts_of(datagram_bytes_max, tag);
         let seal = config.key.as_ref().map(|key| Seal::new(key, config.cluster, config.me, config.boot, peer));
         Peer {
             peer,
@@ -123,10 +133,38 @@ impl Peer {
         self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
         self.window = Window::new();
         self.reassembly = Reassembly::new();
-        self.congestion = Congestion::new(HEAD_BYTES + self.parts_max + self.tag());
+        self.congestion = Congestion::new(self.datagram_bytes());
         if former.is_some() {
             self.counters.messages_of_old_boot += self.outgoing.clear() as u64;
         }
+    }
+
+    /// Most bytes of a datagram.
+    pub fn datagram_bytes(&self) -> usize {
+        HEAD_BYTES + self.parts_max + self.tag()
+    }
+
+    /// The way there takes other datagrams than before. Messages that wait or are under way in longer ones leave anew in fragments that fit.
+    /// Gives whether anything is different.
+    pub fn set_datagram_bytes(&mut self, now_us: u64, datagram_bytes_max: usize) -> bool {
+        let parts_max = parts_of(datagram_bytes_max, self.tag());
+        let before = std::mem::replace(&mut self.parts_max, parts_max);
+        if parts_max == before {
+            return false;
+        }
+        self.outgoing.set_stride(parts_max - FRAGMENT_AT, &mut self.congestion);
+        self.congestion.set_datagram(self.datagram_bytes());
+        for (to, packet) in std::mem::take(&mut self.messages) {
+            let bytes = packet.head.len() + packet.bulk.len();
+            if message_parts(bytes) <= parts_max {
+                self.messages.push_back((to, packet));
+            } else {
+                self.messages_bytes -= bytes;
+                self.outgoing.push(now_us, to, packet);
+            }
+        }
+        self.counters.paths_changed += 1;
+        true
     }
 
     fn tag(&self) -> usize {
@@ -166,7 +204,7 @@ impl Peer {
         };
         if fits.is_err() {
             self.counters.messages_refused += 1;
-        } else if part_bytes(MESSAGE_AT - PART_BYTES + head + bulk) <= self.parts_max {
+        } else if message_parts(head + bulk) <= self.parts_max {
             self.messages_bytes += head + bulk;
             self.messages.push_back((to, packet));
         } else {
@@ -181,7 +219,7 @@ impl Peer {
     /// It does not fit, or the peer's boot is not known.
     pub fn single(&mut self, to: NodeId, packet: &Packet) -> Result<Vec<u8>, SendError> {
         let boot = self.boot.ok_or(SendError::NoBoot)?;
-        let bytes = part_bytes(MESSAGE_AT - PART_BYTES + packet.head.len() + packet.bulk.len());
+        let bytes = message_parts(packet.head.len() + packet.bulk.len());
         let max = (self.parts_max - INNET_BYTES) / 8 * 8;
         if bytes > max {
             self.counters.messages_refused += 1;

@@ -3,6 +3,7 @@
 use super::hello::HostIs;
 use super::socket::datagram_bytes_to;
 use super::{endpoint_of, endpoint_of_host};
+use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
@@ -12,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// Clients that an endpoint knows at the same time; beyond, whoever greets is not answered.
 pub(super) const CLIENTS_MAX: usize = 1 << 16;
+/// Between two questions to the system for the longest datagram that gets to one peer, after one was too long, microseconds.
+const PATH_PAUSE_US: u64 = 10_000;
 /// A client that was forgotten may come back in the same life of this process, and no datagram may have a number of before: each time
 /// that one enters, numbers begin so many bits higher.
 const NUMBER_BITS: u32 = 40;
@@ -39,11 +42,18 @@ pub(super) struct OtherState {
     /// When to greet it next, and the pause after that, microseconds.
     pub(super) greet_us: u64,
     pub(super) pause_us: u64,
+    /// When the system was asked last which datagrams the way takes, monotonic microseconds.
+    pub(super) path_asked_us: u64,
     /// The deadline that the timer knows; 0 is none.
     pub(super) armed_us: u64,
 }
 
 impl OtherState {
+    /// Whether the system may be asked again which datagrams the way takes, since one was too long.
+    pub(super) fn may_ask_path(&self, now_us: u64) -> bool {
+        now_us >= self.path_asked_us + PATH_PAUSE_US
+    }
+
     /// Where it takes what comes through a switch.
     pub(super) fn switched_place(&self) -> Option<SocketAddr> {
         (self.innet_port != 0).then(|| SocketAddr::new(self.address.ip(), self.innet_port))
@@ -67,6 +77,7 @@ impl Other {
             heard_us: 0,
             greet_us: 0,
             pause_us: 0,
+            path_asked_us: sys::mono_us(),
             armed_us: 0,
         };
         Arc::new(Other { endpoint, roles, fixed, state: Mutex::new(state) })

@@ -76,12 +76,19 @@ impl Socket {
         if bytes.len() > segment && self.gso.load(Ordering::Relaxed) {
             match self.send_segments(to, bytes, segment as u16) {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
+                    // Older systems say so too when one of them is too long for the way.
+                    self.send_one_by_one(to, bytes, segment)?;
                     tracing::info!(%error, "this system does not take several datagrams at once");
                     self.gso.store(false, Ordering::Relaxed);
+                    return Ok(());
                 }
                 sent => return sent,
             }
         }
+        self.send_one_by_one(to, bytes, segment)
+    }
+
+    fn send_one_by_one(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<()> {
         bytes.chunks(segment.max(1)).try_for_each(|datagram| self.socket.send_to(datagram, to).map(drop))
     }
 

@@ -68,7 +68,7 @@ impl Peer {
         if self.messages.is_empty() && self.reassembly.ack_due().is_none_or(|due_us| now_us < due_us) {
             return false;
         }
-        let whole = HEAD_BYTES + self.parts_max + self.tag();
+        let whole = self.datagram_bytes();
         for _ in 0..SEGMENTS_MAX {
             let start = out.buf.len();
             let number = self.begin(&mut out.buf);
