@@ -4,6 +4,7 @@
 
 use bytes::BytesMut;
 use onpath_kernel::Now;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -25,10 +26,25 @@ pub fn mono_us() -> u64 {
     mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
 }
 
-/// Both clocks, read now.
+/// For how long a thread believes that the clocks differ by as much as before, nanoseconds: they only do not when the real-time clock is
+/// set.
+const BELIEF_NS: u64 = 1_000_000;
+
+thread_local! {
+    /// When the thread has compared the clocks, and what the real-time clock was ahead then, nanoseconds.
+    static AHEAD: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// Both clocks, read now. The real-time clock is read once a millisecond, as reading takes as long as some of what it is read for.
 pub fn now() -> Now {
-    let wall = clock(libc::CLOCK_REALTIME);
-    Now { mono_us: mono_us(), wall_ns: wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64 }
+    let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    let mono_ns = ns(clock(libc::CLOCK_MONOTONIC));
+    let (compared_ns, mut ahead_ns) = AHEAD.get();
+    if compared_ns == 0 || mono_ns - compared_ns > BELIEF_NS {
+        ahead_ns = ns(clock(libc::CLOCK_REALTIME)).wrapping_sub(mono_ns);
+        AHEAD.set((mono_ns, ahead_ns));
+    }
+    Now { mono_us: mono_ns / 1_000, wall_ns: mono_ns.wrapping_add(ahead_ns) }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

@@ -251,7 +251,7 @@ fn receive(core: &mut Core, packet: Packet) {
     let taken = match (header.kind, header.source.class()) {
         (MessageKind::Request, Some(NodeClass::Session)) => request(core, &header, &packet),
         (MessageKind::Peer, Some(NodeClass::Shard)) => peer(core, &header, &packet),
-        (MessageKind::Data, Some(NodeClass::Data)) => packet.body::<Merge>().map(|merge| {
+        (MessageKind::Data, Some(NodeClass::Data)) => packet.body::<Merge>().and_then(Merge::check).map(|merge| {
             core.start(Job::Merge { from: header.source, seq: header.seq, merge });
         }),
         (MessageKind::PeerAnswer, Some(_)) => {

@@ -112,7 +112,7 @@ pub struct Client {
 }
 
 /// The slot to which a request is addressed.
-pub(crate) fn slot_of(request: &Request) -> Slot {
+pub fn slot_of(request: &Request) -> Slot {
     use Request as Q;
     match request {
         Q::Lookup { parent, name }

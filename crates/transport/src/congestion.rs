@@ -71,6 +71,12 @@ impl Congestion {
         congestion
     }
 
+    /// Datagrams are of so many bytes at most from now on.
+    pub(crate) fn set_datagram(&mut self, datagram: usize) {
+        self.datagram = datagram as u64;
+        self.window = self.window.max(2 * self.datagram);
+    }
+
     fn smallest(&self) -> u64 {
         WINDOW_DATAGRAMS_MIN * self.datagram.min(4_096)
     }

@@ -51,6 +51,8 @@ counters! {
     messages_given_up,
     /// Fragmented messages dropped because the peer has started anew.
     messages_of_old_boot,
+    /// How often the way there turned out to take longer or only shorter datagrams than before.
+    paths_changed,
     /// Datagrams taken.
     datagrams_received,
     /// Their bytes.

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// Longer than a message, a control part, or the one datagram it should fit.
+    /// Longer than a message, or the one datagram it should fit.
     #[error("{bytes} bytes, at most {max} fit")]
     TooLong {
         /// Its length.

@@ -16,7 +16,7 @@ pub(crate) const CHECK_AT: usize = 12;
 pub mod flag {
     /// Sealed with the cluster's key; a tag follows the parts.
     pub const SEALED: u8 = 1;
-    /// Part of a handshake: holds only Control parts, and may come from and go to a boot that is not known yet.
+    /// A handshake: holds the host's bytes and no parts, and may come from and go to a boot that is not known yet.
     pub const HANDSHAKE: u8 = 2;
 }
 
@@ -74,7 +74,7 @@ impl Head {
         self.flags & flag::SEALED != 0
     }
 
-    /// Whether it belongs to a handshake.
+    /// Whether it is a handshake.
     #[inline]
     pub fn handshake(&self) -> bool {
         self.flags & flag::HANDSHAKE != 0

@@ -9,11 +9,12 @@
 //! | magic 2 | version 1 | flags 1 | cluster 4 | endpoint 4 | check 4 | number 8 | boot 8 | to_boot 8 | parts · tag 16 |
 //!
 //! * Whoever starts takes a random *boot*. Datagrams name the boots of both ends, so that nothing of a former life is taken; the
-//!   host's handshake, for which there are Control parts, tells each end the other's.
+//!   host's handshake ([`handshake`]) tells each end the other's.
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
 //! * Longer ones are cut into fragments, acknowledged and sent again one by one (`outgoing`, `reassembly`), as fast as the way
-//!   takes them (`congestion`). A complete message is delivered once. One that has had its time is dropped, and counted.
+//!   takes them (`congestion`). A complete message is delivered once; twice at most if
+//!   the way takes shorter datagrams in the midst of it ([`Peer::set_datagram_bytes`]). One that has had its time is dropped, and counted.
 //! * With a [`Key`] every datagram is encrypted and authenticated with AES-128-GCM, header included (`seal`); without one
 //!   it has a CRC-32C, which finds accidents and no intent.
 //!

@@ -20,8 +20,6 @@ pub const BULK_BYTES_MAX: usize = IO_BYTES_MAX;
 pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES_MAX + BULK_BYTES_MAX;
 /// Bytes that a host gives to one handshake: every path carries them in one datagram.
 pub const HANDSHAKE_BYTES_MAX: usize = 1_100;
-/// Longest content of a Control part; it must fit the smallest datagram.
-pub const CONTROL_BYTES_MAX: usize = 384;
 /// Smallest fragment of a message but for its last one: bounds the number of fragments.
 pub const STRIDE_MIN: usize = 256;
 /// Most fragments of a message.
@@ -31,8 +29,6 @@ pub const FRAGMENTS_MAX: usize = MESSAGE_BYTES_MAX.div_ceil(STRIDE_MIN);
 pub const QUEUED_BYTES_MAX: usize = 64 << 20;
 /// Messages that wait for one peer, of any length; more are refused.
 pub const QUEUED_MESSAGES_MAX: usize = 65_536;
-/// Control parts that wait for one peer; more are refused.
-pub const CONTROLS_MAX: usize = 64;
 /// Fragmented messages that are under way to one peer at a time; the others wait.
 pub const OUTGOING_MAX: usize = 8;
 

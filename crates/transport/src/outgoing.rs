@@ -155,6 +155,18 @@ impl Outgoing {
         }
     }
 
+    /// From now on messages are cut into fragments of `stride` bytes. Those under way in longer ones begin again, as other messages: what
+    /// has arrived of them counts no more, and one that has arrived whole arrives again.
+    pub(crate) fn set_stride(&mut self, stride: usize, congestion: &mut Congestion) {
+        self.stride = stride as u16;
+        while let Some(at) = self.active.iter().rposition(|active| active.shape.stride > self.stride) {
+            let Some(active) = self.active.remove(at) else { return };
+            active.leave(congestion);
+            let Active { shape, packet, begun_us, .. } = active;
+            self.waiting.push_front(Waiting { since_us: begun_us, to: shape.to, packet });
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.active.is_empty()
     }

@@ -6,7 +6,6 @@
 //! | Message | 1 | 0 | 0 | length | to 4 · head length 4 · head · bulk |
 //! | Fragment | 2 | 0 | stride | length | message id 8 · to 4 · head length 4 · bulk length 4 · offset 4 · bytes |
 //! | Ack | 3 | 1: complete | 0 | length | message id 8 · number 8 · delay 4 · base 4 · words of 8 |
-//! | Control | 4 | 0 | 0 | length | bytes |
 //!
 //! The length does not count the first 8 bytes nor the zeros behind a part that bring the next one to a multiple of 8. A message is
 //! cut into fragments of `stride` bytes, the last one may be shorter; offsets are those in head and bulk together. An Ack says that all
@@ -15,8 +14,7 @@
 
 use crate::error::ReceiveError;
 use crate::limits::{
-    ACK_DELAY_SAID_US_MAX, ACK_WORDS_MAX, BULK_BYTES_MAX, CONTROL_BYTES_MAX, DATAGRAM_BYTES_MAX, FRAGMENTS_MAX,
-    HEAD_BYTES_MAX, STRIDE_MIN,
+    ACK_DELAY_SAID_US_MAX, ACK_WORDS_MAX, BULK_BYTES_MAX, DATAGRAM_BYTES_MAX, FRAGMENTS_MAX, HEAD_BYTES_MAX, STRIDE_MIN,
 };
 use onpath_wire::NodeId;
 
@@ -32,7 +30,6 @@ const ACK_AT: usize = 24;
 const MESSAGE: u8 = 1;
 const FRAGMENT: u8 = 2;
 const ACK: u8 = 3;
-const CONTROL: u8 = 4;
 const COMPLETE: u8 = 1;
 
 /// A part of a received datagram.
@@ -41,7 +38,6 @@ pub(crate) enum Part<'a> {
     Message { to: NodeId, head: &'a [u8], bulk: &'a [u8] },
     Fragment(Fragment<'a>),
     Ack(Ack<'a>),
-    Control(&'a [u8]),
 }
 
 /// What all fragments of a message say of it.
@@ -142,8 +138,6 @@ impl<'a> Parts<'a> {
             MESSAGE => message(content)?,
             FRAGMENT => Part::Fragment(fragment(content, spare)?),
             ACK => Part::Ack(ack(content, flags == COMPLETE)?),
-            CONTROL if length <= CONTROL_BYTES_MAX => Part::Control(content),
-            CONTROL => return Err(ReceiveError::Part("length of a control part")),
             _ => return Err(ReceiveError::UnknownPart(kind)),
         };
         Ok(Some(part))
@@ -284,18 +278,12 @@ pub(crate) fn put_ack(out: &mut Vec<u8>, front: &AckFront, words: &[u64]) {
 
 /// Most bytes of an Ack part.
 pub(crate) const ACK_BYTES_MAX: usize = part_bytes(ACK_AT + 8 * ACK_WORDS_MAX);
-// Acknowledgements and control parts fit the smallest datagram, and a stride fits its field.
+// Acknowledgements fit the smallest datagram, and a stride fits its field.
 const _: () = {
     let room = crate::limits::DATAGRAM_BYTES_MIN - crate::head::HEAD_BYTES - crate::seal::TAG_BYTES;
-    assert!(ACK_BYTES_MAX <= room && part_bytes(CONTROL_BYTES_MAX) <= room && FRAGMENT_AT + STRIDE_MIN <= room);
+    assert!(ACK_BYTES_MAX <= room && FRAGMENT_AT + STRIDE_MIN <= room);
     assert!(DATAGRAM_BYTES_MAX <= u16::MAX as usize);
 };
-
-pub(crate) fn put_control(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_front(out, CONTROL, 0, 0, bytes.len());
-    out.extend_from_slice(bytes);
-    pad(out, bytes.len());
-}
 
 #[cfg(test)]
 mod tests {
@@ -311,7 +299,6 @@ mod tests {
         let mut out = Vec::new();
         put_message(&mut out, NodeId(0x0100_0002), b"head", b"bulk!");
         put_ack(&mut out, &AckFront { id: 5, complete: false, number: 6, delay_us: 7, base: 8 }, &[0x10]);
-        put_control(&mut out, b"hello");
         put_fragment(&mut out, &SHAPE, 1, b"abc", &[0x55; 259]);
         out
     }
@@ -321,9 +308,8 @@ mod tests {
         let hex: String = sample().iter().map(|byte| format!("{byte:02x}")).collect();
         let message = "0100000011000000 0200000104000000 6865616462756c6b 2100000000000000";
         let ack = "0300000020000000 0500000000000000 0600000000000000 0700000008000000 1000000000000000";
-        let control = "0400000005000000 68656c6c6f000000";
         let fragment = "020000011e000000 0700000000000000 0900000003000000 0301000000010000 5555555555550000";
-        assert_eq!(hex, [message, ack, control, fragment].concat().replace(' ', ""));
+        assert_eq!(hex, [message, ack, fragment].concat().replace(' ', ""));
     }
 
     #[test]
@@ -335,9 +321,8 @@ mod tests {
         let Part::Ack(ack) = parts[1] else { panic!("{parts:?}") };
         assert_eq!((ack.id, ack.complete, ack.number, ack.delay_us, ack.base), (5, false, 6, 7, 8));
         assert_eq!(ack.words().collect::<Vec<u64>>(), [0x10]);
-        assert_eq!(parts[2], Part::Control(b"hello"));
-        assert_eq!(parts[3], Part::Fragment(Fragment { shape: SHAPE, index: 1, bytes: &[0x55; 6] }));
-        assert_eq!(parts.len(), 4);
+        assert_eq!(parts[2], Part::Fragment(Fragment { shape: SHAPE, index: 1, bytes: &[0x55; 6] }));
+        assert_eq!(parts.len(), 3);
         assert_eq!(all(&[]), Ok(vec![]));
     }
 
@@ -354,7 +339,6 @@ mod tests {
         let fragment = |out: &mut Vec<u8>| put_fragment(out, &SHAPE, 1, b"abc", &[0x55; 259]);
         let front = AckFront { id: 5, complete: true, number: 6, delay_us: 7, base: 8 };
         let ack = |out: &mut Vec<u8>| put_ack(out, &front, &[]);
-        let control = |out: &mut Vec<u8>| put_control(out, &[1; CONTROL_BYTES_MAX + 1]);
         assert_eq!(one(&message, 0, 9), Err(ReceiveError::UnknownPart(9)));
         assert_eq!(one(&message, 0, 0), Err(ReceiveError::Part("fill")));
         assert_eq!(one(&message, 1, 1), Err(ReceiveError::Part("flags")));
@@ -371,7 +355,6 @@ mod tests {
         assert_eq!(one(&fragment, 23, 1), Err(ReceiveError::Part("length of a fragmented message")));
         assert_eq!(one(&ack, 27, 1), Err(ReceiveError::Part("acknowledgement")), "delay");
         assert_eq!(one(&ack, 31, 1), Err(ReceiveError::Part("acknowledgement")), "base");
-        assert_eq!(one(&control, 1, 0), Err(ReceiveError::Part("length of a control part")));
         assert_eq!(all(&[1, 0, 0]), Err(ReceiveError::Part("end")));
     }
 }

@@ -10,11 +10,11 @@ use crate::counters::Counters;
 use crate::error::SendError;
 use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag};
 use crate::limits::{
-    BULK_BYTES_MAX, CONTROL_BYTES_MAX, CONTROLS_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX,
-    NUMBER_MAX, QUEUED_BYTES_MAX, QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
+    BULK_BYTES_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX, NUMBER_MAX, QUEUED_BYTES_MAX,
+    QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
 };
 use crate::outgoing::Outgoing;
-use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_control, put_message};
+use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 use crate::reassembly::Reassembly;
 use crate::seal::{Key, Seal, TAG_BYTES};
 use crate::window::Window;
@@ -37,13 +37,18 @@ pub struct Config {
     pub key: Option<Key>,
 }
 
-/// What has arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    /// A message for one of our nodes.
-    Message(NodeId, Packet),
-    /// Bytes of a Control part; those of a handshake come from a boot that may be another than the present one.
-    Control(Vec<u8>),
+/// A message that has arrived, and for which of our nodes.
+pub type Delivered = (NodeId, Packet);
+
+/// Bytes of the part that a whole message of `bytes` is.
+fn message_parts(bytes: usize) -> usize {
+    part_bytes(MESSAGE_AT - PART_BYTES + bytes)
+}
+
+/// Bytes of parts that fit a datagram with a tag of `tag` bytes.
+fn parts_of(datagram_bytes_max: usize, tag: usize) -> usize {
+    let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX);
+    (datagram - HEAD_BYTES - tag) / 8 * 8
 }
 
 /// State towards one other endpoint. Takes the time, gives bytes; does nothing by itself.
@@ -61,10 +66,7 @@ pub struct Peer {
     parts_max: usize,
     seal: Option<Seal>,
     open: Option<Seal>,
-    /// What opens handshakes of another boot of the peer.
-    open_other: Option<(u64, Seal)>,
     window: Window<{ WINDOW / 64 }>,
-    controls: VecDeque<Vec<u8>>,
     messages: VecDeque<(NodeId, Packet)>,
     messages_bytes: usize,
     outgoing: Outgoing,
@@ -84,8 +86,7 @@ impl Peer {
     /// A peer that was forgotten in this life; `number` is what [`Peer::number`] was.
     pub fn resume(config: Arc<Config>, peer: EndpointId, datagram_bytes_max: usize, number: u64) -> Peer {
         let tag = if config.key.is_some() { TAG_BYTES } else { 0 };
-        let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MAX);
-        let parts_max = (datagram - HEAD_BYTES - tag) / 8 * 8;
+        let parts_max = parts_of(datagram_bytes_max, tag);
         let seal = config.key.as_ref().map(|key| Seal::new(key, config.cluster, config.me, config.boot, peer));
         Peer {
             peer,
@@ -94,9 +95,7 @@ impl Peer {
             parts_max,
             seal,
             open: None,
-            open_other: None,
             window: Window::new(),
-            controls: VecDeque::new(),
             messages: VecDeque::new(),
             messages_bytes: 0,
             outgoing: Outgoing::new(parts_max - FRAGMENT_AT),
@@ -130,16 +129,42 @@ impl Peer {
         if former == Some(boot) {
             return;
         }
-        let other = self.open_other.take().filter(|(other, _)| *other == boot);
         let config = &self.config;
-        let derive = |key| Seal::new(key, config.cluster, self.peer, boot, config.me);
-        self.open = config.key.as_ref().map(|key| other.map_or_else(|| derive(key), |(_, seal)| seal));
+        self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
         self.window = Window::new();
         self.reassembly = Reassembly::new();
-        self.congestion = Congestion::new(HEAD_BYTES + self.parts_max + self.tag());
+        self.congestion = Congestion::new(self.datagram_bytes());
         if former.is_some() {
             self.counters.messages_of_old_boot += self.outgoing.clear() as u64;
         }
+    }
+
+    /// Most bytes of a datagram.
+    pub fn datagram_bytes(&self) -> usize {
+        HEAD_BYTES + self.parts_max + self.tag()
+    }
+
+    /// The way there takes other datagrams than before. Messages that wait or are under way in longer ones leave anew in fragments that fit.
+    /// Gives whether anything is different.
+    pub fn set_datagram_bytes(&mut self, now_us: u64, datagram_bytes_max: usize) -> bool {
+        let parts_max = parts_of(datagram_bytes_max, self.tag());
+        let before = std::mem::replace(&mut self.parts_max, parts_max);
+        if parts_max == before {
+            return false;
+        }
+        self.outgoing.set_stride(parts_max - FRAGMENT_AT, &mut self.congestion);
+        self.congestion.set_datagram(self.datagram_bytes());
+        for (to, packet) in std::mem::take(&mut self.messages) {
+            let bytes = packet.head.len() + packet.bulk.len();
+            if message_parts(bytes) <= parts_max {
+                self.messages.push_back((to, packet));
+            } else {
+                self.messages_bytes -= bytes;
+                self.outgoing.push(now_us, to, packet);
+            }
+        }
+        self.counters.paths_changed += 1;
+        true
     }
 
     fn tag(&self) -> usize {
@@ -179,7 +204,7 @@ impl Peer {
         };
         if fits.is_err() {
             self.counters.messages_refused += 1;
-        } else if part_bytes(MESSAGE_AT - PART_BYTES + head + bulk) <= self.parts_max {
+        } else if message_parts(head + bulk) <= self.parts_max {
             self.messages_bytes += head + bulk;
             self.messages.push_back((to, packet));
         } else {
@@ -188,28 +213,13 @@ impl Peer {
         fits
     }
 
-    /// Queues a Control part.
-    ///
-    /// # Errors
-    /// It is too long, or too many wait.
-    pub fn control(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        if bytes.len() > CONTROL_BYTES_MAX {
-            return Err(SendError::TooLong { bytes: bytes.len(), max: CONTROL_BYTES_MAX });
-        }
-        if self.controls.len() >= CONTROLS_MAX {
-            return Err(SendError::Full);
-        }
-        self.controls.push_back(bytes.to_vec());
-        Ok(())
-    }
-
     /// One message alone in one datagram, to travel behind an in-network header.
     ///
     /// # Errors
     /// It does not fit, or the peer's boot is not known.
     pub fn single(&mut self, to: NodeId, packet: &Packet) -> Result<Vec<u8>, SendError> {
         let boot = self.boot.ok_or(SendError::NoBoot)?;
-        let bytes = part_bytes(MESSAGE_AT - PART_BYTES + packet.head.len() + packet.bulk.len());
+        let bytes = message_parts(packet.head.len() + packet.bulk.len());
         let max = (self.parts_max - INNET_BYTES) / 8 * 8;
         if bytes > max {
             self.counters.messages_refused += 1;
@@ -219,30 +229,9 @@ impl Peer {
         let mut out = Vec::with_capacity(HEAD_BYTES + bytes + TAG_BYTES);
         let number = self.begin(&mut out);
         put_message(&mut out, to, &packet.head, &packet.bulk);
-        self.finish(&mut out, 0, 0, number, boot);
+        self.finish(&mut out, 0, number, boot);
         self.counters.messages_sent += 1;
         Ok(out)
-    }
-
-    /// One datagram of a handshake with a Control part, addressed to the boot known, if any.
-    ///
-    /// # Panics
-    /// If there are more bytes than [`CONTROL_BYTES_MAX`]: a handshake is the caller's own.
-    pub fn handshake(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.handshake_to(self.boot.unwrap_or(0), bytes)
-    }
-
-    /// The same, addressed to a boot that is not the present one (yet); 0 for any.
-    ///
-    /// # Panics
-    /// If there are more bytes than [`CONTROL_BYTES_MAX`].
-    pub fn handshake_to(&mut self, to_boot: u64, bytes: &[u8]) -> Vec<u8> {
-        assert!(bytes.len() <= CONTROL_BYTES_MAX, "{} bytes of a handshake", bytes.len());
-        let mut out = Vec::with_capacity(HEAD_BYTES + part_bytes(bytes.len()) + TAG_BYTES);
-        let number = self.begin(&mut out);
-        put_control(&mut out, bytes);
-        self.finish(&mut out, 0, flag::HANDSHAKE, number, to_boot);
-        out
     }
 
     /// Whether another run of datagrams still has numbers.
@@ -260,10 +249,9 @@ impl Peer {
 
     /// Writes the header of the datagram that begins at `start`, and seals it.
     #[inline]
-    fn finish(&mut self, out: &mut Vec<u8>, start: usize, flags: u8, number: u64, to_boot: u64) {
-        let sealed = if self.seal.is_some() { flag::SEALED } else { 0 };
+    fn finish(&mut self, out: &mut Vec<u8>, start: usize, number: u64, to_boot: u64) {
         let head = Head {
-            flags: flags | sealed,
+            flags: if self.seal.is_some() { flag::SEALED } else { 0 },
             cluster: self.config.cluster,
             endpoint: self.config.me,
             check: 0,

@@ -65,9 +65,9 @@ proptest! {
         }
         let mut names: Vec<u64> = delivered
             .iter()
-            .map(|delivered| match delivered {
-                onpath_transport::Delivered::Message(NodeId(77), packet) => common::name_of(packet),
-                other => panic!("{other:?}"),
+            .map(|(node, packet)| {
+                assert_eq!(*node, NodeId(77));
+                common::name_of(packet)
             })
             .collect();
         names.sort();

@@ -70,6 +70,7 @@ fn messages_come_exactly_once() {
             lost_percent: dice.below(25),
             doubled_percent: dice.below(30),
             held_up_percent: dice.below(40),
+            ..Way::GOOD
         };
         let key = (seed % 2 == 1).then(|| Key::new([seed as u8; 32]));
         let mut world = World::new(way, key, seed);
@@ -178,4 +179,40 @@ fn first_fragments_alone_fill_no_memory() {
     assert_eq!(b.incomplete(), (0, 0));
     assert!(b.counters().incoming_given_up > 0);
     a.send(0, onpath_wire::NodeId(1), packet(1, 100, 10)).unwrap();
+}
+
+/// The way takes only shorter datagrams in the midst of messages, and longer ones again: all come, and what is sent fits.
+#[test]
+fn datagrams_become_as_short_as_the_way_takes_them() {
+    for key in [None, Some(Key::new([6; 32]))] {
+        let mut world = World::new(Way { lost_percent: 2, ..Way::GOOD }, key, 8);
+        (0..6).for_each(|name| world.send(0, packet(name, 100, MIB)));
+        assert!(world.run(20_000_000, |world| world.delivered[1].len() == 1));
+        // The host of each end is told by its system when a datagram did not leave.
+        world.way.datagram_bytes = 1_232;
+        assert!(world.run(1_000_000, |world| world.too_long[0] > 0));
+        (100..120).for_each(|name| world.send(0, packet(name, 1_300, 0)));
+        let now_us = world.now_us;
+        assert!(world.peers[0].set_datagram_bytes(now_us, 1_232), "it is news");
+        assert!(!world.peers[0].set_datagram_bytes(now_us, 1_232), "it is none any more");
+        let before = world.too_long[0];
+        assert!(world.peers[0].datagram_bytes() <= 1_232);
+        assert!(world.run(20_000_000, |world| world.peers[0].queued() == (0, 0)));
+        let distinct: BTreeSet<u64> = world.names(1).into_iter().collect();
+        assert_eq!(distinct.len(), 26, "{distinct:?}");
+        assert_eq!(world.too_long[0], before);
+        // What had arrived whole while the way changed may come again, nothing else.
+        let again = world.names(1).len() - 26;
+        assert!(again <= limits::OUTGOING_MAX, "{again} came twice");
+        world.way.datagram_bytes = 9_000;
+        let now_us = world.now_us;
+        assert!(world.peers[0].set_datagram_bytes(now_us, 9_000));
+        world.send(0, packet(201, 100, MIB));
+        let sent = world.sent[0];
+        assert!(world.run(20_000_000, |world| world.last_is(1, 201)));
+        let longer = MIB as u64 / (world.sent[0] - sent);
+        assert!(longer > 3_000, "{longer} bytes a datagram");
+        assert_eq!(world.peers[0].counters().paths_changed, 2);
+        assert_eq!(world.too_long[0], before);
+    }
 }

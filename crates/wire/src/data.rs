@@ -1,7 +1,9 @@
 //! Messages of data nodes (DESIGN §5). File bytes travel as the packet's bulk.
 
+use crate::codec::WireError;
 use crate::errno::Errno;
 use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
+use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::{wire_enum, wire_struct};
 
 /// Bit of the size of a trim: blocks that are only reserved stay, wherever they are. The trim of a fence takes away bytes that nobody was
@@ -237,7 +239,29 @@ wire_struct! {
     }
 }
 
+/// Whether a file may have so many blocks.
+pub fn may_have(blocks: u64) -> bool {
+    blocks <= FILE_BYTES_MAX / BLOCK_BYTES
+}
+
 impl Merge {
+    /// Whether it can be true: of a data node that is not, nothing is to be believed.
+    ///
+    /// # Errors
+    /// More bytes or blocks than a file has, or more appends than a message tells of.
+    pub fn check(self) -> Result<Merge, WireError> {
+        let (end, blocks, undone) = match &self {
+            Merge::Written { end, blocks, append, .. } => ((*end).max(append.unwrap_or(0)), *blocks, 0),
+            Merge::Counted { blocks, undone, .. } => {
+                (undone.iter().map(|append| append.from.max(append.end)).max().unwrap_or(0), *blocks, undone.len())
+            }
+        };
+        if end > FILE_BYTES_MAX || !may_have(blocks) || undone > UNDONE_MAX {
+            return Err(WireError::Bad("size of a file"));
+        }
+        Ok(self)
+    }
+
     /// Whose bytes it is about.
     pub fn data(&self) -> DataId {
         match self {

@@ -4,8 +4,11 @@
 use crate::codec::{Reader, Wire, WireError};
 use std::fmt;
 
+/// Highest number of a session: an address has 24 bits for it.
+const SESSION_MAX: u32 = (1 << 24) - 1;
+
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+    ($(#[$doc:meta])* $name:ident($inner:ty $(, at most $max:expr)?)) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $inner);
@@ -25,7 +28,11 @@ macro_rules! id {
                 self.0.put(out);
             }
             fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
-                Ok(Self(<$inner>::take(r)?))
+                let id = Self(<$inner>::take(r)?);
+                $(if id > Self($max) {
+                    return Err(WireError::Bad(stringify!($name)));
+                })?
+                Ok(id)
             }
         }
     };
@@ -47,9 +54,10 @@ id!(
     /// `slot:16 | term:24 | count:24`. 0 is none, 1 is the root, and every other FUSE node id is the inode id.
     InodeId(u64)
 );
+
 id!(
     /// A client session, given out durably by the coordinator; never reused.
-    SessionId(u32)
+    SessionId(u32, at most SESSION_MAX)
 );
 id!(
     /// A request of a session, or a call of a shard, counted by its sender.
@@ -275,6 +283,12 @@ mod tests {
         assert_eq!(NodeId::shard(ShardId(3)).as_session(), None);
         assert_eq!(NodeId::session(SessionId(9)).as_session(), Some(SessionId(9)));
         assert_eq!(NodeId(0xff00_0000).class(), None);
+    }
+
+    #[test]
+    fn sessions_have_numbers_that_fit_their_addresses() {
+        assert_eq!(SessionId::from_bytes(&SESSION_MAX.to_le_bytes()), Ok(SessionId(SESSION_MAX)));
+        assert_eq!(SessionId::from_bytes(&(SESSION_MAX + 1).to_le_bytes()), Err(WireError::Bad("SessionId")));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod ffi;
 
 use ffi::{Memory, RawConfig, RawPair, RawTracking};
 use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
-use onpath_dataplane::registers::{Pair, STAGES_MAX};
+use onpath_dataplane::registers::Pair;
 use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Tracking};
 
@@ -46,13 +46,8 @@ impl Switch {
     /// # Errors
     /// Too many stages, a prefix that is none, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
+        config.check()?;
         let Prefix { value, bits } = config.own;
-        if config.stages > STAGES_MAX {
-            return Err(ConfigError::Stages(config.stages));
-        }
-        if !config.own.is_valid() {
-            return Err(ConfigError::Prefix { value, bits });
-        }
         let (cluster, udp_port, stages) = (config.cluster, config.udp_port.into(), config.stages as u32);
         let raw = RawConfig { cluster, udp_port, own_value: value, own_bits: bits, stages };
         let mut switch = Switch { config, memory: Memory::new(&raw, config.own.sets()) };

@@ -71,6 +71,18 @@ impl Config {
     pub fn whole(cluster: u32) -> Config {
         Config { cluster, udp_port: INNET_UDP_PORT, own: Prefix::ALL, stages: STAGES_MAX }
     }
+
+    /// Whether a switch can have it, on any target.
+    ///
+    /// # Errors
+    /// Too many stages, or a prefix that is none.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Prefix { value, bits } = self.own;
+        if self.stages > STAGES_MAX {
+            return Err(ConfigError::Stages(self.stages));
+        }
+        if self.own.is_valid() { Ok(()) } else { Err(ConfigError::Prefix { value, bits }) }
+    }
 }
 
 /// Why a configuration is refused.
@@ -122,13 +134,7 @@ impl Switch {
     /// # Errors
     /// Too many stages, a prefix that is none, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
-        let Prefix { value, bits } = config.own;
-        if config.stages > STAGES_MAX {
-            return Err(ConfigError::Stages(config.stages));
-        }
-        if !config.own.is_valid() {
-            return Err(ConfigError::Prefix { value, bits });
-        }
+        config.check()?;
         let registers = Registers::load(config.own, config.stages, state)?;
         let (routes, groups, peers) = (Routes::default(), Groups::default(), Peers::default());
         Ok(Switch { config, registers, routes, groups, peers, counters: Counters::default() })

@@ -21,7 +21,7 @@ use aya::programs::{Xdp, XdpMode};
 use device::Device;
 use error::Doing;
 use maps::{Maps, Programs};
-use onpath_dataplane::registers::{Pair, STAGES_MAX};
+use onpath_dataplane::registers::Pair;
 use onpath_dataplane::{Config, ConfigError, Counter, Port, State, Tracking};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -79,18 +79,12 @@ impl XdpSwitch {
 
     /// The same; with a directory, maps and programs get names in it.
     fn load_with(config: XdpConfig, dir: Option<&Path>) -> Result<XdpSwitch, XdpError> {
-        let Config { own, stages, .. } = config.program;
-        if stages > STAGES_MAX {
-            return Err(ConfigError::Stages(stages).into());
-        }
-        if !own.is_valid() {
-            return Err(ConfigError::Prefix { value: own.value, bits: own.bits }.into());
-        }
+        config.program.check()?;
         if OBJECT.is_empty() {
             return Err(XdpError::NoProgram);
         }
         let mut loader = EbpfLoader::new();
-        loader.map_max_entries("sets", own.sets() as u32);
+        loader.map_max_entries("sets", config.program.own.sets() as u32);
         let mut all = loader.load(OBJECT).doing("loading the XDP program")?;
         let maps = Maps::from(|name| {
             let map = all.take_map(name).expect("a map of the program");

@@ -229,10 +229,27 @@ impl NodeBuilder {
 }
 
 /// Roles of the process that have messages, in the order in which they got them, and messages that leave.
-#[derive(Default)]
 struct Work {
     cells: SmallVec<[usize; 8]>,
     remote: Vec<(NodeId, Packet)>,
+}
+
+thread_local! {
+    /// Room for the messages that leave next.
+    static ROOM: std::cell::Cell<Vec<(NodeId, Packet)>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work { cells: SmallVec::new(), remote: ROOM.take() }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.remote.clear();
+        ROOM.set(std::mem::take(&mut self.remote));
+    }
 }
 
 impl Work {

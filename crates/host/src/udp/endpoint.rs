@@ -2,7 +2,7 @@
 
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus};
 use super::peers::{Other, OtherState, Peers};
-use super::socket::Socket;
+use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
 use super::{UdpError, Wait, greet, receive, timer};
 use crate::node::{Counters, Link, Node};
@@ -14,6 +14,7 @@ use onpath_wire::innet::{INNET_BYTES, InNet};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -253,8 +254,8 @@ impl Shared {
             while state.peer.poll_transmit(now_us, out) {
                 let sent = state.transmit(&self.socket, &out.buf, out.segment);
                 self.counts.datagrams_sent.fetch_add(out.buf.len().div_ceil(out.segment) as u64, Ordering::Relaxed);
-                if sent.is_err() {
-                    self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
+                if let Err(error) = sent {
+                    self.failed(state, &error, now_us);
                 }
                 if state.peer.next_deadline().is_none() {
                     return; // nothing is left
@@ -262,6 +263,26 @@ impl Shared {
             }
             self.arm(other.endpoint, state);
         });
+    }
+
+    /// A peer could not be sent something. If the way there takes only shorter datagrams than before, it gets these from now on.
+    fn failed(&self, state: &mut OtherState, error: &io::Error, now_us: u64) {
+        self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
+        if error.raw_os_error() == Some(libc::EMSGSIZE) && state.may_ask_path(now_us) {
+            self.ask_path(state, now_us);
+        }
+    }
+
+    /// Asks the system for the way to a peer, and for the longest datagram that gets there, and by the switch if there is one.
+    pub(super) fn ask_path(&self, state: &mut OtherState, now_us: u64) {
+        let by = [Some(state.address), self.switch.filter(|_| state.innet_port != 0)];
+        let bytes = by.into_iter().flatten().map(datagram_bytes_to).min().expect("it has an address");
+        state.path_asked_us = now_us;
+        state.open_lane(&self.socket);
+        let before = state.peer.datagram_bytes();
+        if state.peer.set_datagram_bytes(now_us, bytes) {
+            tracing::info!(peer = state.peer.endpoint().0, before, bytes, "the way takes other datagrams than before");
+        }
     }
 
     fn arm(&self, endpoint: EndpointId, state: &mut OtherState) {
@@ -275,24 +296,25 @@ impl Shared {
     /// A message through the switch, alone in its datagram.
     fn send_switched(&self, to: NodeId, packet: &Packet) {
         let innet = packet.innet.as_deref().expect("it wants to pass the switch");
-        let sent = self.switched_datagram(to, packet, innet).is_some_and(|datagram| {
-            let (Some(socket), Some(switch)) = (&self.innet, self.switch) else { return false };
+        let sent = self.switched_datagram(to, packet, innet).and_then(|(other, datagram)| {
+            let (socket, switch) = (self.innet.as_ref()?, self.switch?);
             self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
-            socket.send(switch, &datagram, datagram.len()).is_ok()
+            let sent = socket.send(switch, &datagram, datagram.len());
+            sent.map_err(|error| self.failed(&mut other.lock(), &error, sys::mono_us())).ok()
         });
-        if !sent {
+        if sent.is_none() {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn switched_datagram(&self, to: NodeId, packet: &Packet, innet: &InNet) -> Option<Vec<u8>> {
+    fn switched_datagram(&self, to: NodeId, packet: &Packet, innet: &InNet) -> Option<(Arc<Other>, Vec<u8>)> {
         // A mark for nobody but its shard comes back to this process.
         let other = self.peers.of_role(to).or_else(|| self.peers.get(self.config.me))?;
         let message = other.lock().peer.single(to, packet).ok()?;
         let mut datagram = Vec::with_capacity(INNET_BYTES + message.len());
         datagram.extend_from_slice(&innet.bytes());
         datagram.extend_from_slice(&message);
-        Some(datagram)
+        Some((other, datagram))
     }
 
     /// A handshake, which has a number of its own among all of this process.

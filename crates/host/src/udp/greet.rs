@@ -19,6 +19,10 @@ const PAUSE_US: u64 = 20_000;
 const PAUSE_US_MAX: u64 = 1_000_000;
 /// A client that was not heard of for so long is forgotten, microseconds: far longer than it keeps silent while it lives.
 const FORGET_US: u64 = 60_000_000;
+/// How often the system is asked, whatever happens, for the longest datagram that gets to a peer, microseconds.
+const PATH_EVERY_US: u64 = 30_000_000;
+/// Peers that it is asked about at one look.
+const PATHS_AT_ONCE: usize = 16;
 /// Answers to joins that are remembered for clients who ask again.
 const JOINS_MAX: usize = 256;
 /// Strangers that are answered in a second.
@@ -158,6 +162,15 @@ pub(super) fn greet_all(shared: &Shared, now_us: u64) {
     }
     if shared.serves {
         shared.peers.forget(now_us.saturating_sub(FORGET_US));
+    }
+    ask_paths(shared, now_us);
+}
+
+/// The ways to peers may take longer datagrams than they did when one was too long, and nobody says so.
+fn ask_paths(shared: &Shared, now_us: u64) {
+    let due = |other: &&Arc<Other>| other.lock().path_asked_us + PATH_EVERY_US <= now_us;
+    for other in shared.peers.all().iter().filter(due).take(PATHS_AT_ONCE) {
+        shared.ask_path(&mut other.lock(), now_us);
     }
 }
 

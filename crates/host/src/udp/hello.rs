@@ -151,3 +151,62 @@ impl ClusterIs {
 
 /// Bytes of hosts in one answer: with all else it fits every path.
 const PAGE_BYTES: usize = 900;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Hello> {
+        let host = |number: u16| HostIs {
+            number,
+            name: Blob(b"host".to_vec()),
+            address: Blob(b"10.0.0.1:4796".to_vec()),
+            shards: vec![0, 1, number],
+            data: true,
+            switch_port: 4_797,
+        };
+        let name = Blob(b"fs".to_vec());
+        let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
+        let version = Blob(b"0.1.0".to_vec());
+        let status = HostStatus { number: 1, version, uptime_ms: 5, reaches: vec![2, 3], clients: 4, lost: 0 };
+        vec![
+            Hello::Greet { version: VERSION, innet_port: 9 },
+            Hello::Greeted {},
+            Hello::Unknown {},
+            Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
+            Hello::Welcome { nonce: 1, session: SessionId(5), cluster },
+            Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
+            Hello::Status { nonce: 3 },
+            Hello::StatusIs { nonce: 3, status },
+        ]
+    }
+
+    /// Nothing is known of who sends these, so they are given all that can come: what decodes can be encoded and decoded again.
+    #[test]
+    fn whatever_comes_is_a_hello_or_an_error() {
+        let samples: Vec<Vec<u8>> = samples().iter().map(Wire::to_bytes).collect();
+        let (mut state, mut decoded) = (1_u64, 0);
+        let mut dice = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for _ in 0..500_000 {
+            let mut bytes = samples[dice(samples.len())].clone();
+            for _ in 0..=dice(3) {
+                let at = dice(bytes.len().max(1));
+                match dice(4) {
+                    0 => bytes.truncate(at),
+                    1 => bytes.extend((0..dice(9)).map(|_| dice(256) as u8)),
+                    2 if at < bytes.len() => bytes[at] ^= 1 << dice(8),
+                    _ if at < bytes.len() => bytes[at] = [0, 1, 127, 128, 255][dice(5)],
+                    _ => {}
+                }
+            }
+            if let Ok(hello) = Hello::from_bytes(&bytes) {
+                assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
+                decoded += 1;
+            }
+        }
+        assert!(decoded > 50_000, "{decoded}");
+    }
+}

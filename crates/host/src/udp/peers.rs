@@ -4,6 +4,7 @@ use super::hello::HostIs;
 use super::lane::Lane;
 use super::socket::{Socket, datagram_bytes_to};
 use super::{endpoint_of, endpoint_of_host};
+use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
@@ -14,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// Clients that an endpoint knows at the same time; beyond, whoever greets is not answered.
 pub(super) const CLIENTS_MAX: usize = 1 << 16;
+/// Between two questions to the system for the longest datagram that gets to one peer, after one was too long, microseconds.
+const PATH_PAUSE_US: u64 = 10_000;
 /// A client that was forgotten may come back in the same life of this process, and no datagram may have a number of before: each time
 /// that one enters, numbers begin so many bits higher.
 const NUMBER_BITS: u32 = 40;
@@ -43,6 +46,8 @@ pub(super) struct OtherState {
     /// When to greet it next, and the pause after that, microseconds.
     pub(super) greet_us: u64,
     pub(super) pause_us: u64,
+    /// When the system was asked last which datagrams the way takes, monotonic microseconds.
+    pub(super) path_asked_us: u64,
     /// The deadline that the timer knows; 0 is none.
     pub(super) armed_us: u64,
 }
@@ -52,7 +57,9 @@ impl OtherState {
     pub(super) fn transmit(&mut self, socket: &Socket, bytes: &[u8], segment: usize) -> io::Result<()> {
         if let Some(lane) = &self.lane {
             match lane.send(bytes, segment) {
-                Err(error) => tracing::debug!(%error, to = %self.address, "a lane is closed"),
+                Err(error) if error.raw_os_error() != Some(libc::EMSGSIZE) => {
+                    tracing::debug!(%error, to = %self.address, "a lane is closed");
+                }
                 sent => return sent,
             }
             self.lane = None;
@@ -60,11 +67,16 @@ impl OtherState {
         socket.send(self.address, bytes, segment)
     }
 
-    /// A handshake has come from where it is: from now on there is a lane, if there can be one.
+    /// From now on there is a lane to where it is, if there can be one.
     pub(super) fn open_lane(&mut self, socket: &Socket) {
         if !self.lane.as_ref().is_some_and(|lane| lane.fits(socket, self.address)) {
             self.lane = Lane::of(socket, self.address).ok().flatten();
         }
+    }
+
+    /// Whether the system may be asked again which datagrams the way takes, since one was too long.
+    pub(super) fn may_ask_path(&self, now_us: u64) -> bool {
+        now_us >= self.path_asked_us + PATH_PAUSE_US
     }
 
     /// Where it takes what comes through a switch.
@@ -91,6 +103,7 @@ impl Other {
             heard_us: 0,
             greet_us: 0,
             pause_us: 0,
+            path_asked_us: sys::mono_us(),
             armed_us: 0,
         };
         Arc::new(Other { endpoint, roles, fixed, state: Mutex::new(state) })

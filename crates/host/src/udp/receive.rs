@@ -132,8 +132,7 @@ impl Shared {
         state.heard_us = batch.now_us;
         let due = state.peer.next_deadline().is_some();
         drop(state);
-        for delivered in batch.delivered.drain(..) {
-            let Delivered::Message(to, packet) = delivered else { continue };
+        for (to, packet) in batch.delivered.drain(..) {
             let packet = match innet {
                 Some(innet) if innet.destination == to.0 => packet.through_switch(innet),
                 Some(_) => {

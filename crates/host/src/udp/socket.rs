@@ -73,10 +73,20 @@ impl Socket {
         if bytes.len() > segment && self.gso.load(Ordering::Relaxed) {
             let (name, name_bytes) = of_address(to);
             match send_segments(&self.socket, Some((&name, name_bytes)), bytes, segment as u16) {
-                Err(error) if refused(&error) => self.gso.store(false, Ordering::Relaxed),
+                Err(error) if refused(&error) => {
+                    // Older systems say so too when one of them is too long for the way.
+                    self.send_one_by_one(to, bytes, segment)?;
+                    tracing::info!(%error, "this system does not take several datagrams at once");
+                    self.gso.store(false, Ordering::Relaxed);
+                    return Ok(());
+                }
                 sent => return sent,
             }
         }
+        self.send_one_by_one(to, bytes, segment)
+    }
+
+    fn send_one_by_one(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<()> {
         bytes.chunks(segment.max(1)).try_for_each(|datagram| self.socket.send_to(datagram, to).map(drop))
     }
 
@@ -91,7 +101,8 @@ impl Socket {
             if most > 1 {
                 libc::recvmmsg(socket, headers, most as u32, flags | libc::MSG_WAITFORONE, std::ptr::null_mut())
             } else {
-                let bytes = libc::recvmsg(socket, &raw mut (*headers).msg_hdr, flags);
+                // By the call itself: the library's could be cancelled, which costs something, and no thread here is.
+                let bytes = libc::syscall(libc::SYS_recvmsg, socket, &raw mut (*headers).msg_hdr, flags);
                 (*headers).msg_len = bytes.max(0) as u32;
                 if bytes < 0 { -1 } else { 1 }
             }
@@ -103,11 +114,7 @@ impl Socket {
 
 /// Whether the system does not take several datagrams at once.
 fn refused(error: &io::Error) -> bool {
-    let refused = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP));
-    if refused {
-        tracing::info!(%error, "this system does not take several datagrams at once");
-    }
-    refused
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP))
 }
 
 /// Sends datagrams of `segment` bytes each in one call, to where the socket is connected if there is no name.

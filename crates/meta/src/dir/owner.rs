@@ -320,6 +320,11 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
         return applied; // a gap is refused, a duplicate has nothing new
     }
     let fresh: Vec<LogEntry> = batch.entries.into_iter().filter(|entry| entry.seq > applied).collect();
+    let fresh = if may_be(core, dir, &fresh) { fresh } else { vec![] };
+    if fresh.is_empty() {
+        core.state.counters.malformed += 1;
+        return applied;
+    }
     let counters = &mut core.state.counters;
     counters.batches_applied += 1;
     counters.entries_applied += fresh.len() as u64;
@@ -339,6 +344,21 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     let effects: Effects = vec![Effect::AppliedLog { dir, from, upto: last, entries, dcount, dnlink, stamp }];
     commit_own(core, op, effects);
     last
+}
+
+/// Whether a directory can have heard of these entries: one name each, in order, of no later time than now, and no more names gone than
+/// there are.
+fn may_be(core: &mut Core, dir: InodeId, entries: &[LogEntry]) -> bool {
+    let Some(inode) = core.state.inodes.get(dir) else { return false };
+    let now = core.state.clock.last();
+    let one = |n: i8| (-1..=1).contains(&n);
+    let dcount: i64 = entries.iter().map(|entry| i64::from(entry.dcount)).sum();
+    let dnlink: i64 = entries.iter().map(|entry| i64::from(entry.dnlink)).sum();
+    let links = u32::try_from(i64::from(inode.nlink) + dnlink);
+    entries.iter().all(|entry| one(entry.dcount) && one(entry.dnlink) && entry.stamp <= now)
+        && entries.is_sorted_by(|a, b| a.seq < b.seq)
+        && inode.entries.checked_add_signed(dcount).is_some()
+        && links.is_ok()
 }
 
 /// Of each name only the last operation remains.

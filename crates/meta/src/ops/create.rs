@@ -65,6 +65,9 @@ fn step(
         });
     }
     access::modify(req, &dir)?;
+    if node.kind != Kind::Symlink && !node.target.0.is_empty() {
+        return Err(Errno::EINVAL.into());
+    }
     if node.target.0.len() > TARGET_BYTES_MAX {
         return Err(Errno::ENAMETOOLONG.into());
     }

@@ -14,7 +14,7 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::data::{DataReply, DataRequest, may_have};
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
 use onpath_wire::inode::Inode;
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
@@ -43,6 +43,7 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
     let answer = cx.call_when(node, Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {
         if let Ok(DataReply::Trimmed { blocks, version }) = answer.body::<DataReply>()
+            && may_have(blocks)
             && core.state.data_pending.contains_key(&(data, cut, false))
         {
             let effects: Effects = vec![Effect::DataDone { data, cut, drop: false, blocks, version }];

@@ -37,7 +37,7 @@ fn step(
         core.rest_on(op, all);
         return Err(stop);
     }
-    if node.kind != Kind::File || core.state.config.map.shard(slot) != core.state.me() {
+    if node.kind != Kind::File || !node.target.0.is_empty() || core.state.config.map.shard(slot) != core.state.me() {
         return Err(Errno::EINVAL.into());
     }
     let dir = dir?;

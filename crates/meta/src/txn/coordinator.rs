@@ -63,7 +63,7 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
     let (mut refusal, mut by_source) = (None, false);
     for (answer, (_, parts)) in answers.into_iter().zip(plan) {
         let refused = match answer.packet().and_then(|p| p.body::<Peer>().ok()) {
-            Some(Peer::Prepared { states: found }) => {
+            Some(Peer::Prepared { states: found }) if answers_all(parts, &found) => {
                 states.push(found);
                 continue;
             }
@@ -89,6 +89,16 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
             Err(refusal)
         }
     }
+}
+
+/// Whether a participant has told of each part what was asked.
+fn answers_all(parts: &[TxnPart], states: &[PartState]) -> bool {
+    let fits = |(part, state): (&TxnPart, &PartState)| match (part, state) {
+        (TxnPart::Inode { id, .. }, PartState::Inode { attr, .. }) => attr.id == *id,
+        (TxnPart::Source { .. } | TxnPart::Swap { .. }, PartState::Source { child, .. }) => child.is_some(),
+        _ => false,
+    };
+    parts.len() == states.len() && parts.iter().zip(states).all(fits)
 }
 
 /// Whether a participant's refusal rests on the directory as it was when it was asked. That may be over: the parts of a first attempt
@@ -170,4 +180,41 @@ pub(crate) async fn over(cx: &Cx, from: ShardId, seq: RequestSeq, txn: TxnId) {
     })
     .await;
     cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::AttrWire;
+    use onpath_wire::inode::{Inode, Kind};
+    use onpath_wire::name::Name;
+    use onpath_wire::peer::InodeChange;
+    use onpath_wire::reply::DataRef;
+
+    /// What does not answer the question is no vote: there was one that made the coordinator of a rename panic.
+    #[test]
+    fn a_vote_tells_of_each_part() {
+        let id = InodeId(7);
+        let name = Name::new(b"n").unwrap();
+        let source = TxnPart::Source { parent: InodeId::ROOT, name, to: InodeId::ROOT, unless: InodeId::NONE };
+        let inode = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+        let found = PartState::Source { child: id, kind: Kind::File, sticky: None };
+        let attr = |id| AttrWire::of(&Inode::new(id, Kind::File));
+        let there = PartState::Inode { attr: attr(id), data: DataRef::default() };
+        let other = PartState::Inode { attr: attr(InodeId(8)), data: DataRef::default() };
+        let nothing = PartState::Source { child: InodeId::NONE, kind: Kind::File, sticky: None };
+        let parts = [source, inode];
+        assert!(answers_all(&parts, &[found.clone(), there.clone()]));
+        assert!(answers_all(&[], &[]));
+        for wrong in [
+            vec![],
+            vec![found.clone()],
+            vec![there.clone(), found.clone()],
+            vec![found.clone(), other],
+            vec![nothing, there.clone()],
+            vec![found.clone(), there, found],
+        ] {
+            assert!(!answers_all(&parts, &wrong), "{wrong:?}");
+        }
+    }
 }

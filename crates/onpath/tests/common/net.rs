@@ -125,6 +125,43 @@ impl Net {
         self.ip(&["-n", &self.bridge(), "link", "set", &format!("h{host}"), state]);
     }
 
+    /// The cables of all hosts take packets of so many bytes from now on.
+    pub fn narrow(&self, mtu: u32) {
+        for host in 0..self.hosts {
+            self.ip(&["-n", &self.name(host), "link", "set", "eth0", "mtu", &mtu.to_string()]);
+        }
+    }
+
+    /// From now on hosts reach each other through a router, which they believe that it takes what their cables take.
+    pub fn route(&self) {
+        let (router, at) = (self.bridge(), "10.77.1.1");
+        self.ip(&["-n", &router, "addr", "add", &format!("{at}/32"), "dev", "br0"]);
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{router}")).args(["--", "sh", "-c"]);
+        // It must not tell hosts that there is a shorter way.
+        command.arg(
+            "echo 1 > /proc/sys/net/ipv4/ip_forward; \
+             for way in all br0; do echo 0 > /proc/sys/net/ipv4/conf/$way/send_redirects; done",
+        );
+        run(&mut command).unwrap_or_else(|why| panic!("forwarding: {why}"));
+        for host in 0..self.hosts {
+            let (name, address) = (self.name(host), self.address(host));
+            self.ip(&["-n", &router, "route", "replace", &address, "dev", "br0"]);
+            self.ip(&["-n", &name, "route", "add", at, "dev", "eth0"]);
+            for other in (0..self.hosts).filter(|&other| other != host) {
+                self.ip(&["-n", &name, "route", "add", &self.address(other), "via", at, "src", &address]);
+            }
+        }
+    }
+
+    /// The router's ways to all hosts take packets of so many bytes from now on.
+    pub fn narrow_router(&self, mtu: u32) {
+        for host in 0..self.hosts {
+            let (address, mtu) = (self.address(host), mtu.to_string());
+            self.ip(&["-n", &self.bridge(), "route", "replace", &address, "dev", "br0", "mtu", "lock", &mtu]);
+        }
+    }
+
     /// Lets the other end of a host's cable take what an XDP program there sends.
     pub fn take_redirected(&self, host: usize) {
         let mut command = Command::new("nsenter");

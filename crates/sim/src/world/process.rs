@@ -139,15 +139,17 @@ impl Process {
         }
     }
 
-    /// Messages that its shards have refused in this life, since their stamps were too far ahead.
+    /// Messages that its roles have refused in this life, since their stamps were too far ahead.
     pub(crate) fn refused(&self) -> u64 {
-        let shards = self.servers.iter().filter_map(|server| match &server.role {
-            Role::Shard(shard) => Some(shard),
-            Role::Data(_) => None,
-        });
-        let refused =
-            |shard: &Shard| shard.status().iter().find(|(name, _)| *name == "messages_skewed").map(|(_, n)| *n);
-        shards.filter_map(|shard| refused(shard)).sum()
+        let of_shard = |shard: &Shard| {
+            let refused = shard.status().into_iter().find(|(name, _)| *name == "messages_skewed");
+            refused.map_or(0, |(_, count)| count)
+        };
+        let of_role = |server: &Server| match &server.role {
+            Role::Shard(shard) => of_shard(shard),
+            Role::Data(data) => data.counters().skewed,
+        };
+        self.servers.iter().map(of_role).sum()
     }
 
     /// Everything volatile is gone.

@@ -4,7 +4,6 @@ use super::{Delivered, Peer};
 use crate::error::ReceiveError;
 use crate::head::{CHECK_AT, HEAD_BYTES, Head, peek};
 use crate::part::{Part, Parts};
-use crate::seal::Seal;
 use crate::window::Seen;
 use bytes::Bytes;
 use onpath_wire::Packet;
@@ -37,10 +36,8 @@ impl Peer {
         let head = peek(datagram)?;
         self.check_head(&head)?;
         let parts = self.verify(&head, datagram)?;
-        self.check_parts(&head, parts)?;
-        if self.boot == Some(head.boot) {
-            self.window.insert(head.number);
-        }
+        self.check_parts(parts)?;
+        self.window.insert(head.number);
         self.apply(now_us, &head, parts, delivered);
         Ok(())
     }
@@ -57,13 +54,14 @@ impl Peer {
             (false, true) => return Err(ReceiveError::NotSealed),
             _ => {}
         }
-        let to_any = head.to_boot == 0 && head.handshake();
-        if head.to_boot != self.config.boot && !to_any {
+        if head.handshake() {
+            return Err(ReceiveError::Head("handshake flag"));
+        }
+        if head.to_boot != self.config.boot {
             return Err(ReceiveError::StaleBoot { to_boot: head.to_boot });
         }
         if self.boot != Some(head.boot) {
-            let foreign = ReceiveError::ForeignBoot { boot: head.boot };
-            return if head.handshake() { Ok(()) } else { Err(foreign) };
+            return Err(ReceiveError::ForeignBoot { boot: head.boot });
         }
         match self.window.seen(head.number) {
             Seen::New => Ok(()),
@@ -73,31 +71,20 @@ impl Peer {
     }
 
     /// The parts, if the datagram is as it was sent.
-    fn verify<'a>(&mut self, head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
-        let Some(key) = &self.config.key else {
-            datagram[CHECK_AT..CHECK_AT + 4].fill(0);
-            let parts = &datagram[HEAD_BYTES..];
-            return if crc32c(datagram) == head.check { Ok(parts) } else { Err(ReceiveError::Checksum) };
-        };
-        let present = self.open.as_ref().filter(|_| self.boot == Some(head.boot));
-        let other = self.open_other.as_ref().filter(|(boot, _)| *boot == head.boot);
-        let number = head.number;
-        if let Some(seal) = present.or(other.map(|(_, seal)| seal)) {
-            return seal.open(number, datagram).ok_or(ReceiveError::Forged);
+    fn verify<'a>(&self, head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
+        if let Some(seal) = &self.open {
+            return seal.open(head.number, datagram).ok_or(ReceiveError::Forged);
         }
-        let seal = Seal::new(key, head.cluster, head.endpoint, head.boot, self.config.me);
-        let parts = seal.open(number, datagram).ok_or(ReceiveError::Forged)?;
-        self.open_other = Some((head.boot, seal));
-        Ok(parts)
+        datagram[CHECK_AT..CHECK_AT + 4].fill(0);
+        let parts = &datagram[HEAD_BYTES..];
+        if crc32c(datagram) == head.check { Ok(parts) } else { Err(ReceiveError::Checksum) }
     }
 
     /// Looks at every part before any of them has an effect.
-    fn check_parts(&self, head: &Head, parts: &[u8]) -> Result<(), ReceiveError> {
+    fn check_parts(&self, parts: &[u8]) -> Result<(), ReceiveError> {
         let mut fragments = 0;
         for part in Parts::new(parts) {
             match part? {
-                Part::Control(_) => {}
-                _ if head.handshake() => return Err(ReceiveError::Part("handshake")),
                 Part::Fragment(fragment) => {
                     fragments += 1;
                     if fragments > 1 {
@@ -117,13 +104,13 @@ impl Peer {
             match part {
                 Part::Message { to, head, bulk } => {
                     let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
-                    delivered.push(Delivered::Message(to, Packet { head: head.to_vec(), bulk, innet: None }));
+                    delivered.push((to, Packet { head: head.to_vec(), bulk, innet: None }));
                     self.counters.messages_delivered += 1;
                 }
                 Part::Fragment(fragment) => {
                     let complete = self.reassembly.take(now_us, head.number, &fragment, &mut self.counters);
                     if let Some(packet) = complete {
-                        delivered.push(Delivered::Message(fragment.shape.to, packet));
+                        delivered.push((fragment.shape.to, packet));
                         self.counters.messages_delivered += 1;
                         self.counters.fragmented_delivered += 1;
                     }
@@ -133,7 +120,6 @@ impl Peer {
                     self.outgoing.acknowledge(now_us, &ack, self.number, (congestion, counters));
                     acknowledged = true;
                 }
-                Part::Control(bytes) => delivered.push(Delivered::Control(bytes.to_vec())),
             }
         }
         if acknowledged {

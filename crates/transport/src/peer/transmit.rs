@@ -3,7 +3,7 @@
 use super::Peer;
 use crate::head::HEAD_BYTES;
 use crate::limits::{DATAGRAM_BYTES_MAX, FILL_PART, SEGMENTS_MAX};
-use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_control, put_message};
+use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 
 /// A run of datagrams, one behind the other, for one send with segmentation.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Peer {
         if self.boot.is_none() {
             return expires.into_iter().chain(self.outgoing.waits_until()).min();
         }
-        let queued = (!self.controls.is_empty() || !self.messages.is_empty()).then_some(0);
+        let queued = (!self.messages.is_empty()).then_some(0);
         let outgoing = if self.outgoing.is_empty() { None } else { self.outgoing.deadline(&self.congestion) };
         [queued, outgoing, self.reassembly.ack_due(), expires].into_iter().flatten().min()
     }
@@ -63,27 +63,23 @@ impl Peer {
         }
     }
 
-    fn has_queued(&self) -> bool {
-        !self.controls.is_empty() || !self.messages.is_empty()
-    }
-
-    /// Acknowledgements, control parts and whole messages. All datagrams but the last are filled up to the same size.
+    /// Acknowledgements and whole messages. All datagrams but the last are filled up to the same size.
     fn put_packed(&mut self, now_us: u64, boot: u64, out: &mut Transmit) -> bool {
-        if !self.has_queued() && self.reassembly.ack_due().is_none_or(|due_us| now_us < due_us) {
+        if self.messages.is_empty() && self.reassembly.ack_due().is_none_or(|due_us| now_us < due_us) {
             return false;
         }
-        let whole = HEAD_BYTES + self.parts_max + self.tag();
+        let whole = self.datagram_bytes();
         for _ in 0..SEGMENTS_MAX {
             let start = out.buf.len();
             let number = self.begin(&mut out.buf);
             self.put_parts(now_us, &mut out.buf);
             let missing = self.parts_max - (out.buf.len() - start - HEAD_BYTES);
             let fits_another = start + 2 * whole <= DATAGRAM_BYTES_MAX;
-            let more = self.has_queued() && fits_another && missing * FILL_PART <= self.parts_max;
+            let more = !self.messages.is_empty() && fits_another && missing * FILL_PART <= self.parts_max;
             if more {
                 out.buf.resize(out.buf.len() + missing, 0);
             }
-            self.finish(&mut out.buf, start, 0, number, boot);
+            self.finish(&mut out.buf, start, number, boot);
             out.segment = out.segment.max(out.buf.len() - start);
             if !more {
                 break;
@@ -98,10 +94,6 @@ impl Peer {
         let end = out.len() + self.parts_max;
         if self.reassembly.ack_due().is_some() {
             self.counters.acks_sent += self.reassembly.put_acks(now_us, self.parts_max, out);
-        }
-        while self.controls.front().is_some_and(|bytes| out.len() + part_bytes(bytes.len()) <= end) {
-            let Some(bytes) = self.controls.pop_front() else { break };
-            put_control(out, &bytes);
         }
         while let Some((_, packet)) = self.messages.front() {
             let bytes = packet.head.len() + packet.bulk.len();
@@ -130,7 +122,7 @@ impl Peer {
             let number = self.begin(&mut out.buf);
             let (congestion, counters) = (&mut self.congestion, &mut self.counters);
             self.outgoing.put(now_us, choice, number, &mut out.buf, (congestion, counters));
-            self.finish(&mut out.buf, start, 0, number, boot);
+            self.finish(&mut out.buf, start, number, boot);
             self.congestion.spend(size);
             out.segment = out.segment.max(size);
             if size < out.segment {

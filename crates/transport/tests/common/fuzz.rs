@@ -1,7 +1,7 @@
 //! Hostile input for a peer: random bytes, and valid datagrams in which something was changed, at random or where it hurts.
 
 use super::{Dice, PAYLOAD, config, drain, packet};
-use onpath_transport::{Delivered, EndpointId, HEAD_BYTES, Key, Peer, limits, peek};
+use onpath_transport::{Delivered, EndpointId, HEAD_BYTES, Key, Peer, handshake, limits, peek};
 use onpath_wire::NodeId;
 use onpath_wire::checksum::crc32c;
 
@@ -16,10 +16,11 @@ pub(crate) struct Outcome {
 /// Valid datagrams of endpoint 1 with parts of all kinds.
 fn samples(key: Option<Key>) -> Vec<Vec<u8>> {
     let mut a = Peer::new(config(1, 11, key.clone()), EndpointId(2), PAYLOAD);
-    let mut b = Peer::new(config(2, 22, key), EndpointId(1), PAYLOAD);
+    let mut b = Peer::new(config(2, 22, key.clone()), EndpointId(1), PAYLOAD);
     a.set_boot(22);
     b.set_boot(11);
-    let (mut all, mut delivered) = (vec![a.handshake(b"hello"), a.handshake_to(0, b"hello")], Vec::new());
+    let hello = handshake::make(&config(1, 11, key.clone()), 1, 22, 0, b"hello");
+    let (mut all, mut delivered) = (vec![hello], Vec::new());
     for name in 0..6 {
         b.send(0, NodeId(1), packet(name, 80, 9_000)).expect("room");
         a.send(0, NodeId(2), packet(name, 80, 5_000)).expect("room");
@@ -27,7 +28,6 @@ fn samples(key: Option<Key>) -> Vec<Vec<u8>> {
     for datagram in drain(&mut b, 0).iter_mut().step_by(2) {
         a.receive(0, datagram, &mut delivered).expect("it is whole");
     }
-    a.control(b"control").expect("room");
     for name in 0..20 {
         a.send(0, NodeId(2), packet(name, 72 + name as usize * 9, 30)).expect("room");
     }
@@ -80,6 +80,7 @@ fn repair(datagram: &mut [u8], number: u64) {
 pub(crate) fn run(seed: u64, key: Option<Key>, mut more: impl FnMut(u64) -> bool) -> Outcome {
     let (mut dice, mut outcome, sealed) = (Dice(seed), Outcome::default(), key.is_some());
     let samples = samples(key.clone());
+    let handshakes = config(2, 22, key.clone());
     let (mut input, mut delivered) = (Vec::new(), Vec::<Delivered>::new());
     let fresh = || {
         let mut peer = Peer::new(config(2, 22, key.clone()), EndpointId(1), PAYLOAD);
@@ -107,6 +108,8 @@ pub(crate) fn run(seed: u64, key: Option<Key>, mut more: impl FnMut(u64) -> bool
         }
         let same = samples.contains(&input);
         let _head = peek(&input);
+        let opened = handshake::open(&handshakes, &mut input.clone());
+        assert!(opened.is_err() || repaired || same, "a handshake that was changed was opened");
         if peer.receive(now_us, &mut input, &mut delivered).is_ok() {
             outcome.taken += 1;
             assert!(repaired || same, "a datagram that was changed was taken");

@@ -83,6 +83,8 @@ pub(crate) struct Way {
     pub(crate) queue_bytes: u64,
     pub(crate) lost_percent: u64,
     pub(crate) doubled_percent: u64,
+    /// Longer datagrams disappear.
+    pub(crate) datagram_bytes: usize,
     /// Held up by up to three times the delay.
     pub(crate) held_up_percent: u64,
 }
@@ -96,6 +98,7 @@ impl Way {
         lost_percent: 0,
         doubled_percent: 0,
         held_up_percent: 0,
+        datagram_bytes: PAYLOAD,
     };
 }
 
@@ -109,6 +112,8 @@ pub(crate) struct World {
     /// Datagrams that each has sent, and bytes that the queue of each had no room for.
     pub(crate) sent: [u64; 2],
     pub(crate) overflowed: [u64; 2],
+    /// Datagrams that the way did not take.
+    pub(crate) too_long: [u64; 2],
     /// Nobody is at the other end: datagrams to it disappear.
     pub(crate) dead: bool,
     dice: Dice,
@@ -127,6 +132,7 @@ impl World {
             delivered: [Vec::new(), Vec::new()],
             sent: [0; 2],
             overflowed: [0; 2],
+            too_long: [0; 2],
             dead: false,
             dice: Dice(seed),
             free_ns: [0; 2],
@@ -148,6 +154,10 @@ impl World {
             return;
         }
         self.free_ns[from] = now_ns + waiting_ns + bytes * 1_000_000 / self.way.bytes_per_ms;
+        if datagram.len() > self.way.datagram_bytes {
+            self.too_long[from] += 1;
+            return;
+        }
         if self.dead || self.dice.percent(self.way.lost_percent) {
             return;
         }
@@ -198,17 +208,14 @@ impl World {
     /// Whether the last message delivered to one end has this name.
     pub(crate) fn last_is(&self, to: usize, name: u64) -> bool {
         let last = self.delivered[to].last();
-        last.is_some_and(|last| matches!(last, Delivered::Message(_, packet) if name_of(packet) == name))
+        last.is_some_and(|(_, packet)| name_of(packet) == name)
     }
 
     /// Names of the messages delivered to one end.
     pub(crate) fn names(&self, to: usize) -> Vec<u64> {
-        let messages = self.delivered[to].iter().filter_map(|delivered| match delivered {
-            Delivered::Message(node, packet) => {
-                assert_eq!(*node, NodeId(77));
-                Some(name_of(packet))
-            }
-            Delivered::Control(_) => None,
+        let messages = self.delivered[to].iter().map(|(node, packet)| {
+            assert_eq!(*node, NodeId(77));
+            name_of(packet)
         });
         messages.collect()
     }

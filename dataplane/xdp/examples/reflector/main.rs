@@ -1,7 +1,8 @@
-//! Packets a second through the program against a bare XDP_TX reflector on the same veth, in turn in one run, and the time of a run of each.
+//! Packets a second through the program against a bare XDP_TX reflector on the same veth, in turn in one run, the time of a way there and back, and that
+//! of a run of each.
 //!
-//! `cargo run --release -p onpath-xdp --example reflector -- [ROUNDS]`, as root. One thread sends 32 datagrams and waits for them to come back, on one
-//! processor. The end of the host has an empty XDP program in both cases.
+//! `cargo run --release -p onpath-xdp --example reflector -- [ROUNDS]`, as root. One thread sends 32 datagrams and waits for them to come back, then one
+//! at a time, on one processor. The end of the host has an empty XDP program in both cases.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -54,24 +55,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     let socket = network.hosts[0].socket(9000);
     let loads = loads();
     let mut rates = vec![vec![]; loads.len()];
+    let mut trips = vec![vec![]; loads.len()];
     let mut times = vec![vec![]; loads.len()];
     for round in 0..2 * rounds {
         // Every second round the kernel takes the time of each run, which costs some.
         let timed = (round % 2 == 1).then(|| enable_stats(Stats::RunTime)).transpose()?;
         for (place, load) in loads.iter().enumerate() {
-            let (rate, nanoseconds) = measured(&network, &object, load, &socket)?;
-            match timed {
-                None => rates[place].push(rate),
-                Some(_) => times[place].push(nanoseconds),
+            let Sample { rate, trip_ns, run_ns } = measured(&network, &object, load, &socket)?;
+            if timed.is_some() {
+                times[place].push(run_ns);
+            } else {
+                rates[place].push(rate);
+                trips[place].push(trip_ns);
             }
         }
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{:<20} {:>12} {:>16} {:>12}", "", "packets/s", "of the reflector", "ns/run")?;
+    let heads = ["packets/s", "of the reflector", "ns there and back", "more", "ns/run"];
+    writeln!(out, "{:<20} {:>12} {:>16} {:>18} {:>6} {:>8}", "", heads[0], heads[1], heads[2], heads[3], heads[4])?;
     let bare = median(&mut rates[0]);
+    // What the program adds is compared within each round: the machine is not the same all the time.
+    let bare_trips = trips[0].clone();
     for (place, load) in loads.iter().enumerate() {
-        let (rate, time) = (median(&mut rates[place]), median(&mut times[place]));
-        writeln!(out, "{:<20} {rate:>12.0} {:>16.2} {time:>12.0}", load.name, rate / bare)?;
+        let mut more: Vec<f64> = trips[place].iter().zip(&bare_trips).map(|(trip, bare)| trip - bare).collect();
+        let (rate, trip, time) = (median(&mut rates[place]), median(&mut trips[place]), median(&mut times[place]));
+        let more = median(&mut more);
+        writeln!(out, "{:<20} {rate:>12.0} {:>16.2} {trip:>18.0} {more:>6.0} {time:>8.0}", load.name, rate / bare)?;
     }
     Ok(())
 }
@@ -92,8 +101,18 @@ fn compiled() -> Result<Vec<u8>, Box<dyn Error>> {
     if output.status.success() { Ok(output.stdout) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }
 
-/// One round: packets a second, and nanoseconds of a run if these are taken.
-fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -> Result<(f64, f64), Box<dyn Error>> {
+/// What a round has shown.
+struct Sample {
+    /// Packets a second, 32 at a time.
+    rate: f64,
+    /// The median of the times of one packet there and, with all its copies, back.
+    trip_ns: f64,
+    /// Of a run of the program, if that is taken.
+    run_ns: f64,
+}
+
+/// One round.
+fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -> Result<Sample, Box<dyn Error>> {
     let Some(header) = load.header else {
         let mut all = Ebpf::load(object)?;
         let program: &mut Xdp = all.program_mut("reflector").ok_or("no program")?.try_into()?;
@@ -110,7 +129,7 @@ fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -
     bounced(socket, &payload, load.back, "onpath_switch")
 }
 
-fn bounced(socket: &UdpSocket, payload: &[u8], back: usize, program: &str) -> Result<(f64, f64), Box<dyn Error>> {
+fn bounced(socket: &UdpSocket, payload: &[u8], back: usize, program: &str) -> Result<Sample, Box<dyn Error>> {
     common::pin_to(0);
     let (began, mut packets, mut bytes) = (Instant::now(), 0u64, [0; 256]);
     while began.elapsed() < ROUND {
@@ -123,8 +142,18 @@ fn bounced(socket: &UdpSocket, payload: &[u8], back: usize, program: &str) -> Re
         packets += WINDOW as u64;
     }
     let rate = packets as f64 / began.elapsed().as_secs_f64();
+    let (began, mut trips) = (Instant::now(), vec![]);
+    while began.elapsed() < ROUND {
+        let left = Instant::now();
+        socket.send_to(payload, (SWITCH, INNET_UDP_PORT))?;
+        for _ in 0..back {
+            socket.recv(&mut bytes)?;
+        }
+        trips.push(left.elapsed().as_nanos() as f64);
+    }
+    let trip_ns = median(&mut trips);
     let runs = loaded_programs().filter_map(Result::ok).filter(|info| info.name_as_str() == Some(program));
     let (time, count) =
         runs.fold((0, 0), |(time, count), info| (time + info.run_time().as_nanos(), count + info.run_count()));
-    Ok((rate, time as f64 / count.max(1) as f64))
+    Ok(Sample { rate, trip_ns, run_ns: time as f64 / count.max(1) as f64 })
 }

@@ -1,0 +1,172 @@
+//! Whatever peers and clients send: no role panics, and each starts again from what it has written.
+
+#[path = "nonsense/mod.rs"]
+mod nonsense;
+
+use nonsense::cluster::{Cluster, Told};
+use onpath_wire::codec::Blob;
+use onpath_wire::data::{DataRequest, Merge, UndoneAppend};
+use onpath_wire::errno::Errno;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp};
+use onpath_wire::inode::Kind;
+use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{Batch, LogEntry, Peer};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
+use onpath_wire::tracking::Form;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const STEPS: u64 = 20_000;
+
+#[test]
+fn roles_survive_nonsense() {
+    for (seed, form) in [(1, Form::Owner), (2, Form::Network), (3, Form::Owner), (4, Form::Network)] {
+        let mut cluster = Cluster::new(seed, form, 20);
+        (0..STEPS).for_each(|_| cluster.step());
+        let outcome = cluster.end();
+        println!("{form:?}: {outcome:?}");
+        assert!(outcome.changed > 1_000 && outcome.answers > 1_000, "{outcome:?}");
+    }
+}
+
+/// The same without anything changed: what the other test leaves to chance is there.
+#[test]
+fn without_nonsense_all_goes_well() {
+    for form in [Form::Owner, Form::Network] {
+        let mut cluster = Cluster::new(7, form, 0);
+        (0..STEPS).for_each(|_| cluster.step());
+        let outcome = cluster.end();
+        println!("{form:?}: {outcome:?}");
+        assert!(outcome.answers > 4_000 && outcome.records > 1_000 && outcome.malformed == 0, "{outcome:?}");
+    }
+}
+
+#[test]
+fn decoders_survive_nonsense() {
+    let outcome = nonsense::decoders::run(1, |done| done < 1_000_000);
+    println!("{outcome:?}");
+    assert!(outcome.kinds == 12 && outcome.variants >= 100, "{outcome:?}");
+    assert!(outcome.decoded > 100_000, "{outcome:?}");
+}
+
+// What follows once made a role panic.
+
+const CLIENT: NodeId = NodeId(3 << 24 | 1);
+const HOME: ShardId = ShardId(0);
+
+#[test]
+fn a_pipe_has_no_target() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let answers: Rc<RefCell<Vec<Reply>>> = Rc::default();
+    let heard = answers.clone();
+    cluster.listen(move |told| {
+        if let Told::Message(CLIENT, packet) = told {
+            heard.borrow_mut().extend(packet.body::<Reply>());
+        }
+    });
+    let target = Blob(b"x".to_vec());
+    for kind in [Kind::Fifo, Kind::File, Kind::Directory] {
+        let node = NewNode { kind, mode: 0o644, umask: 0, rdev: 0, target: target.clone(), open: 0 };
+        let name = Name::new(b"new").expect("a name");
+        let request = Request::Create { parent: InodeId::ROOT, name, node };
+        cluster.ask(0, request);
+    }
+    let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target, open: 0 };
+    cluster.ask(0, Request::TmpFile { parent: InodeId::ROOT, slot: Slot(0), node });
+    (0..100).for_each(|_| cluster.settle());
+    assert_eq!(answers.take(), vec![Reply::Failed { errno: Errno::EINVAL }; 4]);
+}
+
+#[test]
+fn a_file_has_no_more_than_fits_it() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let data = DataId { inode: InodeId(77), ..DataId::default() };
+    let (session, request, oldest) = (SessionId(1), RequestSeq(1 << 40), RequestSeq(1 << 40));
+    let written = |end, blocks, append| Merge::Written {
+        data,
+        cut: 0,
+        end,
+        blocks,
+        version: 1,
+        session,
+        request,
+        oldest,
+        kill_suidgid: false,
+        append,
+        again: None,
+    };
+    let undone = vec![UndoneAppend { at: 1, from: 0, end: u64::MAX, session, request }];
+    for merge in [
+        written(1, u64::MAX / 4, None),
+        written(FILE_BYTES_MAX + 1, 1, None),
+        written(1, 1, Some(u64::MAX)),
+        Merge::Counted { data, blocks: u64::MAX, version: 1, undone: vec![] },
+        Merge::Counted { data, blocks: 1, version: 1, undone },
+    ] {
+        cluster.tell(NodeId::data(0), NodeId::shard(HOME), MessageKind::Data, &merge);
+    }
+    assert_eq!(cluster.end().malformed, 5);
+}
+
+#[test]
+fn a_directory_hears_of_no_more_than_can_be() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let good = LogEntry {
+        seq: LogSeq(1 << 50),
+        stamp: Stamp(1),
+        put: true,
+        name: Name::new(b"n").expect("a name"),
+        child: InodeId(77),
+        kind: Kind::File,
+        dcount: 1,
+        dnlink: 0,
+    };
+    let later = LogEntry { seq: LogSeq(good.seq.0 + 1), ..good.clone() };
+    for entries in [
+        vec![LogEntry { dcount: -48, ..good.clone() }],
+        vec![LogEntry { dnlink: i8::MIN, ..good.clone() }],
+        vec![LogEntry { stamp: Stamp(u64::MAX), ..good.clone() }],
+        vec![later.clone(), good.clone()],
+        std::iter::repeat_n(LogEntry { dcount: -1, ..good.clone() }, 4_000)
+            .zip(1 << 50..)
+            .map(|(entry, seq)| LogEntry { seq: LogSeq(seq), ..entry })
+            .collect(),
+    ] {
+        let push = Peer::Push { dir: InodeId::ROOT, batch: Batch { before: LogSeq(0), entries } };
+        cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &push);
+    }
+    // It still hears of what can be.
+    let push = Peer::Push { dir: InodeId::ROOT, batch: Batch { before: LogSeq(0), entries: vec![good, later] } };
+    cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &push);
+    let outcome = cluster.end();
+    assert_eq!(outcome.malformed, 5);
+}
+
+#[test]
+fn a_session_has_a_number_that_fits_its_address() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    for session in [1 << 24, u32::MAX] {
+        let request = Request::Attach { again: SessionId(session) };
+        let body = RequestBody { groups: Groups::default(), request };
+        cluster.tell(CLIENT, NodeId::shard(HOME), MessageKind::Request, &body);
+        let dead = Peer::SessionDead { session: SessionId(session) };
+        cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &dead);
+    }
+    assert_eq!(cluster.end().malformed, 4);
+}
+
+/// A clock that is far ahead is not believed by a data node either: it would tell the homes of a time that they refuse.
+#[test]
+fn a_data_node_does_not_follow_a_clock_that_is_far_ahead() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let now_ns = cluster.now().wall_ns;
+    for (number, stamp) in [u64::MAX, now_ns + 600_000_000, now_ns + 400_000_000].into_iter().enumerate() {
+        let mut header = Header::new(MessageKind::Data, CLIENT, RequestSeq(1 << 41 | number as u64));
+        header.stamp = Stamp(stamp);
+        cluster.tell_with(header, NodeId::data(0), &DataRequest::Space);
+    }
+    assert_eq!(cluster.skewed(), 2);
+}
