@@ -10,4 +10,5 @@ mod readme;
 mod registers;
 mod restarts;
 mod status;
+mod switches;
 mod together;

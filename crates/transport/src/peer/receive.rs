@@ -117,7 +117,7 @@ impl Peer {
             match part {
                 Part::Message { to, head, bulk } => {
                     let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
-                    delivered.push(Delivered::Message(to, Packet { head: head.to_vec(), bulk, innet: None }));
+                    delivered.push(Delivered::Message(to, Packet::encoded(head.to_vec(), bulk)));
                     self.counters.messages_delivered += 1;
                 }
                 Part::Fragment(fragment) => {
