@@ -34,13 +34,22 @@ fn two_clients_see_the_same_through_xdp() {
     see_the_same("cluster::two_clients_see_the_same_through_xdp", shape);
 }
 
+/// The same with two of them, each in the kernel of its host.
+#[test]
+fn two_clients_see_the_same_through_two_switches_in_kernels() {
+    let shape = Shape { init: &["--tracking", "network"], switches: 2, xdp: true, ..Shape::default() };
+    see_the_same("cluster::two_clients_see_the_same_through_two_switches_in_kernels", shape);
+}
+
 fn see_the_same(test: &str, shape: Shape) {
     let Some(site) = Site::new(test) else { return };
     let Some(cluster) = Cluster::start(test, &site, shape) else { return };
     if shape.xdp {
-        let device = cluster.net.command(cluster.servers(), "ip").args(["link", "show", "eth0"]).output();
-        let device = String::from_utf8_lossy(&device.expect("ip runs").stdout).into_owned();
-        assert!(device.contains("xdp"), "{device}");
+        for switch in cluster.servers()..cluster.hosts() {
+            let device = cluster.net.command(switch, "ip").args(["link", "show", "eth0"]).output();
+            let device = String::from_utf8_lossy(&device.expect("ip runs").stdout).into_owned();
+            assert!(device.contains("xdp"), "{device}");
+        }
     }
     if shape.switches > 0 {
         use_the_switch(&site, &cluster);

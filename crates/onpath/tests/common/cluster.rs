@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
-use super::skipped;
+use super::{number_from_env, skipped};
 use std::path::{Path, PathBuf};
 
 /// What a cluster is made of.
@@ -30,7 +30,7 @@ impl Default for Shape<'_> {
 }
 
 impl Shape<'_> {
-    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too.
+    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then.
     pub fn from_env() -> Shape<'static> {
         let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
         let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
@@ -41,7 +41,12 @@ impl Shape<'_> {
             (_, true) => &["--commit", "sync"],
             _ => &[],
         };
-        Shape { switches: usize::from(switch), xdp, init, ..Shape::default() }
+        Shape {
+            switches: if switch { number_from_env("ONPATH_SWITCHES", 1) } else { 0 },
+            xdp,
+            init,
+            ..Shape::default()
+        }
     }
 }
 
