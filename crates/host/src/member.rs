@@ -8,11 +8,11 @@ use crate::sys;
 use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use thiserror::Error;
 
 /// What a host is started with.
@@ -67,6 +67,7 @@ pub struct Member {
     server: Option<Server>,
     node: Arc<Node>,
     endpoint: Endpoint,
+    cluster: Arc<RwLock<ClusterIs>>,
 }
 
 impl Member {
@@ -76,7 +77,8 @@ impl Member {
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
-        let hooks = Hooks { cluster, sessions: shapes.clone(), kernel_switch: kernel_switch.clone() };
+        let cluster = Arc::new(RwLock::new(cluster));
+        let hooks = Hooks { cluster: cluster.clone(), sessions: shapes.clone(), kernel_switch: kernel_switch.clone() };
         let endpoint =
             EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
         // The port is taken before anything of the directory changes.
@@ -84,13 +86,13 @@ impl Member {
         let boot = sys::random_bytes().map(u64::from_le_bytes);
         let boot = boot.map_err(|source| MemberError::Io { what: "random bytes", source })?;
         let add_switch = |builder: &mut NodeBuilder| {
-            let config = SwitchConfig::whole(fsid as u32, boot);
+            let config = SwitchConfig::whole(NodeId::switch(number), fsid as u32, boot);
             let port = switch_port?;
             let Some(elsewhere) = kernel_switch.clone() else {
-                return Some((port, builder.add(NodeId::SWITCH, Switch::new(config), NoEffects)));
+                return Some((port, builder.add(config.node, Switch::new(config), NoEffects)));
             };
             // Its packets do not come by this process.
-            builder.add(NodeId::SWITCH, Switch::elsewhere(config, Box::new(elsewhere)), NoEffects);
+            builder.add(config.node, Switch::elsewhere(config, Box::new(elsewhere)), NoEffects);
             None
         };
         let (server, node, switch) = match part {
@@ -115,7 +117,7 @@ impl Member {
         if let Some((port, role)) = switch {
             endpoint.switch(&node, role, SocketAddr::new(bind.ip(), port))?;
         }
-        Ok(Member { server, node, endpoint })
+        Ok(Member { server, node, endpoint, cluster })
     }
 
     /// The runtime.
@@ -123,10 +125,18 @@ impl Member {
         &self.node
     }
 
+    /// From now on these are the hosts, of which only those that are switches and nothing else may have changed, and clients are told
+    /// so.
+    pub fn set_hosts(&self, cluster: ClusterIs, hosts: &[(HostIs, SocketAddr)]) -> Result<(), MemberError> {
+        self.endpoint.set_hosts(hosts)?;
+        *self.cluster.write().expect("a description does not panic") = cluster;
+        Ok(())
+    }
+
     /// From now on directories shall be tracked so. The host of the coordinator sees to it, and others do nothing.
-    pub fn set_form(&self, form: Form) {
+    pub fn set_tracking(&self, form: Form, switches: Switches) {
         for shard in self.server.iter().flat_map(|server| &server.shards) {
-            self.node.with_role(shard, |shard| shard.set_form(sys::now(), form));
+            self.node.with_role(shard, |shard| shard.set_tracking(sys::now(), form, switches));
         }
     }
 
@@ -151,7 +161,7 @@ fn switch_port(hosts: &[(HostIs, SocketAddr)], number: u16) -> Option<u16> {
 }
 
 struct Hooks {
-    cluster: ClusterIs,
+    cluster: Arc<RwLock<ClusterIs>>,
     /// Of the host of the coordinator.
     sessions: Arc<OnceLock<Arc<Sessions>>>,
     kernel_switch: Option<Controlled>,
@@ -190,7 +200,7 @@ impl EndpointHooks for Hooks {
 
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {
         let session = self.sessions.get().map_or(Ok(SessionId(0)), |sessions| sessions.next())?;
-        Ok((session, self.cluster.clone()))
+        Ok((session, self.cluster.read().expect("a description does not panic").clone()))
     }
 }
 

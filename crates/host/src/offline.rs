@@ -13,7 +13,7 @@ use onpath_store::StoreError;
 use onpath_store::cold::{class, id_bytes};
 use onpath_wire::ids::{InodeId, LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +44,7 @@ pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerErr
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
         form: Form::Owner,
+        switches: Switches::ONE,
     };
     let alone = ServerBuilder::open(path, options)?.start_alone()?;
     let (mut least, mut since) = (u64::MAX, Instant::now());

@@ -18,7 +18,7 @@ use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Groups, Request, RequestBody};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,8 @@ pub struct ServerOptions {
     pub memory_bytes: Option<u64>,
     /// How directories shall be tracked; for the network form a software switch runs in the process.
     pub form: Form,
+    /// The switches that there shall be, of a cluster.
+    pub switches: Switches,
 }
 
 /// Why a file system does not start.
@@ -150,7 +152,8 @@ impl ServerBuilder {
         // Messages to other hosts wait for the disk, whatever clients wait for.
         let track = options.commit == Commit::Sync || !shape.whole;
         let first_term = Term(dir.terms.start);
-        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), track, options.form);
+        let mut state =
+            State::fresh(&superblock, shape, first_term, blocks.files(), track, (options.form, options.switches));
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
@@ -184,7 +187,7 @@ impl ServerBuilder {
         if !shape.whole {
             builder.among_others();
         } else if options.form == Form::Network {
-            let switch = SwitchConfig::whole(superblock.fsid as u32, u64::from(dir.terms.start));
+            let switch = SwitchConfig::whole(NodeId::SWITCH, superblock.fsid as u32, u64::from(dir.terms.start));
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
         let sessions = dir.sessions.clone();

@@ -10,7 +10,7 @@ use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ pub(crate) struct State {
 
 impl State {
     /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
-    /// have to wait for the disk; `form`: how directories shall be tracked.
+    /// have to wait for the disk; `tracking`: how directories shall be tracked.
     pub(crate) fn fresh(
         superblock: &Superblock,
         shape: Shape,
         first_term: Term,
         files: u32,
         track: bool,
-        form: Form,
+        tracking: (Form, Switches),
     ) -> State {
-        State::since(superblock, shape, (first_term, first_term), files, track, form)
+        State::since(superblock, shape, (first_term, first_term), files, track, tracking)
     }
 
     /// The same for a look at what may be damaged: whatever the ids, the store may have it.
     pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32) -> State {
-        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, false, Form::Owner)
+        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, false, Default::default())
     }
 
     fn since(
@@ -53,7 +53,7 @@ impl State {
         (first_term, since): (Term, Term),
         files: u32,
         track: bool,
-        form: Form,
+        tracking: (Form, Switches),
     ) -> State {
         let cluster = superblock.fsid as u32;
         // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
@@ -68,7 +68,8 @@ impl State {
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
-                form,
+                form: tracking.0,
+                switches: tracking.1,
                 sync: SyncPolicy::Auto,
                 sticky_marks: true,
                 bounds: ShardBounds::default(),

@@ -24,7 +24,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, TxnId, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 
 /// What a shard is started with.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct ShardConfig {
     pub track_unsynced: bool,
     /// How directories shall be tracked; the coordinator sees to it while the switch is there.
     pub form: Form,
+    /// The switches that there shall be; the coordinator uses those that are there.
+    pub switches: Switches,
     /// Which directories go into *sync*.
     pub sync: SyncPolicy,
     /// An acknowledged mark covers later updates too; else every update is marked, as SwitchFS does.
@@ -116,7 +118,7 @@ pub(crate) enum Job {
     /// Ask whether the collect that holds a group is over.
     WatchHold(Fingerprint),
     /// Tell the switch our term.
-    Announce,
+    Announce(NodeId),
     /// Look after the switch and the tracking epochs.
     WatchSwitch,
 }
@@ -187,8 +189,8 @@ impl Shard {
     }
 
     /// From now on directories shall be tracked so. The shard of the coordinator sees to it; others hear of it from that one.
-    pub fn set_form(&mut self, now: Now, form: Form) {
-        self.kernel.handle(now, Input::Tick, |core, _| coord::tracking::set_form(core, form));
+    pub fn set_tracking(&mut self, now: Now, form: Form, switches: Switches) {
+        self.kernel.handle(now, Input::Tick, |core, _| coord::tracking::set(core, form, switches));
     }
 
     /// What the replay of this start did.
@@ -381,7 +383,7 @@ impl Job {
             Job::Recall(dir) => dir::collect::recall(&cx, dir, part::APPEND).await,
             Job::MarkAtOwner(group) => dir::mark::at_owner(&cx, group).await,
             Job::WatchHold(group) => dir::mark::watch_hold(&cx, group).await,
-            Job::Announce => dir::epoch::announce(&cx).await,
+            Job::Announce(switch) => dir::epoch::announce(&cx, switch).await,
             Job::WatchSwitch => Box::pin(coord::tracking::watch(&cx)).await,
         }
     }

@@ -21,7 +21,7 @@ use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, open, set};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use onpath_wire::xattr::XattrName;
 
 const TERM: Term = Term(5);
@@ -49,6 +49,7 @@ fn config(term: Term) -> ShardConfig {
         cluster: 1,
         track_unsynced: false,
         form: Form::Owner,
+        switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
         bounds: ShardBounds::default(),

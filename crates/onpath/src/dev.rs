@@ -12,7 +12,7 @@ use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
 use onpath_session::Session;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
@@ -102,6 +102,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         checkpoint_bytes: args.checkpoint_bytes,
         memory_bytes: args.meta_memory,
         form,
+        switches: Switches::ONE,
     };
     let dir = absolute(&args.dir)?;
     if args.existing {

@@ -5,13 +5,12 @@ use crate::cluster::config::{Cluster, Host};
 use crate::cluster::key;
 use crate::kernel_switch::InKernel;
 use crate::signals;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use onpath_host::member::{KernelSwitch, Member, MemberConfig};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
-use onpath_wire::tracking::Form;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -37,10 +36,14 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
     let member = Member::start(member(&cluster, host)?)?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
+    let mut present = cluster.clone();
     while let Asked::Reload = receiver.recv()? {
-        match Cluster::read(&args.config) {
-            Ok(now) => reload(&member, &cluster, &now),
-            Err(error) => tracing::error!(%error, "the configuration is not taken; that of before goes on"),
+        let now = Cluster::read(&args.config).map_err(anyhow::Error::from);
+        match now.and_then(|now| reload(&member, &present, &now)) {
+            Ok(taken) => present = taken,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the configuration is not taken; that of before goes on");
+            }
         }
     }
     Ok(member.stop()?)
@@ -53,16 +56,17 @@ enum Asked {
     Reload,
 }
 
-/// Takes from a configuration what can change while a host serves: how directories are tracked.
-fn reload(member: &Member, before: &Cluster, now: &Cluster) {
-    if before.told() != now.told() || before.fsid() != now.fsid() {
-        tracing::warn!("hosts, shards and commit are taken from the configuration at a start only");
+/// Takes from a configuration what can change while a host serves: how directories are tracked, and the switches. What is served then.
+fn reload(member: &Member, before: &Cluster, now: &Cluster) -> anyhow::Result<Cluster> {
+    ensure!(before.fsid() == now.fsid(), "it is of another file system");
+    let taken = before.with_switches_of(now);
+    if taken.told() != now.told() {
+        tracing::warn!("what hosts have but switches, and commit, are taken from the configuration at a start only");
     }
-    if now.tracking == Form::Network && before.hosts.iter().all(|host| host.switch_port.is_none()) {
-        return tracing::error!("tracking: this process was started without a switch: start it again");
-    }
-    tracing::info!(form = ?now.tracking, "directories shall be tracked so");
-    member.set_form(now.tracking);
+    member.set_hosts(taken.told(), &addresses(&taken)?)?;
+    tracing::info!(form = ?taken.tracking, switches = ?taken.switches(), "directories shall be tracked so");
+    member.set_tracking(taken.tracking, taken.switches());
+    Ok(taken)
 }
 
 fn this_host<'a>(cluster: &'a Cluster, args: &ServeArgs) -> anyhow::Result<&'a Host> {
@@ -72,24 +76,29 @@ fn this_host<'a>(cluster: &'a Cluster, args: &ServeArgs) -> anyhow::Result<&'a H
     Ok(cluster.host(&args.config, named.or(guess))?)
 }
 
+/// Where a host is reached.
+fn resolved(host: &Host) -> anyhow::Result<SocketAddr> {
+    host.resolve().with_context(|| format!("host {}: address {}", host.name, host.address))
+}
+
+/// All hosts, and where they are reached.
+fn addresses(cluster: &Cluster) -> anyhow::Result<Vec<(HostIs, SocketAddr)>> {
+    cluster.hosts.iter().map(|host| Ok((host_is(host), resolved(host)?))).collect()
+}
+
 fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
-    let resolved = |host: &Host| {
-        let address = host.resolve();
-        address.with_context(|| format!("host {}: address {}", host.name, host.address))
-    };
-    let hosts = cluster.hosts.iter().map(|host| Ok((host_is(host), resolved(host)?)));
-    let hosts = hosts.collect::<anyhow::Result<Vec<(HostIs, SocketAddr)>>>()?;
+    let hosts = addresses(cluster)?;
     let key = cluster.key_file.as_deref().map(key::read).transpose()?;
-    let has_state = !host.shards.is_empty() || host.data;
     Ok(MemberConfig {
         number: host.number,
-        part: host.directory.clone().filter(|_| has_state).map(|directory| (directory, cluster.part(host))),
+        part: host.directory.clone().filter(|_| host.has_state()).map(|directory| (directory, cluster.part(host))),
         options: ServerOptions {
             shards: None,
             commit: cluster.commit,
             checkpoint_bytes: CHECKPOINT_BYTES,
             memory_bytes: host.meta_memory,
             form: cluster.tracking,
+            switches: cluster.switches(),
         },
         bind: resolved(host)?,
         cluster: cluster.told(),

@@ -254,7 +254,7 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         return;
     }
     adopt(core, shard, header.term);
-    core.state.trackings[shard.0 as usize] = header.tracking;
+    core.state.trackings[shard.0 as usize] = header.tracked();
     if header.seq == RequestSeq(0) {
         return match packet.body::<Reply>() {
             Ok(Reply::GiveBack { alone }) => alone::give_back(core, alone),

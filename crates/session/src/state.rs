@@ -13,12 +13,11 @@ use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind, flag};
-use onpath_wire::ids::{
-    AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term, TrackingEpoch,
-};
+use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
+use onpath_wire::tracking::Tracking;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What starts an operation.
@@ -138,7 +137,7 @@ pub(crate) struct State {
     /// That of every data node that has answered.
     pub(crate) data_terms: BTreeMap<NodeId, Term>,
     /// The tracking epoch that each shard named last; 0 if the switch need not be asked.
-    pub(crate) trackings: Vec<TrackingEpoch>,
+    pub(crate) trackings: Vec<Tracking>,
     /// A slot of every shard, for requests that name no object.
     pub(crate) a_slot_of: Vec<HashSlot>,
     last_stamp: u64,
@@ -192,7 +191,7 @@ impl State {
             changes: Changes::default(),
             terms: vec![Term(0); shards],
             data_terms: BTreeMap::new(),
-            trackings: vec![TrackingEpoch(0); shards],
+            trackings: vec![Tracking::default(); shards],
             a_slot_of,
             last_stamp: 0,
             last_seq: RequestSeq(0),
@@ -255,7 +254,7 @@ impl State {
 
     /// The tracking epoch in which readers of this shard's directories ask the switch.
     #[inline]
-    pub(crate) fn tracking(&self, to: NodeId) -> TrackingEpoch {
+    pub(crate) fn tracking(&self, to: NodeId) -> Tracking {
         to.as_shard().and_then(|shard| self.trackings.get(shard.0 as usize).copied()).unwrap_or_default()
     }
 

@@ -8,12 +8,13 @@ use crate::world::EPOCH_NS;
 use onpath_wire::codec::Reader;
 use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term, TrackingEpoch};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
 use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::tracking::Tracking;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -105,7 +106,7 @@ pub struct Client {
     next_seq: u64,
     terms: Vec<Term>,
     /// The tracking epoch that each shard named last.
-    trackings: Vec<TrackingEpoch>,
+    trackings: Vec<Tracking>,
     sent: VecDeque<Sent>,
     armed_ns: Option<u64>,
     stamp: Stamp,
@@ -161,7 +162,7 @@ pub(crate) fn route(map: &ClusterMap, request: &Request) -> ShardId {
 impl Client {
     pub(crate) fn new(session: u32, map: ClusterMap) -> Client {
         let terms = map.all().map(|_| Term(0)).collect();
-        let trackings = map.all().map(|_| TrackingEpoch(0)).collect();
+        let trackings = map.all().map(|_| Tracking::default()).collect();
         let session = SessionId(session);
         Client { session, map, next_seq: 0, terms, trackings, sent: VecDeque::new(), armed_ns: None, stamp: Stamp(0) }
     }
@@ -226,7 +227,7 @@ impl Client {
         if self.sent[index].term != header.term || self.sent[index].to != shard {
             return Heard::Nothing; // only from the term under which it was last sent
         }
-        self.trackings[shard.0 as usize] = header.tracking;
+        self.trackings[shard.0 as usize] = header.tracked();
         if matches!(reply, Reply::Queued) {
             return Heard::Nothing;
         }

@@ -66,6 +66,11 @@ impl Scenario {
         Scenario::of(WorldConfig { form: Form::Network, ..calm(shards) })
     }
 
+    /// The same with so many switches.
+    pub fn network_of(shards: u16, switches: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, switches, ..calm(shards) })
+    }
+
     /// The same with a switch in which there is no room for any mark.
     pub fn network_without_room(shards: u16) -> Scenario {
         Scenario::of(WorldConfig { form: Form::Network, switch_stages: 0, ..calm(shards) })

@@ -36,6 +36,7 @@ pub fn plain(config: &SimConfig) -> SimConfig {
         crash_every: config.world.crash_every,
         commit: config.world.commit,
         form: config.world.form,
+        switches: config.world.switches,
         switch_stages: config.world.switch_stages,
         switch_fails_every_us: config.world.switch_fails_every_us,
         ..usual.world
@@ -125,8 +126,8 @@ type Step = fn(&SimConfig) -> Vec<SimConfig>;
 
 const STEPS: [Step; 14] = [
     |c| {
-        let WorldConfig { switch_stages, reorder_us, sync, .. } = WorldConfig::default();
-        let world = WorldConfig { form: Form::Owner, switch_stages, reorder_us, sync, ..c.world.clone() };
+        let WorldConfig { switches, switch_stages, reorder_us, sync, .. } = WorldConfig::default();
+        let world = WorldConfig { form: Form::Owner, switches, switch_stages, reorder_us, sync, ..c.world.clone() };
         vec![without(&SimConfig { world, ..c.clone() }, FaultKind::Switch)]
     },
     |c| fewer(c, c.operations, 1, |c, n| c.operations = n),

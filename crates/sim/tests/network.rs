@@ -63,6 +63,27 @@ fn with_a_switch_that_fails() {
     assert!(outcomes.iter().all(|outcome| outcome.counters.switch_boots > 1), "it failed each time");
 }
 
+#[test]
+fn with_several_switches() {
+    for (switches, fails) in [(2, 0), (3, 300_000), (8, 200_000)] {
+        let world = WorldConfig { switches, switch_fails_every_us: fails, reorder: 0.1, ..crowd() };
+        let outcomes = clean(10_000, 1..4, &world);
+        let boots = u64::from(switches) + u64::from(fails > 0);
+        assert!(outcomes.iter().all(|outcome| outcome.counters.switch_boots >= boots));
+        assert!(outcomes.iter().all(|outcome| outcome.switch.contains_key("query_normal")));
+    }
+}
+
+#[test]
+fn with_several_switches_that_fail_and_crashes() {
+    let (crash_every, switch_fails_every_us) = (600, 300_000);
+    clean(5_000, 1..6, &WorldConfig { switches: 3, crash_every, switch_fails_every_us, loss: 0.05, ..crowd() });
+}
+
+fn crowd() -> WorldConfig {
+    WorldConfig { shards: 3, processes: 3, ..WorldConfig::default() }
+}
+
 /// Seeds that found something once.
 #[test]
 fn seeds_that_failed_once_are_clean() {

@@ -9,6 +9,8 @@ pub(crate) mod epochs;
 pub(crate) mod groups;
 #[path = "network_form/marks.rs"]
 pub(crate) mod marks;
+#[path = "network_form/ranges.rs"]
+pub(crate) mod ranges;
 
 use onpath_sim::scenario::{Asker, Scenario, create, listed, mode, read, shard};
 use onpath_sim::world::{HoldId, Message};

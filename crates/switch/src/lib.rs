@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 /// What a switch is started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
+    /// Its address.
+    pub node: NodeId,
     /// The file system whose packets it looks at.
     pub cluster: u32,
     /// Names this life; never the same again.
@@ -26,8 +28,8 @@ pub struct SwitchConfig {
 
 impl SwitchConfig {
     /// A switch of full size.
-    pub fn whole(cluster: u32, boot: u64) -> SwitchConfig {
-        SwitchConfig { cluster, boot, stages: Config::whole(cluster).stages }
+    pub fn whole(node: NodeId, cluster: u32, boot: u64) -> SwitchConfig {
+        SwitchConfig { node, cluster, boot, stages: Config::whole(cluster).stages }
     }
 }
 
@@ -163,7 +165,7 @@ impl Switch {
         // One that cannot be asked is gone, and whoever waits for the answer sees that.
         let Some((epoch, complete)) = self.program.tracking() else { return };
         let status = SwitchStatus { boot: self.config.boot, epoch: TrackingEpoch(epoch), complete };
-        let mut answer = Header::new(MessageKind::PeerAnswer, NodeId::SWITCH, header.seq);
+        let mut answer = Header::new(MessageKind::PeerAnswer, self.config.node, header.seq);
         answer.cluster = self.config.cluster;
         let packet = Packet::new(&answer, &status);
         let to = header.source;

@@ -23,7 +23,7 @@ fn pair(key: Option<Key>) -> (Peer, Peer) {
 }
 
 fn packet(head: usize, bulk: usize) -> Packet {
-    Packet { head: vec![7; head], bulk: Bytes::from(vec![9; bulk]), innet: None }
+    Packet::encoded(vec![7; head], Bytes::from(vec![9; bulk]))
 }
 
 fn median(times: &mut [f64]) -> f64 {

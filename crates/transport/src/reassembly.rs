@@ -204,7 +204,7 @@ impl Reassembly {
         // The answer to a message of a few fragments comes soon; the sender of more has to go on.
         let due_us = if shape.fragments() > ACK_EVERY { now_us } else { now_us + ACK_DELAY_US };
         self.say_completed(shape.id, incoming.newest, due_us);
-        Some(Packet { head: incoming.head, bulk: Bytes::from(incoming.bulk), innet: None })
+        Some(Packet::encoded(incoming.head, Bytes::from(incoming.bulk)))
     }
 
     fn say_completed(&mut self, id: u64, newest: (u64, u64), due_us: u64) {

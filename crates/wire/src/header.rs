@@ -2,6 +2,7 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
+use crate::tracking::{Form, Switches, Tracking};
 
 /// "On" and version 1.
 pub const MAGIC: u32 = 0x0001_6e4f;
@@ -134,7 +135,7 @@ header! {
         48 => pub list_position: u32,
         /// Hybrid-logical-clock stamp of the sender.
         52 => pub stamp: Stamp,
-        /// Caller's user id (requests).
+        /// Caller's user id (requests); of a reply, with `gid`, the switches of `tracking` ([`Header::tracked`]).
         60 => pub uid: u32,
         /// Caller's group id (requests).
         64 => pub gid: u32,
@@ -188,6 +189,20 @@ impl Header {
     /// The sequence number of the sender's oldest unanswered request.
     pub fn oldest(&self) -> RequestSeq {
         RequestSeq(self.seq.0.saturating_sub(u64::from(self.oldest_behind)))
+    }
+
+    /// Of a reply: where readers of the shard's directories ask.
+    pub fn tracked(&self) -> Tracking {
+        let form = if self.tracking == TrackingEpoch(0) { Form::Owner } else { Form::Network };
+        Tracking { epoch: self.tracking, form, switches: Switches::of_words([self.uid, self.gid]) }
+    }
+
+    /// Says so.
+    pub fn tell_tracked(&mut self, tracking: &Tracking) {
+        if tracking.form == Form::Network {
+            self.tracking = tracking.epoch;
+            [self.uid, self.gid] = tracking.switches.words();
+        }
     }
 
     /// Reads and checks a header.

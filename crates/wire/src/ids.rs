@@ -179,7 +179,8 @@ pub enum NodeClass {
 }
 
 impl NodeId {
-    /// Address of the switch role: its control plane, and where packets with an in-network header go first.
+    /// Address of the only switch of a process, or of a world: its control plane, and where packets with an in-network header go
+    /// first.
     pub const SWITCH: NodeId = NodeId(4 << 24);
 
     /// Address of a metadata shard.
@@ -190,6 +191,11 @@ impl NodeId {
     /// Address of a data node.
     pub fn data(number: u16) -> NodeId {
         NodeId(2 << 24 | u32::from(number))
+    }
+
+    /// Address of the switch of a host.
+    pub fn switch(number: u16) -> NodeId {
+        NodeId(4 << 24 | u32::from(number))
     }
 
     /// Address of a client session.

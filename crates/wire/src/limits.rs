@@ -28,6 +28,8 @@ pub const XATTR_LIST_BYTES_MAX: usize = 64 << 10;
 pub const XATTR_INODE_BYTES_MAX: usize = 256 << 10;
 /// Number of hash slots.
 pub const SLOTS: usize = 1 << 16;
+/// Most switches of one file system: as many as a reply can name.
+pub const SWITCHES_MAX: usize = 8;
 /// Most shards of one file system.
 pub const SHARDS_MAX: u16 = 256;
 /// Largest message body without bulk bytes.

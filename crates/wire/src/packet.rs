@@ -2,6 +2,7 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::header::{HEADER_BYTES, Header};
+use crate::ids::NodeId;
 use crate::innet::InNet;
 use bytes::Bytes;
 
@@ -14,9 +15,16 @@ pub struct Packet {
     pub bulk: Bytes,
     /// What the switch reads and writes, if it travels through one. Boxed, because few do.
     pub innet: Option<Box<InNet>>,
+    /// The switch that it has to pass, if `innet` says that it has to.
+    pub switch: NodeId,
 }
 
 impl Packet {
+    /// A message that is encoded already.
+    pub fn encoded(head: Vec<u8>, bulk: Bytes) -> Packet {
+        Packet { head, bulk, innet: None, switch: NodeId::SWITCH }
+    }
+
     /// Encodes a message without bulk bytes.
     pub fn new(header: &Header, body: &impl Wire) -> Packet {
         Packet::with_bulk(header, body, Bytes::new())
@@ -27,12 +35,17 @@ impl Packet {
         let mut head = Vec::with_capacity(256);
         header.put(&mut head);
         body.put(&mut head);
-        Packet { head, bulk, innet: None }
+        Packet::encoded(head, bulk)
     }
 
-    /// The same message, to travel through the switch.
+    /// The same message with an in-network header, for the only switch or from it.
     pub fn through_switch(self, innet: InNet) -> Packet {
         Packet { innet: Some(Box::new(innet)), ..self }
+    }
+
+    /// The same message, to travel through this switch.
+    pub fn through(self, switch: NodeId, innet: InNet) -> Packet {
+        Packet { innet: Some(Box::new(innet)), switch, ..self }
     }
 
     /// Whether the switch has yet to see it.

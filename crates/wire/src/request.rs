@@ -2,12 +2,13 @@
 
 use crate::codec::Blob;
 use crate::header::Header;
-use crate::ids::{AloneId, Cookie, InodeId, NodeId, SessionId, Slot, TrackingEpoch};
+use crate::ids::{AloneId, Cookie, InodeId, NodeId, SessionId, Slot};
 use crate::innet::InNet;
 use crate::inode::Kind;
 use crate::map::ClusterMap;
 use crate::name::Name;
 use crate::packet::Packet;
+use crate::tracking::{Form, Tracking};
 use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
@@ -454,12 +455,14 @@ impl Request {
 
 impl RequestBody {
     /// Encodes the message. One that reads a directory asks the switch on its way whether it has pending updates, in the
-    /// tracking epoch of its owner; 0 is none.
-    pub fn packet(&self, header: &Header, to: NodeId, tracking: TrackingEpoch, map: &ClusterMap) -> Packet {
+    /// tracking epoch of its owner, if that has the network form.
+    pub fn packet(&self, header: &Header, to: NodeId, tracking: Tracking, map: &ClusterMap) -> Packet {
         let packet = Packet::new(header, self);
         match self.request.reads_directory() {
-            Some(id) if tracking != TrackingEpoch(0) => {
-                packet.through_switch(InNet::query(header.cluster, tracking, map.fingerprint(id), to))
+            Some(id) if tracking.form == Form::Network => {
+                let group = map.fingerprint(id);
+                let query = InNet::query(header.cluster, tracking.epoch_of(group), group, to);
+                packet.through(tracking.switch_of(group), query)
             }
             _ => packet,
         }

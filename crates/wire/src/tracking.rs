@@ -1,28 +1,164 @@
 //! How directories are tracked (DESIGN §3, R-7): epochs, forms, and what the coordinator says to the switch's control plane.
 
-use crate::ids::{ShardId, Term, TrackingEpoch};
+use crate::codec::{Reader, Wire, WireError};
+use crate::ids::{NodeId, ShardId, Term, TrackingEpoch};
+use crate::innet::{Fingerprint, INDEX_BITS};
+use crate::limits::SWITCHES_MAX;
 use crate::{wire_enum, wire_struct};
+use std::fmt::{self, Debug, Formatter};
 
-wire_enum! {
-    /// Who knows that a directory has pending updates.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    pub enum Form {
-        /// Its owner: whoever holds the append part may have some. No switch is needed.
-        #[default]
-        1 => Owner,
-        /// The dirty set in the switch.
-        2 => Network,
+/// Who knows that a directory has pending updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Its owner: whoever holds the append part may have some. No switch is needed.
+    #[default]
+    Owner = 1,
+    /// The dirty sets in the switches.
+    Network = 2,
+}
+
+/// The switches of a tracking epoch, at least one and in order: each has an equal range of the fingerprints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Switches([u8; SWITCHES_MAX]); // of each its number and one; 0 is none, and nothing comes after it
+
+impl Switches {
+    /// The only one.
+    pub const ONE: Switches = Switches([1, 0, 0, 0, 0, 0, 0, 0]);
+
+    /// Those of these numbers; none if there are none, or more than [`SWITCHES_MAX`], or such as no host has.
+    pub fn of(numbers: impl IntoIterator<Item = u16>) -> Option<Switches> {
+        let mut all = [0; SWITCHES_MAX];
+        let mut count = 0;
+        for number in numbers {
+            *all.get_mut(count)? = u8::try_from(number).ok()?.checked_add(1)?;
+            count += 1;
+        }
+        (count > 0).then_some(Switches(all))
+    }
+
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> usize {
+        self.0.iter().take_while(|&&number| number != 0).count()
+    }
+
+    /// Their numbers, in order.
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + use<> {
+        let all = self.0;
+        (0..self.len()).map(move |place| u16::from(all[place]) - 1)
+    }
+
+    /// Their addresses, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        self.numbers().map(NodeId::switch)
+    }
+
+    /// Whether one of them has this address.
+    pub fn contain(&self, switch: NodeId) -> bool {
+        self.nodes().any(|node| node == switch)
+    }
+
+    /// The place of the one in whose range a group is.
+    pub fn place(&self, group: Fingerprint) -> usize {
+        (group.index() as usize * self.len()) >> INDEX_BITS
+    }
+
+    /// As two words of a header.
+    pub(crate) fn words(&self) -> [u32; 2] {
+        let (low, high) = self.0.split_at(4);
+        [low, high].map(|half| u32::from_le_bytes(*half.first_chunk().expect("half of eight bytes")))
+    }
+
+    /// What two words of a header say; of none, the only one.
+    pub(crate) fn of_words(words: [u32; 2]) -> Switches {
+        let [low, high] = words.map(u32::to_le_bytes);
+        let mut all = [0; SWITCHES_MAX];
+        all[..4].copy_from_slice(&low);
+        all[4..].copy_from_slice(&high);
+        if all[0] == 0 { Switches::ONE } else { Switches(all) }
     }
 }
 
-wire_struct! {
-    /// A tracking epoch and its form, which never changes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    pub struct Tracking {
-        /// Given out by the coordinator; 0 before the first one, which has the owner form.
-        pub epoch: TrackingEpoch,
-        /// The form.
-        pub form: Form,
+impl Default for Switches {
+    fn default() -> Switches {
+        Switches::ONE
+    }
+}
+
+impl Debug for Switches {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.numbers()).finish()
+    }
+}
+
+/// A tracking epoch and its form, which never changes.
+///
+/// Each switch has an epoch of its own: the first one this, the next one the following. So what a switch answers about a group that is
+/// not in its range, because somebody believed other switches to be there, is the answer of another epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tracking {
+    /// Given out by the coordinator; 0 before the first one, which has the owner form.
+    pub epoch: TrackingEpoch,
+    /// The form.
+    pub form: Form,
+    /// Its switches; of the owner form, those of before.
+    pub switches: Switches,
+}
+
+impl Tracking {
+    /// The epoch of the switch at a place.
+    pub fn epoch_at(&self, place: usize) -> TrackingEpoch {
+        TrackingEpoch(self.epoch.0.wrapping_add(place as u16))
+    }
+
+    /// The epoch of the switch in whose range a group is.
+    pub fn epoch_of(&self, group: Fingerprint) -> TrackingEpoch {
+        self.epoch_at(self.switches.place(group))
+    }
+
+    /// Whether this switch is asked in it.
+    pub fn asks(&self, switch: NodeId) -> bool {
+        self.form == Form::Network && self.switches.contain(switch)
+    }
+
+    /// The switch in whose range a group is.
+    pub fn switch_of(&self, group: Fingerprint) -> NodeId {
+        self.switches.nodes().nth(self.switches.place(group)).expect("a place of one of them")
+    }
+}
+
+/// How a [`Tracking`] is told: form 1 and 2 are the owner's and the network's with the only switch, 3 and 4 the same with several.
+const LISTED: u8 = 2;
+
+impl Wire for Tracking {
+    fn put(&self, out: &mut Vec<u8>) {
+        let form = self.form as u8;
+        self.epoch.put(out);
+        if self.switches == Switches::ONE {
+            return form.put(out);
+        }
+        (form + LISTED).put(out);
+        out.extend_from_slice(&self.switches.0);
+    }
+
+    fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        let (epoch, code) = (TrackingEpoch::take(r)?, u8::take(r)?);
+        let (form, listed) = match code {
+            1 | 3 => (Form::Owner, code == 3),
+            2 | 4 => (Form::Network, code == 4),
+            _ => return Err(WireError::Bad("form of a tracking epoch")),
+        };
+        let mut switches = Switches::ONE;
+        if listed {
+            for number in &mut switches.0 {
+                *number = u8::take(r)?;
+            }
+            let count = switches.len();
+            if count == 0 || switches.0[count..].iter().any(|&number| number != 0) {
+                return Err(WireError::Bad("switches of a tracking epoch"));
+            }
+        }
+        Ok(Tracking { epoch, form, switches })
     }
 }
 
@@ -75,5 +211,52 @@ wire_struct! {
         pub epoch: TrackingEpoch,
         /// Whether that is complete.
         pub complete: bool,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(index: u32) -> Fingerprint {
+        Fingerprint::new(index, 7).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_equal_and_every_group_has_a_switch() {
+        for count in 1..=SWITCHES_MAX as u16 {
+            let switches = Switches::of((0..count).map(|place| 250 - place)).unwrap();
+            let tracking = Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches };
+            let mut found = vec![0; count.into()];
+            for index in 0..1 << INDEX_BITS {
+                let place = switches.place(group(index));
+                found[place] += 1;
+                assert_eq!(tracking.switch_of(group(index)), NodeId::switch(250 - place as u16));
+                assert_eq!(tracking.epoch_of(group(index)), TrackingEpoch(9 + place as u16));
+            }
+            assert!(found.iter().max().unwrap() - found.iter().min().unwrap() <= 1, "{found:?}");
+            assert!(found.len() == switches.len() && switches.contain(NodeId::switch(250)));
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_what_is_heard() {
+        assert_eq!((Switches::of([]), Switches::of([1; 9]), Switches::of([255])), (None, None, None));
+        let several = Switches::of([3, 0, 250]).unwrap();
+        for switches in [Switches::ONE, several, Switches::of(1..9).unwrap()] {
+            for form in [Form::Owner, Form::Network] {
+                let tracking = Tracking { epoch: TrackingEpoch(300), form, switches };
+                assert_eq!(Tracking::from_bytes(&tracking.to_bytes()), Ok(tracking));
+            }
+            assert_eq!(Switches::of_words(switches.words()), switches);
+        }
+        assert_eq!(Switches::of_words([0, 5]), Switches::ONE);
+        let one = Tracking { epoch: TrackingEpoch(300), form: Form::Network, switches: Switches::ONE };
+        assert_eq!(one.to_bytes(), [44, 1, 2], "as before there could be several");
+        for wrong in
+            [&[1, 0, 5][..], &[1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 0, 4, 1, 0, 2, 0, 0, 0, 0, 0], &[1, 0, 3, 1]]
+        {
+            assert!(Tracking::from_bytes(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -128,7 +128,7 @@ pub struct NodeBuilder {
     shards: Vec<Option<usize>>,
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
-    switch: Vec<Option<usize>>,
+    switches: Vec<Option<usize>>,
     among_others: bool,
 }
 
@@ -146,7 +146,7 @@ impl NodeBuilder {
             shards: vec![],
             data: vec![],
             sessions: vec![],
-            switch: vec![],
+            switches: vec![],
             among_others: false,
         }
     }
@@ -162,7 +162,7 @@ impl NodeBuilder {
         let table = match address.class() {
             Some(NodeClass::Shard) => Some(&mut self.shards),
             Some(NodeClass::Data) => Some(&mut self.data),
-            Some(NodeClass::Switch) => Some(&mut self.switch),
+            Some(NodeClass::Switch) => Some(&mut self.switches),
             Some(NodeClass::Session) => None,
             None => panic!("{address:?} is no address of a role"),
         };
@@ -192,7 +192,7 @@ impl NodeBuilder {
             shards: self.shards,
             data: self.data,
             sessions: self.sessions,
-            switch: self.switch.first().copied().flatten(),
+            switches: self.switches,
             among_others: self.among_others,
             commit,
             journal,
@@ -272,7 +272,7 @@ pub struct Node {
     shards: Vec<Option<usize>>,
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
-    switch: Option<usize>,
+    switches: Vec<Option<usize>>,
     among_others: bool,
     commit: Commit,
     journal: Option<Journal>,
@@ -361,15 +361,16 @@ impl Node {
         match to.class()? {
             NodeClass::Shard => self.shards.get(number).copied().flatten(),
             NodeClass::Data => self.data.get(number).copied().flatten(),
-            NodeClass::Switch => self.switch,
+            NodeClass::Switch => self.switches.get(number).copied().flatten(),
             NodeClass::Session => self.sessions.iter().find(|(a, _)| *a == to).map(|(_, index)| *index),
         }
     }
 
     /// Brings a released message on its way: by the switch if it wants to pass one, which another process may have.
     fn route(&self, to: NodeId, packet: Packet, work: &mut Work) {
-        let switch = self.switch.filter(|_| !self.among_others); // for others it is behind its port
-        let index = if packet.wants_switch() { switch } else { self.local(to) };
+        // For others a switch is behind its port.
+        let switch = || if self.among_others { None } else { self.local(packet.switch) };
+        let index = if packet.wants_switch() { switch() } else { self.local(to) };
         let Some(index) = index else {
             work.remote.push((to, packet));
             return;

@@ -189,7 +189,7 @@ fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
     let Some(bulk) = rest.filter(|_| bytes as usize <= FRAME_BYTES_MAX) else {
         return Err(StreamError::Frame { bytes, head });
     };
-    let mut packet = Packet { head: vec![0; head as usize], bulk: bytes::Bytes::new(), innet: None };
+    let mut packet = Packet::encoded(vec![0; head as usize], bytes::Bytes::new());
     if innet > 0 {
         let mut bytes = [0; INNET_BYTES];
         from.read_exact(&mut bytes)?;
@@ -224,7 +224,7 @@ fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
 }
 
 fn control(frame: &Control) -> Packet {
-    Packet { head: frame.to_bytes(), bulk: bytes::Bytes::new(), innet: None }
+    Packet::encoded(frame.to_bytes(), bytes::Bytes::new())
 }
 
 /// Most counters that a client may tell.

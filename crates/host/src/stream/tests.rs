@@ -295,7 +295,7 @@ fn malformed_frames_close_the_stream_and_foreign_messages_are_dropped() {
         frame(shard(), &request(shard(), 1, 0)),
         frame(NodeId::session(SessionId(6)), &request(own, 1, 0)),
         frame(shard(), &peer),
-        frame(shard(), &Packet { head: vec![1, 2, 3], bulk: Default::default(), innet: None }),
+        frame(shard(), &Packet::encoded(vec![1, 2, 3], Default::default())),
     ];
     foreign.iter().for_each(|bytes| stream.write_all(bytes).unwrap());
     stream.write_all(&frame(shard(), &request(own, 9, 3))).unwrap();

@@ -1,6 +1,7 @@
 //! An endpoint: its sockets and threads, and the sending side.
 
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus};
+use super::hosts::Hosts;
 use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
@@ -10,7 +11,7 @@ use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionId};
-use onpath_wire::innet::{INNET_BYTES, InNet};
+use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -74,10 +75,10 @@ pub(super) struct Shared {
     pub(super) serves: bool,
     pub(super) wait: Wait,
     pub(super) socket: Socket,
-    pub(super) innet: Option<Socket>,
-    pub(super) innet_port: u16,
-    /// Where packets with an in-network header go.
-    pub(super) switch: Option<SocketAddr>,
+    pub(super) bind: SocketAddr,
+    /// Where packets come that have passed a switch, if there is one.
+    pub(super) innet: OnceLock<Innet>,
+    pub(super) hosts: Hosts,
     pub(super) peers: Peers,
     pub(super) node: OnceLock<Arc<Node>>,
     pub(super) hooks: Box<dyn EndpointHooks>,
@@ -90,12 +91,18 @@ pub(super) struct Shared {
     handshakes: AtomicU64,
     started_us: u64,
     patience: Mutex<greet::Patience>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A socket for what comes through switches.
+pub(super) struct Innet {
+    pub(super) socket: Socket,
+    pub(super) port: u16,
 }
 
 /// The way of a process to all others.
 pub struct Endpoint {
-    shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) shared: Arc<Shared>,
 }
 
 struct UdpLink(Arc<Shared>);
@@ -118,12 +125,9 @@ impl Endpoint {
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
         be_patient(&socket)?;
-        let switch = hosts.iter().find(|(host, _)| host.switch_port != 0);
-        let switch = switch.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port));
-        let innet = switch.map(|_| Socket::bind(SocketAddr::new(bind.ip(), 0))).transpose();
-        let innet = innet.map_err(|source| UdpError::Bind { address: bind, source })?;
-        let innet_port = innet.as_ref().map_or(0, |socket| socket.bound.port());
-        innet.as_ref().map_or(Ok(()), be_patient)?;
+        let known = Hosts::new(&hosts);
+        let innet = if known.have_switch() { OnceLock::from(Innet::bind(bind)?) } else { OnceLock::new() };
+        let innet_port = innet.get().map_or(0, |innet| innet.port);
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
             peers: Peers::new(config.clone(), &hosts, innet_port),
@@ -131,9 +135,9 @@ impl Endpoint {
             serves,
             wait,
             socket,
+            bind,
             innet,
-            innet_port,
-            switch,
+            hosts: known,
             node: OnceLock::new(),
             hooks: Box::new(hooks),
             timer: Timer::default(),
@@ -143,19 +147,20 @@ impl Endpoint {
             handshakes: AtomicU64::new(0),
             started_us: sys::mono_us(),
             patience: Mutex::default(),
+            threads: Mutex::default(),
         };
-        Ok(Endpoint { shared: Arc::new(shared), threads: Mutex::default() })
+        Ok(Endpoint { shared: Arc::new(shared) })
     }
 
     /// Begins to receive, and becomes the way of `node` to all roles that it does not have.
     pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
         node.attach_default(Arc::new(UdpLink(self.shared.clone())));
-        self.spawn("udp", receive::plain)?;
-        if self.shared.innet.is_some() {
-            self.spawn("udp-switched", receive::switched)?;
+        self.shared.spawn("udp", receive::plain)?;
+        if self.shared.innet.get().is_some() {
+            self.shared.spawn("udp-switched", receive::switched)?;
         }
-        self.spawn("udp-timer", timer::run)?;
+        self.shared.spawn("udp-timer", timer::run)?;
         if let Some(this) = self.shared.peers.get(self.shared.config.me)
             && let Some(place) = this.lock().switched_place()
         {
@@ -166,20 +171,12 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Starts a thread that ends soon after the endpoint is stopped.
-    pub(super) fn spawn(&self, name: &str, run: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Result<(), UdpError> {
-        let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
-        let thread = thread.map_err(|source| UdpError::Io { what: "a thread", source })?;
-        self.threads.lock().expect("starting does not panic").push(thread);
-        Ok(())
-    }
-
     /// Stops receiving and sending.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.timer.stop();
-        for thread in self.threads.lock().expect("starting does not panic").drain(..) {
+        let threads = std::mem::take(&mut *self.shared.threads.lock().expect("starting does not panic"));
+        for thread in threads {
             if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
                 tracing::error!("a thread of the endpoint panicked");
             }
@@ -191,6 +188,11 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Whether a packet only asks the switch, and is of use without its answer.
+fn asks(packet: &Packet) -> bool {
+    packet.innet.as_deref().and_then(InNet::op) == Some(DirtySetOp::Query)
 }
 
 /// Receiving from a socket shall end now and then, so that its thread sees whether it is to end.
@@ -208,14 +210,34 @@ impl Shared {
         self.node.get().expect("threads run once there is a node")
     }
 
+    /// Where this process takes what comes through a switch; 0 if it does not.
+    pub(super) fn innet_port(&self) -> u16 {
+        self.innet.get().map_or(0, |innet| innet.port)
+    }
+
+    /// Starts a thread that ends soon after the endpoint is stopped.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        run: impl FnOnce(&Arc<Shared>) + Send + 'static,
+    ) -> Result<(), UdpError> {
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
+        let thread = thread.map_err(|source| UdpError::Io { what: "a thread", source })?;
+        self.threads.lock().expect("starting does not panic").push(thread);
+        Ok(())
+    }
+
     fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
         let now_us = sys::mono_us();
         let mut touched: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
         let mut messages = messages.drain(..).peekable();
-        while let Some((to, packet)) = messages.next() {
+        while let Some((to, mut packet)) = messages.next() {
             if packet.wants_switch() {
-                self.send_switched(to, &packet);
-                continue;
+                if self.send_switched(to, &packet) || !asks(&packet) {
+                    continue;
+                }
+                packet.innet = None; // its owner can tell without the switch, which is not known here
             }
             let Some(other) = self.peers.of_role(to) else {
                 self.counts.lost.fetch_add(1, Ordering::Relaxed);
@@ -273,10 +295,10 @@ impl Shared {
         }
     }
 
-    /// Asks the system for the way to a peer, and for the longest datagram that gets there, and by the switch if there is one.
+    /// Asks the system for the way to a peer, and for the longest datagram that gets there, and by switches if there are any.
     pub(super) fn ask_path(&self, state: &mut OtherState, now_us: u64) {
-        let by = [Some(state.address), self.switch.filter(|_| state.innet_port != 0)];
-        let bytes = by.into_iter().flatten().map(datagram_bytes_to).min().expect("it has an address");
+        let switches = self.hosts.switches().into_iter().filter(|_| state.innet_port != 0);
+        let bytes = switches.map(datagram_bytes_to).fold(datagram_bytes_to(state.address), usize::min);
         state.path_asked_us = now_us;
         state.open_lane(&self.socket);
         let before = state.peer.datagram_bytes();
@@ -293,18 +315,22 @@ impl Shared {
         }
     }
 
-    /// A message through the switch, alone in its datagram.
-    fn send_switched(&self, to: NodeId, packet: &Packet) {
+    /// A message through a switch, alone in its datagram; false if that is not known.
+    fn send_switched(&self, to: NodeId, packet: &Packet) -> bool {
         let innet = packet.innet.as_deref().expect("it wants to pass the switch");
+        let (Some(switch), Some(way)) = (self.hosts.switch(packet.switch), self.innet.get()) else {
+            self.counts.lost.fetch_add(u64::from(!asks(packet)), Ordering::Relaxed);
+            return false;
+        };
         let sent = self.switched_datagram(to, packet, innet).and_then(|(other, datagram)| {
-            let (socket, switch) = (self.innet.as_ref()?, self.switch?);
             self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
-            let sent = socket.send(switch, &datagram, datagram.len());
+            let sent = way.socket.send(switch, &datagram, datagram.len());
             sent.map_err(|error| self.failed(&mut other.lock(), &error, sys::mono_us())).ok()
         });
         if sent.is_none() {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
+        true
     }
 
     fn switched_datagram(&self, to: NodeId, packet: &Packet, innet: &InNet) -> Option<(Arc<Other>, Vec<u8>)> {

@@ -3,7 +3,7 @@
 use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
-use super::session_of;
+use super::{hosts, session_of};
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
 use onpath_wire::codec::{Blob, Wire};
@@ -68,6 +68,8 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
         Hello::Greet { version: VERSION, innet_port } => greeted_by(shared, &head, from, innet_port, now_us),
+        Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
+        Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
         Hello::Greeted {} if fresh => known_to(shared, &head, now_us),
         _ => shared.malformed(),
@@ -144,7 +146,7 @@ fn adopt(other: &Other, boot: u64, now_us: u64) {
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
     let to_boot = state.peer.boot().unwrap_or(0);
-    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port };
+    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port() };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, to_boot, &greet);
@@ -160,6 +162,7 @@ pub(super) fn greet_all(shared: &Shared, now_us: u64) {
             greet(shared, &mut state, now_us);
         }
     }
+    hosts::ask(shared, now_us);
     if shared.serves {
         shared.peers.forget(now_us.saturating_sub(FORGET_US));
     }

@@ -12,6 +12,9 @@
 //!
 //! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
 //!
+//! *Asking*: a process that hears of a switch it does not know, since the cluster got that later, asks all hosts
+//! ([`Hello::Where`]); they are greeted, and their boots are known.
+//!
 //! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
 
 use onpath_wire::codec::{Blob, Wire};
@@ -19,7 +22,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 wire_enum! {
     /// A message between processes.
@@ -74,6 +77,16 @@ wire_enum! {
             nonce: u64,
             /// How the host is.
             status: HostStatus,
+        },
+        /// Who is that host? It has a switch that I do not know.
+        9 => Where {
+            /// Its number.
+            number: u16,
+        },
+        /// The answer of whoever knows it.
+        10 => Here {
+            /// The host; its address is no name.
+            host: HostIs,
         },
     }
 }

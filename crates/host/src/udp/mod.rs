@@ -10,6 +10,7 @@ mod admit;
 mod endpoint;
 mod greet;
 pub mod hello;
+mod hosts;
 mod join;
 mod lane;
 mod peers;
@@ -24,7 +25,7 @@ pub use hello::{ClusterIs, HostIs, HostStatus};
 pub use join::{JoinError, Joined, ask_status, join};
 pub use onpath_transport::{EndpointId, Key};
 
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeClass, NodeId, SessionId};
 use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
@@ -50,9 +51,13 @@ fn session_of(endpoint: EndpointId) -> Option<SessionId> {
     (endpoint.0 & CLIENT != 0 && session.0 != 0 && session.0 < 1 << 24).then_some(session)
 }
 
-/// The endpoint that has a session's role.
+/// The endpoint of a role whose number is that of its host, or its session's; of a shard the configuration says it.
 fn endpoint_of(node: NodeId) -> Option<EndpointId> {
-    node.as_session().map(endpoint_of_session)
+    match node.class()? {
+        NodeClass::Session => node.as_session().map(endpoint_of_session),
+        NodeClass::Data | NodeClass::Switch => Some(EndpointId(node.number())),
+        NodeClass::Shard => None,
+    }
 }
 
 /// How the threads of an endpoint wait for datagrams.

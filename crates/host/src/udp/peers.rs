@@ -122,7 +122,7 @@ impl Other {
 /// All others.
 pub(super) struct Peers {
     config: Arc<Config>,
-    /// Which host has which role.
+    /// Which host has which shard.
     places: HashMap<NodeId, EndpointId>,
     all: RwLock<HashMap<EndpointId, Arc<Other>>>,
     /// Clients that have entered, ever.
@@ -136,7 +136,8 @@ impl Peers {
         for (host, address) in hosts {
             let endpoint = endpoint_of_host(host.number);
             let roles = roles(host);
-            roles.iter().for_each(|&role| _ = places.insert(role, endpoint));
+            let shards = roles.iter().filter(|role| role.as_shard().is_some());
+            shards.for_each(|&shard| _ = places.insert(shard, endpoint));
             all.insert(endpoint, Other::new(&config, endpoint, roles, (endpoint != config.me, 0), *address));
         }
         if let Some(this) = all.get(&config.me) {
@@ -155,6 +156,19 @@ impl Peers {
 
     pub(super) fn get(&self, endpoint: EndpointId) -> Option<Arc<Other>> {
         self.all.read().expect("the table does not panic").get(&endpoint).cloned()
+    }
+
+    /// A host is known from now on, if it was not.
+    pub(super) fn add(&self, host: &HostIs, address: SocketAddr) {
+        let endpoint = endpoint_of_host(host.number);
+        let number = self.entered.fetch_add(1, Ordering::Relaxed) << NUMBER_BITS;
+        let new = || Other::new(&self.config, endpoint, roles(host), (endpoint != self.config.me, number), address);
+        self.all.write().expect("the table does not panic").entry(endpoint).or_insert_with(new);
+    }
+
+    /// A host is not known any more.
+    pub(super) fn remove(&self, number: u16) {
+        self.all.write().expect("the table does not panic").remove(&endpoint_of_host(number));
     }
 
     /// A client has greeted: it is known from now on, unless there are too many.
@@ -182,9 +196,8 @@ impl Peers {
     }
 }
 
-/// The roles of a host.
+/// The roles of a host; a switch it may get.
 fn roles(host: &HostIs) -> Vec<NodeId> {
     let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
-    let switch = (host.switch_port != 0).then_some(NodeId::SWITCH);
-    shards.chain(Some(NodeId::data(host.number))).chain(switch).collect()
+    shards.chain([NodeId::data(host.number), NodeId::switch(host.number)]).collect()
 }

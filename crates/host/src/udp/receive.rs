@@ -36,8 +36,8 @@ pub(super) fn plain(shared: &Arc<Shared>) {
 
 /// The thread of the socket for what comes through the switch.
 pub(super) fn switched(shared: &Arc<Shared>) {
-    let socket = shared.innet.as_ref().expect("it has one");
-    run(shared, socket, |shared, batch, datagram, _| shared.take_switched(batch, datagram));
+    let innet = shared.innet.get().expect("it has one");
+    run(shared, &innet.socket, |shared, batch, datagram, _| shared.take_switched(batch, datagram));
 }
 
 fn run(shared: &Arc<Shared>, socket: &Socket, take: impl Fn(&Arc<Shared>, &mut Batch, &mut [u8], SocketAddr)) {
@@ -111,10 +111,7 @@ impl Shared {
             return self.malformed();
         }
         let header = Header::new(MessageKind::Reply, shard, RequestSeq(0));
-        batch.messages.push((
-            shard,
-            Packet { head: header.bytes().to_vec(), bulk: Bytes::new(), innet: None }.through_switch(innet),
-        ));
+        batch.messages.push((shard, Packet::encoded(header.bytes().to_vec(), Bytes::new()).through_switch(innet)));
     }
 
     /// Takes a datagram from a process that is known, for the present life of this one; false if it is not.

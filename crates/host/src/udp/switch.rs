@@ -20,7 +20,7 @@ impl Endpoint {
         let socket = Socket::bind(address).map_err(|source| UdpError::Bind { address, source })?;
         be_patient(&socket)?;
         let node = node.clone();
-        self.spawn("udp-switch", move |shared| {
+        self.shared.spawn("udp-switch", move |shared| {
             while_open(shared, &socket, |inbox| {
                 for (bytes, received) in inbox.received() {
                     forward(shared, &node, &role, &socket, bytes, received);

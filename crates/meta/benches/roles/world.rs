@@ -10,7 +10,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::collections::VecDeque;
 
 const SESSION: SessionId = SessionId(1);
@@ -64,6 +64,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         cluster: 1,
         track_unsynced: false,
         form: Form::Owner,
+        switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
         bounds: ShardBounds::default(),

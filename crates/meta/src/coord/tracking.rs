@@ -1,7 +1,8 @@
-//! The coordinator of tracking epochs: watches the switch, gives out epochs, changes the form.
+//! The coordinator of tracking epochs: watches the switches, gives out epochs, changes the form.
 //!
-//! A new epoch goes to every shard as an owner first, then to the switch, then to every shard as a site; when all sites have
-//! everything that they hold acknowledged in it, the switch is told that it is complete.
+//! A new epoch goes to every shard as an owner first, then to the switches, then to every shard as a site; when all sites have
+//! everything that they hold acknowledged in it, the switches are told that it is complete. A switch that is lost, comes back, is new or
+//! is not wanted any more is a new epoch, whose switches have all fingerprints among them; without any it has the owner form.
 
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -11,13 +12,18 @@ use onpath_kernel::Answers;
 use onpath_wire::ids::{NodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
-use onpath_wire::tracking::{Form, SwitchCommand, SwitchStatus, Tracking, TrackingSide};
+use onpath_wire::tracking::{Form, SwitchCommand, SwitchStatus, Switches, Tracking, TrackingSide};
 use smallvec::SmallVec;
 
 /// How often the switch is looked at, microseconds.
 const LOOK_US: u64 = 100_000;
 /// A switch that does not answer for so long is gone, microseconds.
 const GONE_US: u64 = 300_000;
+/// How long a switch that is gone is waited for while others are there, microseconds.
+const BACK_US: u64 = 50_000;
+
+/// The lives of the switches of an epoch, in their order.
+type Lives = SmallVec<[u64; 4]>;
 
 /// The watch runs if directories are, or shall be, tracked in the network.
 pub(crate) fn begin(core: &mut Core) {
@@ -30,31 +36,36 @@ pub(crate) fn begin(core: &mut Core) {
 }
 
 /// From now on directories shall be tracked so.
-pub(crate) fn set_form(core: &mut Core, form: Form) {
-    core.state.config.form = form;
+pub(crate) fn set(core: &mut Core, form: Form, switches: Switches) {
+    (core.state.config.form, core.state.config.switches) = (form, switches);
     begin(core);
 }
 
-/// Keeps the form what it should be: that of the configuration while the switch is there, else the owner form.
+/// Keeps the form what it should be: that of the configuration while there is a switch, else the owner form.
 pub(crate) async fn watch(cx: &Cx) {
-    // The life of the switch in which the present epoch is complete.
-    let mut complete_in = None;
+    // The lives of the switches in which the present epoch is complete.
+    let mut complete_in: Option<Lives> = None;
     loop {
-        let status = command(cx, SwitchCommand::Status).await;
+        let there = look(cx).await;
         let (wanted, given) = cx.with(|core| (core.state.config.form, core.state.epochs.given));
-        match (wanted, status) {
-            (Form::Network, Some(status)) => {
-                let is_complete = status.complete && status.epoch == given.epoch;
-                let same = complete_in.is_none_or(|boot| boot == status.boot);
-                if given.form == Form::Network && is_complete && same {
-                    complete_in = Some(status.boot);
+        let switches = Switches::of(there.iter().map(|(number, _)| *number));
+        match (wanted, switches) {
+            (Form::Network, Some(switches)) => {
+                let lives: Lives = there.iter().map(|(_, status)| status.boot).collect();
+                let is_complete = |(place, (_, status)): (usize, &(u16, SwitchStatus))| {
+                    status.complete && status.epoch == given.epoch_at(place)
+                };
+                let same = given.form == Form::Network && given.switches == switches;
+                let same = same && complete_in.as_ref().is_none_or(|known| *known == lives);
+                if same && there.iter().enumerate().all(is_complete) {
+                    complete_in = Some(lives);
                 } else {
-                    complete_in = change(cx, Form::Network).await;
+                    complete_in = change(cx, Form::Network, switches).await;
                 }
             }
             _ if given.form == Form::Network => {
                 complete_in = None;
-                change(cx, Form::Owner).await;
+                change(cx, Form::Owner, given.switches).await;
             }
             (Form::Owner, _) => return cx.with(|core| core.state.coordinator.watches_switch = false),
             _ => {}
@@ -64,12 +75,36 @@ pub(crate) async fn watch(cx: &Cx) {
     }
 }
 
-/// A new epoch. The life of the switch in which it is complete, if it came so far.
-async fn change(cx: &Cx, form: Form) -> Option<u64> {
+/// The switches that shall be there, in order, and are. Who was there before is given more time.
+async fn look(cx: &Cx) -> Vec<(u16, SwitchStatus)> {
+    let (wanted, given) = cx.with(|core| (core.state.config.switches, core.state.epochs.given));
+    let (known, gone): (Vec<u16>, Vec<u16>) = wanted.numbers().partition(|&number| given.asks(NodeId::switch(number)));
+    let ask = async |numbers: Vec<u16>, within_us| {
+        let nodes: Vec<NodeId> = numbers.iter().copied().map(NodeId::switch).collect();
+        let answers = command(cx, &nodes, within_us, |_| SwitchCommand::Status).await;
+        numbers.into_iter().zip(answers).filter_map(|(number, status)| Some((number, status?))).collect::<Vec<_>>()
+    };
+    let within_us = if known.is_empty() { GONE_US } else { BACK_US };
+    let mut there = if known.is_empty() { vec![] } else { ask(known, GONE_US).await };
+    if !gone.is_empty() {
+        there.extend(ask(gone, within_us).await);
+    }
+    there.sort_by_key(|(number, _)| wanted.numbers().position(|known| known == *number));
+    there
+}
+
+/// The epoch after these, with room for one of each switch.
+fn next(last: Tracking, switches: Switches) -> TrackingEpoch {
+    let last = usize::from(last.epoch.0) + last.switches.len() - 1;
+    let next = if last + switches.len() > usize::from(u16::MAX) { 1 } else { last + 1 };
+    TrackingEpoch(next as u16)
+}
+
+/// A new epoch. The lives of the switches in which it is complete, if it came so far.
+async fn change(cx: &Cx, form: Form, switches: Switches) -> Option<Lives> {
     let tracking = cx.with(|core| {
-        let last = core.state.epochs.given.epoch.0;
-        let epoch = TrackingEpoch(if last == u16::MAX { 1 } else { last + 1 });
-        let tracking = Tracking { epoch, form };
+        let epoch = next(core.state.epochs.given, switches);
+        let tracking = Tracking { epoch, form, switches };
         let effects: Effects = vec![Effect::Tracking { side: TrackingSide::Given, tracking }];
         commit_own(core, cx.op(), effects);
         core.state.counters.epochs += 1;
@@ -79,21 +114,25 @@ async fn change(cx: &Cx, form: Form) -> Option<u64> {
         tell(cx, TrackingSide::Site, tracking).await;
     }
     let terms = tell(cx, TrackingSide::Owner, tracking).await;
-    let boot = if form == Form::Network {
-        let status = command(cx, SwitchCommand::Epoch { epoch: tracking.epoch }).await?;
+    let lives = if form == Form::Network {
+        let begun = command_all(cx, switches, |place| SwitchCommand::Epoch { epoch: tracking.epoch_at(place) }).await?;
         for (shard, term) in terms {
-            command(cx, SwitchCommand::Raise { shard, term }).await?;
+            command_all(cx, switches, |_| SwitchCommand::Raise { shard, term }).await?;
         }
-        Some(status.boot)
+        Some(begun.iter().map(|status| status.boot).collect::<Lives>())
     } else {
         None
     };
+    let complete = |place| SwitchCommand::Complete { epoch: tracking.epoch_at(place) };
     if planted::is(Planted::CompleteTooEarly) {
-        command(cx, SwitchCommand::Complete { epoch: tracking.epoch }).await;
+        command_all(cx, switches, complete).await;
     }
     tell(cx, TrackingSide::Site, tracking).await;
-    let status = command(cx, SwitchCommand::Complete { epoch: tracking.epoch }).await?;
-    (status.complete && status.epoch == tracking.epoch && Some(status.boot) == boot).then_some(status.boot)
+    let done = command_all(cx, switches, complete).await?;
+    let is_complete =
+        |(place, status): (usize, &SwitchStatus)| status.complete && status.epoch == tracking.epoch_at(place);
+    let same = lives.as_deref().is_some_and(|lives| done.iter().map(|status| status.boot).eq(lives.iter().copied()));
+    lives.filter(|_| same && done.iter().enumerate().all(is_complete))
 }
 
 /// Tells every shard; their terms.
@@ -109,10 +148,22 @@ async fn tell(cx: &Cx, side: TrackingSide, tracking: Tracking) -> Vec<(ShardId, 
     terms.collect()
 }
 
-/// A command to the switch; nothing if it does not answer.
-async fn command(cx: &Cx, command: SwitchCommand) -> Option<SwitchStatus> {
-    let deadline_us = cx.with(|core| core.now.mono_us) + GONE_US;
-    let make = |core: &mut Core, _, seq| core.state.switch_packet(seq, command);
-    let answer = cx.call_all(&[NodeId::SWITCH], deadline_us, make).await.pop()?;
-    answer.packet()?.body().ok()
+/// A command to switches, to each at its place; nothing of those that do not answer.
+async fn command(
+    cx: &Cx,
+    switches: &[NodeId],
+    within_us: u64,
+    of: impl Fn(usize) -> SwitchCommand,
+) -> Vec<Option<SwitchStatus>> {
+    let deadline_us = cx.with(|core| core.now.mono_us) + within_us;
+    let mut places = 0..;
+    let make = |core: &mut Core, _, seq| core.state.switch_packet(seq, of(places.next().expect("one for each")));
+    let answers = cx.call_all(switches, deadline_us, make).await;
+    answers.into_iter().map(|answer| answer.packet()?.body().ok()).collect()
+}
+
+/// The same to all of an epoch; nothing if one does not answer.
+async fn command_all(cx: &Cx, switches: Switches, of: impl Fn(usize) -> SwitchCommand) -> Option<Vec<SwitchStatus>> {
+    let nodes: Vec<NodeId> = switches.nodes().collect();
+    command(cx, &nodes, GONE_US, of).await.into_iter().collect()
 }

@@ -13,8 +13,12 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::record::Effect;
 use onpath_wire::tracking::{Form, SwitchCommand, Tracking, TrackingSide};
+use std::collections::BTreeSet;
 
-/// What a shard knows of tracking epochs; durable but for the last two.
+/// How long a switch is waited for before it is looked whether it still counts, microseconds.
+const ANNOUNCE_US: u64 = 1_000_000;
+
+/// What a shard knows of tracking epochs; durable but for the last three.
 #[derive(Default, Debug)]
 pub(crate) struct Epochs {
     /// The last one that this shard has given out, as coordinator.
@@ -23,8 +27,10 @@ pub(crate) struct Epochs {
     pub(crate) owner: Tracking,
     /// As a site of names.
     pub(crate) site: Tracking,
-    /// The switch ignores removes of our former terms: only then are its answers believed.
-    announced: bool,
+    /// These switches ignore removes of our former terms: only then are their answers believed.
+    announced: BTreeSet<NodeId>,
+    /// These are being told.
+    announcing: BTreeSet<NodeId>,
     /// Counter of the last remove of this term.
     removes: u32,
 }
@@ -61,17 +67,12 @@ impl Epochs {
         [(TrackingSide::Given, self.given), (TrackingSide::Owner, self.owner), (TrackingSide::Site, self.site)]
     }
 
-    /// The epoch in which readers ask the switch, 0 for none.
-    pub(crate) fn asked_in(&self) -> TrackingEpoch {
-        if self.owner.form == Form::Network { self.owner.epoch } else { TrackingEpoch(0) }
-    }
-
     /// What an answer of the switch is worth now: only of the epoch that the owner knows.
     pub(crate) fn believed(&self, tracked: Tracked, of: Fingerprint) -> Option<InNetResult> {
         let (epoch, group, result) = tracked.0?;
         let counts = self.owner.form == Form::Network
-            && (epoch == self.owner.epoch || planted::is(Planted::AnyEpochsNormal))
-            && self.announced
+            && (epoch == self.owner.epoch_of(of) || planted::is(Planted::AnyEpochsNormal))
+            && self.announced.contains(&self.owner.switch_of(of))
             && self.removes < u32::MAX - 1
             && group == of;
         counts.then_some(result)
@@ -79,36 +80,53 @@ impl Epochs {
 }
 
 impl State {
-    /// The in-network header of a remove that was never sent before.
-    pub(crate) fn remove(&mut self, group: Fingerprint, to: NodeId) -> InNet {
+    /// A message behind a remove that was never sent before.
+    pub(crate) fn behind_remove(&mut self, packet: Packet, group: Fingerprint, to: NodeId) -> Packet {
         self.epochs.removes = self.epochs.removes.saturating_add(1);
         let sender = (self.config.shard, self.config.term, self.epochs.removes);
-        InNet::remove(self.config.cluster, self.epochs.owner.epoch, group, sender, to)
+        let owner = &self.epochs.owner;
+        packet.through(
+            owner.switch_of(group),
+            InNet::remove(self.config.cluster, owner.epoch_of(group), group, sender, to),
+        )
     }
 
-    /// A command to the control plane of the switch.
+    /// A command to the control plane of a switch.
     pub(crate) fn switch_packet(&self, seq: RequestSeq, command: SwitchCommand) -> Packet {
         Packet::new(&self.header(MessageKind::Switch, seq), &command)
     }
 }
 
-/// After a start: the switch is told our term, if directories are tracked there.
+/// After a start, and when there are other switches: those that do not know our term are told, if directories are tracked there.
 pub(crate) fn begin(core: &mut Core) {
-    if core.state.epochs.owner.form == Form::Network {
-        core.start(Job::Announce);
+    let epochs = &mut core.state.epochs;
+    if epochs.owner.form == Form::Network {
+        let unknown = |node: &NodeId| !epochs.announced.contains(node);
+        let all: Vec<NodeId> = epochs.owner.switches.nodes().filter(unknown).collect();
+        let new = |node: &NodeId| epochs.announcing.insert(*node);
+        let all: Vec<NodeId> = all.into_iter().filter(new).collect();
+        all.into_iter().for_each(|node| core.start(Job::Announce(node)));
     }
 }
 
-/// Has the switch ignore removes of our former terms.
-pub(crate) async fn announce(cx: &Cx) {
-    if !planted::is(Planted::TermUnannounced) {
-        cx.call(NodeId::SWITCH, |core, seq| {
+/// Has a switch ignore removes of our former terms, unless it is given up before it answers.
+pub(crate) async fn announce(cx: &Cx, switch: NodeId) {
+    let mut answered = planted::is(Planted::TermUnannounced);
+    while !answered && cx.with(|core| core.state.epochs.owner.asks(switch)) {
+        let deadline_us = cx.with(|core| core.now.mono_us) + ANNOUNCE_US;
+        let make = |core: &mut Core, _, seq| {
             let (shard, term) = (core.state.me(), core.state.config.term);
             core.state.switch_packet(seq, SwitchCommand::Raise { shard, term })
-        })
-        .await;
+        };
+        let answers = cx.call_all(&[switch], deadline_us, make).await;
+        answered = answers.into_iter().all(|answer| answer.packet().is_some());
     }
-    cx.with(|core| core.state.epochs.announced = true);
+    cx.with(|core| {
+        core.state.epochs.announcing.remove(&switch);
+        if answered {
+            core.state.epochs.announced.insert(switch);
+        }
+    });
 }
 
 /// The coordinator tells of an epoch.
@@ -144,9 +162,7 @@ fn learn(core: &mut Core, cx: &Cx, side: TrackingSide, tracking: Tracking) {
     let effects: Effects = vec![Effect::Tracking { side, tracking }];
     commit_own(core, cx.op(), effects);
     match side {
-        TrackingSide::Owner if tracking.form == Form::Network && !core.state.epochs.announced => {
-            core.start(Job::Announce);
-        }
+        TrackingSide::Owner => begin(core),
         TrackingSide::Site => mark::epoch_learned(core),
         _ => {}
     }

@@ -151,8 +151,8 @@ pub(crate) async fn gather(cx: &Cx, gather: Gather) -> bool {
     let applied_before = cx.with(|core| core.state.counters.entries_applied);
     let answers = cx
         .call_all(&holders, deadline_us, |core, to, seq| {
-            let innet = core.state.remove(group, to);
-            core.state.peer_packet(seq, &Peer::Collect { group, job }).through_switch(innet)
+            let packet = core.state.peer_packet(seq, &Peer::Collect { group, job });
+            core.state.behind_remove(packet, group, to)
         })
         .await;
     cx.with(|core| {
@@ -214,7 +214,7 @@ fn take(core: &mut Core, cx: &Cx, group: Fingerprint, job: JobId, holder: NodeId
 pub(crate) fn renew(state: &mut crate::state::State, to: NodeId, packet: &mut Packet) {
     let removes = packet.innet.as_deref().is_some_and(|innet| innet.op() == Some(DirtySetOp::Remove));
     if let (true, Some(group)) = (removes, packet.innet.as_ref().and_then(|innet| innet.fingerprint())) {
-        packet.innet = Some(Box::new(state.remove(group, to)));
+        *packet = state.behind_remove(packet.clone(), group, to);
     }
 }
 

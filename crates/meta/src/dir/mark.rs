@@ -12,7 +12,7 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use hashbrown::HashMap;
 use onpath_kernel::{Gauge, Need, OpId};
-use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeClass, NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
 use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::packet::Packet;
@@ -270,14 +270,14 @@ fn may_mark(core: &Core, group: Fingerprint) -> bool {
 }
 
 fn send_mark(core: &mut Core, group: Fingerprint, to: NodeId, packet: Packet, after: RecordSeq) {
-    let (cluster, epoch) = (core.state.config.cluster, core.state.epochs.site.epoch);
+    let (cluster, site) = (core.state.config.cluster, core.state.epochs.site);
     let (me, term) = (core.state.me(), core.state.config.term);
     let mark = core.state.marks.mark(group);
     mark.sent = mark.generation;
-    let client = (to != NodeId::SWITCH).then_some(to);
-    let innet = InNet::insert(cluster, epoch, group, (me, term, mark.generation), client);
+    let client = (to.class() != Some(NodeClass::Switch)).then_some(to);
+    let innet = InNet::insert(cluster, site.epoch_of(group), group, (me, term, mark.generation), client);
     core.state.counters.marks_sent += 1;
-    core.send_after(to, packet.through_switch(innet), after, Need::ByDestination);
+    core.send_after(to, packet.through(site.switch_of(group), innet), after, Need::ByDestination);
 }
 
 /// Sends a mark without a reply, if it is of use.
@@ -285,7 +285,7 @@ fn mark_now(core: &mut Core, op: OpId, group: Fingerprint) {
     if may_mark(core, group) {
         let packet = core.state.peer_packet(RequestSeq(0), &Peer::Mark);
         let after = core.reflects(op);
-        send_mark(core, group, NodeId::SWITCH, packet, after);
+        send_mark(core, group, core.state.epochs.site.switch_of(group), packet, after);
     }
 }
 
@@ -385,7 +385,7 @@ fn waiting_dirs(core: &Core, group: Fingerprint) -> BTreeSet<InodeId> {
 pub(crate) fn answered(core: &mut Core, innet: &InNet) {
     let Some(group) = innet.fingerprint() else { return };
     let ours = innet.shard == core.state.me().0 && innet.term == core.state.config.term.0;
-    let present = TrackingEpoch(innet.epoch) == core.state.epochs.site.epoch;
+    let present = TrackingEpoch(innet.epoch) == core.state.epochs.site.epoch_of(group);
     if !ours || !(present || planted::is(Planted::AnyEpochsMark)) {
         return;
     }

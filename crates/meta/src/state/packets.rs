@@ -21,7 +21,6 @@ impl State {
         header.term = self.config.term;
         header.map_epoch = self.config.map.epoch();
         header.stamp = self.clock.last();
-        header.tracking = self.epochs.asked_in();
         header
     }
 
@@ -85,7 +84,9 @@ impl State {
 
     /// A reply to a session, by whatever way it goes.
     pub(crate) fn reply_packet(&self, seq: RequestSeq, reply: &Reply) -> Packet {
-        Packet::new(&self.header(MessageKind::Reply, seq), &*self.marked(reply))
+        let mut header = self.header(MessageKind::Reply, seq);
+        header.tell_tracked(&self.epochs.owner);
+        Packet::new(&header, &*self.marked(reply))
     }
 }
 

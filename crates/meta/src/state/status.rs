@@ -97,6 +97,7 @@ mod tests {
             cluster: 0,
             track_unsynced: false,
             form: onpath_wire::tracking::Form::Owner,
+            switches: onpath_wire::tracking::Switches::ONE,
             sync: crate::SyncPolicy::Auto,
             sticky_marks: true,
             bounds: crate::ShardBounds::default(),

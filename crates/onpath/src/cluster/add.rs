@@ -17,7 +17,7 @@ pub(crate) struct AddArgs {
     /// What the host is called, and where it is reached.
     #[arg(value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
     host: NewHost,
-    /// It is the switch. (Shards and data nodes stay where they are: their places are part of the format.)
+    /// It is a switch. (Shards and data nodes stay where they are: their places are part of the format.)
     #[arg(long, required = true)]
     switch: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<()> {
     Cluster::parse(&file, &text)?;
     replace(&file, &text)?;
     say(&format!(
-        "onpath: added host {} to {}; give the file to all hosts and start them again",
+        "onpath: added host {} to {}; give the file to all hosts, start the new one, and let the others read it (SIGHUP)",
         args.host.name,
         file.display()
     ));

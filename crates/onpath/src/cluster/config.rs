@@ -6,9 +6,9 @@ use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
 use onpath_host::udp::Wait;
 use onpath_wire::hash::CookieKey;
-use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX};
+use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
 use onpath_wire::superblock::Part;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -158,6 +158,11 @@ impl Host {
         format!("{}:{}", self.address, self.port)
     }
 
+    /// Whether it has shards or data.
+    pub(crate) fn has_state(&self) -> bool {
+        !self.shards.is_empty() || self.data
+    }
+
     /// Where it is reached.
     pub(crate) fn resolve(&self) -> io::Result<SocketAddr> {
         resolve(&self.address, self.port)
@@ -207,6 +212,28 @@ impl Cluster {
     /// The numbers of the data nodes among which files are spread.
     pub(crate) fn data_nodes(&self) -> Vec<u16> {
         self.hosts.iter().filter(|host| host.data).map(|host| host.number).collect()
+    }
+
+    /// The switches, in the order of their hosts' numbers; of a cluster without any, one that does not exist.
+    pub(crate) fn switches(&self) -> Switches {
+        let switches = self.hosts.iter().filter(|host| host.switch_port.is_some());
+        Switches::of(switches.map(|host| host.number)).unwrap_or_default()
+    }
+
+    /// The same with the form and the switches of another configuration: hosts that are switches and nothing else come and go.
+    pub(crate) fn with_switches_of(&self, other: &Cluster) -> Cluster {
+        let stays = |host: &&Host| host.has_state();
+        let mut hosts: Vec<Host> = self.hosts.iter().filter(stays).cloned().collect();
+        for host in &mut hosts {
+            let now = other.hosts.iter().find(|now| now.number == host.number);
+            host.switch_port = now.and_then(|now| now.switch_port);
+        }
+        let others = other.hosts.iter().filter(|host| !host.has_state() && host.switch_port.is_some());
+        let new: Vec<Host> =
+            others.filter(|host| hosts.iter().all(|known| known.number != host.number)).cloned().collect();
+        hosts.extend(new);
+        hosts.sort_by_key(|host| host.number);
+        Cluster { tracking: other.tracking, hosts, ..self.clone() }
     }
 
     /// What the directory of a host holds.
@@ -410,17 +437,36 @@ impl Check<'_> {
             ));
         }
         let switches: Vec<_> = written.host.iter().filter_map(|host| host.switch_port.as_ref()).collect();
-        match (cluster.tracking, switches.as_slice()) {
-            (_, [_, second, ..]) => {
-                Err(self.wrong(second.span(), "host.switch_port", "another host has the switch: there is one"))
-            }
-            (Form::Network, []) => {
-                let why = "\"network\" needs a switch: give one host a `switch_port`";
-                let span = written.cluster.tracking.as_ref().map_or(top, Spanned::span);
-                Err(self.wrong(span, "cluster.tracking", why))
-            }
-            _ => Ok(()),
+        if let Some(more) = switches.get(SWITCHES_MAX) {
+            let why = format!("{} hosts have switches: at most {SWITCHES_MAX}", switches.len());
+            return Err(self.wrong(more.span(), "host.switch_port", why));
         }
+        if cluster.tracking == Form::Network && switches.is_empty() {
+            let why = "\"network\" needs a switch: give a host a `switch_port`";
+            let span = written.cluster.tracking.as_ref().map_or(top, Spanned::span);
+            return Err(self.wrong(span, "cluster.tracking", why));
+        }
+        self.ports(written)
+    }
+}
+
+impl Check<'_> {
+    /// No port of an address is taken twice, and no network device by two switches.
+    fn ports(&self, written: &Written) -> Result<(), ConfigError> {
+        let port = |host: &WrittenHost| host.port.as_ref().map_or(PORT, |port| *port.as_ref());
+        let mut taken: BTreeSet<_> = written.host.iter().map(|host| (host.address.as_ref(), port(host))).collect();
+        for host in &written.host {
+            let Some(of_switch) = &host.switch_port else { continue };
+            if !taken.insert((host.address.as_ref(), *of_switch.as_ref())) {
+                let why = format!("port {} there is taken already", of_switch.as_ref());
+                return Err(self.wrong(of_switch.span(), "host.switch_port", why));
+            }
+            let mut devices = BTreeSet::new();
+            if let Some(twice) = host.xdp.iter().find(|&device| !devices.insert(device.as_ref())) {
+                return Err(self.wrong(twice.span(), "host.xdp", format!("{:?} is there twice", twice.as_ref())));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -453,6 +499,22 @@ directory = "/b"
 shards = [0]
 switch_port = 4797
 "#;
+
+    /// Hosts before the switch of the last one.
+    const NINE: &str = "NINE";
+
+    fn nine() -> String {
+        let switch = |n: u16| {
+            format!(
+                "\n[[host]]\nname = \"s{n}\"\nnumber = {}\naddress = \"10.1.0.{n}\"\nport = 1\nswitch_port = 2\n",
+                10 + n
+            )
+        };
+        format!(
+            "shards = [0]\n{}\n[[host]]\nname = \"t\"\nnumber = 50\naddress = \"10.1.1.1\"",
+            (0..9).map(switch).collect::<String>()
+        )
+    }
 
     fn parse(text: &str) -> Result<Cluster, ConfigError> {
         Cluster::parse(Path::new("/c.toml"), text)
@@ -502,9 +564,11 @@ switch_port = 4797
             ("shards = [1]", "shards = [1]\nxdp = [\"eth0\"]", 14, "host.xdp", "only a switch"),
             ("port = 99", "prot = 99", 21, "prot", "unknown field"),
             ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
-            ("shards = [1]", "shards = [1]\nswitch_port = 5", 25, "host.switch_port", "there is one"),
+            ("4797", "99", 24, "host.switch_port", "port 99 there is taken"),
+            ("4797", "4797\nxdp = [\"e\", \"e\"]", 25, "host.xdp", "\"e\" is there twice"),
+            ("shards = [0]", NINE, 86, "host.switch_port", "10 hosts have switches: at most 8"),
         ] {
-            let text = GOOD.replace(from, to);
+            let text = GOOD.replace(from, &to.replace(NINE, &nine()));
             assert_ne!(text, GOOD, "{from}");
             let error = parse(&text).map(|_| to).unwrap_err();
             let ConfigError::Value { line: found_line, key: found_key, why: found_why, .. } = &error else {

@@ -37,9 +37,9 @@ pub(crate) struct InitArgs {
     /// Who knows that a directory has pending updates: its owner, or the dirty set of the switch.
     #[arg(long, value_enum, default_value = "owner")]
     tracking: TrackingForm,
-    /// A further host that is the switch and nothing else.
+    /// A further host that is a switch and nothing else; given several times, each has a range of the directories.
     #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
-    switch: Option<NewHost>,
+    switch: Vec<NewHost>,
     /// Draw a key, write it into this file, and let all messages be sealed with it.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -82,9 +82,10 @@ impl NewHost {
 pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
     let file = absolute(&args.file)?;
     let hosts = args.hosts.len();
-    ensure!(hosts < usize::from(HOSTS_MAX), "{hosts} hosts: at most {}", HOSTS_MAX - 1);
+    let all = hosts + args.switch.len();
+    ensure!(all <= usize::from(HOSTS_MAX), "{all} hosts: at most {HOSTS_MAX}");
     let shards = args.shards.unwrap_or((2 * hosts).min(usize::from(SHARDS_MAX)) as u16);
-    if args.tracking == TrackingForm::Network && args.switch.is_none() {
+    if args.tracking == TrackingForm::Network && args.switch.is_empty() {
         bail!("--tracking network needs a switch: name its host with --switch, or one of the hosts itself");
     }
     let key_file = args.key_file.as_deref().map(absolute).transpose()?;
@@ -119,8 +120,8 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: Option<&Path>)
         text.push_str(&host.table(place as u16 + 1));
         writeln!(text, "directory = {:?}\nshards = {own:?}\ndata = true", directory.to_string_lossy())?;
     }
-    if let Some(switch) = &args.switch {
-        text.push_str(&switch.table(hosts as u16 + 1));
+    for (place, switch) in args.switch.iter().enumerate() {
+        text.push_str(&switch.table((hosts + place) as u16 + 1));
         writeln!(text, "switch_port = {INNET_UDP_PORT}")?;
     }
     Ok(text)

@@ -167,7 +167,7 @@ fn hosts_under_load() {
 }
 
 const NETWORK: Shape =
-    Shape { servers: 3, switch: true, xdp: false, clients: 2, init: &["--tracking", "network"], disks: 0 };
+    Shape { servers: 3, switches: 1, xdp: false, clients: 2, init: &["--tracking", "network"], disks: 0 };
 
 /// Directories are tracked by a switch, the last host: it is that which fails.
 #[test]
@@ -176,6 +176,21 @@ fn switch_under_load() {
     let faults =
         [Fault::Kill(switch), Fault::Unplug(switch), Fault::Freeze(switch), Fault::Lose(5), Fault::Kill(switch)];
     endure("failures::switch_under_load", NETWORK, &faults);
+}
+
+/// Two switches, the last hosts: each of them fails, while the other one has everything.
+#[test]
+fn one_of_two_switches_under_load() {
+    let [first, second] = [NETWORK.servers, NETWORK.servers + 1];
+    let faults = [
+        Fault::Kill(first),
+        Fault::Unplug(second),
+        Fault::Kill(second),
+        Fault::Freeze(first),
+        Fault::Lose(5),
+        Fault::Kill(first),
+    ];
+    endure("failures::one_of_two_switches_under_load", Shape { switches: 2, ..NETWORK }, &faults);
 }
 
 /// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.

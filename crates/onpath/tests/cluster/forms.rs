@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 fn with_switch<'a>(tracking: &'a [&'a str]) -> Shape<'a> {
-    Shape { switch: true, clients: 1, init: tracking, ..Shape::default() }
+    Shape { switches: 1, clients: 1, init: tracking, ..Shape::default() }
 }
 
 /// Marks that shards have sent to the switch so far.

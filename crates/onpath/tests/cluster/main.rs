@@ -11,4 +11,5 @@ mod readme;
 mod registers;
 mod restarts;
 mod status;
+mod switches;
 mod together;

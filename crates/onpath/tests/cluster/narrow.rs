@@ -84,7 +84,7 @@ fn a_way_becomes_narrow_behind_a_router() {
 
 #[test]
 fn a_switch_behind_narrow_cables_is_reached() {
-    let shape = Shape { switch: true, init: &["--tracking", "network"], ..Shape::default() };
+    let shape = Shape { switches: 1, init: &["--tracking", "network"], ..Shape::default() };
     let (narrow, widen) =
         (|cluster: &Cluster| cluster.net.narrow(1_300), |cluster: &Cluster| cluster.net.narrow(1_500));
     while_working("cluster::a_switch_behind_narrow_cables_is_reached", shape, |_| {}, narrow, widen);

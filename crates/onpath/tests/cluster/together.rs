@@ -23,26 +23,35 @@ fn two_clients_with_the_key_see_the_same() {
 /// The same with the dirty set in a switch, on a host of its own.
 #[test]
 fn two_clients_see_the_same_through_a_switch() {
-    let shape = Shape { init: &["--tracking", "network"], switch: true, ..Shape::default() };
+    let shape = Shape { init: &["--tracking", "network"], switches: 1, ..Shape::default() };
     see_the_same("cluster::two_clients_see_the_same_through_a_switch", shape);
 }
 
 /// The same with that switch in the kernel: no packet of it comes to a process there.
 #[test]
 fn two_clients_see_the_same_through_xdp() {
-    let shape = Shape { init: &["--tracking", "network"], switch: true, xdp: true, ..Shape::default() };
+    let shape = Shape { init: &["--tracking", "network"], switches: 1, xdp: true, ..Shape::default() };
     see_the_same("cluster::two_clients_see_the_same_through_xdp", shape);
+}
+
+/// The same with two of them, each in the kernel of its host.
+#[test]
+fn two_clients_see_the_same_through_two_switches_in_kernels() {
+    let shape = Shape { init: &["--tracking", "network"], switches: 2, xdp: true, ..Shape::default() };
+    see_the_same("cluster::two_clients_see_the_same_through_two_switches_in_kernels", shape);
 }
 
 fn see_the_same(test: &str, shape: Shape) {
     let Some(site) = Site::new(test) else { return };
     let Some(cluster) = Cluster::start(test, &site, shape) else { return };
     if shape.xdp {
-        let device = cluster.net.command(cluster.servers(), "ip").args(["link", "show", "eth0"]).output();
-        let device = String::from_utf8_lossy(&device.expect("ip runs").stdout).into_owned();
-        assert!(device.contains("xdp"), "{device}");
+        for switch in cluster.servers()..cluster.hosts() {
+            let device = cluster.net.command(switch, "ip").args(["link", "show", "eth0"]).output();
+            let device = String::from_utf8_lossy(&device.expect("ip runs").stdout).into_owned();
+            assert!(device.contains("xdp"), "{device}");
+        }
     }
-    if shape.switch {
+    if shape.switches > 0 {
         use_the_switch(&site, &cluster);
     }
     let [a, b] = [0, 1].map(|client| cluster.mount(&site, client, &[]));

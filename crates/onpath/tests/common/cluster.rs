@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
-use super::skipped;
+use super::{number_from_env, skipped};
 use std::path::{Path, PathBuf};
 
 /// What a cluster is made of.
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 pub struct Shape<'a> {
     /// Hosts with shards and data.
     pub servers: usize,
-    /// Whether a host more is the switch.
-    pub switch: bool,
-    /// Whether that is an XDP program on its network device.
+    /// So many hosts more are switches.
+    pub switches: usize,
+    /// Whether these are XDP programs on their network devices.
     pub xdp: bool,
     /// Hosts for clients.
     pub clients: usize,
@@ -25,12 +25,12 @@ pub struct Shape<'a> {
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switch: false, xdp: false, clients: 2, init: &[], disks: 0 }
+        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], disks: 0 }
     }
 }
 
 impl Shape<'_> {
-    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too.
+    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then.
     pub fn from_env() -> Shape<'static> {
         let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
         let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
@@ -41,7 +41,12 @@ impl Shape<'_> {
             (_, true) => &["--commit", "sync"],
             _ => &[],
         };
-        Shape { switch, xdp, init, ..Shape::default() }
+        Shape {
+            switches: if switch { number_from_env("ONPATH_SWITCHES", 1) } else { 0 },
+            xdp,
+            init,
+            ..Shape::default()
+        }
     }
 }
 
@@ -62,7 +67,7 @@ pub struct Cluster {
 impl Cluster {
     /// Starts all hosts; none where namespaces or disks cannot be made.
     pub fn start(test: &str, site: &Site, shape: Shape) -> Option<Cluster> {
-        let hosts = shape.servers + usize::from(shape.switch);
+        let hosts = shape.servers + shape.switches;
         if let Some(why) = cannot_redirect().filter(|_| shape.xdp) {
             skipped(test, why);
             return None;
@@ -81,9 +86,7 @@ impl Cluster {
         words.push(config.display().to_string());
         words.extend((0..shape.servers).map(place));
         words.extend(["--directory".to_owned(), root.join("DIR").display().to_string()]);
-        if shape.switch {
-            words.extend(["--switch".to_owned(), place(shape.servers)]);
-        }
+        words.extend((shape.servers..hosts).flat_map(|host| ["--switch".to_owned(), place(host)]));
         words.extend(shape.init.iter().map(|&word| word.to_owned()));
         let output = super::server::run(words.iter().map(AsRef::as_ref));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -94,8 +97,8 @@ impl Cluster {
             text = text.replacen(&format!("\"{}\"", root.join("DIR").display()), &own, 1);
         }
         if shape.xdp {
-            text.push_str("xdp = [\"eth0\"]\n");
-            net.take_redirected(shape.servers);
+            text = text.replace("switch_port = 4797\n", "switch_port = 4797\nxdp = [\"eth0\"]\n");
+            (shape.servers..hosts).for_each(|host| net.take_redirected(host));
         }
         std::fs::write(&config, text).expect("the configuration is written");
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
@@ -109,11 +112,21 @@ impl Cluster {
     /// Starts a host that does not run.
     pub fn serve(&mut self, host: usize) {
         assert!(self.running[host].is_none(), "{} runs", name(host));
-        let mut command = self.net.command(host, binary());
-        command.args(["serve", "--host", &name(host), "--config"]).arg(&self.config);
+        self.running[host] = Some(self.serve_as(&name(host), host));
+    }
+
+    /// Starts what the configuration calls so in a namespace.
+    pub fn serve_as(&mut self, name: &str, namespace: usize) -> Process {
+        let mut command = self.net.command(namespace, binary());
+        command.args(["serve", "--host", name, "--config"]).arg(&self.config);
         self.starts += 1;
-        let log = self.root.join(format!("log-serve-{}-{}", name(host), self.starts));
-        self.running[host] = Some(Process::start(command, log, "serving"));
+        let log = self.root.join(format!("log-serve-{name}-{}", self.starts));
+        Process::start(command, log, "serving")
+    }
+
+    /// Lets all hosts that run read the configuration again.
+    pub fn reload(&self) {
+        self.running.iter().flatten().for_each(|process| process.signal(libc::SIGHUP));
     }
 
     /// kill -9 of a host's process.
@@ -145,7 +158,7 @@ impl Cluster {
         self.servers
     }
 
-    /// All hosts, with that of the switch.
+    /// All hosts, with those of switches.
     pub fn hosts(&self) -> usize {
         self.hosts
     }

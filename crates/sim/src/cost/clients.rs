@@ -5,12 +5,13 @@ use super::config::Load;
 use super::work::{Ask, Kind, Work};
 use crate::client::{route, slot_of};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp, Term, TrackingEpoch};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp, Term};
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, RequestBody};
+use onpath_wire::tracking::Tracking;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -55,7 +56,7 @@ struct Client {
     session: SessionId,
     next_seq: u64,
     sent: VecDeque<Sent>,
-    trackings: Vec<TrackingEpoch>,
+    trackings: Vec<Tracking>,
     stamp: Stamp,
 }
 
@@ -78,7 +79,7 @@ impl Clients {
             session: SessionId(cluster.first_session.0 + number),
             next_seq: 0,
             sent: VecDeque::new(),
-            trackings: cluster.map.all().map(|_| TrackingEpoch(0)).collect(),
+            trackings: cluster.map.all().map(|_| Tracking::default()).collect(),
             stamp: Stamp(0),
         };
         let all = (0..load.clients()).map(client).collect();
@@ -156,7 +157,7 @@ impl Clients {
         let header = packet.header().expect("a shard's own header");
         let place = client.sent.iter().position(|sent| sent.seq == header.seq)?;
         let shard = header.source.as_shard().expect("shards answer");
-        client.trackings[shard.0 as usize] = header.tracking;
+        client.trackings[shard.0 as usize] = header.tracked();
         client.stamp = client.stamp.max(header.stamp);
         let sent = client.sent.remove(place).expect("just found");
         self.under_way -= 1;

@@ -10,7 +10,7 @@ use super::work::{Ask, Kind, Work};
 use crate::world::EPOCH_NS;
 use onpath_kernel::{Now, Output};
 use onpath_switch::{Switch, SwitchConfig};
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -108,7 +108,7 @@ impl Model {
             done: Slab::default(),
             servers,
             shards,
-            switch: network.then(|| Switch::new(SwitchConfig::whole(CLUSTER, 1))),
+            switch: network.then(|| Switch::new(SwitchConfig::whole(NodeId::SWITCH, CLUSTER, 1))),
             switch_inbox: VecDeque::new(),
             woken: vec![],
             client_inbox: (0..clients.number()).map(|_| VecDeque::new()).collect(),

@@ -7,6 +7,7 @@ use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use onpath_wire::map::ClusterMap;
+use onpath_wire::tracking::Switches;
 use std::collections::VecDeque;
 
 /// An input that waits for its shard.
@@ -40,6 +41,7 @@ impl Place {
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,
             form: config.tracking.form(),
+            switches: Switches::ONE,
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
             bounds: ShardBounds::default(),

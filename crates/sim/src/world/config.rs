@@ -43,15 +43,17 @@ pub struct WorldConfig {
     pub checkpoint_us: u64,
     /// Clocks of processes differ by up to so many microseconds.
     pub clock_skew_us: u64,
-    /// How directories are tracked; in the network form there is a switch.
+    /// How directories are tracked; in the network form there are switches.
     pub form: Form,
+    /// How many, each with a range of the fingerprints; coarse ones are all in the first one's.
+    pub switches: u16,
     /// Which directories go into *sync*.
     pub sync: SyncPolicy,
-    /// Arrays of tags in the switch; with 0 every mark finds the set full.
+    /// Arrays of tags in a switch; with 0 every mark finds the set full.
     pub switch_stages: usize,
     /// Directories of a shard fall into 2^n groups; none: each is a group.
     pub coarse_fingerprints: Option<u32>,
-    /// Mean virtual microseconds between two failures of the switch, each of which reboots it, takes it away or brings it
+    /// Mean virtual microseconds between two failures of a switch, each of which reboots it, takes it away or brings it
     /// back; 0: none.
     pub switch_fails_every_us: u64,
     /// How much may wait at a shard for other nodes.
@@ -86,6 +88,7 @@ impl Default for WorldConfig {
             checkpoint_us: 200_000,
             clock_skew_us: 0,
             form: Form::Owner,
+            switches: 1,
             sync: SyncPolicy::Auto,
             switch_stages: 10,
             coarse_fingerprints: None,

@@ -84,8 +84,8 @@ impl World {
         self.doom = Doom::default();
         (self.config.loss, self.config.duplicate, self.config.reorder) = (0.0, 0.0, 0.0);
         self.config.switch_fails_every_us = 0;
-        if self.config.form == Form::Network && self.switch.is_none() {
-            self.boot_switch();
+        if self.config.form == Form::Network {
+            self.boot_all();
         }
         self.end_faults();
     }

@@ -41,6 +41,7 @@ use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
+use onpath_wire::tracking::Switches;
 use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
@@ -119,8 +120,8 @@ pub struct World {
     rough: bool,
     faults: Faults,
     sends: Vec<(NodeId, Packet, RecordSeq, Need)>,
-    /// The switch, while it is on.
-    switch: Option<Switch>,
+    /// The switches, by number, while they are on.
+    switches: Vec<Option<Switch>>,
     /// What former lives of it have counted.
     switch_past: BTreeMap<&'static str, u64>,
     completed: VecDeque<Completed>,
@@ -170,7 +171,7 @@ impl World {
             rough: true,
             faults: Faults::new(config.seed),
             sends: vec![],
-            switch: None,
+            switches: (0..config.switches).map(|_| None).collect(),
             switch_past: BTreeMap::new(),
             completed: VecDeque::new(),
             finished: VecDeque::new(),
@@ -566,6 +567,7 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
         form: config.form,
+        switches: Switches::of(0..config.switches).expect("as many as there can be"),
         sync: config.sync,
         sticky_marks: true,
         bounds: config.bounds,

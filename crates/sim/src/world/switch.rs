@@ -17,32 +17,55 @@ use std::collections::BTreeMap;
 const CLUSTER: u32 = 1;
 
 impl World {
-    /// Switches the switch on; whatever it knew is gone.
+    /// Switches the first switch on; whatever it knew is gone.
     pub fn boot_switch(&mut self) {
+        self.boot(0);
+    }
+
+    /// Switches a switch on.
+    pub fn boot(&mut self, number: u16) {
         self.counters.switch_boots += 1;
-        self.narrate(|| "the switch boots".into());
+        self.narrate(|| format!("switch {number} boots"));
         self.switch_past = self.switch_counters();
         let boot = self.counters.switch_boots;
         let stages = self.config.switch_stages;
-        self.switch = Some(Switch::new(SwitchConfig { cluster: CLUSTER, boot, stages }));
+        let config = SwitchConfig { node: NodeId::switch(number), cluster: CLUSTER, boot, stages };
+        self.switches[usize::from(number)] = Some(Switch::new(config));
     }
 
-    /// Whether the switch is on.
+    /// Whether the first switch is on.
     pub(crate) fn has_switch(&self) -> bool {
-        self.switch.is_some()
+        self.switches[0].is_some()
     }
 
-    /// Switches the switch off.
+    /// Switches the first switch off.
     pub fn stop_switch(&mut self) {
-        self.narrate(|| "the switch is gone".into());
+        self.stop(0);
+    }
+
+    /// Switches a switch off.
+    pub fn stop(&mut self, number: u16) {
+        self.narrate(|| format!("switch {number} is gone"));
         self.switch_past = self.switch_counters();
-        self.switch = None;
+        self.switches[usize::from(number)] = None;
+    }
+
+    /// Switches those on that are off.
+    pub(super) fn boot_all(&mut self) {
+        let off = |number: &u16| self.switches[usize::from(*number)].is_none();
+        let off: Vec<u16> = (0..self.config.switches).filter(off).collect();
+        off.into_iter().for_each(|number| self.boot(number));
+    }
+
+    /// What a switch has counted in its present life.
+    pub fn counters_of(&self, number: u16) -> BTreeMap<&'static str, u64> {
+        self.switches[usize::from(number)].iter().flat_map(Switch::counters).filter(|(_, count)| *count > 0).collect()
     }
 
     /// What the in-network program has counted, over all its lives.
     pub fn switch_counters(&self) -> BTreeMap<&'static str, u64> {
         let mut all = self.switch_past.clone();
-        let present = self.switch.iter().flat_map(Switch::counters);
+        let present = self.switches.iter().flatten().flat_map(Switch::counters);
         present.for_each(|(name, count)| *all.entry(name).or_default() += count);
         all.retain(|_, count| *count > 0);
         all
@@ -50,7 +73,7 @@ impl World {
 
     pub(super) fn begin_switch(&mut self) {
         if self.config.form == Form::Network {
-            self.boot_switch();
+            self.boot_all();
             self.plan_switch();
         }
     }
@@ -70,15 +93,21 @@ impl World {
             return; // peace has come
         }
         self.note(5, &[]);
-        match self.switch {
-            Some(_) if self.rng.random_bool(0.5) => self.stop_switch(),
-            _ => self.boot_switch(),
+        let number = match self.config.switches {
+            1 => 0,
+            several => self.rng.random_range(0..several),
+        };
+        match self.switches[usize::from(number)] {
+            Some(_) if self.rng.random_bool(0.5) => self.stop(number),
+            _ => self.boot(number),
         }
         self.plan_switch();
     }
 
     pub(super) fn switch_hears(&mut self, flight: Flight) {
-        let Some(mut switch) = self.switch.take() else {
+        let node = if flight.packet.wants_switch() { flight.packet.switch } else { flight.to };
+        let place = node.number() as usize;
+        let Some(mut switch) = self.switches.get_mut(place).and_then(Option::take) else {
             self.counters.lost += 1;
             return;
         };
@@ -95,11 +124,11 @@ impl World {
             {
                 self.checker.emitted(header.source, to, &packet); // a reply that the mark on it was acknowledged with
             }
-            let from = NodeId::SWITCH;
+            let from = node;
             self.narrate_message("forwards", from, to, &packet);
             self.transmit(Flight { from, to, packet });
         }
-        self.switch = Some(switch);
+        self.switches[place] = Some(switch);
     }
 }
 

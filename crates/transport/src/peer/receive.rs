@@ -104,7 +104,7 @@ impl Peer {
             match part {
                 Part::Message { to, head, bulk } => {
                     let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
-                    delivered.push((to, Packet { head: head.to_vec(), bulk, innet: None }));
+                    delivered.push((to, Packet::encoded(head.to_vec(), bulk)));
                     self.counters.messages_delivered += 1;
                 }
                 Part::Fragment(fragment) => {

@@ -53,7 +53,7 @@ pub(crate) fn packet(name: u64, head: usize, bulk: usize) -> Packet {
     if let Some(front) = head.first_chunk_mut::<8>() {
         *front = name.to_le_bytes();
     }
-    Packet { head, bulk: (0..bulk).map(byte).collect::<Vec<u8>>().into(), innet: None }
+    Packet::encoded(head, (0..bulk).map(byte).collect::<Vec<u8>>().into())
 }
 
 /// The name of a message that is whole.

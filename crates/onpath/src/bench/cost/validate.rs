@@ -20,7 +20,7 @@ use onpath_sim::cost::{
 use onpath_wire::ids::{InodeId, NodeId, SessionId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex};
@@ -165,6 +165,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
         form: Form::Owner,
+        switches: Switches::ONE,
     };
     let server = ServerBuilder::open(dir, options)?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();

@@ -1,0 +1,169 @@
+//! The hosts that an endpoint knows, which may become more and less while it runs: those that are switches and nothing else.
+
+use super::endpoint::{Endpoint, Innet, Shared, be_patient};
+use super::hello::{Hello, HostIs};
+use super::socket::Socket;
+use super::{UdpError, receive};
+use hashbrown::HashMap;
+use onpath_transport::Head;
+use onpath_wire::codec::Blob;
+use onpath_wire::ids::NodeId;
+use smallvec::SmallVec;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+/// How often hosts are asked for a switch that nobody here knows, microseconds.
+const ASK_US: u64 = 1_000_000;
+/// Hosts that a process can know: as many as there are numbers of switches.
+const HOSTS_MAX: usize = 255;
+
+/// The hosts, by number.
+pub(super) struct Hosts {
+    all: RwLock<HashMap<u16, (HostIs, SocketAddr)>>,
+    /// A host whose switch is wanted and not known, 0 for none.
+    wanted: AtomicU16,
+    ask_us: AtomicU64,
+}
+
+impl Hosts {
+    pub(super) fn new(hosts: &[(HostIs, SocketAddr)]) -> Hosts {
+        let all = hosts.iter().map(|(host, address)| (host.number, (host.clone(), *address))).collect();
+        Hosts { all: RwLock::new(all), wanted: AtomicU16::new(0), ask_us: AtomicU64::new(0) }
+    }
+
+    /// Whether any of them has a switch.
+    pub(super) fn have_switch(&self) -> bool {
+        !self.switches().is_empty()
+    }
+
+    /// Where switches take packets.
+    pub(super) fn switches(&self) -> SmallVec<[SocketAddr; 2]> {
+        let all = self.all.read().expect("the table does not panic");
+        let have = all.values().filter(|(host, _)| host.switch_port != 0);
+        have.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port)).collect()
+    }
+
+    /// Where a switch takes packets; who does not know it will ask for it.
+    pub(super) fn switch(&self, switch: NodeId) -> Option<SocketAddr> {
+        let number = switch.number() as u16;
+        let all = self.all.read().expect("the table does not panic");
+        match all.get(&number) {
+            Some((host, address)) if host.switch_port != 0 => Some(SocketAddr::new(address.ip(), host.switch_port)),
+            _ => {
+                self.wanted.store(number, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// From now on these are the hosts. What others have but switches stays as it was at the start.
+    pub fn set_hosts(&self, hosts: &[(HostIs, SocketAddr)]) -> Result<(), UdpError> {
+        let shared = &self.shared;
+        let gone: Vec<u16> = {
+            let all = shared.hosts.all.read().expect("the table does not panic");
+            all.keys().copied().filter(|number| hosts.iter().all(|(host, _)| host.number != *number)).collect()
+        };
+        for number in gone {
+            shared.hosts.all.write().expect("the table does not panic").remove(&number);
+            shared.peers.remove(number);
+        }
+        hosts.iter().try_for_each(|(host, address)| shared.know(host, *address))
+    }
+}
+
+impl Shared {
+    /// Knows a host from now on, and whether it has a switch.
+    fn know(self: &Arc<Self>, host: &HostIs, address: SocketAddr) -> Result<(), UdpError> {
+        let known = self.hosts.all.read().expect("the table does not panic").get(&host.number).cloned();
+        let address = known.map_or(address, |(_, address)| address);
+        self.hosts.all.write().expect("the table does not panic").insert(host.number, (host.clone(), address));
+        self.peers.add(host, address);
+        if host.switch_port != 0 { self.open_innet() } else { Ok(()) }
+    }
+
+    /// Takes what comes through switches from now on, and lets everybody know where.
+    fn open_innet(self: &Arc<Self>) -> Result<(), UdpError> {
+        if self.innet.get().is_some() {
+            return Ok(());
+        }
+        let innet = Innet::bind(self.bind)?;
+        let port = innet.port;
+        if self.innet.set(innet).is_err() {
+            return Ok(()); // another thread was faster
+        }
+        for other in self.peers.all() {
+            let mut state = other.lock();
+            if other.endpoint == self.config.me {
+                state.innet_port = port;
+            }
+            (state.greeted, state.greet_us) = (false, 0);
+        }
+        self.spawn("udp-switched", receive::switched)
+    }
+}
+
+impl Innet {
+    /// A socket for what comes through switches.
+    pub(super) fn bind(bind: SocketAddr) -> Result<Innet, UdpError> {
+        let address = SocketAddr::new(bind.ip(), 0);
+        let socket = Socket::bind(address).map_err(|source| UdpError::Bind { address, source })?;
+        be_patient(&socket)?;
+        Ok(Innet { port: socket.bound.port(), socket })
+    }
+}
+
+/// Asks all hosts for the switch that is wanted, if there is one.
+pub(super) fn ask(shared: &Shared, now_us: u64) {
+    let number = shared.hosts.wanted.load(Ordering::Relaxed);
+    if number == 0 || shared.hosts.ask_us.load(Ordering::Relaxed) > now_us {
+        return;
+    }
+    shared.hosts.ask_us.store(now_us + ASK_US, Ordering::Relaxed);
+    shared.hosts.wanted.store(0, Ordering::Relaxed);
+    for other in shared.peers.all().iter().filter(|other| other.fixed) {
+        let (address, boot) = {
+            let state = other.lock();
+            (state.address, state.peer.boot())
+        };
+        if let Some(boot) = boot {
+            shared.handshake(address, boot, &Hello::Where { number });
+        }
+    }
+}
+
+/// Somebody who is known asks for a host.
+pub(super) fn tell(shared: &Shared, head: &Head, number: u16) {
+    let Some(asker) = shared.peers.get(head.endpoint) else { return shared.malformed() };
+    let (address, boot) = {
+        let state = asker.lock();
+        (state.address, state.peer.boot())
+    };
+    let known = shared.hosts.all.read().expect("the table does not panic").get(&number).cloned();
+    if let Some((host, place)) = known.filter(|(host, _)| host.switch_port != 0 && boot == Some(head.boot)) {
+        let host = HostIs { address: Blob(place.to_string().into_bytes()), ..host };
+        shared.handshake(address, head.boot, &Hello::Here { host });
+    }
+}
+
+/// A host tells of another one.
+pub(super) fn hear(shared: &Arc<Shared>, head: &Head, host: &HostIs) {
+    let teller = shared.peers.get(head.endpoint).filter(|other| other.fixed);
+    let place = std::str::from_utf8(&host.address.0).ok().and_then(|place| place.parse().ok());
+    let (Some(teller), Some(place)) = (teller, place) else { return shared.malformed() };
+    if teller.lock().peer.boot() != Some(head.boot) || host.number == 0 || usize::from(host.number) >= HOSTS_MAX {
+        return shared.malformed();
+    }
+    let known = shared.hosts.all.read().expect("the table does not panic").get(&host.number).cloned();
+    // What else it may have it has since before this process started, or it is nothing to this one.
+    let host = match known {
+        Some((known, _)) => HostIs { switch_port: host.switch_port, ..known },
+        None => HostIs { shards: vec![], data: false, ..host.clone() },
+    };
+    match shared.know(&host, place) {
+        Ok(()) => tracing::info!(number = host.number, %place, "a host has a switch"),
+        Err(error) => tracing::warn!(%error, "a switch cannot be used"),
+    }
+}
