@@ -178,6 +178,13 @@ fn switch_under_load() {
     endure("failures::switch_under_load", NETWORK, &faults);
 }
 
+/// The same while servers fail.
+#[test]
+fn hosts_and_switch_under_load() {
+    let faults = [Fault::Kill(2), Fault::Kill(0), Fault::Unplug(1), Fault::Kill(NETWORK.servers), Fault::KillAll];
+    endure("failures::hosts_and_switch_under_load", NETWORK, &faults);
+}
+
 /// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.
 #[test]
 fn power_under_load() {
