@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 2;
 /// Service goes on so soon after a fault is over.
 const LIMIT: Duration = Duration::from_secs(5);
+/// Service goes on so soon under a fault that slows it down only.
+const SLOWED: Duration = Duration::from_secs(40);
 /// A client that was not heard of for so long is dead (`LEASE_US` of the session's coordinator), and a little more for a busy machine.
 const BURIED: Duration = Duration::from_secs(16);
 
@@ -30,7 +32,7 @@ pub(crate) enum Fault {
     Freeze(usize),
     /// The cable is out.
     Unplug(usize),
-    /// Every host and client loses so many percent of what comes to it.
+    /// Every host and client loses so many percent of what comes to it, until everybody has gone on so.
     Lose(u32),
     /// Power of one host: its disk has what was synced, and nothing else.
     PowerLoss(usize),
@@ -38,7 +40,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Lets it happen for so long. When its end began: a host is started again, its cable put in; none if this system cannot do it.
-    pub(crate) fn happen(self, cluster: &mut Cluster, pause: Duration) -> Option<Instant> {
+    pub(crate) fn happen(self, cluster: &mut Cluster, pause: Duration, progress: &Progress) -> Option<Instant> {
         let wait = || std::thread::sleep(pause);
         let again = |cluster: &mut Cluster, hosts: &[usize]| {
             wait();
@@ -74,6 +76,10 @@ impl Fault {
                     return None;
                 }
                 wait();
+                let (begin, calls) = (Instant::now(), progress.calls());
+                let took = progress.resumed(begin, SLOWED, "while datagrams are lost");
+                let rate = (progress.calls() - calls) as f64 / took.as_secs_f64();
+                report(&format!("{self:?}: everybody goes on within {took:.2?}, {rate:.0} calls a second"));
                 all.for_each(|host| assert!(cluster.net.lose(host, 0)));
                 Instant::now()
             }
@@ -122,7 +128,7 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
             let what = format!("{test}: {fault:?}");
             progress.longest();
             let pause = Duration::from_millis(300 + random.below(1700) as u64);
-            let Some(end) = fault.happen(&mut cluster, pause) else {
+            let Some(end) = fault.happen(&mut cluster, pause, &progress) else {
                 skipped(&what, "iptables cannot lose datagrams here");
                 n += 1;
                 continue;
@@ -157,7 +163,6 @@ fn hosts_under_load() {
         Fault::Kill(1),
         Fault::Unplug(2),
         Fault::Kill(0),
-        Fault::Lose(5),
         Fault::Freeze(0),
         Fault::Freeze(2),
         Fault::Unplug(0),
@@ -174,7 +179,7 @@ const NETWORK: Shape =
 fn switch_under_load() {
     let switch = NETWORK.servers;
     let faults =
-        [Fault::Kill(switch), Fault::Unplug(switch), Fault::Freeze(switch), Fault::Lose(5), Fault::Kill(switch)];
+        [Fault::Kill(switch), Fault::Unplug(switch), Fault::Freeze(switch), Fault::Lose(10), Fault::Kill(switch)];
     endure("failures::switch_under_load", NETWORK, &faults);
 }
 
@@ -183,6 +188,12 @@ fn switch_under_load() {
 fn hosts_and_switch_under_load() {
     let faults = [Fault::Kill(2), Fault::Kill(0), Fault::Unplug(1), Fault::Kill(NETWORK.servers), Fault::KillAll];
     endure("failures::hosts_and_switch_under_load", NETWORK, &faults);
+}
+
+/// Datagrams are lost between all: few, some, many.
+#[test]
+fn losses_under_load() {
+    endure("failures::losses_under_load", Shape::default(), &[1, 5, 10].map(Fault::Lose));
 }
 
 /// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.
