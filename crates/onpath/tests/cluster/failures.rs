@@ -8,6 +8,7 @@ use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::{number_from_env, report, skipped, sys, view};
 use crate::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
+use crate::names::Names;
 use crate::registers::Registers;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -115,12 +116,12 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
-    let registers = Registers::new(&tops[0]);
+    let (registers, names) = (Registers::new(&tops[0]), Names::new(&tops[0]));
     let (mut random, progress) = (Random::new(seed()), Progress::default());
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers, &names), Random::new(random.next()));
         let (begin, mut slowest) = (Instant::now(), Duration::ZERO);
         progress.resumed(Instant::now(), LIMIT, "before any fault");
         let mut n = 0;
@@ -144,7 +145,10 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
         load.join()
     });
     let [writes, reads] = registers.judge();
-    report(&format!("{test}: {writes} writes and {reads} reads of registers have an order"));
+    let calls = names.judge(&tops);
+    report(&format!(
+        "{test}: {writes} writes and {reads} reads of registers have an order, and {calls} calls on shared names"
+    ));
     let before = expected.assert_there(&tops, test);
     for host in 0..cluster.hosts() {
         cluster.stop_host(host);
@@ -214,7 +218,7 @@ fn a_client_under_load() {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
-    let registers = Registers::new(&tops[0]);
+    let (registers, names) = (Registers::new(&tops[0]), Names::new(&tops[0]));
     std::fs::write(tops[0].join("locked"), "").expect("a file");
     let lock = |top: &PathBuf, kind: i32| {
         let fd = done("open", sys::open(top.join("locked"), libc::O_RDWR, 0));
@@ -224,7 +228,7 @@ fn a_client_under_load() {
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers, &names), Random::new(random.next()));
         let mut victim = cluster.mount(&site, CLIENTS, &[]);
         let victims = victim.path().to_owned();
         let (locked, its) = lock(&victims, libc::F_OFD_SETLK);
@@ -257,6 +261,7 @@ fn a_client_under_load() {
         expected
     });
     registers.judge();
+    names.judge(&tops);
     expected.assert_there(&tops, TEST);
     mounts.into_iter().for_each(Mount::stop);
     cluster.stop();

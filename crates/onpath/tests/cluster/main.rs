@@ -6,6 +6,7 @@ mod common;
 mod failures;
 mod forms;
 mod load;
+mod names;
 mod readme;
 mod registers;
 mod restarts;
