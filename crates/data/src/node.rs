@@ -127,7 +127,10 @@ fn on_packet(core: &mut Node, packet: Packet) {
         core.state.counters.rejected += 1;
         return;
     };
-    core.state.saw(header.stamp);
+    if !core.state.observe(header.stamp, core.now.wall_ns) {
+        core.state.counters.skewed += 1;
+        return;
+    }
     match header.kind {
         MessageKind::PeerAnswer => drop(core.answer(header.seq, packet)),
         MessageKind::Data => match packet.body::<DataRequest>() {

@@ -12,7 +12,7 @@ use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::data::DataReply;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
-use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::limits::{BLOCK_BYTES, CLOCK_SKEW_MS_MAX};
 use onpath_wire::{ClusterMap, Errno, Packet, Wire};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,6 +60,8 @@ pub struct DataCounters {
     pub duplicates: u64,
     /// Blocks whose checksum did not fit.
     pub bad_blocks: u64,
+    /// Messages dropped because their sender's clock is too far ahead.
+    pub skewed: u64,
     /// Messages dropped: undecodable, or from somebody who may not send them.
     pub rejected: u64,
     /// Blocks given back to the file system below.
@@ -201,9 +203,13 @@ impl State {
         self.stamp
     }
 
-    /// A peer's stamp has been seen.
-    pub(crate) fn saw(&mut self, stamp: Stamp) {
-        self.stamp = self.stamp.max(stamp);
+    /// Follows a peer's stamp; false if it is too far ahead to be believed.
+    pub(crate) fn observe(&mut self, stamp: Stamp, wall_ns: u64) -> bool {
+        let believed = stamp.0 <= wall_ns.max(self.stamp.0).saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000);
+        if believed {
+            self.stamp = self.stamp.max(stamp);
+        }
+        believed
     }
 
     /// A header of this node.

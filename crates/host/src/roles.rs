@@ -43,6 +43,7 @@ impl HostedRole for DataNode {
             ("duplicates", c.duplicates),
             ("blocks_bad", c.bad_blocks),
             ("messages_malformed", c.rejected),
+            ("messages_skewed", c.skewed),
             ("blocks_punched", c.punched_blocks),
             ("object_bytes", Recoverable::memory(self)),
             ("operations_at_once", self.places() as u64),
