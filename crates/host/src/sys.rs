@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::clock::{CLOCK, Reading};
 use bytes::BytesMut;
 use onpath_kernel::Now;
 use std::fs::File;
@@ -25,10 +26,16 @@ pub fn mono_us() -> u64 {
     mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
 }
 
-/// Both clocks, read now.
+/// Both clocks of the system, read now.
+pub(crate) fn reading() -> Reading {
+    let ns = |time: libc::timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    Reading { wall_ns: ns(clock(libc::CLOCK_REALTIME)), mono_ns: ns(clock(libc::CLOCK_MONOTONIC)) }
+}
+
+/// Both clocks, read now; the wall clock as this process shows it.
 pub fn now() -> Now {
-    let wall = clock(libc::CLOCK_REALTIME);
-    Now { mono_us: mono_us(), wall_ns: wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64 }
+    let system = reading();
+    Now { mono_us: system.mono_ns as u64 / 1_000, wall_ns: CLOCK.read(system) }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

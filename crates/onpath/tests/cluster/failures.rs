@@ -19,6 +19,8 @@ const CLIENTS: usize = 2;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Service goes on so soon under a fault that slows it down only.
 const SLOWED: Duration = Duration::from_secs(40);
+/// A clock is wrong for so long, and a little longer.
+const WRONG: Duration = Duration::from_secs(3);
 /// A client that was not heard of for so long is dead (`LEASE_US` of the session's coordinator), and a little more for a busy machine.
 const BURIED: Duration = Duration::from_secs(16);
 
@@ -35,6 +37,8 @@ pub(crate) enum Fault {
     Unplug(usize),
     /// Every host and client loses so many percent of what comes to it, until everybody has gone on so.
     Lose(u32),
+    /// The real-time clock of a host is off by so many seconds, for some seconds.
+    Clock(usize, i32),
     /// Power of one host: its disk has what was synced, and nothing else.
     PowerLoss(usize),
 }
@@ -82,6 +86,16 @@ impl Fault {
                 let rate = (progress.calls() - calls) as f64 / took.as_secs_f64();
                 report(&format!("{self:?}: everybody goes on within {took:.2?}, {rate:.0} calls a second"));
                 all.for_each(|host| assert!(cluster.net.lose(host, 0)));
+                Instant::now()
+            }
+            Fault::Clock(host, seconds) => {
+                let steps = |cluster: &Cluster| cluster.status().sum("udp", &["clock_steps"]);
+                let before = steps(cluster);
+                cluster.set_clock(host, seconds);
+                std::thread::sleep(WRONG);
+                wait();
+                assert_eq!(steps(cluster), before + 1, "the host sees that its clock has stepped");
+                cluster.set_clock(host, 0);
                 Instant::now()
             }
             Fault::PowerLoss(host) => {
@@ -175,8 +189,15 @@ fn hosts_under_load() {
     endure("failures::hosts_under_load", Shape::default(), &faults);
 }
 
-const NETWORK: Shape =
-    Shape { servers: 3, switch: true, xdp: false, clients: 2, init: &["--tracking", "network"], disks: 0 };
+const NETWORK: Shape = Shape {
+    servers: 3,
+    switch: true,
+    xdp: false,
+    clients: 2,
+    init: &["--tracking", "network"],
+    disks: 0,
+    clocks: false,
+};
 
 /// Directories are tracked by a switch, the last host: it is that which fails.
 #[test]
@@ -198,6 +219,13 @@ fn hosts_and_switch_under_load() {
 #[test]
 fn losses_under_load() {
     endure("failures::losses_under_load", Shape::default(), &[1, 5, 10].map(Fault::Lose));
+}
+
+/// A host's clock goes ten seconds ahead, or ten back, and is right again.
+#[test]
+fn clocks_under_load() {
+    let faults = [Fault::Clock(1, 10), Fault::Clock(2, -10), Fault::Clock(0, -10), Fault::Clock(0, 10)];
+    endure("failures::clocks_under_load", Shape { clocks: true, ..Shape::default() }, &faults);
 }
 
 /// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.
