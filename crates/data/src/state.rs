@@ -60,10 +60,10 @@ pub struct DataCounters {
     pub duplicates: u64,
     /// Blocks whose checksum did not fit.
     pub bad_blocks: u64,
+    /// Messages dropped because their sender's clock is too far ahead.
+    pub skewed: u64,
     /// Messages dropped: undecodable, or from somebody who may not send them.
     pub rejected: u64,
-    /// Messages dropped since their stamps were too far ahead.
-    pub skewed: u64,
     /// Blocks given back to the file system below.
     pub punched_blocks: u64,
 }
@@ -204,12 +204,12 @@ impl State {
     }
 
     /// Follows a peer's stamp; false if it is too far ahead to be believed.
-    pub(crate) fn observe(&mut self, seen: Stamp, wall_ns: u64) -> bool {
-        if seen.0 > wall_ns.max(self.stamp.0) + CLOCK_SKEW_MS_MAX * 1_000_000 {
-            return false;
+    pub(crate) fn observe(&mut self, stamp: Stamp, wall_ns: u64) -> bool {
+        let believed = stamp.0 <= wall_ns.max(self.stamp.0).saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000);
+        if believed {
+            self.stamp = self.stamp.max(stamp);
         }
-        self.stamp = self.stamp.max(seen);
-        true
+        believed
     }
 
     /// A header of this node.

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod checkpoint;
+mod clock;
 pub mod dir;
 pub mod inspect;
 pub mod journal;

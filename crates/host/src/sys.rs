@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code)]
 
+use crate::clock::{CLOCK, Reading};
 use bytes::BytesMut;
 use onpath_kernel::Now;
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -26,25 +26,16 @@ pub fn mono_us() -> u64 {
     mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
 }
 
-/// For how long a thread believes that the clocks differ by as much as before, nanoseconds: they only do not when the real-time clock is
-/// set.
-const BELIEF_NS: u64 = 1_000_000;
-
-thread_local! {
-    /// When the thread has compared the clocks, and what the real-time clock was ahead then, nanoseconds.
-    static AHEAD: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+/// Both clocks of the system, read now.
+pub(crate) fn reading() -> Reading {
+    let ns = |time: libc::timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    Reading { wall_ns: ns(clock(libc::CLOCK_REALTIME)), mono_ns: ns(clock(libc::CLOCK_MONOTONIC)) }
 }
 
-/// Both clocks, read now. The real-time clock is read once a millisecond, as reading takes as long as some of what it is read for.
+/// Both clocks, read now; the wall clock as this process shows it.
 pub fn now() -> Now {
-    let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    let mono_ns = ns(clock(libc::CLOCK_MONOTONIC));
-    let (compared_ns, mut ahead_ns) = AHEAD.get();
-    if compared_ns == 0 || mono_ns - compared_ns > BELIEF_NS {
-        ahead_ns = ns(clock(libc::CLOCK_REALTIME)).wrapping_sub(mono_ns);
-        AHEAD.set((mono_ns, ahead_ns));
-    }
-    Now { mono_us: mono_ns / 1_000, wall_ns: mono_ns.wrapping_add(ahead_ns) }
+    let system = reading();
+    Now { mono_us: system.mono_ns as u64 / 1_000, wall_ns: CLOCK.read(system) }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

@@ -27,7 +27,7 @@ fn one(peer: &mut Peer) -> Vec<u8> {
 #[test]
 fn a_whole_datagram_is_frozen() {
     let (mut a, _) = pair(None);
-    a.send(0, NodeId(2), Packet { head: b"hi".to_vec(), bulk: Bytes::from_static(b"!"), innet: None }).unwrap();
+    a.send(0, NodeId(2), Packet::encoded(b"hi".to_vec(), Bytes::from_static(b"!"))).unwrap();
     let hex: String = drain(&mut a, 0)[0].iter().map(|byte| format!("{byte:02x}")).collect();
     let front = ["4f4e", "01", "00", "01000000", "01000000", "CHECK", "0100000000000000"].concat();
     let expected =

@@ -1,9 +1,11 @@
 //! Writing and reading: what was written is read, whatever its alignment, and every write reaches its home once.
 
 use crate::world::{BLOCK, CHUNK, World, data};
-use onpath_wire::Errno;
+use onpath_kernel::Input;
 use onpath_wire::data::{DataReply, DataRequest, Merge};
-use onpath_wire::ids::{RequestSeq, SessionId};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp};
+use onpath_wire::{Errno, Packet};
 
 fn pattern(n: usize, salt: u8) -> Vec<u8> {
     (0..n).map(|i| (i % 251) as u8 ^ salt).collect()
@@ -215,6 +217,27 @@ fn nonsense_is_refused() {
     let seq = w.request(&DataRequest::Drop { all: vec![file] }, &[]);
     assert!(w.reply(seq).is_none());
     assert_eq!((w.node.counters().rejected, w.node.files().len()), (1, 1));
+}
+
+/// Whoever follows a wrong clock is refused by all whose clocks are right, and with it all that is written here.
+#[test]
+fn a_message_from_the_far_future_is_refused() {
+    let mut w = World::default();
+    let file = data(3, 1);
+    w.now.wall_ns = 5_000_000_000;
+    let read = |w: &mut World, seq: u64, stamp: u64| {
+        let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(1)), RequestSeq(seq));
+        header.stamp = Stamp(stamp);
+        let body = DataRequest::Read { data: file, cut: 0, offset: 0, bytes: 1 };
+        w.input(Input::Packet(Packet::new(&header, &body)));
+        w.reply(RequestSeq(seq)).is_some()
+    };
+    assert!(!read(&mut w, 1, 15_000_000_000), "ten seconds ahead");
+    assert_eq!(w.node.counters().skewed, 1);
+    assert!(read(&mut w, 2, 5_400_000_000), "a little ahead");
+    assert!(w.last_stamp > Stamp(5_400_000_000) && w.last_stamp < Stamp(5_500_000_000), "and followed");
+    assert!(read(&mut w, 3, 5_800_000_000), "no further ahead of what was followed");
+    assert_eq!(w.node.counters().skewed, 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use onpath_store::{Cold, FORGET_PARTS, Image, Pair, Recoverable};
 use onpath_wire::block::DATA_FILE_HEADER_BYTES;
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::peer::Peer;
 use onpath_wire::{ClusterMap, Errno, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -143,6 +143,8 @@ pub(crate) struct World {
     pub(crate) forgotten: Vec<DataId>,
     pub(crate) next_seq: u64,
     pub(crate) term: u32,
+    /// Of the last message of the node.
+    pub(crate) last_stamp: Stamp,
     pub(crate) kept: Kept,
 }
 
@@ -202,6 +204,7 @@ impl Default for World {
             forgotten: vec![],
             next_seq: 1,
             term: 1,
+            last_stamp: Stamp(0),
             kept: Kept::default(),
         };
         world.start();
@@ -247,6 +250,7 @@ impl World {
     fn on_send(&mut self, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
         let header = packet.header().unwrap();
         assert_eq!((header.source, header.cluster), (NodeId::data(0), 1));
+        self.last_stamp = header.stamp;
         if header.kind == MessageKind::Data {
             assert!(to.as_shard().is_some() && header.term == Term(self.term));
             let merge: Merge = packet.body().unwrap();

@@ -6,6 +6,7 @@ use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
 use super::{UdpError, Wait, greet, receive, timer};
+use crate::clock::CLOCK;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
@@ -155,6 +156,7 @@ impl Endpoint {
     /// Begins to receive, and becomes the way of `node` to all roles that it does not have.
     pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
+        CLOCK.be_steady(sys::reading());
         node.attach_default(Arc::new(UdpLink(self.shared.clone())));
         self.shared.spawn("udp", receive::plain)?;
         if self.shared.innet.get().is_some() {
@@ -392,6 +394,7 @@ impl Shared {
             ("messages_foreign", of(&c.foreign)),
             ("datagrams_malformed", of(&c.malformed)),
             ("strangers", of(&c.strangers)),
+            ("clock_steps", CLOCK.steps()),
             ("greetings", of(&c.greetings)),
             ("joins", of(&c.joins)),
         ]

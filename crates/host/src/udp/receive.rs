@@ -5,6 +5,7 @@ use super::endpoint::Shared;
 use super::peers::Other;
 use super::socket::{Inbox, Received, Socket};
 use super::{greet, session_of};
+use crate::clock::CLOCK;
 use crate::sys;
 use bytes::Bytes;
 use onpath_transport::{Delivered, Head, peek};
@@ -156,6 +157,12 @@ impl Shared {
             Some(session) => may_send(NodeId::session(session), to, packet),
             None => may_come_from(other, packet),
         };
+        if may
+            && CLOCK.in_doubt()
+            && let Ok(header) = packet.header()
+        {
+            CLOCK.heard(header.stamp, sys::reading());
+        }
         may && self.node().has(to)
     }
 

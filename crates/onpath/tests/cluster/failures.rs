@@ -8,6 +8,7 @@ use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::{number_from_env, report, skipped, sys, view};
 use crate::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
+use crate::names::Names;
 use crate::registers::Registers;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,6 +17,10 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 2;
 /// Service goes on so soon after a fault is over.
 const LIMIT: Duration = Duration::from_secs(5);
+/// Service goes on so soon under a fault that slows it down only.
+const SLOWED: Duration = Duration::from_secs(40);
+/// A clock is wrong for so long, and a little longer.
+const WRONG: Duration = Duration::from_secs(3);
 /// A client that was not heard of for so long is dead (`LEASE_US` of the session's coordinator), and a little more for a busy machine.
 const BURIED: Duration = Duration::from_secs(16);
 
@@ -30,15 +35,17 @@ pub(crate) enum Fault {
     Freeze(usize),
     /// The cable is out.
     Unplug(usize),
-    /// Every host and client loses so many percent of what comes to it.
+    /// Every host and client loses so many percent of what comes to it, until everybody has gone on so.
     Lose(u32),
+    /// The real-time clock of a host is off by so many seconds, for some seconds.
+    Clock(usize, i32),
     /// Power of one host: its disk has what was synced, and nothing else.
     PowerLoss(usize),
 }
 
 impl Fault {
     /// Lets it happen for so long. When its end began: a host is started again, its cable put in; none if this system cannot do it.
-    pub(crate) fn happen(self, cluster: &mut Cluster, pause: Duration) -> Option<Instant> {
+    pub(crate) fn happen(self, cluster: &mut Cluster, pause: Duration, progress: &Progress) -> Option<Instant> {
         let wait = || std::thread::sleep(pause);
         let again = |cluster: &mut Cluster, hosts: &[usize]| {
             wait();
@@ -74,7 +81,21 @@ impl Fault {
                     return None;
                 }
                 wait();
+                let (begin, calls) = (Instant::now(), progress.calls());
+                let took = progress.resumed(begin, SLOWED, "while datagrams are lost");
+                let rate = (progress.calls() - calls) as f64 / took.as_secs_f64();
+                report(&format!("{self:?}: everybody goes on within {took:.2?}, {rate:.0} calls a second"));
                 all.for_each(|host| assert!(cluster.net.lose(host, 0)));
+                Instant::now()
+            }
+            Fault::Clock(host, seconds) => {
+                let steps = |cluster: &Cluster| cluster.status().sum("udp", &["clock_steps"]);
+                let before = steps(cluster);
+                cluster.set_clock(host, seconds);
+                std::thread::sleep(WRONG);
+                wait();
+                assert_eq!(steps(cluster), before + 1, "the host sees that its clock has stepped");
+                cluster.set_clock(host, 0);
                 Instant::now()
             }
             Fault::PowerLoss(host) => {
@@ -109,12 +130,12 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
-    let registers = Registers::new(&tops[0]);
+    let (registers, names) = (Registers::new(&tops[0]), Names::new(&tops[0]));
     let (mut random, progress) = (Random::new(seed()), Progress::default());
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers, &names), Random::new(random.next()));
         let (begin, mut slowest) = (Instant::now(), Duration::ZERO);
         progress.resumed(Instant::now(), LIMIT, "before any fault");
         let mut n = 0;
@@ -122,7 +143,7 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
             let what = format!("{test}: {fault:?}");
             progress.longest();
             let pause = Duration::from_millis(300 + random.below(1700) as u64);
-            let Some(end) = fault.happen(&mut cluster, pause) else {
+            let Some(end) = fault.happen(&mut cluster, pause, &progress) else {
                 skipped(&what, "iptables cannot lose datagrams here");
                 n += 1;
                 continue;
@@ -138,7 +159,10 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
         load.join()
     });
     let [writes, reads] = registers.judge();
-    report(&format!("{test}: {writes} writes and {reads} reads of registers have an order"));
+    let calls = names.judge(&tops);
+    report(&format!(
+        "{test}: {writes} writes and {reads} reads of registers have an order, and {calls} calls on shared names"
+    ));
     let before = expected.assert_there(&tops, test);
     for host in 0..cluster.hosts() {
         cluster.stop_host(host);
@@ -157,7 +181,6 @@ fn hosts_under_load() {
         Fault::Kill(1),
         Fault::Unplug(2),
         Fault::Kill(0),
-        Fault::Lose(5),
         Fault::Freeze(0),
         Fault::Freeze(2),
         Fault::Unplug(0),
@@ -166,15 +189,22 @@ fn hosts_under_load() {
     endure("failures::hosts_under_load", Shape::default(), &faults);
 }
 
-const NETWORK: Shape =
-    Shape { servers: 3, switches: 1, xdp: false, clients: 2, init: &["--tracking", "network"], disks: 0 };
+const NETWORK: Shape = Shape {
+    servers: 3,
+    switches: 1,
+    xdp: false,
+    clients: 2,
+    init: &["--tracking", "network"],
+    disks: 0,
+    clocks: false,
+};
 
 /// Directories are tracked by a switch, the last host: it is that which fails.
 #[test]
 fn switch_under_load() {
     let switch = NETWORK.servers;
     let faults =
-        [Fault::Kill(switch), Fault::Unplug(switch), Fault::Freeze(switch), Fault::Lose(5), Fault::Kill(switch)];
+        [Fault::Kill(switch), Fault::Unplug(switch), Fault::Freeze(switch), Fault::Lose(10), Fault::Kill(switch)];
     endure("failures::switch_under_load", NETWORK, &faults);
 }
 
@@ -191,6 +221,26 @@ fn one_of_two_switches_under_load() {
         Fault::Kill(first),
     ];
     endure("failures::one_of_two_switches_under_load", Shape { switches: 2, ..NETWORK }, &faults);
+}
+
+/// The same while servers fail.
+#[test]
+fn hosts_and_switch_under_load() {
+    let faults = [Fault::Kill(2), Fault::Kill(0), Fault::Unplug(1), Fault::Kill(NETWORK.servers), Fault::KillAll];
+    endure("failures::hosts_and_switch_under_load", NETWORK, &faults);
+}
+
+/// Datagrams are lost between all: few, some, many.
+#[test]
+fn losses_under_load() {
+    endure("failures::losses_under_load", Shape::default(), &[1, 5, 10].map(Fault::Lose));
+}
+
+/// A host's clock goes ten seconds ahead, or ten back, and is right again.
+#[test]
+fn clocks_under_load() {
+    let faults = [Fault::Clock(1, 10), Fault::Clock(2, -10), Fault::Clock(0, -10), Fault::Clock(0, 10)];
+    endure("failures::clocks_under_load", Shape { clocks: true, ..Shape::default() }, &faults);
 }
 
 /// Each server has a disk of its own, and loses power alone: with *sync* what was answered is there, although the others live on.
@@ -211,7 +261,7 @@ fn a_client_under_load() {
     let mounts: Vec<Mount> = (0..CLIENTS).map(|client| cluster.mount(&site, client, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
-    let registers = Registers::new(&tops[0]);
+    let (registers, names) = (Registers::new(&tops[0]), Names::new(&tops[0]));
     std::fs::write(tops[0].join("locked"), "").expect("a file");
     let lock = |top: &PathBuf, kind: i32| {
         let fd = done("open", sys::open(top.join("locked"), libc::O_RDWR, 0));
@@ -221,7 +271,7 @@ fn a_client_under_load() {
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
-        let load = Load::start(scope, &tops, (&progress, &registers), Random::new(random.next()));
+        let load = Load::start(scope, &tops, (&progress, &registers, &names), Random::new(random.next()));
         let mut victim = cluster.mount(&site, CLIENTS, &[]);
         let victims = victim.path().to_owned();
         let (locked, its) = lock(&victims, libc::F_OFD_SETLK);
@@ -254,6 +304,7 @@ fn a_client_under_load() {
         expected
     });
     registers.judge();
+    names.judge(&tops);
     expected.assert_there(&tops, TEST);
     mounts.into_iter().for_each(Mount::stop);
     cluster.stop();

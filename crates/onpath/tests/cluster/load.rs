@@ -6,6 +6,7 @@ use crate::common::model::{Model, Op, View, differences, observe};
 use crate::common::random::Random;
 use crate::common::xattr::getxattr;
 use crate::common::{Over, sys, view};
+use crate::names::Names;
 use crate::registers::Registers;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const RECORD: usize = 32;
 /// Calls that every worker must have done before service counts as resumed: so many that all hosts were asked.
 const RESUMED: u64 = 25;
+/// Users of shared names on each client: two of one client meet in its kernel, those of several at the hosts.
+const NAME_USERS: usize = 2;
 
 /// What the workers have done so far.
 #[derive(Default)]
@@ -129,11 +132,12 @@ pub(crate) fn prepare(top: &Path) {
 }
 
 impl<'scope> Load<'scope> {
-    /// Two writers of names of their own and, for each top, one of everybody's, an appender and one that counts under a lock.
+    /// For each top a writer of names of its own, a user of everybody's, users of registers and of shared names, an appender and one that
+    /// counts under a lock.
     pub(crate) fn start<'a: 'scope>(
         scope: &'scope Scope<'scope, '_>,
         tops: &'a [PathBuf],
-        (progress, registers): (&'a Progress, &'a Registers),
+        (progress, registers, names): (&'a Progress, &'a Registers, &'a Names),
         mut random: Random,
     ) -> Load<'scope> {
         let mut load = Load { owners: vec![], others: vec![], appenders: vec![], counters: vec![] };
@@ -144,6 +148,14 @@ impl<'scope> Load<'scope> {
             load.owners.push(scope.spawn(move || own_names(tops, n, own, &count, over)));
             let (count, any) = (worker("the user of everybody's names"), Random::new(random.next()));
             load.others.push(scope.spawn(move || everybodys_names(top, any, &count, over)));
+            for _ in 0..NAME_USERS {
+                let (count, mut random) = (worker("the user of shared names"), Random::new(random.next()));
+                load.others.push(scope.spawn(move || {
+                    while !over.is() {
+                        count.count(|| names.step(top, &mut random));
+                    }
+                }));
+            }
             let (count, mut random) = (worker("the user of registers"), Random::new(random.next()));
             load.others.push(scope.spawn(move || {
                 while !over.is() {

@@ -1,5 +1,6 @@
 //! A cluster on one machine: every host in a network namespace of its own, and namespaces for clients beside them.
 
+use super::clock::Clocks;
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
@@ -21,11 +22,13 @@ pub struct Shape<'a> {
     pub init: &'a [&'a str],
     /// Bytes of the disks that the servers have, each one of its own that can lose power; 0: they share the machine's.
     pub disks: u64,
+    /// Whether the real-time clock of each host can be set.
+    pub clocks: bool,
 }
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], disks: 0 }
+        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], disks: 0, clocks: false }
     }
 }
 
@@ -61,6 +64,7 @@ pub struct Cluster {
     running: Vec<Option<Process>>,
     /// After the processes that use them.
     disks: Vec<Disk>,
+    clocks: Option<Clocks>,
     starts: usize,
 }
 
@@ -74,6 +78,13 @@ impl Cluster {
         }
         let net = Net::new(test, hosts + shape.clients)?;
         let root = site.root().to_owned();
+        let clocks = match shape.clocks.then(|| Clocks::new(&root, hosts)).transpose() {
+            Ok(clocks) => clocks,
+            Err(why) => {
+                skipped(test, &why);
+                return None;
+            }
+        };
         let disks = (0..shape.servers).filter(|_| shape.disks > 0).map(|host| {
             let root = root.join(format!("host-{}", name(host)));
             std::fs::create_dir(&root).expect("a directory");
@@ -104,7 +115,7 @@ impl Cluster {
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
         let servers = shape.servers;
         let running = (0..hosts).map(|_| None).collect();
-        let mut cluster = Cluster { net, root, config, key, hosts, servers, running, disks, starts: 0 };
+        let mut cluster = Cluster { net, root, config, key, hosts, servers, running, disks, clocks, starts: 0 };
         (0..hosts).for_each(|host| cluster.serve(host));
         Some(cluster)
     }
@@ -119,6 +130,9 @@ impl Cluster {
     pub fn serve_as(&mut self, name: &str, namespace: usize) -> Process {
         let mut command = self.net.command(namespace, binary());
         command.args(["serve", "--host", name, "--config"]).arg(&self.config);
+        if let Some(clocks) = &self.clocks {
+            clocks.wear(&mut command, namespace);
+        }
         self.starts += 1;
         let log = self.root.join(format!("log-serve-{name}-{}", self.starts));
         Process::start(command, log, "serving")
@@ -141,6 +155,11 @@ impl Cluster {
         self.disks[host].lose_power();
         self.disks[host].start_again();
         std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");
+    }
+
+    /// From now on the real-time clock of a host is off by so many seconds.
+    pub fn set_clock(&self, host: usize, seconds: i32) {
+        self.clocks.as_ref().expect("the clocks can be set").set(host, seconds);
     }
 
     /// Lets a host stop as a service manager would.

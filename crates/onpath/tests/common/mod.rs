@@ -6,6 +6,7 @@
 
 pub mod chaos;
 pub mod check;
+pub mod clock;
 pub mod cluster;
 pub mod disk;
 pub mod model;

@@ -9,6 +9,7 @@ mod entangled;
 pub mod history;
 mod lockers;
 mod mortals;
+pub mod names;
 pub(crate) mod pattern;
 pub(crate) mod pieces;
 mod private;

@@ -15,13 +15,13 @@ use onpath_wire::Wire;
 use onpath_wire::data::DataReply;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
-use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term, TrackingEpoch};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Switches, Tracking};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
@@ -93,7 +93,7 @@ pub(crate) struct Cluster {
     clients: [(u32, u64); SESSIONS],
     last_client: u32,
     steps: u64,
-    trackings: [TrackingEpoch; SHARDS as usize],
+    trackings: [Tracking; SHARDS as usize],
     known: Known,
     journals: Vec<Vec<(RecordSeq, Vec<u8>)>>,
     /// Of a hundred messages so many are changed.
@@ -157,6 +157,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         cluster: CLUSTER,
         track_unsynced: true,
         form,
+        switches: Switches::ONE,
         sync,
         sticky_marks: true,
         bounds: ShardBounds::default(),
@@ -213,7 +214,8 @@ impl Cluster {
         let mut cluster = Cluster {
             shards: (0..SHARDS).map(|number| shard_of(number, term_of(ShardId(number)), &map, (form, sync))).collect(),
             data: data_of(&map, DATA_TERM),
-            switch: (form == Form::Network).then(|| Switch::new(SwitchConfig { cluster: CLUSTER, boot: 1, stages })),
+            switch: (form == Form::Network)
+                .then(|| Switch::new(SwitchConfig { node: NodeId::SWITCH, cluster: CLUSTER, boot: 1, stages })),
             map,
             dice,
             blocks: Blocks::default(),
@@ -223,7 +225,7 @@ impl Cluster {
             clients: [(0, 0); SESSIONS],
             last_client: 0,
             steps: 0,
-            trackings: [TrackingEpoch(0); SHARDS as usize],
+            trackings: [Tracking::default(); SHARDS as usize],
             known: Known::new(),
             journals: vec![vec![]; usize::from(SHARDS) + 1],
             nonsense: 0,
@@ -415,7 +417,7 @@ impl Cluster {
         let header = packet.header().expect("a role's own message");
         if let Some(shard) = header.source.as_shard().filter(|_| header.kind == MessageKind::Reply) {
             self.outcome.answers += 1;
-            self.trackings[usize::from(shard.0)] = header.tracking;
+            self.trackings[usize::from(shard.0)] = header.tracked();
             // Behind a mark there is no body.
             if let Ok(reply) = packet.body::<Reply>() {
                 self.known.hear(&reply, &mut self.dice);
