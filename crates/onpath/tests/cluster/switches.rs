@@ -12,22 +12,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Directories of the load: with so many, every switch has some.
 const DIRECTORIES: usize = 8;
 
-/// A file is made in a directory, and the directory looked at, time and again; how many there are then is known.
+/// Files that are made in a directory before it is looked at: were they fewer, it would be written through, without a switch.
+const BURST: usize = 4;
+
+/// Files are made in a directory, and the directory looked at, time and again; how many there are then is known.
 fn load(top: &Path, over: &Over, made: &AtomicUsize) {
     let dir = |number: usize| top.join(format!("d{number}"));
     (0..DIRECTORIES).for_each(|number| fs::create_dir(dir(number)).expect("mkdir"));
-    for file in 0.. {
+    for burst in 0.. {
         if over.is() {
             return;
         }
-        let dir = dir(file % DIRECTORIES);
-        fs::write(dir.join(file.to_string()), b"").expect("a create waits and succeeds");
-        dir.metadata().expect("so does a stat");
-        if file % 16 < DIRECTORIES {
-            let count = fs::read_dir(&dir).expect("and a listing").count();
-            assert_eq!(count, file / DIRECTORIES + 1, "{}", dir.display());
+        let dir = dir(burst % DIRECTORIES);
+        for file in 0..BURST {
+            fs::write(dir.join(format!("{burst}-{file}")), b"").expect("a create waits and succeeds");
         }
-        made.fetch_add(1, Ordering::Relaxed);
+        dir.metadata().expect("so does a stat");
+        let count = fs::read_dir(&dir).expect("and a listing").count();
+        assert_eq!(count, (burst / DIRECTORIES + 1) * BURST, "{}", dir.display());
+        made.fetch_add(BURST, Ordering::Relaxed);
     }
 }
 
