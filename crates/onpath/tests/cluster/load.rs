@@ -347,7 +347,13 @@ pub(crate) fn until_gone(top: &Path, owner: usize, mut random: Random) -> (Model
         match op.perform_from_any(top) {
             Ok(()) => model.apply(&op),
             Err(libc::ENOTCONN | libc::ECONNABORTED) => return (model, op),
+            // A write to a part of a page that the kernel could not read any more.
+            Err(libc::EIO) if is_gone(top) => return (model, op),
             Err(errno) => panic!("{} on a mount that is killed: {}", brief(&op), errno_name(errno)),
         }
     }
+}
+
+fn is_gone(top: &Path) -> bool {
+    top.metadata().is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
 }
