@@ -1,7 +1,8 @@
 //! Who has what open, across restarts of its home: what somebody has open stays, with or without a name (DESIGN §6).
 
-use onpath_sim::scenario::{Asker, Scenario, create, shard, unlink};
+use onpath_sim::scenario::{Asker, Scenario, create, rename, shard, unlink};
 use onpath_wire::codec::Blob;
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::SESSION_LEASE_MS;
@@ -118,5 +119,25 @@ fn a_late_copy_of_a_create_opens_nothing() {
     sc.let_go(requests);
     sc.go_on();
     sc.must(unlink(d, &name));
+    sc.ends_well();
+}
+
+/// A reader looks a name up, which is then replaced. The last who had the old file open closes it before the reader has asked for the
+/// file's attributes: they are told all the same, for a moment. A reader whom that happened to twice in a row was told ESTALE.
+#[test]
+fn a_replaced_file_is_told_of_for_a_moment_though_it_was_closed() {
+    let (mut sc, opener, d, name) = world();
+    let old = id_of(sc.must(create(d, &name)));
+    let opened = sc.ask_by(opener, Request::Open { id: old, flags: open::READ | open::REGISTER });
+    sc.succeeds(opened);
+    let new = sc.name_at(d, S, "new");
+    sc.must(create(d, &new));
+    sc.must(rename((d, &new), (d, &name)));
+    let closed = sc.ask_by(opener, Request::Release { id: old });
+    sc.succeeds(closed);
+    assert_eq!(id_of(sc.must(Request::GetAttr { id: old })), old);
+    sc.go_on_for(2_000_000_000);
+    let late = sc.ask(Request::GetAttr { id: old });
+    sc.fails(late, Errno::ESTALE);
     sc.ends_well();
 }

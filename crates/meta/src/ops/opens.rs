@@ -47,6 +47,8 @@ pub(crate) struct Opens {
     grace: bool,
     /// Orphans to be looked at, and when.
     lingering: VecDeque<(u64, InodeId)>,
+    /// The last moment of each of them: until then they are not reclaimed, whoever closes them.
+    lingers: HashMap<InodeId, u64>,
 }
 
 impl Opens {
@@ -93,14 +95,15 @@ impl Opens {
         self.by_inode.contains_key(&id)
     }
 
+    /// Whether an orphan stays: somebody has it open, or may come who has just found it under its name, or opens of a former term
+    /// may not be registered yet.
+    pub(crate) fn is_kept(&self, id: InodeId) -> bool {
+        self.is_open(id) || self.lingers.contains_key(&id) || self.grace
+    }
+
     /// Whether another session has it open.
     pub(crate) fn shared(&self, id: InodeId, session: SessionId) -> bool {
         self.by_inode.get(&id).is_some_and(|holders| holders.iter().any(|&holder| holder != session))
-    }
-
-    /// Whether opens of a former term may not be registered yet.
-    pub(crate) fn grace(&self) -> bool {
-        self.grace
     }
 
     /// A session will wait for a file's end.
@@ -187,10 +190,11 @@ pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
 /// How long an orphan whose name was taken over stays, microseconds.
 const LINGER_US: u64 = 1_000_000;
 
-/// Keeps an orphan for a moment; then it is reclaimed unless somebody has it open.
+/// Keeps an orphan for a moment, even if it is opened and closed meanwhile; then it is reclaimed unless somebody has it open.
 pub(crate) fn linger(core: &mut Core, id: InodeId) {
     let due_us = core.now.mono_us + LINGER_US;
     core.state.opens.lingering.push_back((due_us, id));
+    core.state.opens.lingers.insert(id, due_us);
     if core.state.opens.lingering.len() == 1 {
         core.start(Job::Linger);
     }
@@ -202,17 +206,20 @@ pub(crate) async fn end_lingering(cx: &Cx) {
         cx.sleep_until(due_us).await;
         cx.with(|core| {
             core.state.opens.lingering.pop_front();
-            core.start(Job::Reclaim(id));
+            if core.state.opens.lingers.get(&id) == Some(&due_us) {
+                core.state.opens.lingers.remove(&id);
+                core.start(Job::Reclaim(id));
+            }
         });
     }
 }
 
-/// Reclaims an orphan unless somebody has opened it again.
+/// Reclaims an orphan unless it is kept.
 pub(crate) async fn reclaim(cx: &Cx, id: InodeId) {
     named::lock_inode(cx, id, Mode::Exclusive).await;
     cx.with(|core| {
         let orphan = core.state.inodes.get(id).filter(|inode| inode.nlink == 0);
-        let Some(inode) = orphan.filter(|_| !core.state.opens.is_open(id) && !core.state.opens.grace) else { return };
+        let Some(inode) = orphan.filter(|_| !core.state.opens.is_kept(id)) else { return };
         if !datapending::may_go(core, &inode) {
             return;
         }

@@ -72,7 +72,7 @@ pub(crate) fn replace_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effe
 pub(crate) fn remove_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
     inode.nlink = if inode.is_dir() { 0 } else { inode.nlink - 1 };
     inode.ctime = stamp.0 as i64;
-    let kept = inode.nlink > 0 || core.state.opens.is_open(inode.id) || core.state.opens.grace();
+    let kept = inode.nlink > 0 || core.state.opens.is_kept(inode.id);
     if kept || !datapending::may_go(core, &inode) {
         effects.push(Effect::PutInode { inode });
         return None;
