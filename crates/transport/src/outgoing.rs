@@ -72,6 +72,8 @@ pub(crate) struct Outgoing {
     active: VecDeque<Active>,
     flight: VecDeque<Sent>,
     lost: VecDeque<(u64, u32)>,
+    /// Fragments sent again at the end of everything, to be sent once more: no later datagram would tell that they are lost again.
+    doubles: VecDeque<(u64, u32)>,
     /// The highest number of a datagram that has arrived.
     arrived: u64,
     /// Fragments that may leave whatever window and pacer say, after a timeout.
@@ -148,6 +150,7 @@ impl Outgoing {
             active: VecDeque::new(),
             flight: VecDeque::new(),
             lost: VecDeque::new(),
+            doubles: VecDeque::new(),
             arrived: 0,
             probes: 0,
             timer_from_us: 0,
@@ -198,15 +201,17 @@ impl Outgoing {
         Some((bytes, &mut self.active[at].pieces[index as usize]))
     }
 
-    /// The fragment to send next, if window and pacer let it leave: lost ones first, then the oldest message.
+    /// The fragment to send next, if window and pacer let it leave: lost ones first, then the oldest message, then what was lost once more.
     pub(crate) fn choose(&mut self, now_us: u64, congestion: &mut Congestion) -> Option<Choice> {
         let free = congestion.timeouts < SILENT_TIMEOUTS && congestion.may_leave();
         if self.probes == 0 && !free {
             return None;
         }
-        let (at, index) = self.first_lost().or_else(|| self.first_unsent(now_us))?;
+        let next = self.first_lost().or_else(|| self.first_unsent(now_us)).or_else(|| self.first_double())?;
+        let (at, index) = next;
         let bytes = self.active[at].piece_bytes(index);
-        let fits = self.probes > 0 || congestion.fits(bytes);
+        let is_double = self.active[at].pieces[index as usize].state == State::UnderWay;
+        let fits = self.probes > 0 || is_double || congestion.fits(bytes);
         fits.then_some(Choice { at, index, bytes: bytes as usize })
     }
 
@@ -219,6 +224,21 @@ impl Outgoing {
             self.lost.pop_front();
         }
         None
+    }
+
+    fn first_double(&mut self) -> Option<(usize, u32)> {
+        while let Some(&(id, index)) = self.doubles.front() {
+            let at = self.find(id).filter(|at| self.active[*at].pieces[index as usize].state == State::UnderWay);
+            if let Some(at) = at {
+                return Some((at, index));
+            }
+            self.doubles.pop_front();
+        }
+        None
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.active.iter().any(|active| (active.unsent as usize) < active.pieces.len())
     }
 
     fn first_unsent(&mut self, now_us: u64) -> Option<(usize, u32)> {
@@ -258,19 +278,27 @@ impl Outgoing {
         let (at, index) = (choice.at, choice.index);
         let active = &mut self.active[at];
         put_fragment(out, &active.shape, index, &active.packet.head, &active.packet.bulk);
-        let piece = &mut active.pieces[index as usize];
-        match piece.state {
+        let (id, piece) = (active.shape.id, &mut active.pieces[index as usize]);
+        let before = std::mem::replace(piece, Piece { number, state: State::UnderWay }).state;
+        match before {
             State::Unsent => active.unsent += 1,
-            _ => {
+            State::Lost => {
                 self.lost.pop_front();
-                counters.fragments_resent += 1;
+                if self.waiting.is_empty() && !self.has_unsent() {
+                    self.doubles.push_back((id, index));
+                }
             }
+            State::UnderWay | State::Arrived => _ = self.doubles.pop_front(),
         }
-        *piece = Piece { number, state: State::UnderWay };
-        self.flight.push_back(Sent { number, at_us: now_us, id: active.shape.id, index });
+        if before != State::Unsent {
+            counters.fragments_resent += 1;
+        }
+        if before != State::UnderWay {
+            congestion.in_flight += choice.bytes as u64;
+        }
+        self.flight.push_back(Sent { number, at_us: now_us, id, index });
         self.probes = self.probes.saturating_sub(1);
         self.timer_from_us = now_us;
-        congestion.in_flight += choice.bytes as u64;
         counters.fragments_sent += 1;
     }
 
@@ -391,6 +419,7 @@ impl Outgoing {
         if self.active.is_empty() {
             self.flight.clear();
             self.lost.clear();
+            self.doubles.clear();
             self.probes = 0;
         }
     }
@@ -402,15 +431,20 @@ impl Outgoing {
 
     /// When something is to be done next.
     pub(crate) fn deadline(&self, congestion: &Congestion) -> Option<u64> {
-        let unsent = || self.active.iter().any(|active| (active.unsent as usize) < active.pieces.len());
-        let more = !self.lost.is_empty() || unsent() || !self.waiting.is_empty() && self.active.len() < OUTGOING_MAX;
+        let begins = || !self.waiting.is_empty() && self.active.len() < OUTGOING_MAX;
+        let more = !self.lost.is_empty() || self.has_unsent() || begins();
+        let silent = congestion.timeouts >= SILENT_TIMEOUTS;
         // What the window holds back waits for an acknowledgement, what the pacer holds back for its time.
-        let room = congestion.timeouts < SILENT_TIMEOUTS && congestion.has_room(u64::from(self.stride));
+        let room = !silent && congestion.has_room(u64::from(self.stride));
         let paced = (more && room).then(|| congestion.refilled_at());
+        let doubling = (!self.doubles.is_empty() && !more && !silent).then(|| congestion.refilled_at());
         let probing = (more && self.probes > 0).then_some(0);
         let overdue = self.flight.front().filter(|sent| sent.number < self.arrived);
         let overdue = overdue.map(|sent| sent.at_us + congestion.overdue_us());
         let given_up = self.active.iter().map(Active::gives_up_us).min();
-        [paced, probing, overdue, self.waits_until(), given_up, self.timer_us(congestion)].into_iter().flatten().min()
+        [paced, doubling, probing, overdue, self.waits_until(), given_up, self.timer_us(congestion)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
