@@ -5,7 +5,9 @@ use crate::blocks::BlockFiles;
 use crate::checkpoint::{self, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
-use crate::server::{self, Alone, CHECKPOINT_BYTES, LOOK_EVERY, ServerBuilder, ServerError, ServerOptions};
+use crate::server::{
+    self, Alone, CHECKPOINT_BYTES, LOOK_EVERY, ServerBuilder, ServerError, ServerOptions, TrackingOptions,
+};
 use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
@@ -13,7 +15,6 @@ use onpath_store::StoreError;
 use onpath_store::cold::{class, id_bytes};
 use onpath_wire::ids::{InodeId, LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
-use onpath_wire::tracking::{Form, Switches};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,8 +44,7 @@ pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerErr
         commit: Commit::Interval(10),
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
-        form: Form::Owner,
-        switches: Switches::ONE,
+        tracking: TrackingOptions::default(),
     };
     let alone = ServerBuilder::open(path, options)?.start_alone()?;
     let (mut least, mut since) = (u64::MAX, Instant::now());

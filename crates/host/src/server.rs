@@ -10,7 +10,7 @@ use crate::state::{DATA_FILE_BLOCKS, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::DataNode;
-use onpath_meta::{Replayed, Shard};
+use onpath_meta::{Replayed, Shard, SyncPolicy};
 use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
@@ -51,10 +51,28 @@ pub struct ServerOptions {
     pub checkpoint_bytes: u64,
     /// Bytes of memory that names, inodes and listings may take; what is more stays on the disk. None: no limit.
     pub memory_bytes: Option<u64>,
-    /// How directories shall be tracked; for the network form a software switch runs in the process.
+    /// How directories are tracked.
+    pub tracking: TrackingOptions,
+}
+
+/// How directories are tracked.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackingOptions {
+    /// The form that there shall be; for the network form a software switch runs in the process.
     pub form: Form,
     /// The switches that there shall be, of a cluster.
     pub switches: Switches,
+    /// An acknowledged mark covers later updates too; else every update is marked.
+    pub sticky_marks: bool,
+    /// Which directories go into *sync*.
+    pub sync: SyncPolicy,
+}
+
+impl Default for TrackingOptions {
+    fn default() -> TrackingOptions {
+        let (form, switches) = Default::default();
+        TrackingOptions { form, switches, sticky_marks: true, sync: SyncPolicy::Auto }
+    }
 }
 
 /// Why a file system does not start.
@@ -152,8 +170,7 @@ impl ServerBuilder {
         // Messages to other hosts wait for the disk, whatever clients wait for.
         let track = options.commit == Commit::Sync || !shape.whole;
         let first_term = Term(dir.terms.start);
-        let mut state =
-            State::fresh(&superblock, shape, first_term, blocks.files(), track, (options.form, options.switches));
+        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), track, options.tracking);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
@@ -186,7 +203,7 @@ impl ServerBuilder {
         let shards = numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
         if !shape.whole {
             builder.among_others();
-        } else if options.form == Form::Network {
+        } else if options.tracking.form == Form::Network {
             let switch = SwitchConfig::whole(NodeId::SWITCH, superblock.fsid as u32, u64::from(dir.terms.start));
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }

@@ -4,13 +4,13 @@
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
 use crate::journal::{Given, Replay};
 use crate::replay::{self, Lane, Lines, Replaying};
+use crate::server::TrackingOptions;
 use crate::shape::Shape;
 use onpath_data::{DataConfig, DataNode};
-use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
+use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::superblock::Superblock;
-use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl State {
         first_term: Term,
         files: u32,
         track: bool,
-        tracking: (Form, Switches),
+        tracking: TrackingOptions,
     ) -> State {
         State::since(superblock, shape, (first_term, first_term), files, track, tracking)
     }
@@ -53,7 +53,7 @@ impl State {
         (first_term, since): (Term, Term),
         files: u32,
         track: bool,
-        tracking: (Form, Switches),
+        tracking: TrackingOptions,
     ) -> State {
         let cluster = superblock.fsid as u32;
         // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
@@ -68,10 +68,10 @@ impl State {
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
-                form: tracking.0,
-                switches: tracking.1,
-                sync: SyncPolicy::Auto,
-                sticky_marks: true,
+                form: tracking.form,
+                switches: tracking.switches,
+                sync: tracking.sync,
+                sticky_marks: tracking.sticky_marks,
                 bounds: ShardBounds::default(),
             })
         };

@@ -8,11 +8,11 @@ use clap::Args;
 use onpath_fuse::mount::{MountOptions, detach_dead};
 use onpath_host::dir::read_superblock;
 use onpath_host::journal::Commit;
-use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions};
+use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions, TrackingOptions};
 use onpath_session::Session;
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::Form;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
@@ -101,8 +101,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         commit,
         checkpoint_bytes: args.checkpoint_bytes,
         memory_bytes: args.meta_memory,
-        form,
-        switches: Switches::ONE,
+        tracking: TrackingOptions { form, ..TrackingOptions::default() },
     };
     let dir = absolute(&args.dir)?;
     if args.existing {

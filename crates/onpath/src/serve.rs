@@ -8,7 +8,7 @@ use crate::signals;
 use anyhow::{Context, ensure};
 use clap::Args;
 use onpath_host::member::{KernelSwitch, Member, MemberConfig};
-use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions};
+use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
 use std::net::SocketAddr;
@@ -97,8 +97,12 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
             commit: cluster.commit,
             checkpoint_bytes: CHECKPOINT_BYTES,
             memory_bytes: host.meta_memory,
-            form: cluster.tracking,
-            switches: cluster.switches(),
+            tracking: TrackingOptions {
+                form: cluster.tracking,
+                switches: cluster.switches(),
+                sticky_marks: cluster.sticky_marks,
+                sync: cluster.sync_directories,
+            },
         },
         bind: resolved(host)?,
         cluster: cluster.told(),

@@ -310,3 +310,64 @@ fn requests_over_udp_are_compared_with_an_echo() {
     }
     assert_empty(dir.path());
 }
+
+fn forms(dir: &Path, args: &[&str]) -> Result<Value, String> {
+    let words = ["bench", "forms", "--json", "--dir"].map(OsStr::new).into_iter().chain([dir.as_os_str()]);
+    let output = server::run(words.chain(args.iter().map(OsStr::new)));
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+/// `onpath bench forms`: every form is asked for everything, and the switch had as much room as it was to have.
+#[test]
+fn forms_of_tracking_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let wanted = ["owner", "sticky", "sticky-50", "every-update", "every-update-100"];
+    let args = ["--operations", "240", "--rounds", "2", "--directories", "8", "--window", "8", "--forms"];
+    let report = forms(dir.path(), &[&args[..], &[wanted.join(",").as_str()]].concat()).expect("it runs");
+
+    // Of the creates that need a mark: for how many the switch took one, and for how many it had no room.
+    let marks = list(&report, "marks");
+    let expected = [
+        ("owner", 0, 0.0..=0.0, 0.0..=0.0),
+        ("sticky", 0, 0.0..=0.1, 0.0..=0.0),
+        ("sticky-50", 4, 0.0..=0.1, 0.3..=0.9),
+        ("every-update", 0, 0.95..=1.5, 0.0..=0.0),
+        ("every-update-100", 8, 0.0..=0.0, 0.95..=2.0),
+    ];
+    assert_eq!(marks.len(), expected.len());
+    for (marks, (form, overflowing, marked, full)) in marks.iter().zip(expected) {
+        assert_eq!((marks["form"].as_str(), marks["overflowing"].as_u64()), (Some(form), Some(overflowing)));
+        for (name, within) in [("marked", marked), ("full", full)] {
+            assert_spread(&marks[name], 0.0);
+            assert!(within.contains(&marks[name]["median"].as_f64().unwrap()), "{name}, not {within:?}: {marks}");
+        }
+    }
+    let results = list(&report, "results");
+    assert_eq!(results.len(), 8 * wanted.len(), "{report}");
+    for result in results {
+        for name in ["median_us", "mean_us", "p99_us", "rate", "median_ratio", "mean_ratio", "rate_ratio"] {
+            assert_spread(&result[name], 0.0);
+            assert!(result[name]["min"].as_f64().unwrap() > 0.0, "{result}");
+        }
+        if result["form"] == "owner" {
+            let ratio = &result["rate_ratio"];
+            assert_eq!((ratio["min"].as_f64(), ratio["max"].as_f64()), (Some(1.0), Some(1.0)), "it is the first");
+        }
+    }
+    assert_empty(dir.path());
+}
+
+#[test]
+fn forms_that_are_none_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (wanted, why) in
+        [("owner,stick", "owner, sticky or every-update"), ("sticky-101", "0 to 100"), ("owner,owner", "twice")]
+    {
+        let error = forms(dir.path(), &["--forms", wanted]).unwrap_err();
+        assert!(error.contains(why), "{wanted}: {error}");
+    }
+    assert_empty(dir.path());
+}

@@ -2,6 +2,7 @@
 
 mod cost;
 mod floor;
+mod forms;
 mod net;
 mod posix;
 mod programs;
@@ -34,6 +35,8 @@ enum BenchCommand {
     Validate(cost::ValidateArgs),
     /// Measures requests over UDP to servers of its own, beside a bare echo, in turn.
     Net(net::NetArgs),
+    /// Compares who may know that a directory has pending updates: its owner, or a switch that may be full; over UDP, in turn.
+    Forms(forms::FormsArgs),
     /// The other process of an echo of `bench net`.
     #[command(hide = true)]
     Echo(net::EchoArgs),
@@ -52,6 +55,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Model(args) => cost::model(args),
         BenchCommand::Validate(args) => cost::validate(args),
         BenchCommand::Net(args) => net::run(&args),
+        BenchCommand::Forms(args) => forms::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),
         BenchCommand::Worker(args) => posix::work(&args),
     }

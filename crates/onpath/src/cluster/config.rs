@@ -5,6 +5,7 @@
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
 use onpath_host::udp::Wait;
+use onpath_meta::SyncPolicy;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
 use onpath_wire::superblock::Part;
@@ -63,6 +64,12 @@ pub(crate) enum ConfigError {
     },
 }
 
+/// Words of settings that have two, the usual one first.
+const TRACKING: [(&str, Form); 2] = [("owner", Form::Owner), ("network", Form::Network)];
+const MARKS: [(&str, bool); 2] = [("sticky", true), ("every-update", false)];
+const SYNC: [(&str, SyncPolicy); 2] = [("auto", SyncPolicy::Auto), ("never", SyncPolicy::Never)];
+const WAIT: [(&str, Wait); 2] = [("block", Wait::Block), ("spin", Wait::Spin)];
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,6 +88,8 @@ struct WrittenCluster {
     commit: Option<Spanned<String>>,
     commit_interval_ms: Option<Spanned<u64>>,
     tracking: Option<Spanned<String>>,
+    marks: Option<Spanned<String>>,
+    sync_directories: Option<Spanned<String>>,
     key_file: Option<PathBuf>,
 }
 
@@ -116,6 +125,10 @@ pub(crate) struct Cluster {
     pub(crate) commit: Commit,
     /// How directories are tracked.
     pub(crate) tracking: Form,
+    /// Whether a mark covers later updates too.
+    pub(crate) sticky_marks: bool,
+    /// Which directories go into *sync*.
+    pub(crate) sync_directories: SyncPolicy,
     /// Where the shared key is, if messages are authenticated.
     pub(crate) key_file: Option<PathBuf>,
     /// The hosts, by number.
@@ -285,14 +298,9 @@ impl Check<'_> {
             id: self.id(&of.id)?,
             shards: self.number(&of.shards, "cluster.shards", 1..=SHARDS_MAX)?,
             commit: self.commit(of)?,
-            tracking: match of.tracking.as_ref().map(|form| (form, form.as_ref().as_str())) {
-                None | Some((_, "owner")) => Form::Owner,
-                Some((_, "network")) => Form::Network,
-                Some((form, other)) => {
-                    let why = format!("{other:?} is no way to track directories: \"owner\" or \"network\"");
-                    return Err(self.wrong(form.span(), "cluster.tracking", why));
-                }
-            },
+            tracking: self.one_of(of.tracking.as_ref(), "cluster.tracking", TRACKING)?,
+            sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
+            sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
             key_file: of.key_file.clone(),
             hosts,
         })
@@ -310,14 +318,7 @@ impl Check<'_> {
             Some(ms) => self.number(ms, "cluster.commit_interval_ms", 1..=60_000)?,
             None => COMMIT_INTERVAL_MS,
         };
-        match of.commit.as_ref().map(|mode| (mode, mode.as_ref().as_str())) {
-            None | Some((_, "interval")) => Ok(Commit::Interval(ms)),
-            Some((_, "sync")) => Ok(Commit::Sync),
-            Some((mode, other)) => {
-                let why = format!("{other:?} is no way to commit: \"interval\" or \"sync\"");
-                Err(self.wrong(mode.span(), "cluster.commit", why))
-            }
-        }
+        self.one_of(of.commit.as_ref(), "cluster.commit", [("interval", Commit::Interval(ms)), ("sync", Commit::Sync)])
     }
 
     fn number<T: Copy + PartialOrd + std::fmt::Display>(
@@ -376,17 +377,24 @@ impl Check<'_> {
             switch_port: port(&of.switch_port, "host.switch_port")?,
             xdp: of.xdp.iter().map(|device| device.as_ref().clone()).collect(),
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
-            wait: self.wait(of.wait.as_ref())?,
+            wait: self.one_of(of.wait.as_ref(), "host.wait", WAIT)?,
         })
     }
 
-    fn wait(&self, of: Option<&Spanned<String>>) -> Result<Wait, ConfigError> {
-        match of.map(|wait| (wait, wait.as_ref().as_str())) {
-            None | Some((_, "block")) => Ok(Wait::Block),
-            Some((_, "spin")) => Ok(Wait::Spin),
-            Some((wait, other)) => {
-                let why = format!("{other:?} is no way to wait for messages: \"block\" or \"spin\"");
-                Err(self.wrong(wait.span(), "host.wait", why))
+    /// What one of two words stands for, by default the first.
+    fn one_of<T>(
+        &self,
+        of: Option<&Spanned<String>>,
+        key: &str,
+        [(first, one), (second, other)]: [(&str, T); 2],
+    ) -> Result<T, ConfigError> {
+        match of {
+            None => Ok(one),
+            Some(word) if word.as_ref() == first => Ok(one),
+            Some(word) if word.as_ref() == second => Ok(other),
+            Some(word) => {
+                let why = format!("{:?} is not possible: {first:?} or {second:?}", word.as_ref());
+                Err(self.wrong(word.span(), key, why))
             }
         }
     }
@@ -525,6 +533,10 @@ switch_port = 4797
         let cluster = parse(GOOD).unwrap();
         assert_eq!((cluster.name.as_str(), cluster.shards, cluster.fsid()), ("c", 2, 0x0123_4567_89ab_cdef));
         assert_eq!((cluster.commit, cluster.tracking), (Commit::Sync, Form::Network));
+        assert_eq!((cluster.sticky_marks, cluster.sync_directories), (true, SyncPolicy::Auto));
+        let other =
+            parse(&GOOD.replace("commit", "marks = \"every-update\"\nsync_directories = \"never\"\ncommit")).unwrap();
+        assert_eq!((other.sticky_marks, other.sync_directories), (false, SyncPolicy::Never));
         let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
         assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
         assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
@@ -547,6 +559,8 @@ switch_port = 4797
             ("id = \"0", "id = \"", 3, "cluster.id", "32 hexadecimal digits"),
             ("\"sync\"", "\"now\"", 5, "cluster.commit", "\"interval\" or \"sync\""),
             ("\"network\"", "\"x\"", 6, "cluster.tracking", "\"owner\" or \"network\""),
+            ("tracking", "marks = \"x\"\ntracking", 6, "cluster.marks", "\"sticky\" or \"every-update\""),
+            ("tracking", "sync_directories = \"\"\ntracking", 6, "cluster.sync_directories", "\"auto\" or \"never\""),
             ("switch_port = 4797", "", 6, "cluster.tracking", "needs a switch"),
             ("name = \"c\"\n", "name = \"c\"\ncommit_interval_ms = 0\n", 3, "cluster.commit_interval_ms", "1 to 60000"),
             ("number = 3", "number = 1", 19, "host.number", "another host's"),

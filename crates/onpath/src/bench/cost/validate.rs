@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use onpath_host::journal::Commit;
 use onpath_host::node::{Link, Node};
-use onpath_host::server::{CHECKPOINT_BYTES, Server, ServerBuilder, ServerOptions};
+use onpath_host::server::{CHECKPOINT_BYTES, Server, ServerBuilder, ServerOptions, TrackingOptions};
 use onpath_sim::cost::{
     Answered, Calibration, Clients, Cluster, Creates, Kind, Load, MakeDirs, Model, ModelConfig, Place, Tracking, Until,
     Work,
@@ -20,7 +20,6 @@ use onpath_sim::cost::{
 use onpath_wire::ids::{InodeId, NodeId, SessionId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::tracking::{Form, Switches};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex};
@@ -164,8 +163,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         commit,
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
-        form: Form::Owner,
-        switches: Switches::ONE,
+        tracking: TrackingOptions::default(),
     };
     let server = ServerBuilder::open(dir, options)?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();

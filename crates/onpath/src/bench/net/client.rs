@@ -22,23 +22,23 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Things to ask for, one after the other or several at a time.
-pub(super) struct Load {
-    pub(super) count: usize,
-    pub(super) window: usize,
+pub(in crate::bench) struct Load {
+    pub(in crate::bench) count: usize,
+    pub(in crate::bench) window: usize,
     /// What the request of that number asks for.
-    pub(super) ask: Box<dyn Fn(usize) -> FsOp + Send>,
+    pub(in crate::bench) ask: Box<dyn Fn(usize) -> FsOp + Send>,
     /// Whether how long it takes is of interest.
-    pub(super) timed: fn(usize) -> bool,
+    pub(in crate::bench) timed: fn(usize) -> bool,
 }
 
 /// What came of it.
-pub(super) struct Outcome {
+pub(in crate::bench) struct Outcome {
     /// How long each timed request took, ns.
-    pub(super) latencies: Vec<u32>,
+    pub(in crate::bench) latencies: Vec<u32>,
     /// Requests a second.
-    pub(super) rate: f64,
+    pub(in crate::bench) rate: f64,
     /// The inodes and handles in the answers, in the order of arrival.
-    pub(super) found: Vec<(InodeId, Option<Handle>)>,
+    pub(in crate::bench) found: Vec<(InodeId, Option<Handle>)>,
 }
 
 struct Running {
@@ -124,23 +124,26 @@ impl Effects<Session> for Loop {
 }
 
 /// A session on UDP.
-pub(super) struct Client {
+pub(in crate::bench) struct Client {
     node: Arc<Node>,
     session: Port<Session>,
     connected: Connected,
     running: Arc<Mutex<Option<Running>>>,
     over: Receiver<Result<Outcome, String>>,
+    /// The file system, as messages name it.
+    pub(in crate::bench) cluster: u32,
 }
 
 impl Client {
     /// Joins the cluster at `url`; its threads are bound to a CPU.
-    pub(super) fn start(url: &str, wait: WaitMode, cpu: usize) -> anyhow::Result<Client> {
+    pub(in crate::bench) fn start(url: &str, wait: WaitMode, cpu: usize) -> anyhow::Result<Client> {
         bind_to(cpu)?;
         let way = Way::find(Path::new(url), None, PATIENCE)?;
         let there = way.there();
+        let cluster = there.fsid as u32;
         let session = Session::new(SessionConfig {
             session: there.session,
-            cluster: there.fsid as u32,
+            cluster,
             map: there.map,
             soft: false,
             access_times: AccessTimes::default(),
@@ -155,11 +158,11 @@ impl Client {
         let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
         let (events, _) = channel();
         let connected = way.connect(&node, &session, events, wait.of_endpoint())?;
-        Ok(Client { node, session, connected, running, over })
+        Ok(Client { node, session, connected, running, over, cluster })
     }
 
     /// Asks for all of a load.
-    pub(super) fn run(&self, load: Load) -> anyhow::Result<Outcome> {
+    pub(in crate::bench) fn run(&self, load: Load) -> anyhow::Result<Outcome> {
         let (now, window) = (Instant::now(), load.window);
         let outcome = Outcome { latencies: Vec::with_capacity(load.count), rate: 0.0, found: vec![] };
         let running = Running { asked: vec![now; window], begin: now, next: 0, answered: 0, outcome, load };
@@ -176,21 +179,21 @@ impl Client {
     }
 
     /// Asks for one thing and gives the inode of the answer.
-    fn one(&self, op: &FsOp) -> anyhow::Result<InodeId> {
+    pub(in crate::bench) fn one(&self, op: &FsOp) -> anyhow::Result<InodeId> {
         let op = op.clone();
         let outcome = self.run(Load { count: 1, window: 1, ask: Box::new(move |_| op.clone()), timed: |_| false })?;
         outcome.found.first().map(|(id, _)| *id).context("an answer without an inode")
     }
 
     /// Makes a directory in the root.
-    pub(super) fn directory(&self, name: &str) -> anyhow::Result<InodeId> {
+    pub(in crate::bench) fn directory(&self, name: &str) -> anyhow::Result<InodeId> {
         let (parent, name) = (InodeId::ROOT, plain(name));
         let kind = Kind::Directory;
         self.one(&FsOp::Make { parent, name, kind, mode: 0o755, umask: 0, rdev: 0, target: vec![] })
     }
 
     /// Closes what a load has opened.
-    pub(super) fn close(&self, found: &[(InodeId, Option<Handle>)]) -> anyhow::Result<()> {
+    pub(in crate::bench) fn close(&self, found: &[(InodeId, Option<Handle>)]) -> anyhow::Result<()> {
         let handles: Vec<Handle> = found.iter().filter_map(|(_, handle)| *handle).collect();
         let (count, window) = (handles.len(), 64);
         let ask = move |number: usize| FsOp::Release { handle: handles[number], flock_owner: None };
@@ -199,7 +202,7 @@ impl Client {
     }
 
     /// Datagrams and bytes that were sent and received.
-    pub(super) fn traffic(&self) -> Traffic {
+    pub(in crate::bench) fn traffic(&self) -> Traffic {
         let status = self.node.status();
         let of = |wanted: &str| {
             let udp = status.iter().find(|(name, _)| name == "udp").map(|(_, counters)| counters);
@@ -211,7 +214,7 @@ impl Client {
     }
 
     /// Leaves.
-    pub(super) fn stop(self) -> anyhow::Result<()> {
+    pub(in crate::bench) fn stop(self) -> anyhow::Result<()> {
         self.connected.stop();
         Ok(self.node.close()?)
     }
@@ -219,31 +222,31 @@ impl Client {
 
 /// Datagrams and bytes each way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Traffic {
+pub(in crate::bench) struct Traffic {
     sent: (u64, u64),
     received: (u64, u64),
 }
 
 impl Traffic {
     /// Mean bytes of what was sent and received since then.
-    pub(super) fn bytes_since(&self, before: Traffic) -> (usize, usize) {
+    pub(in crate::bench) fn bytes_since(&self, before: Traffic) -> (usize, usize) {
         let mean = |now: (u64, u64), then: (u64, u64)| ((now.1 - then.1) / (now.0 - then.0).max(1)) as usize;
         (mean(self.sent, before.sent), mean(self.received, before.received))
     }
 
     /// Datagrams sent and received since then.
-    pub(super) fn datagrams_since(&self, before: Traffic) -> u64 {
+    pub(in crate::bench) fn datagrams_since(&self, before: Traffic) -> u64 {
         self.sent.0 - before.sent.0 + self.received.0 - before.received.0
     }
 }
 
 /// Looks at one inode.
-pub(super) fn getattr(id: InodeId) -> FsOp {
+pub(in crate::bench) fn getattr(id: InodeId) -> FsOp {
     FsOp::GetAttr { id, handle: None }
 }
 
 /// Makes and opens a file.
-pub(super) fn create(parent: InodeId, prefix: &str, number: usize) -> FsOp {
+pub(in crate::bench) fn create(parent: InodeId, prefix: &str, number: usize) -> FsOp {
     let name = plain(&format!("{prefix}{number}"));
     FsOp::Create { parent, name, mode: 0o644, umask: 0, open: OpenMode { exclusive: true, ..OpenMode::READ_WRITE } }
 }

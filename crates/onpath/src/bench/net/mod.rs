@@ -3,12 +3,12 @@
 //! A round starts the servers of every case anew, in processes of their own on a directory that is empty, asks them, and then an echo. A
 //! case is compared with the echo of its round.
 
-mod client;
+pub(super) mod client;
 mod echo;
 mod packets;
-mod place;
-mod report;
-mod servers;
+pub(super) mod place;
+pub(super) mod report;
+pub(super) mod servers;
 
 pub(super) use echo::{EchoArgs, serve as serve_echo};
 
@@ -117,7 +117,7 @@ impl Site<'_> {
 
     /// One host and a directory whose updates it tracks itself.
     fn owner(&self, case: Case) -> anyhow::Result<Asked> {
-        self.started(Shape::Owner, |client| {
+        self.started(Shape::OWNER, |client| {
             let dir = client.directory("dir")?;
             let run = |prefix: &'static str, count: usize, window: usize, file: Option<InodeId>| {
                 let ask: Box<dyn Fn(usize) -> FsOp + Send> = match file {
@@ -146,7 +146,7 @@ impl Site<'_> {
     /// Two hosts and a switch.
     fn network(&self, case: Case) -> anyhow::Result<Asked> {
         let looks = case == Case::CreateAfterStat;
-        self.started(Shape::Network, |client| {
+        self.started(Shape::NETWORK, |client| {
             let dir = client.directory("dir")?;
             let run = |prefix: &'static str, creates: usize| {
                 let ask = move |number: usize| match number % 2 {
@@ -186,7 +186,7 @@ impl Site<'_> {
     }
 }
 
-fn median(mut all: Vec<u32>) -> f64 {
+pub(super) fn median(mut all: Vec<u32>) -> f64 {
     all.sort_unstable();
     all.get(all.len() / 2).copied().unwrap_or(0).into()
 }

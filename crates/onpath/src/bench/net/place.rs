@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{self, Command, Stdio};
 
 /// The CPUs of servers and client: one for all where they wait in the kernel, else one each.
-pub(super) fn cpus(wait: WaitMode, of: &[usize]) -> anyhow::Result<(usize, usize)> {
+pub(in crate::bench) fn cpus(wait: WaitMode, of: &[usize]) -> anyhow::Result<(usize, usize)> {
     match (wait, of) {
         (WaitMode::Block, [first, ..]) => Ok((*first, *first)),
         (WaitMode::Spin, [first, second, ..]) => Ok((*first, *second)),
@@ -16,7 +16,7 @@ pub(super) fn cpus(wait: WaitMode, of: &[usize]) -> anyhow::Result<(usize, usize
 }
 
 /// The CPUs that this process may use.
-pub(super) fn own_cpus() -> anyhow::Result<Vec<usize>> {
+pub(in crate::bench) fn own_cpus() -> anyhow::Result<Vec<usize>> {
     let set = sched_getaffinity(None).context("the CPUs of this process")?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }

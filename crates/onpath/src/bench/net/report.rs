@@ -213,11 +213,11 @@ fn name(case: Case) -> String {
     case.to_possible_value().expect("no case is hidden").get_name().to_owned()
 }
 
-fn show(spread: &Spread, digits: usize) -> String {
+pub(in crate::bench) fn show(spread: &Spread, digits: usize) -> String {
     format!("{:.digits$} ({:.digits$} – {:.digits$})", spread.median, spread.min, spread.max)
 }
 
-fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(in crate::bench) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN).set_header(header);
     table.column_iter_mut().skip(2).for_each(|column| column.set_cell_alignment(CellAlignment::Right));

@@ -4,69 +4,111 @@ use super::place::{Child, bind_to};
 use crate::cli::WaitMode;
 use anyhow::Context;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Number of the host with the switch.
+const SWITCH_HOST: u16 = 9;
+
 /// Hosts that serve in processes of their own.
-pub(super) struct Servers {
+pub(in crate::bench) struct Servers {
     _children: Vec<Child>,
     /// Where clients find them.
-    pub(super) url: String,
+    pub(in crate::bench) url: String,
+    /// Where the switch is, if there is one.
+    pub(in crate::bench) switch: SocketAddr,
+    /// Directories of the hosts that keep state.
+    pub(in crate::bench) dirs: Vec<PathBuf>,
 }
 
 /// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(in crate::bench) struct Shape {
+    /// Hosts with shards and data nodes.
+    pub(in crate::bench) hosts: u16,
+    /// A further host with a switch.
+    pub(in crate::bench) switch: Switch,
+    /// Settings of the cluster, each a word.
+    pub(in crate::bench) settings: &'static [(&'static str, &'static str)],
+}
+
+/// A host with a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bench) enum Switch {
+    /// There is none.
+    None,
+    /// It has the switch and nothing else.
+    Alone,
+    /// It has a data node too, hence a directory in which its counters can be asked for.
+    Counted,
+}
+
+impl Shape {
     /// One host.
-    Owner,
+    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: Switch::None, settings: &[] };
     /// Two hosts and a third one with the switch, which tracks directories.
-    Network,
+    pub(super) const NETWORK: Shape = Shape { hosts: 2, switch: Switch::Alone, settings: &[("tracking", "network")] };
 }
 
 impl Servers {
     /// Starts the hosts, with their state below `dir`, which is empty.
-    pub(super) fn start(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, cpu: usize) -> anyhow::Result<Servers> {
-        let hosts = if shape == Shape::Network { 2 } else { 1 };
-        let ports = free_ports(hosts + 2)?;
+    pub(in crate::bench) fn start(
+        shape: Shape,
+        wait: WaitMode,
+        shards: u16,
+        dir: &Path,
+        cpu: usize,
+    ) -> anyhow::Result<Servers> {
+        let ports = free_ports(shape.hosts + 2)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
         bind_to(cpu)?;
-        let names = (0..hosts).map(|host| format!("h{host}")).chain((shape == Shape::Network).then(|| "s".to_owned()));
-        let children = names.map(|name| {
+        let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
+        let switch = (shape.switch != Switch::None).then(|| "s".to_owned());
+        let children = names.iter().chain(&switch).map(|name| {
             let mut command = Command::new("/proc/self/exe");
-            command.args(["--log", "warn", "serve", "--host", &name, "--config"]).arg(&config);
+            command.args(["--log", "warn", "serve", "--host", name, "--config"]).arg(&config);
             Child::start(command, "serving").map(|(child, _)| child)
         });
         let children = children.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Servers { _children: children, url: format!("onpath://127.0.0.1:{}/", ports[0]) })
+        let with_state = names.iter().chain(switch.iter().filter(|_| shape.switch == Switch::Counted));
+        Ok(Servers {
+            _children: children,
+            url: format!("onpath://127.0.0.1:{}/", ports[0]),
+            switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
+            dirs: with_state.map(|name| dir.join(name)).collect(),
+        })
     }
 }
 
 fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) -> anyhow::Result<String> {
-    let (tracking, hosts) = if shape == Shape::Network { ("network", 2) } else { ("owner", 1) };
-    let wait = wait.word();
+    let (hosts, wait) = (shape.hosts, wait.word());
     let mut text = format!(
-        "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\ntracking = {tracking:?}\n",
+        "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\n",
         u128::from(std::process::id()) << 64 | 1 << 96
     );
+    for (key, word) in shape.settings {
+        writeln!(text, "{key} = {word:?}")?;
+    }
+    let kept = |name: &str| format!("directory = {:?}\ndata = true\n", dir.join(name).to_string_lossy());
     for host in 0..hosts {
         let own: Vec<u16> = (0..shards).filter(|shard| shard % hosts == host).collect();
-        let (directory, port) = (dir.join(format!("h{host}")), ports[usize::from(host)]);
+        let (kept, port) = (kept(&format!("h{host}")), ports[usize::from(host)]);
         write!(
             text,
-            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\ndirectory = {:?}\n\
-             shards = {own:?}\ndata = true\nwait = {wait:?}\n",
+            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\nshards = {own:?}\n\
+             wait = {wait:?}\n{kept}",
             host + 1,
-            directory.to_string_lossy(),
         )?;
     }
-    if shape == Shape::Network {
-        let (port, switch_port) = (ports[2], ports[3]);
+    if shape.switch != Switch::None {
+        let (port, switch_port) = (ports[usize::from(hosts)], ports[usize::from(hosts) + 1]);
+        let kept = if shape.switch == Switch::Counted { kept("s") } else { String::new() };
         write!(
             text,
-            "\n[[host]]\nname = \"s\"\nnumber = 9\naddress = \"127.0.0.1\"\nport = {port}\nswitch_port = {switch_port}\n\
-             wait = {wait:?}\n"
+            "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
+             switch_port = {switch_port}\nwait = {wait:?}\n{kept}"
         )?;
     }
     Ok(text)

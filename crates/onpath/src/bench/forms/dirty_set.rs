@@ -1,0 +1,117 @@
+//! The switch of a measurement from outside: what it counts, and sets of it that have no room.
+
+use crate::bench::net::client::{Client, getattr};
+use crate::bench::net::servers::Servers;
+use anyhow::{Context, ensure};
+use onpath_dataplane::Config;
+use onpath_host::stream::request_status;
+use onpath_wire::ids::{InodeId, ShardId, Term, TrackingEpoch};
+use onpath_wire::innet::{Fingerprint, InNet};
+use serde_json::Value;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the hosts may take for what they do by themselves.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether they have.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// A shard that no measured cluster has: nobody waits for its marks.
+const NOBODY: ShardId = ShardId(255);
+/// Marks that are sent together: a receive buffer has room for them.
+const TOGETHER: usize = 100;
+
+/// What hosts and switch have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Marks that the switch took.
+    pub(super) marked: u64,
+    /// Marks for which it had no room.
+    pub(super) full: u64,
+    /// Queries that it answered from its set.
+    pub(super) answered: u64,
+    /// Of the shards.
+    epoch: u64,
+}
+
+impl Counts {
+    /// The present ones.
+    pub(super) fn of(servers: &Servers) -> anyhow::Result<Counts> {
+        let mut counts = Counts::default();
+        for dir in &servers.dirs {
+            let status: Value = serde_json::from_str(&request_status(dir)?)?;
+            for role in status.as_object().into_iter().flat_map(|roles| roles.values()) {
+                let of = |name: &str| role[name].as_u64().unwrap_or(0);
+                counts.marked += of("insert_marked");
+                counts.full += of("insert_full") + of("insert_redirected");
+                counts.answered += of("query_normal") + of("query_scattered");
+                counts.epoch = counts.epoch.max(of("tracking_epoch"));
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Looks until it is so.
+fn until(what: &str, mut is: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    while !is()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what}: not so after {} s", PATIENCE.as_secs());
+        sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Waits until the switch answers what is asked about directories.
+pub(super) fn in_use(servers: &Servers, client: &Client) -> anyhow::Result<()> {
+    until("the switch answers queries", || {
+        client.one(&getattr(InodeId::ROOT))?;
+        Ok(Counts::of(servers)?.answered > 0)
+    })
+}
+
+/// Takes all room of the sets in which these directories would be marked: by marks of fingerprints that no directory has, sent to the
+/// switch as those of hosts are.
+pub(super) fn fill(servers: &Servers, client: &Client, dirs: &[InodeId]) -> anyhow::Result<()> {
+    let before = Counts::of(servers)?;
+    let epoch = TrackingEpoch(before.epoch as u16);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("a UDP socket")?;
+    socket.connect(servers.switch).context("the switch")?;
+    let room = Config::whole(client.cluster).stages;
+    let marks: Vec<_> = dirs.iter().flat_map(|&dir| others(Fingerprint::of(dir), room)).collect();
+    let mut expected = before.marked;
+    for marks in marks.chunks(TOGETHER) {
+        for &mark in marks {
+            let packet = InNet::insert(client.cluster, epoch, mark, (NOBODY, Term(1), 1), None);
+            socket.send(&packet.bytes()).context("a mark for the switch")?;
+        }
+        expected += marks.len() as u64;
+        until("the switch has taken marks", || {
+            let now = Counts::of(servers)?;
+            ensure!(now.full == before.full, "the switch has no room for what is to fill it");
+            Ok(now.marked >= expected)
+        })?;
+    }
+    Ok(())
+}
+
+/// Other fingerprints of the same set, as many as it has room for.
+fn others(of: Fingerprint, room: usize) -> impl Iterator<Item = Fingerprint> {
+    (1..).filter_map(move |bits| Fingerprint::new(of.index(), of.tag() ^ bits).ok()).take(room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_filled_with_others() {
+        for tag in [1, 3, 77, u32::MAX] {
+            let of = Fingerprint::new(9, tag).unwrap();
+            let mut all: Vec<_> = others(of, 10).collect();
+            assert!(all.iter().all(|other| other.index() == 9 && other.tag() != tag && other.tag() != 0));
+            all.dedup();
+            assert_eq!(all.len(), 10);
+        }
+    }
+}
