@@ -13,11 +13,14 @@ pub(super) mod servers;
 pub(super) use echo::{EchoArgs, serve as serve_echo};
 
 use crate::cli::{WaitMode, absolute};
+use anyhow::ensure;
 use clap::{Args, value_parser};
 use client::{Client, Load, create, getattr};
 use echo::{Echo, Way};
 use onpath_session::fs::FsOp;
+use onpath_wire::hash::site;
 use onpath_wire::ids::InodeId;
+use onpath_wire::map::ClusterMap;
 use place::{cpus, own_cpus};
 use report::{Case, Measured, Report};
 use servers::{Servers, Shape};
@@ -27,6 +30,9 @@ use std::path::PathBuf;
 const OPERATIONS_MAX: i64 = 1_000_000;
 /// Most requests under way.
 const WINDOW_MAX: i64 = packets::MANY as i64;
+
+/// Numbers that each name may take, so that names differ: with two shards every second one will do.
+const TRIES: usize = 64;
 
 /// Arguments of `onpath bench net`.
 #[derive(Args, Debug)]
@@ -44,7 +50,12 @@ pub(crate) struct NetArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "block,spin")]
     waits: Vec<WaitMode>,
     /// What to measure.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "getattr,create,create-network,create-after-stat")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "getattr,create,create-network,create-marked,create-after-stat"
+    )]
     cases: Vec<Case>,
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
@@ -58,6 +69,8 @@ pub(crate) struct NetArgs {
 }
 
 pub(crate) fn run(args: &NetArgs) -> anyhow::Result<()> {
+    let alone = args.shards == 1 && args.cases.contains(&Case::CreateMarked);
+    ensure!(!alone, "creates need no mark where there is one shard: --shards 2, or other --cases");
     let own = own_cpus()?;
     let mut report = Report::new(args.operations, args.rounds, args.window);
     for &wait in &args.waits {
@@ -97,7 +110,7 @@ impl Site<'_> {
             }
         }
         // The processes of these cases do not have a CPU each.
-        for case in [Case::CreateNetwork, Case::CreateAfterStat] {
+        for case in [Case::CreateNetwork, Case::CreateMarked, Case::CreateAfterStat] {
             if wanted(case) && self.wait == WaitMode::Block {
                 self.compare(report, case, &self.network(case)?)?;
             }
@@ -146,12 +159,19 @@ impl Site<'_> {
     /// Two hosts and a switch.
     fn network(&self, case: Case) -> anyhow::Result<Asked> {
         let looks = case == Case::CreateAfterStat;
-        self.started(Shape::NETWORK, |client| {
+        let marks = case == Case::CreateMarked;
+        self.started(if marks { Shape::MARKED } else { Shape::NETWORK }, |client| {
             let dir = client.directory("dir")?;
+            let map = ClusterMap::even(self.args.shards);
             let run = |prefix: &'static str, creates: usize| {
+                // Names that the directory's own shard has need no mark.
+                let map = map.clone();
+                let away = move |number: &usize| {
+                    !marks || map.shard(site(dir, format!("{prefix}{number}").as_bytes())) != map.home(dir)
+                };
                 let ask = move |number: usize| match number % 2 {
                     0 if looks => getattr(dir),
-                    _ => create(dir, prefix, number),
+                    _ => create(dir, prefix, (TRIES * number..).find(&away).unwrap_or(number)),
                 };
                 let (count, timed): (_, fn(usize) -> bool) =
                     if looks { (2 * creates, |number| number % 2 == 1) } else { (creates, |_| true) };

@@ -19,7 +19,9 @@ pub(crate) enum Case {
     Create,
     /// The same of a directory that the switch tracks: its mark is there, and stays.
     CreateNetwork,
-    /// The same after a look at the directory, which takes mark and grant away.
+    /// The same where every update is marked, of names that need it: each passes the switch.
+    CreateMarked,
+    /// The same with marks that stay, after a look at the directory, which takes mark and grant away.
     CreateAfterStat,
 }
 

@@ -49,6 +49,11 @@ impl Shape {
     pub(super) const OWNER: Shape = Shape { hosts: 1, switch: Switch::None, settings: &[] };
     /// Two hosts and a third one with the switch, which tracks directories.
     pub(super) const NETWORK: Shape = Shape { hosts: 2, switch: Switch::Alone, settings: &[("tracking", "network")] };
+    /// The same, where every update is marked.
+    pub(super) const MARKED: Shape = Shape {
+        settings: &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")],
+        ..Shape::NETWORK
+    };
 }
 
 impl Servers {
