@@ -34,7 +34,7 @@ const FULL_AT_LEAST: f64 = 0.95;
 #[derive(Args, Debug)]
 pub(crate) struct FormsArgs {
     /// Requests of each measurement.
-    #[arg(long, default_value_t = 4_000, value_parser = value_parser!(u32).range(100..=OPERATIONS_MAX))]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(100..=OPERATIONS_MAX))]
     operations: u32,
     /// How often everything is repeated.
     #[arg(long, default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
