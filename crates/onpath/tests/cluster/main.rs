@@ -8,6 +8,7 @@ mod forms;
 mod load;
 mod names;
 mod narrow;
+mod powers;
 mod readme;
 mod registers;
 mod restarts;

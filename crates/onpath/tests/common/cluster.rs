@@ -152,6 +152,11 @@ impl Cluster {
     pub fn lose_power(&mut self, host: usize) {
         // A disk that goes first would be an I/O error that clients hear of.
         self.kill(host);
+        self.forget(host);
+    }
+
+    /// What a killed host had not on stable storage is gone.
+    pub fn forget(&self, host: usize) {
         self.disks[host].lose_power();
         self.disks[host].start_again();
         std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");
