@@ -6,6 +6,7 @@ mod common;
 mod failures;
 mod forms;
 mod load;
+mod lost;
 mod names;
 mod narrow;
 mod powers;
