@@ -22,6 +22,8 @@ const KEPT: Duration = Duration::from_millis(2_100);
 const SLOW: Duration = Duration::from_millis(80);
 /// Service goes on so soon after a host is started again.
 const LIMIT: Duration = Duration::from_secs(5);
+/// Data nodes have told homes again by then what these have forgotten.
+const TOLD: Duration = Duration::from_secs(2);
 /// Hosts lose power so often, in turn.
 const ROUNDS: usize = 6;
 /// Keepers on each mount.
@@ -55,42 +57,53 @@ impl Losses {
 
 /// What something was since it was known to be on stable storage, which the first state is, and when each was answered.
 #[derive(Clone, Debug)]
-struct Past<T>(Vec<(T, Instant)>);
+struct Past<T> {
+    states: Vec<(T, Instant)>,
+    /// What the last power loss has taken, and may come back: a data node that lives on tells the home of a write again.
+    late: Vec<T>,
+}
 
 impl<T: PartialEq + Clone + std::fmt::Debug> Past<T> {
     fn new(value: T) -> Past<T> {
-        Past(vec![(value, Instant::now())])
+        Past { states: vec![(value, Instant::now())], late: vec![] }
     }
 
     fn now(&self) -> &T {
-        &self.0[self.0.len() - 1].0
+        &self.states[self.states.len() - 1].0
     }
 
+    /// It is so now, whatever was before.
     fn becomes(&mut self, value: T) {
-        self.0.push((value, Instant::now()));
+        self.states.push((value, Instant::now()));
+        self.late.clear();
     }
 
     /// A change that `next` describes was answered; if power was lost meanwhile, whatever it was made to.
     fn changes(&mut self, lost: bool, next: impl Fn(&T) -> Option<T>) {
-        let from = if lost { 0 } else { self.0.len() - 1 };
-        let new: Vec<T> = self.0[from..].iter().filter_map(|(value, _)| next(value)).collect();
-        new.into_iter().for_each(|value| self.becomes(value));
+        let from = if lost { 0 } else { self.states.len() - 1 };
+        let new: Vec<T> = self.states[from..].iter().filter_map(|(value, _)| next(value)).collect();
+        self.states.extend(new.into_iter().map(|value| (value, Instant::now())));
+        self.late = self.late.iter().filter_map(next).collect();
     }
 
     fn synced(&mut self) {
-        self.0.drain(..self.0.len() - 1);
+        self.states.drain(..self.states.len() - 1);
     }
 
     /// What a power loss that began then may leave.
     fn possible(&self, begin: Instant) -> &[(T, Instant)] {
-        let kept = self.0.iter().rposition(|(_, answered)| *answered + KEPT <= begin);
-        &self.0[kept.unwrap_or(0)..]
+        let kept = self.states.iter().rposition(|(_, answered)| *answered + KEPT <= begin);
+        &self.states[kept.unwrap_or(0)..]
     }
 
-    /// It is so after a power loss that began then; how many changes that has taken.
-    fn left(&mut self, value: &T, begin: Instant) -> Result<usize, String> {
+    /// It is so after a power loss that began then; how many changes that has taken, for good or perhaps not.
+    fn left(&mut self, value: &T, begin: Instant, for_good: bool) -> Result<usize, String> {
         let possible = self.possible(begin);
         let Some(at) = possible.iter().rposition(|(state, _)| state == value) else {
+            if self.late.contains(value) {
+                self.becomes(value.clone());
+                return Ok(0);
+            }
             let ages = possible.iter().map(|(state, answered)| match begin.checked_duration_since(*answered) {
                 Some(age) => format!("{state:?} ({age:.3?} before)"),
                 None => format!("{state:?} ({:.3?} after)", *answered - begin),
@@ -98,7 +111,10 @@ impl<T: PartialEq + Clone + std::fmt::Debug> Past<T> {
             return Err(format!("{value:?} instead of one of {}", ages.collect::<Vec<_>>().join(", ")));
         };
         let lost = possible.len() - 1 - at;
-        self.0.truncate(self.0.len() - lost);
+        let gone = self.states.split_off(self.states.len() - lost);
+        if !for_good {
+            self.late.extend(gone.into_iter().map(|(state, _)| state));
+        }
         Ok(lost)
     }
 }
@@ -208,7 +224,7 @@ impl File {
                 self.size.becomes(size);
                 self.cells[size..].iter_mut().for_each(|cell| cell.becomes(0));
                 // That a file became shorter, but not empty, is on stable storage at once.
-                if size > 0 && !lost && self.size.0.iter().all(|(before, _)| *before > size) {
+                if size > 0 && !lost && self.size.states.iter().all(|(before, _)| *before > size) {
                     self.size.synced();
                     self.cells[size..].iter_mut().for_each(Past::synced);
                 }
@@ -261,6 +277,13 @@ impl File {
         Ok(())
     }
 
+    /// It is looked at after so many power losses: what those before have taken does not come back any more.
+    fn saw(&mut self, losses: usize) {
+        self.seen = losses;
+        self.size.late.clear();
+        self.cells.iter_mut().for_each(|cell| cell.late.clear());
+    }
+
     /// Looks at what the last power loss has left; how many changes that has taken.
     fn look(&mut self, top: &Path, begin: Instant) -> Result<usize, String> {
         let possible = self.names.possible(begin).iter().flat_map(|(names, _)| names);
@@ -273,7 +296,7 @@ impl File {
             }
         }
         let names: Names = found.keys().cloned().collect();
-        let mut lost = self.names.left(&names, begin).map_err(|why| format!("names: {why}"))?;
+        let mut lost = self.names.left(&names, begin, true).map_err(|why| format!("names: {why}"))?;
         let Some((path, stat)) = found.first_key_value() else { return Ok(lost) };
         for (path, other) in &found {
             let is = (other.ino, other.nlink, other.size);
@@ -286,11 +309,11 @@ impl File {
         if bytes.len() as i64 != stat.size || bytes.len() % CELL != 0 {
             return Err(format!("{} bytes are read of {}", bytes.len(), stat.size));
         }
-        lost += self.size.left(&(bytes.len() / CELL), begin).map_err(|why| format!("size in cells: {why}"))?;
+        lost += self.size.left(&(bytes.len() / CELL), begin, false).map_err(|why| format!("size in cells: {why}"))?;
         let shown = bytes.chunks(CELL).chain(std::iter::repeat(&[][..]));
         for (n, (cell, bytes)) in self.cells.iter_mut().zip(shown).enumerate() {
             let version = version_of(&self.key, n, bytes)?;
-            lost += cell.left(&version, begin).map_err(|why| format!("cell {n}: {why}"))?;
+            lost += cell.left(&version, begin, false).map_err(|why| format!("cell {n}: {why}"))?;
         }
         Ok(lost)
     }
@@ -344,7 +367,7 @@ impl Keeper {
         let top = self.random.of(tops);
         let file = &mut self.files[at];
         if file.seen < losses.count() {
-            file.seen = losses.count();
+            file.saw(losses.count());
             let looked = file.look(top, losses.last());
             self.lost += looked.unwrap_or_else(|why| panic!("{} on {}: {why}", file.key, top.display()));
         } else {
@@ -360,7 +383,7 @@ impl Keeper {
         let mut strays = sorted(listed(top, &format!("k{}-", self.number)).iter());
         for file in &mut self.files {
             if file.seen < losses.count() {
-                file.seen = losses.count();
+                file.saw(losses.count());
                 let lost = file.look(top, losses.last());
                 self.lost += lost.unwrap_or_else(|why| panic!("{when}: {} on {}: {why}", file.key, top.display()));
             } else {
@@ -622,6 +645,7 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
             cluster.serve(host);
             let resumed = progress.resumed(end, LIMIT, &what);
             slowest = slowest.max(resumed);
+            std::thread::sleep(TOLD);
             let longest = progress.longest();
             let _shut = gate.write().expect("nobody has failed");
             workers.assert_there(tops, losses, &what);
