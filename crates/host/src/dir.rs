@@ -4,6 +4,7 @@
 //! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
 //! are taken in blocks, durably and before any role starts.
 
+use crate::known;
 use crate::shape::Shape;
 use crate::sys;
 use onpath_wire::checksum::crc32c;
@@ -24,8 +25,8 @@ pub const SESSION_BLOCK: u32 = 1024;
 /// Session ids are 24 bits, as they are the number part of an address.
 const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
-const OWN_NAMES: [&str; 8] =
-    ["lock", "boot", "superblock.tmp", "journal", "checkpoint", "data", "socket", "lost+found"];
+const OWN_NAMES: [&str; 10] =
+    ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journal", "checkpoint", "data", "socket", "lost+found"];
 
 /// Names the boot of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -106,6 +107,12 @@ pub enum DirError {
         have: String,
         /// What the configuration says.
         asked: String,
+    },
+    /// What it knows of the hosts does not read.
+    #[error("{} is damaged; bring it back from a backup of the directory, or remove it if the directory is the one that this host had last", path.display())]
+    Hosts {
+        /// The file.
+        path: PathBuf,
     },
     /// Another process uses it.
     #[error("{} is in use by process {pid}: stop that one first, or attach to it with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
@@ -403,6 +410,7 @@ fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
 }
 
 fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
+    known::format(path)?; // before the superblock, with which the directory is formatted
     format_as(path, wanted.fsid, wanted.cookie_key, wanted.shards, Some(&wanted.part))
 }
 

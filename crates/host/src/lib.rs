@@ -6,6 +6,7 @@ mod clock;
 pub mod dir;
 pub mod inspect;
 pub mod journal;
+pub mod known;
 pub mod member;
 pub mod node;
 pub mod offline;

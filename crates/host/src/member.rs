@@ -2,6 +2,7 @@
 
 use crate::dir::PartFormat;
 use crate::journal::Commit;
+use crate::known::{Directory, Known};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
@@ -21,6 +22,10 @@ pub struct MemberConfig {
     pub number: u16,
     /// Its directory and what that holds, if it has shards or data.
     pub part: Option<(PathBuf, PartFormat)>,
+    /// Whether that shall take the place of any other directory that this host had.
+    pub replaces: bool,
+    /// Told, with the number of a host, when that knows another directory of this one: it cannot serve.
+    pub strange: Box<dyn Fn(u16) + Send + Sync>,
     /// How its roles are run.
     pub options: ServerOptions,
     /// Where it listens.
@@ -73,12 +78,24 @@ pub struct Member {
 impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
-        let MemberConfig { number, part, options, bind, cluster, hosts, key, wait, kernel_switch } = config;
+        let MemberConfig { number, part, replaces, strange, options, bind, cluster, hosts, key, wait, kernel_switch } =
+            config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let cluster = Arc::new(RwLock::new(cluster));
-        let hooks = Hooks { cluster: cluster.clone(), sessions: shapes.clone(), kernel_switch: kernel_switch.clone() };
+        let known = Arc::new(OnceLock::new());
+        let hooks = Hooks {
+            cluster: cluster.clone(),
+            sessions: shapes.clone(),
+            kernel_switch: kernel_switch.clone(),
+            known: known.clone(),
+            strange,
+        };
+        let with_directories = |(host, _): &(HostIs, SocketAddr)| {
+            (host.number != number && (host.data || !host.shards.is_empty())).then_some(host.number)
+        };
+        let others = hosts.iter().filter_map(with_directories).collect();
         let endpoint =
             EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
         // The port is taken before anything of the directory changes.
@@ -103,6 +120,8 @@ impl Member {
                 if server.dir.shape().has_coordinator() {
                     assert!(shapes.set(server.sessions.clone()).is_ok(), "set once");
                 }
+                let directories = Known::open(&path, others, replaces).map_err(ServerError::Dir)?;
+                assert!(known.set(directories).is_ok(), "set once");
                 let node = server.node.clone();
                 (Some(server), node, switch)
             }
@@ -165,6 +184,9 @@ struct Hooks {
     /// Of the host of the coordinator.
     sessions: Arc<OnceLock<Arc<Sessions>>>,
     kernel_switch: Option<Controlled>,
+    /// The directories of all, if this host has one.
+    known: Arc<OnceLock<Known>>,
+    strange: Box<dyn Fn(u16) + Send + Sync>,
 }
 
 /// The switch outside this process, for its control plane and for who hears of nodes.
@@ -196,6 +218,26 @@ impl EndpointHooks for Hooks {
         if let Some(switch) = &self.kernel_switch {
             roles.iter().for_each(|&node| switch.lock().reach(node, place));
         }
+    }
+
+    fn directory(&self) -> Directory {
+        self.known.get().map(Known::own).unwrap_or_default()
+    }
+
+    fn admits(&self, host: u16, told: Directory) -> bool {
+        self.known.get().is_none_or(|known| known.admits(host, told))
+    }
+
+    fn taken_by(&self, host: u16) {
+        self.known.get().into_iter().for_each(|known| known.taken_by(host));
+    }
+
+    fn strange_to(&self, host: u16) {
+        (self.strange)(host);
+    }
+
+    fn serves(&self) -> bool {
+        self.known.get().is_none_or(Known::serves)
     }
 
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {

@@ -5,7 +5,7 @@ use crate::cluster::config::{Cluster, Host};
 use crate::cluster::key;
 use crate::kernel_switch::InKernel;
 use crate::signals;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use onpath_host::member::{KernelSwitch, Member, MemberConfig};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
@@ -24,6 +24,10 @@ pub(crate) struct ServeArgs {
     /// Which of its hosts this is [default: the one with the name of this machine, or the only one].
     #[arg(long, env = "ONPATH_HOST", value_name = "NAME")]
     host: Option<String>,
+    /// The directory of this host shall take the place of the one that it had, which is lost: what was in that is gone. Without this the
+    /// other hosts take nothing from it.
+    #[arg(long)]
+    replace_lost_directory: bool,
     #[command(flatten)]
     background: BackgroundArgs,
 }
@@ -33,11 +37,21 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let cluster = Cluster::read(&args.config)?;
     let host = this_host(&cluster, &args)?;
     let (sender, receiver) = channel();
+    let strange = {
+        let sender = sender.clone();
+        Box::new(move |by| _ = sender.send(Asked::Refused(by)))
+    };
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
-    let member = Member::start(member(&cluster, host)?)?;
+    let config = member(&cluster, host)?;
+    let member = Member::start(MemberConfig { replaces: args.replace_lost_directory, strange, ..config })?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
     let mut present = cluster.clone();
-    while let Asked::Reload = receiver.recv()? {
+    loop {
+        match receiver.recv()? {
+            Asked::End => return Ok(member.stop()?),
+            Asked::Refused(by) => bail!(refused(&cluster, host, by)),
+            Asked::Reload => {}
+        }
         let now = Cluster::read(&args.config).map_err(anyhow::Error::from);
         match now.and_then(|now| reload(&member, &present, &now)) {
             Ok(taken) => present = taken,
@@ -46,14 +60,26 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
             }
         }
     }
-    Ok(member.stop()?)
 }
 
-/// What a signal asks for.
+/// Why a host cannot serve.
+fn refused(cluster: &Cluster, host: &Host, by: u16) -> String {
+    let by = cluster.hosts.iter().find(|host| host.number == by).map_or("another host", |host| &host.name);
+    format!(
+        "{by} knows another directory of {}: {} is not the one that it had. Bring that back; only if it is lost for good, with all \
+         names and bytes that were in it, start this host once with --replace-lost-directory",
+        host.name,
+        host.directory.as_deref().unwrap_or(std::path::Path::new("none")).display()
+    )
+}
+
+/// What a signal, or another host, asks for.
 #[derive(Clone, Copy)]
 enum Asked {
     End,
     Reload,
+    /// That host knows another directory of this one.
+    Refused(u16),
 }
 
 /// Takes from a configuration what can change while a host serves: how directories are tracked, and the switches. What is served then.
@@ -92,6 +118,8 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
     Ok(MemberConfig {
         number: host.number,
         part: host.directory.clone().filter(|_| host.has_state()).map(|directory| (directory, cluster.part(host))),
+        replaces: false,
+        strange: Box::new(|_| {}),
         options: ServerOptions {
             shards: None,
             commit: cluster.commit,

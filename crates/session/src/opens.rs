@@ -145,7 +145,9 @@ impl Opens {
             return Err(Errno::ENFILE);
         }
         let inode = self.inodes.entry(id).or_default();
-        assert_ne!(inode.busy, Busy::Releasing, "an open waits for the release before it");
+        if inode.busy == Busy::Releasing {
+            return Err(Errno::EIO); // an open waits for the release before it: this is no new inode, as its home says
+        }
         inode.refs += 1;
         Ok(inode)
     }

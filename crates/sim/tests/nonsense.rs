@@ -3,17 +3,25 @@
 #[path = "nonsense/mod.rs"]
 mod nonsense;
 
+use bytes::Bytes;
 use nonsense::cluster::{Cluster, Told};
+use onpath_kernel::{Input, Now, Output, Role};
+use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, OpenMode};
+use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::Wire;
+use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
-use onpath_wire::data::{DataRequest, Merge, UndoneAppend};
+use onpath_wire::data::{DataReply, DataRequest, Merge, UndoneAppend};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, LogEntry, Peer};
-use onpath_wire::reply::Reply;
+use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
 use onpath_wire::tracking::Form;
 use std::cell::RefCell;
@@ -28,7 +36,7 @@ fn roles_survive_nonsense() {
         (0..STEPS).for_each(|_| cluster.step());
         let outcome = cluster.end();
         println!("{form:?}: {outcome:?}");
-        assert!(outcome.changed > 1_000 && outcome.answers > 1_000, "{outcome:?}");
+        assert!(outcome.changed > 1_000 && outcome.answers > 1_000 && outcome.asked > 1_000, "{outcome:?}");
     }
 }
 
@@ -40,7 +48,8 @@ fn without_nonsense_all_goes_well() {
         (0..STEPS).for_each(|_| cluster.step());
         let outcome = cluster.end();
         println!("{form:?}: {outcome:?}");
-        assert!(outcome.answers > 4_000 && outcome.records > 1_000 && outcome.malformed == 0, "{outcome:?}");
+        assert!(outcome.answers > 4_000 && outcome.records > 1_000 && outcome.done > 2_000, "{outcome:?}");
+        assert_eq!(outcome.malformed, 0);
     }
 }
 
@@ -169,4 +178,89 @@ fn a_data_node_does_not_follow_a_clock_that_is_far_ahead() {
         cluster.tell_with(header, NodeId::data(0), &DataRequest::Space);
     }
     assert_eq!(cluster.skewed(), 2);
+}
+
+/// Gives a session an input, and answers all that it asks as a host does that `tells` lies; what its mount gets.
+fn converse(session: &mut Session, input: Input<SessionIn>, tells: impl Fn(&Request) -> Reply) -> Vec<FsResult> {
+    let now = Now { mono_us: 1, wall_ns: 1 };
+    let answer = |kind, to, seq, body: &[u8]| {
+        let mut header = Header::new(kind, to, seq);
+        header.term = Term(1);
+        Packet::encoded([&header.bytes()[..], body].concat(), Bytes::new())
+    };
+    session.handle(now, input);
+    let mut results = vec![];
+    while let Some(output) = session.poll_output() {
+        match output {
+            Output::Own(SessionOut::Reply { result, .. }) => results.push(result),
+            Output::Send { to, packet, .. } => {
+                let asked = packet.header().expect("its own message");
+                let told = match packet.body::<RequestBody>() {
+                    Ok(body) if asked.kind == MessageKind::Request => {
+                        answer(MessageKind::Reply, to, asked.seq, &tells(&body.request).to_bytes())
+                    }
+                    _ => {
+                        let before = DataReply::Position { offset: Some(0) };
+                        answer(MessageKind::DataReply, to, asked.seq, &before.to_bytes())
+                    }
+                };
+                session.handle(now, Input::Packet(told));
+            }
+            _ => {}
+        }
+    }
+    results
+}
+
+/// A lease that never ends, an answer about another inode, data that lies before the place where it was looked for.
+#[test]
+fn a_session_does_not_believe_what_cannot_be() {
+    let mut session = Session::new(SessionConfig {
+        session: SessionId(9),
+        cluster: 1,
+        map: ClusterMap::even(1),
+        soft: false,
+        access_times: AccessTimes::default(),
+        in_halves: false,
+        caches: false,
+    });
+    let tells = |other: u64| {
+        move |request: &Request| {
+            let about = |id: InodeId| {
+                let id = InodeId(id.0 + other);
+                let (mode, size, now) = (0o644, 10_000, 1);
+                let (mtime, ctime, atime) = (now, now, now);
+                let attr = AttrWire {
+                    id,
+                    kind: Kind::File,
+                    flags: 0,
+                    mode,
+                    uid: 0,
+                    gid: 0,
+                    nlink: 1,
+                    size,
+                    mtime,
+                    ctime,
+                    atime,
+                    blocks_or_rdev: 0,
+                };
+                Reply::Attr { attr, data: DataRef::default(), shared: false }
+            };
+            match *request {
+                Request::Attach { .. } => Reply::Attached { session: SessionId(9), lease_ms: u64::MAX },
+                Request::Open { id, .. } | Request::DataRef { id } => about(id),
+                _ => Reply::Done,
+            }
+        }
+    };
+    let ask = |op| Input::Own(SessionIn::Fs(FsRequest { unique: 1, caller: Caller::default(), op }));
+    converse(&mut session, Input::Tick, tells(0));
+    let open = FsOp::Open { id: InodeId(77), mode: OpenMode::READ_WRITE };
+    let told = converse(&mut session, ask(open.clone()), tells(1));
+    assert!(matches!(told[..], [Err(Errno::EIO)]), "{told:?}");
+    let told = converse(&mut session, ask(open), tells(0));
+    let [Ok(FsReply::Opened(opened))] = told[..] else { panic!("{told:?}") };
+    let seek = FsOp::Seek { handle: opened.handle, offset: 5_000, hole: false };
+    let told = converse(&mut session, ask(seek), tells(0));
+    assert!(matches!(told[..], [Err(Errno::EIO)]), "{told:?}");
 }

@@ -7,6 +7,7 @@ use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
 use super::{UdpError, Wait, greet, receive, timer};
 use crate::clock::CLOCK;
+use crate::known::Directory;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
@@ -51,6 +52,22 @@ pub trait EndpointHooks: Send + Sync {
     fn began_anew(&self, node: &Node, roles: &[NodeId]);
     /// Another process takes what comes through a switch there. Told again and again.
     fn takes_switched(&self, _roles: &[NodeId], _place: SocketAddr) {}
+    /// The directory of this host, as others are told of it.
+    fn directory(&self) -> Directory {
+        Directory::default()
+    }
+    /// Whether messages of a host with that directory are taken.
+    fn admits(&self, _host: u16, _told: Directory) -> bool {
+        true
+    }
+    /// A host takes the messages of this one. Told again and again.
+    fn taken_by(&self, _host: u16) {}
+    /// A host knows another directory of this one. Told again and again.
+    fn strange_to(&self, _host: u16) {}
+    /// Whether clients are served already.
+    fn serves(&self) -> bool {
+        true
+    }
     /// A client asks for a session.
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())

@@ -4,6 +4,7 @@ use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
 use super::{hosts, session_of};
+use crate::known::Directory;
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
 use onpath_wire::codec::{Blob, Wire};
@@ -67,11 +68,16 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, innet_port } => greeted_by(shared, &head, from, innet_port, now_us),
+        Hello::Greet { version: VERSION, innet_port, directory, meant } => {
+            greeted_by(shared, &head, (from, innet_port), Directory { id: directory, meant }, now_us);
+        }
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted {} if fresh => known_to(shared, &head, now_us),
+        Hello::Greeted { directory, meant } if fresh => {
+            known_to(shared, &head, Directory { id: directory, meant }, now_us);
+        }
+        Hello::Strange {} if fresh => strange_to(shared, &head),
         _ => shared.malformed(),
     }
 }
@@ -85,12 +91,16 @@ pub(super) fn stranger(shared: &Shared, head: &Head, from: SocketAddr, now_us: u
 }
 
 /// Another process introduces itself, and knows who this one is.
-fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, innet_port: u16, now_us: u64) {
-    let new = || {
-        let session = session_of(head.endpoint).filter(|_| shared.serves)?;
-        shared.peers.enter(head.endpoint, NodeId::session(session), from)
-    };
+fn greeted_by(shared: &Shared, head: &Head, (from, innet_port): (SocketAddr, u16), directory: Directory, now_us: u64) {
+    let session = session_of(head.endpoint);
+    if session.is_some() && shared.serves && !shared.hooks.serves() {
+        return; // it asks again
+    }
+    let new = || shared.peers.enter(head.endpoint, NodeId::session(session.filter(|_| shared.serves)?), from);
     let Some(other) = shared.peers.get(head.endpoint).or_else(new) else { return shared.malformed() };
+    if !admit(shared, &other, head, directory) {
+        return;
+    }
     adopt(&other, head.boot, now_us);
     let place = {
         let mut state = other.lock();
@@ -102,7 +112,33 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, innet_port: u16, n
         state.switched_place()
     };
     place.into_iter().for_each(|place| shared.hooks.takes_switched(&other.roles, place));
-    shared.handshake(from, head.boot, &Hello::Greeted {});
+    let Directory { id, meant } = shared.hooks.directory();
+    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant });
+}
+
+/// Whether a host has the directory that is known; if not, it is told.
+fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> bool {
+    let host = head.endpoint.0 as u16;
+    if !other.fixed || shared.hooks.admits(host, directory) {
+        return true;
+    }
+    let (address, before) = {
+        let mut state = other.lock();
+        (state.address, std::mem::replace(&mut state.refused, directory.id))
+    };
+    if before != directory.id {
+        tracing::warn!(host, "a host has another directory than the one that it had, and nothing is taken from it");
+    }
+    shared.handshake(address, head.boot, &Hello::Strange {});
+    false
+}
+
+/// A host knows another directory of this one.
+fn strange_to(shared: &Shared, head: &Head) {
+    match shared.peers.get(head.endpoint).filter(|other| other.fixed) {
+        Some(_) => shared.hooks.strange_to(head.endpoint.0 as u16),
+        None => shared.malformed(),
+    }
 }
 
 /// A host does not know this process, or not its present life.
@@ -110,17 +146,21 @@ fn unknown_to(shared: &Shared, head: &Head, now_us: u64) {
     let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
         return shared.malformed();
     };
-    adopt(&other, head.boot, now_us);
     let mut state = other.lock();
+    state.see(head.boot, now_us);
     state.greeted = false;
     greet(shared, &mut state, now_us);
 }
 
 /// A host will take the messages of this process.
-fn known_to(shared: &Shared, head: &Head, now_us: u64) {
+fn known_to(shared: &Shared, head: &Head, directory: Directory, now_us: u64) {
     let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
         return shared.malformed();
     };
+    shared.hooks.taken_by(head.endpoint.0 as u16);
+    if !admit(shared, &other, head, directory) {
+        return;
+    }
     adopt(&other, head.boot, now_us);
     let before = {
         let mut state = other.lock();
@@ -136,20 +176,29 @@ fn known_to(shared: &Shared, head: &Head, now_us: u64) {
 /// The present life of another process is this one.
 fn adopt(other: &Other, boot: u64, now_us: u64) {
     let mut state = other.lock();
-    state.heard_us = now_us;
+    state.see(boot, now_us);
     if state.peer.boot() != Some(boot) {
         state.peer.set_boot(boot);
         state.greeted = false;
-        (state.greet_us, state.pause_us) = (0, PAUSE_US);
+    }
+}
+
+impl OtherState {
+    /// Something has come from that life of it.
+    fn see(&mut self, boot: u64, now_us: u64) {
+        self.heard_us = now_us;
+        if std::mem::replace(&mut self.seen_boot, boot) != boot {
+            (self.greet_us, self.pause_us) = (0, PAUSE_US);
+        }
     }
 }
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let to_boot = state.peer.boot().unwrap_or(0);
-    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port() };
+    let Directory { id, meant } = shared.hooks.directory();
+    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port(), directory: id, meant };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
-    shared.handshake(state.address, to_boot, &greet);
+    shared.handshake(state.address, state.seen_boot, &greet);
 }
 
 /// Greets hosts that do not know this process, or were silent for long.
@@ -185,7 +234,7 @@ fn join(
     from: SocketAddr,
     now_us: u64,
 ) {
-    if !shared.serves || !shared.may_answer_stranger(now_us) {
+    if !shared.serves || !shared.hooks.serves() || !shared.may_answer_stranger(now_us) {
         return;
     }
     let mut joins = shared.joins.lock().expect("joins do not panic");

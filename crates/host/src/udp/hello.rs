@@ -10,6 +10,9 @@
 //! b → a  Greeted (to boot A)        a: messages will be taken
 //! ```
 //!
+//! A host tells in both of the last which directory it has (`crate::known`); whoever knows another one answers `Strange`, and takes nothing from
+//! it: the boot of a host is believed only together with its directory.
+//!
 //! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
 //!
 //! *Asking*: a process that hears of a switch it does not know, since the cluster got that later, asks all hosts
@@ -22,7 +25,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 wire_enum! {
     /// A message between processes.
@@ -34,9 +37,18 @@ wire_enum! {
             version: u32,
             /// UDP port at which I take what comes through a switch; 0 if I do not.
             innet_port: u16,
+            /// The directory that I have.
+            directory: u64,
+            /// Somebody has said that it takes the place of another one.
+            meant: bool,
         },
         /// I know you, and take your messages.
-        2 => Greeted {},
+        2 => Greeted {
+            /// The directory that I have.
+            directory: u64,
+            /// Somebody has said that it takes the place of another one.
+            meant: bool,
+        },
         /// I do not know you; greet me under the boot of this datagram.
         3 => Unknown {},
         /// I would like to be a session.
@@ -88,6 +100,8 @@ wire_enum! {
             /// The host; its address is no name.
             host: HostIs,
         },
+        /// The directory that you have is not the one that I know, and I take nothing from you.
+        11 => Strange {},
     }
 }
 
@@ -183,8 +197,9 @@ mod tests {
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus { number: 1, version, uptime_ms: 5, reaches: vec![2, 3], clients: 4, lost: 0 };
         vec![
-            Hello::Greet { version: VERSION, innet_port: 9 },
-            Hello::Greeted {},
+            Hello::Greet { version: VERSION, innet_port: 9, directory: 8, meant: false },
+            Hello::Greeted { directory: 8, meant: true },
+            Hello::Strange {},
             Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
             Hello::Welcome { nonce: 1, session: SessionId(5), cluster },

@@ -39,6 +39,10 @@ pub(super) struct OtherState {
     lane: Option<Lane>,
     /// Where it takes what comes through a switch; 0 if it does not.
     pub(super) innet_port: u16,
+    /// The boot that it was last seen with; that of `peer` is one that came with its directory.
+    pub(super) seen_boot: u64,
+    /// A directory of it was refused, and that was told.
+    pub(super) refused: u64,
     /// It has said that it takes our messages.
     pub(super) greeted: bool,
     /// When something came from it last, monotonic microseconds.
@@ -99,6 +103,8 @@ impl Other {
             address,
             lane: None,
             innet_port: 0,
+            seen_boot: 0,
+            refused: 0,
             greeted: false,
             heard_us: 0,
             greet_us: 0,

@@ -14,7 +14,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// Bytes of a record that is appended.
-const RECORD: usize = 32;
+pub(crate) const RECORD: usize = 32;
 /// Calls that every worker must have done before service counts as resumed: so many that all hosts were asked.
 const RESUMED: u64 = 25;
 /// Users of shared names on each client: two of one client meet in its kernel, those of several at the hosts.
@@ -36,7 +36,7 @@ pub(crate) struct Done {
 
 impl Done {
     /// Does one thing, and counts it.
-    fn count<T>(&self, job: impl FnOnce() -> T) -> T {
+    pub(crate) fn count<T>(&self, job: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
         let value = job();
         self.longest_us.fetch_max(begin.elapsed().as_micros() as u64, Relaxed);
@@ -46,7 +46,8 @@ impl Done {
 }
 
 impl Progress {
-    fn worker(&self, name: String) -> std::sync::Arc<Done> {
+    /// One more worker.
+    pub(crate) fn worker(&self, name: String) -> std::sync::Arc<Done> {
         let done = std::sync::Arc::<Done>::default();
         self.workers.lock().expect("the workers").push((name, done.clone()));
         done
@@ -82,6 +83,10 @@ impl Progress {
         }
     }
 
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.is()
+    }
+
     /// It is over for all workers when what this gives is dropped.
     pub(crate) fn at_end(&self) -> impl Drop + '_ {
         self.over.at_end()
@@ -114,7 +119,8 @@ pub(crate) struct Expected {
     counted: u64,
 }
 
-fn shared() -> Vec<String> {
+/// Directories that everybody uses.
+pub(crate) fn shared() -> Vec<String> {
     (0..SHARED).map(|n| format!("d{n}")).collect()
 }
 
@@ -212,7 +218,8 @@ fn everybodys_names(top: &Path, mut random: Random, done: &Done, over: &Over) {
     }
 }
 
-fn record(writer: u64, n: u64) -> Vec<u8> {
+/// A record that is appended.
+pub(crate) fn record(writer: u64, n: u64) -> Vec<u8> {
     format!("{:>width$}\n", format!("{writer} {n}"), width = RECORD - 1).into_bytes()
 }
 
@@ -246,7 +253,8 @@ fn count_locked(top: &Path, count: &Done, over: &Over) -> u64 {
     added
 }
 
-fn number(fd: impl std::os::fd::AsFd) -> u64 {
+/// The number in a file.
+pub(crate) fn number(fd: impl std::os::fd::AsFd) -> u64 {
     let bytes = done("pread", sys::pread(fd, 8, 0));
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }

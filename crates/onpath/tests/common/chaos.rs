@@ -42,6 +42,8 @@ pub struct Chaos<'a> {
     /// Whether it maps files. While the kernel writes pages of a mapping back, which no signal interrupts, the process that has mapped them
     /// cannot fork: it must not be the one that starts a killed server again.
     maps: bool,
+    /// Whether open files may be gone: a power loss has taken them.
+    forgotten: bool,
     held: Vec<OwnedFd>,
 }
 
@@ -57,22 +59,29 @@ fn may<T>(what: &str, path: &Path, result: R<T>, errnos: &[i32]) -> Option<T> {
     }
 }
 
-/// The call on a descriptor succeeded, or failed with one of these errnos.
-fn held<T>(what: &str, result: R<T>, errnos: &[i32]) {
-    if let Err(errno) = result {
-        refused::<()>(format!("{what} of an open file"), Err(errno), errnos);
-    }
-}
-
 impl Chaos<'_> {
     pub fn new<'a>(top: &'a Path, random: Random, source: &'a File, maps: bool) -> Chaos<'a> {
-        Chaos { top, random, source, maps, held: vec![] }
+        Chaos { top, random, source, maps, forgotten: false, held: vec![] }
+    }
+
+    /// Where power losses take what nobody has synced.
+    pub fn that_may_be_forgotten(self) -> Self {
+        Chaos { forgotten: true, ..self }
     }
 
     /// So many operations; then everything is closed.
     pub fn run(mut self, operations: usize) {
         for _ in 0..operations {
             self.step();
+        }
+    }
+
+    /// The call on a descriptor succeeded, or failed with one of these errnos.
+    fn held<T>(&self, what: &str, result: R<T>, errnos: &[i32]) {
+        match result {
+            Err(libc::ESTALE) if self.forgotten => {}
+            Err(errno) => refused::<()>(format!("{what} of an open file"), Err(errno), errnos),
+            Ok(_) => {}
         }
     }
 
@@ -130,6 +139,7 @@ impl Chaos<'_> {
     fn keep(&mut self, fd: OwnedFd) {
         let kind = match sys::fstat(&fd) {
             Err(libc::ESTALE) if sys::lseek(&fd, 0, libc::SEEK_CUR) == Err(libc::ESPIPE) => libc::S_IFIFO,
+            Err(libc::ESTALE) if self.forgotten => return,
             result => done("fstat of what was just opened", result).kind(),
         };
         if kind == libc::S_IFREG {
@@ -161,7 +171,8 @@ impl Chaos<'_> {
         let (dir, path) = (self.dir(), self.path());
         let opened = sys::open(&dir, libc::O_TMPFILE | libc::O_RDWR, 0o640);
         let Some(fd) = may("O_TMPFILE", &dir, opened, &[]) else { return };
-        held("write", sys::pwrite(&fd, self.bytes(), 0), &[]);
+        let written = sys::pwrite(&fd, self.bytes(), 0);
+        self.held("write", written, &[]);
         let linked = sys::linkat(sys::fd_path(&fd), &path, libc::AT_SYMLINK_FOLLOW);
         may("link of a nameless file", &path, linked, &[libc::EEXIST]);
         self.keep(fd);
@@ -263,15 +274,15 @@ impl Chaos<'_> {
         let die = self.random.below(14);
         let fd = &self.held[n];
         match die {
-            0 | 1 => held("read", sys::pread(fd, 20_000, offset), &[]),
-            2..5 => held("write", sys::pwrite(fd, bytes, offset), &[]),
-            5 => held("fallocate", sys::fallocate(fd, mode, offset, length + 1), &[]),
-            6 => held("ftruncate", sys::ftruncate(fd, length), &[]),
-            7 => held("fsync", sys::fsync(fd), &[]),
-            8 => held("fchmod", sys::fchmod(fd, 0o640), &[]),
+            0 | 1 => self.held("read", sys::pread(fd, 20_000, offset), &[]),
+            2..5 => self.held("write", sys::pwrite(fd, bytes, offset), &[]),
+            5 => self.held("fallocate", sys::fallocate(fd, mode, offset, length + 1), &[]),
+            6 => self.held("ftruncate", sys::ftruncate(fd, length), &[]),
+            7 => self.held("fsync", sys::fsync(fd), &[]),
+            8 => self.held("fchmod", sys::fchmod(fd, 0o640), &[]),
             9 if self.maps => self.map(n, offset),
             10 => self.copy(n, offset, length),
-            11 => held("lseek", sys::lseek(fd, offset, whence), &[libc::ENXIO]),
+            11 => self.held("lseek", sys::lseek(fd, offset, whence), &[libc::ENXIO]),
             12 => self.lock(n, offset, length),
             _ => drop(self.held.swap_remove(n)),
         }
@@ -282,9 +293,9 @@ impl Chaos<'_> {
         let (fd, offset) = (&self.held[n], (offset as usize).min(NEAR));
         let map = sys::mmap(fd, NEAR + 4096, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED).expect("mmap");
         let count = 1 + self.random.below(4000);
-        held("a store", map.pread(offset, count, self.source, offset as i64), &[libc::EFAULT]);
+        self.held("a store", map.pread(offset, count, self.source, offset as i64), &[libc::EFAULT]);
         if self.random.below(2) == 0 {
-            held("msync", map.msync(), &[]);
+            self.held("msync", map.msync(), &[]);
         }
     }
 
@@ -293,21 +304,18 @@ impl Chaos<'_> {
         let count = 1 + self.random.below(NEAR);
         // Overlapping ranges of one file, and descriptors that append.
         let refused = [libc::EINVAL, libc::EBADF];
-        held("copy", sys::copy_range(&self.held[n], offset, &self.held[other], to, count, 0), &refused);
+        self.held("copy", sys::copy_range(&self.held[n], offset, &self.held[other], to, count, 0), &refused);
     }
 
     fn lock(&mut self, n: usize, offset: i64, length: i64) {
-        let fd = &self.held[n];
         let kind = *self.random.of(&[libc::F_RDLCK, libc::F_WRLCK, libc::F_UNLCK]);
-        match self.random.below(2) {
-            0 => {
-                held("a record lock", sys::lock(fd, libc::F_OFD_SETLK, kind, offset, length).map(drop), &[libc::EAGAIN])
-            }
-            _ => held(
-                "flock",
-                sys::flock(fd, *self.random.of(&[libc::LOCK_SH, libc::LOCK_EX, libc::LOCK_UN]) | libc::LOCK_NB),
-                &[libc::EAGAIN],
-            ),
+        let whole = *self.random.of(&[libc::LOCK_SH, libc::LOCK_EX, libc::LOCK_UN]) | libc::LOCK_NB;
+        let (of_records, fd) = (self.random.below(2) == 0, &self.held[n]);
+        if of_records {
+            let locked = sys::lock(fd, libc::F_OFD_SETLK, kind, offset, length);
+            self.held("a record lock", locked, &[libc::EAGAIN]);
+        } else {
+            self.held("flock", sys::flock(fd, whole), &[libc::EAGAIN]);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
 use super::{number_from_env, skipped};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What a cluster is made of.
 #[derive(Clone, Copy, Debug)]
@@ -126,16 +127,36 @@ impl Cluster {
         self.running[host] = Some(self.serve_as(&name(host), host));
     }
 
+    /// Starts a host that does not run, with further arguments.
+    pub fn serve_with(&mut self, host: usize, args: &[&str]) {
+        assert!(self.running[host].is_none(), "{} runs", name(host));
+        let (mut command, log) = self.serving(&name(host), host);
+        command.args(args);
+        self.running[host] = Some(Process::start(command, log, "serving"));
+    }
+
+    /// Starts a host that must end by itself; what it says.
+    pub fn refused(&mut self, host: usize) -> String {
+        assert!(self.running[host].is_none(), "{} runs", name(host));
+        let (command, log) = self.serving(&name(host), host);
+        Process::fails(command, log)
+    }
+
     /// Starts what the configuration calls so in a namespace.
     pub fn serve_as(&mut self, name: &str, namespace: usize) -> Process {
+        let (command, log) = self.serving(name, namespace);
+        Process::start(command, log, "serving")
+    }
+
+    /// A command that serves, and where it logs.
+    fn serving(&mut self, name: &str, namespace: usize) -> (Command, PathBuf) {
         let mut command = self.net.command(namespace, binary());
         command.args(["serve", "--host", name, "--config"]).arg(&self.config);
         if let Some(clocks) = &self.clocks {
             clocks.wear(&mut command, namespace);
         }
         self.starts += 1;
-        let log = self.root.join(format!("log-serve-{name}-{}", self.starts));
-        Process::start(command, log, "serving")
+        (command, self.root.join(format!("log-serve-{name}-{}", self.starts)))
     }
 
     /// Lets all hosts that run read the configuration again.
@@ -152,6 +173,11 @@ impl Cluster {
     pub fn lose_power(&mut self, host: usize) {
         // A disk that goes first would be an I/O error that clients hear of.
         self.kill(host);
+        self.forget(host);
+    }
+
+    /// What a killed host had not on stable storage is gone.
+    pub fn forget(&self, host: usize) {
         self.disks[host].lose_power();
         self.disks[host].start_again();
         std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");

@@ -14,6 +14,7 @@ pub mod net;
 pub mod process;
 pub mod random;
 pub mod server;
+pub mod stall;
 pub mod sys;
 pub mod tree;
 pub mod user;

@@ -282,6 +282,20 @@ impl Process {
         self.assert_no_panic();
     }
 
+    /// Runs a command that would serve and must end by itself, with an error; what it said.
+    pub fn fails(command: Command, log: PathBuf) -> String {
+        let mut process = Process::spawn(command, log);
+        let mut status = None;
+        wait_until("the process ends by itself", || {
+            status = process.child.try_wait().expect("wait of our child");
+            status.is_some()
+        });
+        let status: ExitStatus = status.expect("just seen");
+        assert_eq!(status.code(), Some(1), "{}: {status}\n{}", process.command, process.said());
+        process.assert_no_panic();
+        process.said()
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill of our child");

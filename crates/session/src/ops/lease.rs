@@ -9,6 +9,7 @@ use crate::state::{Job, Phase, header};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Slot};
+use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
@@ -20,7 +21,8 @@ const COORDINATOR: Slot = Slot(0);
 pub(crate) async fn attach(op: &mut Op, again: SessionId) {
     let result = match op.ask(COORDINATOR, Request::Attach { again }).await {
         Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
-            core.state.lease_ms = lease_ms;
+            // Whatever a host says, the lease is renewed neither all the time nor never.
+            core.state.lease_ms = lease_ms.clamp(SESSION_LEASE_MS / 100, SESSION_LEASE_MS * 100);
             if core.state.config.session == session { Ok(()) } else { Err(Errno::ESTALE) }
         }),
         Ok(_) => Err(Errno::EIO),

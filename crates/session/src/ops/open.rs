@@ -60,6 +60,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         .await?;
     let register = if entered? { 0 } else { open::REGISTER };
     let result = op.ask_home(id, Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
+    let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
     let pid = op.caller.pid;
     op.with(|core| {
         let opens = &mut core.state.opens;

@@ -41,7 +41,10 @@ pub(crate) async fn next(
         let DataRef { generation, cut, .. } = known.data;
         let request = DataRequest::Seek { data: DataId { inode: id, generation }, cut, offset, hole };
         match op.ask_data(id, request, Bytes::new()).await? {
-            DataAnswer::Node(DataReply::Position { offset }, _) => return Ok(offset),
+            DataAnswer::Node(DataReply::Position { offset: Some(found) }, _) if found < offset => {
+                return Err(Errno::EIO);
+            }
+            DataAnswer::Node(DataReply::Position { offset: found }, _) => return Ok(found),
             DataAnswer::Node(DataReply::Stale, _) => *known = refusals.by_node(op, id, known.data).await?,
             _ => return Err(Errno::EIO),
         }

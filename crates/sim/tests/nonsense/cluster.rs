@@ -2,6 +2,7 @@
 //!
 //! Only what an endpoint lets through is delivered (`crates/host/src/udp/admit.rs`): a client asks in its own name, a host speaks for its roles.
 
+use super::mounts::{Made, Mount};
 use super::questions::Known;
 use super::{Dice, decodes, edge, mutate};
 use bytes::Bytes;
@@ -30,8 +31,13 @@ const SHARDS: u16 = 3;
 const SESSIONS: usize = 4;
 /// Steps after which another client takes the place of one.
 const CLIENT_STEPS: u64 = 1_500;
+/// Real sessions at a time, and the number of the first one.
+const MOUNTS: usize = 3;
+const FIRST_MOUNT: u32 = 1 << 20;
 const CLUSTER: u32 = 1;
 const WALL_START_NS: u64 = 1_700_000_000_000_000_000;
+/// Kinds of what hosts say to each other.
+const KINDS: [MessageKind; 4] = [MessageKind::Peer, MessageKind::PeerAnswer, MessageKind::Data, MessageKind::Switch];
 /// Messages under way; beyond, nobody asks anything new.
 const UNDER_WAY_MAX: usize = 64;
 /// Messages that one input may make.
@@ -45,6 +51,10 @@ pub(crate) struct Outcome {
     pub(crate) malformed: u64,
     pub(crate) answers: u64,
     pub(crate) records: u64,
+    /// Requests of mounts that were answered, and without an error; and sessions that came to an end.
+    pub(crate) asked: u64,
+    pub(crate) done: u64,
+    pub(crate) lost: u64,
 }
 
 impl Outcome {
@@ -54,6 +64,9 @@ impl Outcome {
         self.malformed += other.malformed;
         self.answers += other.answers;
         self.records += other.records;
+        self.asked += other.asked;
+        self.done += other.done;
+        self.lost += other.lost;
     }
 }
 
@@ -92,6 +105,8 @@ pub(crate) struct Cluster {
     /// The clients, each with the number of its last request.
     clients: [(u32, u64); SESSIONS],
     last_client: u32,
+    mounts: Vec<Mount>,
+    last_mount: u32,
     steps: u64,
     trackings: [Tracking; SHARDS as usize],
     known: Known,
@@ -138,6 +153,7 @@ fn told(to: NodeId, packet: &Packet) -> String {
         (Ok(MessageKind::Data), Some(NodeClass::Shard)) => format!("{:?}", packet.body::<Merge>()),
         (Ok(MessageKind::Data), _) => format!("{:?}", packet.body::<DataRequest>()),
         (Ok(MessageKind::Peer), _) => format!("{:?}", packet.body::<Peer>()),
+        (Ok(MessageKind::Reply), _) => format!("{:?}", packet.body::<Reply>()),
         _ => format!("{:?} or {:?}", packet.body::<Peer>(), packet.body::<DataReply>()),
     };
     format!("{body}, {} bytes of bulk, {:?}, {header:?}", packet.bulk.len(), packet.innet)
@@ -224,6 +240,8 @@ impl Cluster {
             mono_us: 1,
             clients: [(0, 0); SESSIONS],
             last_client: 0,
+            mounts: vec![],
+            last_mount: FIRST_MOUNT,
             steps: 0,
             trackings: [Tracking::default(); SHARDS as usize],
             known: Known::new(),
@@ -241,6 +259,7 @@ impl Cluster {
         (0..usize::from(SHARDS)).for_each(|index| cluster.outputs_of_shard(index));
         cluster.outputs_of_data();
         (0..SESSIONS).for_each(|place| cluster.attach(place));
+        (0..MOUNTS).for_each(|_| cluster.mount());
         (0..100).for_each(|_| cluster.settle());
         cluster.nonsense = nonsense;
         cluster
@@ -260,6 +279,33 @@ impl Cluster {
         self.last_client += 1;
         self.clients[place] = (self.last_client, 0);
         self.ask(place, Request::Attach { again: SessionId(0) });
+    }
+
+    /// A session more.
+    fn mount(&mut self) {
+        self.last_mount += 1;
+        let mount = Mount::new(SessionId(self.last_mount), CLUSTER, &self.map, &mut self.dice);
+        self.mounts.push(mount);
+    }
+
+    /// What an input has made a session do. One that is over makes room for another.
+    fn made(&mut self, index: usize, made: Made) {
+        let from = self.mounts[index].node;
+        made.ids.into_iter().for_each(|id| self.known.see(id, &mut self.dice));
+        for (to, packet) in made.sends {
+            self.send(Flight { from, to, packet });
+        }
+        if self.mounts[index].lost {
+            let mount = self.mounts.swap_remove(index);
+            self.count(&mount);
+            self.outcome.lost += 1;
+            self.mount();
+        }
+    }
+
+    fn count(&mut self, mount: &Mount) {
+        self.outcome.asked += mount.answered;
+        self.outcome.done += mount.done;
     }
 
     fn header_of(&mut self, place: usize, kind: MessageKind, term: Term) -> Header {
@@ -317,6 +363,11 @@ impl Cluster {
                 self.ask(place, question);
             }
         }
+        if self.flights.len() < UNDER_WAY_MAX && self.dice.percent(40) {
+            let (now, index) = (self.now(), self.dice.below(self.mounts.len()));
+            let made = self.mounts[index].ask(now, &self.known.ids, &mut self.dice);
+            self.made(index, made);
+        }
         self.settle();
     }
 
@@ -327,6 +378,15 @@ impl Cluster {
             self.data.handle(now, Input::Own(DataIn::DiskDone { ticket, result }));
             self.outputs_of_data();
         }
+        for _ in 0..=self.flights.len() / 16 {
+            self.arrive();
+        }
+        self.mono_us += [0, 1, 20, 200, 5_000][self.dice.below(5)];
+        self.tick();
+    }
+
+    /// A message arrives, as it was or changed.
+    fn arrive(&mut self) {
         // Most come in order.
         let at = if self.dice.percent(80) { 0 } else { self.dice.below(self.flights.len()) };
         if let Some(flight) = self.flights.remove(at) {
@@ -342,8 +402,6 @@ impl Cluster {
                 self.deliver(flight);
             }
         }
-        self.mono_us += [0, 1, 20, 200, 5_000][self.dice.below(5)];
-        self.tick();
     }
 
     /// The same message with something changed, such that it still decodes and an endpoint lets it through.
@@ -407,14 +465,20 @@ impl Cluster {
                 self.data.handle(now, Input::Packet(packet));
                 self.outputs_of_data();
             }
-            Some(NodeClass::Session) => self.hear(&packet),
+            Some(NodeClass::Session) => match self.mounts.iter().position(|mount| mount.node == to) {
+                Some(index) => {
+                    let made = self.mounts[index].hear(now, packet);
+                    self.made(index, made);
+                }
+                None => self.hear(&packet),
+            },
             _ => {}
         }
     }
 
     /// A client gets an answer.
     fn hear(&mut self, packet: &Packet) {
-        let header = packet.header().expect("a role's own message");
+        let Ok(header) = packet.header() else { return };
         if let Some(shard) = header.source.as_shard().filter(|_| header.kind == MessageKind::Reply) {
             self.outcome.answers += 1;
             self.trackings[usize::from(shard.0)] = header.tracked();
@@ -436,6 +500,10 @@ impl Cluster {
         if self.data.next_deadline().is_some_and(|at_us| at_us <= now.mono_us) {
             self.data.handle(now, Input::Tick);
             self.outputs_of_data();
+        }
+        for index in (0..self.mounts.len()).rev() {
+            let made = self.mounts[index].tick(now);
+            self.made(index, made);
         }
     }
 
@@ -532,6 +600,9 @@ impl Cluster {
     /// What was refused, and all else.
     pub(crate) fn end(mut self) -> Outcome {
         self.restart();
+        for mount in std::mem::take(&mut self.mounts) {
+            self.count(&mount);
+        }
         let refused = |(name, n): (&'static str, u64)| if name == "messages_malformed" { n } else { 0 };
         self.outcome.malformed = self.shards.iter().flat_map(Shard::status).map(refused).sum();
         self.outcome.malformed += self.data.counters().rejected;
@@ -562,8 +633,9 @@ fn change_around(flight: &mut Flight, dice: &mut Dice) {
         6 => header.flags = dice.next() as u16,
         7 if host => header.source = *dice.one(&roles),
         8 if host => {
-            let kinds = [MessageKind::Peer, MessageKind::PeerAnswer, MessageKind::Data, MessageKind::Switch];
-            header.kind = *dice.one(&kinds);
+            let answers = [MessageKind::Reply, MessageKind::DataReply, MessageKind::PeerAnswer];
+            let kinds = if flight.to.class() == Some(NodeClass::Session) { &answers[..] } else { &KINDS };
+            header.kind = *dice.one(kinds);
         }
         9 => flight.to = *dice.one(&roles),
         10 => {

@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod decoders;
+pub(crate) mod mounts;
 pub(crate) mod questions;
 
 use onpath_wire::data::{DataReply, DataRequest, Merge};

@@ -31,7 +31,7 @@ fn remember<T: PartialEq>(all: &mut Vec<T>, one: T, dice: &mut Dice) {
     }
 }
 
-fn name(dice: &mut Dice) -> Name {
+pub(crate) fn name(dice: &mut Dice) -> Name {
     Name::new(format!("n{}", dice.below(80)).as_bytes()).expect("a name")
 }
 
@@ -44,7 +44,7 @@ fn node(dice: &mut Dice) -> NewNode {
     NewNode { kind, mode, umask: 0o022, rdev: 0, target: Blob(target), open }
 }
 
-fn lock(dice: &mut Dice) -> FileLock {
+pub(crate) fn lock(dice: &mut Dice) -> FileLock {
     let start = dice.below(8) as u64;
     FileLock {
         flock: dice.percent(20),
@@ -77,6 +77,12 @@ impl Known {
             Reply::Renewed { alone } => self.alone = *alone,
             _ => {}
         }
+        self.ids[0] = InodeId::ROOT;
+    }
+
+    /// An inode that somebody has seen.
+    pub(crate) fn see(&mut self, id: InodeId, dice: &mut Dice) {
+        remember(&mut self.ids, id, dice);
         self.ids[0] = InodeId::ROOT;
     }
 
@@ -183,7 +189,7 @@ impl Known {
     }
 }
 
-fn xattr(dice: &mut Dice) -> XattrName {
+pub(crate) fn xattr(dice: &mut Dice) -> XattrName {
     let names = ["user.a", "user.b", "system.posix_acl_access", "system.posix_acl_default", "trusted.x"];
     XattrName::new(dice.one(&names).as_bytes()).expect("a name")
 }

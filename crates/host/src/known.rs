@@ -1,0 +1,265 @@
+//! Which directory each host of a cluster has, as the others remember it: one that is lost must not be taken for an empty one.
+//!
+//! A directory draws an identity when it is formatted, and greetings tell it. Each host remembers the first one that it hears of each
+//! other host, on stable storage before it takes its messages, and takes no messages of another one. A directory that is *new*
+//! serves no client before all other hosts have taken it: one of them would know it if there had been another. `hosts` in DIR:
+//!
+//! ```text
+//! this 6b0f54d2a91cc3e7 known
+//! 2 90a1f3324cbb7d15
+//! ```
+
+use crate::dir::{DirError, replace_file};
+use crate::sys;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+/// The file of a DIR.
+const NAME: &str = "hosts";
+
+/// What a host tells of its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directory {
+    /// Its identity; 0: the host has none.
+    pub id: u64,
+    /// Somebody has said that it takes the place of another one.
+    pub meant: bool,
+}
+
+/// How far a directory is known to the other hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Somebody may have known another one.
+    New,
+    /// It takes the place of another one, which not all of them have heard.
+    Meant,
+    Known,
+}
+
+impl Standing {
+    const ALL: [(Standing, &str); 3] = [(Standing::New, "new"), (Standing::Meant, "meant"), (Standing::Known, "known")];
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Book {
+    this: u64,
+    standing: Standing,
+    others: BTreeMap<u16, u64>,
+}
+
+impl Book {
+    fn new(standing: Standing) -> io::Result<Book> {
+        let this = u64::from_le_bytes(sys::random_bytes()?).max(1);
+        Ok(Book { this, standing, others: BTreeMap::new() })
+    }
+
+    fn text(&self) -> String {
+        let standing = Standing::ALL.iter().find(|(standing, _)| *standing == self.standing).expect("all are listed").1;
+        let others = self.others.iter().map(|(host, id)| format!("{host} {id:016x}\n"));
+        format!("this {:016x} {standing}\n{}", self.this, others.collect::<String>())
+    }
+
+    fn read(text: &str) -> Option<Book> {
+        let id = |word: &str| u64::from_str_radix(word, 16).ok().filter(|id| *id != 0);
+        let mut lines = text.lines();
+        let first: Vec<&str> = lines.next()?.split(' ').collect();
+        let ["this", this, standing] = first[..] else { return None };
+        let standing = Standing::ALL.iter().find(|(_, word)| *word == standing)?.0;
+        let other = |line: &str| {
+            let (host, other) = line.split_once(' ')?;
+            Some((host.parse().ok()?, id(other)?))
+        };
+        let others = lines.map(other).collect::<Option<BTreeMap<u16, u64>>>()?;
+        Some(Book { this: id(this)?, standing, others }).filter(|book| book.text() == text)
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), DirError> {
+        let failed = |(path, source)| DirError::Io { path, what: "write", source };
+        replace_file(dir, NAME, self.text().as_bytes()).map_err(failed)
+    }
+}
+
+/// What a host knows of the directories of all.
+pub(crate) struct Known {
+    dir: PathBuf,
+    /// Hosts that have directories, but this one.
+    wanted: BTreeSet<u16>,
+    state: Mutex<State>,
+}
+
+struct State {
+    book: Book,
+    /// Hosts that have taken this one's directory since the start.
+    taken: BTreeSet<u16>,
+}
+
+/// A directory that is formatted has an identity from now on.
+pub(crate) fn format(dir: &Path) -> Result<(), DirError> {
+    let random = |source| DirError::Io { path: dir.to_owned(), what: "random bytes", source };
+    Book::new(Standing::New).map_err(random)?.write(dir)
+}
+
+impl Known {
+    /// Reads what a directory has. `wanted`: the other hosts that have directories; `meant`: somebody says that this one shall take the
+    /// place of any other.
+    pub(crate) fn open(dir: &Path, wanted: BTreeSet<u16>, meant: bool) -> Result<Known, DirError> {
+        let name = dir.join(NAME);
+        let failed = |what| {
+            let path = name.clone();
+            move |source| DirError::Io { path, what, source }
+        };
+        let before = match fs::read_to_string(&name) {
+            Ok(text) => Some(Book::read(&text).ok_or_else(|| DirError::Hosts { path: name.clone() })?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(DirError::Hosts { path: name }),
+            Err(error) => return Err(failed("read")(error)),
+        };
+        // One that was formatted by an onpath of before has long been used.
+        let mut book = before.clone().map_or_else(|| Book::new(Standing::Known), Ok).map_err(failed("random bytes"))?;
+        if wanted.is_empty() {
+            book.standing = Standing::Known;
+        } else if meant {
+            book.standing = Standing::Meant;
+        }
+        if before.as_ref() != Some(&book) {
+            book.write(dir)?;
+        }
+        if book.standing == Standing::New {
+            tracing::info!(hosts = ?wanted, "the directory is new: clients are served when these hosts have said that they know no other");
+        }
+        let state = Mutex::new(State { book, taken: BTreeSet::new() });
+        Ok(Known { dir: dir.to_owned(), wanted, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("what is known does not panic")
+    }
+
+    /// What this host tells of its own.
+    pub(crate) fn own(&self) -> Directory {
+        let state = self.lock();
+        Directory { id: state.book.this, meant: state.book.standing == Standing::Meant }
+    }
+
+    /// Whether clients may be served.
+    pub(crate) fn serves(&self) -> bool {
+        self.lock().book.standing != Standing::New
+    }
+
+    /// Whether messages of a host with that directory are taken: no other is known, on stable storage.
+    pub(crate) fn admits(&self, host: u16, told: Directory) -> bool {
+        let mut state = self.lock();
+        let before = state.book.others.get(&host).copied();
+        if before.unwrap_or(0) == told.id {
+            return true;
+        }
+        if told.id == 0 || !self.wanted.contains(&host) || before.is_some() && !told.meant {
+            return false;
+        }
+        let mut book = state.book.clone();
+        book.others.insert(host, told.id);
+        if let Err(error) = book.write(&self.dir) {
+            tracing::error!(host, error = error.to_string(), "the directory of a host cannot be remembered");
+            return false;
+        }
+        state.book = book;
+        if before.is_some() {
+            tracing::warn!(host, "a host has a new directory in place of the one that it had");
+        }
+        true
+    }
+
+    /// Another host takes this one's messages.
+    pub(crate) fn taken_by(&self, host: u16) {
+        let mut state = self.lock();
+        state.taken.insert(host);
+        if state.book.standing == Standing::Known || !self.wanted.is_subset(&state.taken) {
+            return;
+        }
+        let book = Book { standing: Standing::Known, ..state.book.clone() };
+        match book.write(&self.dir) {
+            Ok(()) => {
+                state.book = book;
+                tracing::info!("all other hosts know the directory");
+            }
+            Err(error) => tracing::error!(error = error.to_string(), "it cannot be noted that the directory is known"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(dir: &Path, wanted: &[u16], meant: bool) -> Known {
+        Known::open(dir, wanted.iter().copied().collect(), meant).unwrap()
+    }
+
+    fn told(id: u64, meant: bool) -> Directory {
+        Directory { id, meant }
+    }
+
+    #[test]
+    fn a_new_directory_waits_for_all_others() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path()).unwrap();
+        let one = known(tmp.path(), &[2, 3], false);
+        assert!(!one.serves());
+        one.taken_by(2);
+        assert!(!one.serves());
+        let id = one.own().id;
+        let again = known(tmp.path(), &[2, 3], false);
+        assert!(!again.serves(), "it is as new as before");
+        again.taken_by(3);
+        assert!(!again.serves());
+        again.taken_by(2);
+        assert!(again.serves());
+        let again = known(tmp.path(), &[2, 3], false);
+        assert!(again.serves());
+        assert_eq!(again.own(), told(id, false));
+    }
+
+    #[test]
+    fn another_directory_is_refused_until_it_is_meant() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path()).unwrap();
+        let one = known(tmp.path(), &[2], false);
+        assert!(!one.admits(3, told(7, true)), "there is no such host");
+        assert!(one.admits(3, told(0, false)), "one without a directory");
+        assert!(one.admits(2, told(7, false)));
+        for one in [one, known(tmp.path(), &[2], false)] {
+            assert!(one.admits(2, told(7, false)) && !one.admits(2, told(8, false)) && !one.admits(2, told(0, true)));
+        }
+        let one = known(tmp.path(), &[2], false);
+        assert!(one.admits(2, told(8, true)) && one.admits(2, told(8, false)) && !one.admits(2, told(7, false)));
+    }
+
+    #[test]
+    fn one_that_is_meant_says_so_until_all_know_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path()).unwrap();
+        assert!(known(tmp.path(), &[2, 3], true).serves());
+        let one = known(tmp.path(), &[2, 3], false);
+        assert!(one.own().meant && one.serves());
+        one.taken_by(2);
+        one.taken_by(3);
+        assert!(!one.own().meant);
+    }
+
+    #[test]
+    fn directories_of_before_are_known_and_damage_is_told() {
+        let tmp = tempfile::tempdir().unwrap();
+        let id = known(tmp.path(), &[2], false).own().id;
+        let one = known(tmp.path(), &[2], false);
+        assert!(one.serves() && one.own().id == id);
+        for text in ["", "this 0 known\n", "this 1 known\n", "this 6b0f54d2a91cc3e7 known\n2 \n", "\n"] {
+            fs::write(tmp.path().join(NAME), text).unwrap();
+            assert!(matches!(Known::open(tmp.path(), BTreeSet::new(), false), Err(DirError::Hosts { .. })), "{text:?}");
+        }
+        fs::write(tmp.path().join(NAME), [0xff, 0xfe]).unwrap();
+        assert!(matches!(Known::open(tmp.path(), BTreeSet::new(), false), Err(DirError::Hosts { .. })));
+    }
+}

@@ -1,0 +1,674 @@
+//! Power losses of single hosts under `commit = interval`. What was synced, or is older than the interval, is there; what is younger is
+//! there or as it was before, and never anything between.
+
+use crate::common::chaos::{Chaos, SOURCE_BYTES};
+use crate::common::check::{done, errno_name};
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site};
+use crate::common::stall::Stalled;
+use crate::common::sys::{self, R};
+use crate::common::{number_from_env, report, skipped, view};
+use crate::load::{Done, Progress, RECORD, Released, assert_sums, number, prepare, record, shared};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, RwLock};
+use std::time::{Duration, Instant};
+
+/// What was answered so long before a power loss is on stable storage: the interval, and more for a machine whose disks are busy.
+const KEPT: Duration = Duration::from_millis(2_100);
+/// A disk takes so long for a flush before it loses power: less than the interval.
+const SLOW: Duration = Duration::from_millis(80);
+/// Service goes on so soon after a host is started again.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Data nodes have told homes again by then what these have forgotten.
+const TOLD: Duration = Duration::from_secs(2);
+/// Hosts lose power so often, in turn.
+const ROUNDS: usize = 6;
+/// Keepers on each mount.
+const KEEPERS: usize = 3;
+/// Bytes of a cell of a file: two are in a block, and a power loss leaves each whole.
+const CELL: usize = 2048;
+/// Cells of a file.
+const CELLS: usize = 12;
+/// Cells of a write.
+const WRITE_MAX: usize = 4;
+/// Files that a keeper changes at a time; it leaves each alone after some changes, in whatever state it is.
+const ACTIVE: usize = 10;
+/// Files of a keeper; beyond these the oldest is taken up again.
+const FILES_MAX: usize = 250;
+/// Names of a file.
+const NAMES_MAX: usize = 3;
+
+/// When each power loss began; it is told as soon as the host's process is dead, so that nobody sees any more what the host forgets.
+#[derive(Default)]
+struct Losses(Mutex<Vec<Instant>>);
+
+impl Losses {
+    fn count(&self) -> usize {
+        self.0.lock().expect("the losses").len()
+    }
+
+    fn last(&self) -> Instant {
+        *self.0.lock().expect("the losses").last().expect("power was lost")
+    }
+}
+
+/// What something was since it was known to be on stable storage, which the first state is, and when each was answered.
+#[derive(Clone, Debug)]
+struct Past<T> {
+    states: Vec<(T, Instant)>,
+    /// What the last power loss has taken, and may come back: a data node that lives on tells the home of a write again.
+    late: Vec<T>,
+}
+
+impl<T: PartialEq + Clone + std::fmt::Debug> Past<T> {
+    fn new(value: T) -> Past<T> {
+        Past { states: vec![(value, Instant::now())], late: vec![] }
+    }
+
+    fn now(&self) -> &T {
+        &self.states[self.states.len() - 1].0
+    }
+
+    /// It is so now, whatever was before.
+    fn becomes(&mut self, value: T) {
+        self.states.push((value, Instant::now()));
+        self.late.clear();
+    }
+
+    /// A change that `next` describes was answered; if power was lost meanwhile, whatever it was made to.
+    fn changes(&mut self, lost: bool, next: impl Fn(&T) -> Option<T>) {
+        let from = if lost { 0 } else { self.states.len() - 1 };
+        let new: Vec<T> = self.states[from..].iter().filter_map(|(value, _)| next(value)).collect();
+        self.states.extend(new.into_iter().map(|value| (value, Instant::now())));
+        self.late = self.late.iter().filter_map(next).collect();
+    }
+
+    fn synced(&mut self) {
+        self.states.drain(..self.states.len() - 1);
+    }
+
+    /// What a power loss that began then may leave.
+    fn possible(&self, begin: Instant) -> &[(T, Instant)] {
+        let kept = self.states.iter().rposition(|(_, answered)| *answered + KEPT <= begin);
+        &self.states[kept.unwrap_or(0)..]
+    }
+
+    /// It is so after a power loss that began then; how many changes that has taken, for good or perhaps not.
+    fn left(&mut self, value: &T, begin: Instant, for_good: bool) -> Result<usize, String> {
+        let possible = self.possible(begin);
+        let Some(at) = possible.iter().rposition(|(state, _)| state == value) else {
+            if self.late.contains(value) {
+                self.becomes(value.clone());
+                return Ok(0);
+            }
+            let ages = possible.iter().map(|(state, answered)| match begin.checked_duration_since(*answered) {
+                Some(age) => format!("{state:?} ({age:.3?} before)"),
+                None => format!("{state:?} ({:.3?} after)", *answered - begin),
+            });
+            return Err(format!("{value:?} instead of one of {}", ages.collect::<Vec<_>>().join(", ")));
+        };
+        let lost = possible.len() - 1 - at;
+        let gone = self.states.split_off(self.states.len() - lost);
+        if !for_good {
+            self.late.extend(gone.into_iter().map(|(state, _)| state));
+        }
+        Ok(lost)
+    }
+}
+
+/// Paths of a file below the top, sorted.
+type Names = Vec<PathBuf>;
+
+/// A regular file that one keeper alone uses, by any mount.
+struct File {
+    /// How all its names begin.
+    key: String,
+    names: Past<Names>,
+    named: usize,
+    /// Directories with names of it that no fsync covers.
+    unsynced: BTreeSet<PathBuf>,
+    size: Past<usize>,
+    cells: Vec<Past<u64>>,
+    versions: u64,
+    /// Power losses after which it was looked at.
+    seen: usize,
+    changes_left: usize,
+}
+
+/// What a cell of a file holds: its file, its place and the number of the write, again and again.
+fn cell_bytes(key: &str, cell: usize, version: u64) -> Vec<u8> {
+    let mut unit = format!("{key} {cell} {version}").into_bytes();
+    unit.resize(32, b'.');
+    unit.repeat(CELL / unit.len())
+}
+
+/// Which write a cell shows; 0: none.
+fn version_of(key: &str, cell: usize, bytes: &[u8]) -> Result<u64, String> {
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Ok(0);
+    }
+    let unit = String::from_utf8_lossy(&bytes[..32.min(bytes.len())]).into_owned();
+    let version = unit.trim_end_matches('.').rsplit(' ').next().and_then(|word| word.parse().ok());
+    match version {
+        Some(version) if cell_bytes(key, cell, version) == bytes => Ok(version),
+        _ => Err(format!("cell {cell} holds bytes of no write: {unit:?}…")),
+    }
+}
+
+impl File {
+    fn new(key: String, seen: usize, changes_left: usize) -> File {
+        let cells = (0..CELLS).map(|_| Past::new(0)).collect();
+        let (names, size, unsynced) = (Past::new(vec![]), Past::new(0), BTreeSet::new());
+        File { key, names, named: 0, unsynced, size, cells, versions: 0, seen, changes_left }
+    }
+
+    fn fresh_path(&mut self, random: &mut Random) -> PathBuf {
+        self.named += 1;
+        let path = Path::new(random.of(&shared())).join(format!("{}-{}", self.key, self.named));
+        self.unsynced.insert(path.parent().expect("a directory").to_owned());
+        path
+    }
+
+    /// One change, or a sync. It may fail only if a power loss has taken what it was about.
+    fn change(&mut self, top: &Path, losses: &Losses, random: &mut Random) {
+        let before = self.names.clone();
+        let missing = match before.now().first() {
+            None => self.create(top, losses, random),
+            Some(_) => {
+                let path = random.of(before.now()).clone();
+                self.change_at(&path, top, losses, random).map_err(|errno| (path, errno))
+            }
+        };
+        if let Err((path, errno)) = missing {
+            let explained = losses.count() > self.seen
+                && [libc::ENOENT, libc::ESTALE].contains(&errno)
+                && before.possible(losses.last()).iter().any(|(names, _)| !names.contains(&path));
+            assert!(explained, "{} of {}: {}", path.display(), self.key, errno_name(errno));
+        }
+    }
+
+    fn create(&mut self, top: &Path, losses: &Losses, random: &mut Random) -> Result<(), (PathBuf, i32)> {
+        let path = self.fresh_path(random);
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+        sys::open(top.join(&path), flags, 0o644).map_err(|errno| (path.clone(), errno))?;
+        self.names.changes(losses.count() > self.seen, |_| Some(vec![path.clone()]));
+        Ok(())
+    }
+
+    fn change_at(&mut self, path: &Path, top: &Path, losses: &Losses, random: &mut Random) -> R {
+        let at = top.join(path);
+        let seen = self.seen;
+        let lost = || losses.count() > seen;
+        let names = self.names.now().len();
+        match random.below(100) {
+            0..45 => {
+                let fd = sys::open(&at, libc::O_WRONLY, 0)?;
+                let from = random.below(CELLS);
+                let to = CELLS.min(from + 1 + random.below(WRITE_MAX));
+                let version = self.versions + 1;
+                let bytes: Vec<u8> = (from..to).flat_map(|cell| cell_bytes(&self.key, cell, version)).collect();
+                assert_eq!(sys::pwrite(&fd, &bytes, (from * CELL) as i64)?, bytes.len(), "a write is whole");
+                let lost = lost();
+                self.versions = version;
+                self.cells[from..to].iter_mut().for_each(|cell| cell.becomes(version));
+                self.size.changes(lost, |&size| Some(size.max(to)));
+            }
+            45..50 => {
+                let fd = sys::open(&at, libc::O_WRONLY, 0)?;
+                let size = random.below(CELLS);
+                sys::ftruncate(&fd, (size * CELL) as i64)?;
+                let lost = lost();
+                self.size.becomes(size);
+                self.cells[size..].iter_mut().for_each(|cell| cell.becomes(0));
+                // That a file became shorter, but not empty, is on stable storage at once.
+                if size > 0 && !lost && self.size.states.iter().all(|(before, _)| *before > size) {
+                    self.size.synced();
+                    self.cells[size..].iter_mut().for_each(Past::synced);
+                }
+            }
+            50..68 => {
+                let (old, new) = (path.to_owned(), self.fresh_path(random));
+                sys::rename(at, top.join(&new))?;
+                self.names.changes(lost(), |names| {
+                    let others = names.iter().filter(|name| **name != old);
+                    names.contains(&old).then(|| sorted(others.chain([&new])))
+                });
+            }
+            68..76 if names < NAMES_MAX => {
+                let new = self.fresh_path(random);
+                sys::link(at, top.join(&new))?;
+                self.names.changes(lost(), |names| {
+                    names.iter().any(|name| name == path).then(|| sorted(names.iter().chain([&new])))
+                });
+            }
+            76..81 if names > 1 || random.below(4) == 0 => {
+                sys::unlink(at)?;
+                self.unsynced.insert(path.parent().expect("a directory").to_owned());
+                self.names.changes(lost(), |names| {
+                    let others = names.iter().filter(|name| *name != path);
+                    names.iter().any(|name| name == path).then(|| sorted(others))
+                });
+            }
+            81..91 => {
+                let fd = sys::open(&at, libc::O_WRONLY, 0)?;
+                if random.below(2) == 0 {
+                    sys::fsync(&fd)?
+                } else {
+                    sys::fdatasync(&fd)?
+                }
+                if !lost() {
+                    self.size.synced();
+                    self.cells.iter_mut().for_each(Past::synced);
+                }
+            }
+            _ => {
+                for dir in &self.unsynced {
+                    done("fsync of a directory", sys::fsync(done("open", sys::open(top.join(dir), libc::O_RDONLY, 0))));
+                }
+                if !lost() {
+                    self.names.synced();
+                    self.unsynced.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// It is looked at after so many power losses: what those before have taken does not come back any more.
+    fn saw(&mut self, losses: usize) {
+        self.seen = losses;
+        self.size.late.clear();
+        self.cells.iter_mut().for_each(|cell| cell.late.clear());
+    }
+
+    /// Looks at what the last power loss has left; how many changes that has taken.
+    fn look(&mut self, top: &Path, begin: Instant) -> Result<usize, String> {
+        let possible = self.names.possible(begin).iter().flat_map(|(names, _)| names);
+        let mut found = BTreeMap::new();
+        for path in possible.collect::<BTreeSet<_>>() {
+            match sys::lstat(top.join(path)) {
+                Ok(stat) => _ = found.insert(path.clone(), stat),
+                Err(libc::ENOENT) => {}
+                Err(errno) => return Err(format!("lstat of {}: {}", path.display(), errno_name(errno))),
+            }
+        }
+        let names: Names = found.keys().cloned().collect();
+        let mut lost = self.names.left(&names, begin, true).map_err(|why| format!("names: {why}"))?;
+        let Some((path, stat)) = found.first_key_value() else { return Ok(lost) };
+        for (path, other) in &found {
+            let is = (other.ino, other.nlink, other.size);
+            let wanted = (stat.ino, names.len() as u64, stat.size);
+            if is != wanted {
+                return Err(format!("{} has inode, links and size {is:?} instead of {wanted:?}", path.display()));
+            }
+        }
+        let bytes = std::fs::read(top.join(path)).map_err(|error| format!("read of {}: {error}", path.display()))?;
+        if bytes.len() as i64 != stat.size || bytes.len() % CELL != 0 {
+            return Err(format!("{} bytes are read of {}", bytes.len(), stat.size));
+        }
+        lost += self.size.left(&(bytes.len() / CELL), begin, false).map_err(|why| format!("size in cells: {why}"))?;
+        let shown = bytes.chunks(CELL).chain(std::iter::repeat(&[][..]));
+        for (n, (cell, bytes)) in self.cells.iter_mut().zip(shown).enumerate() {
+            let version = version_of(&self.key, n, bytes)?;
+            lost += cell.left(&version, begin, false).map_err(|why| format!("cell {n}: {why}"))?;
+        }
+        Ok(lost)
+    }
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a PathBuf>) -> Names {
+    names.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// One who changes files, and knows what each may be like.
+struct Keeper {
+    number: usize,
+    made: usize,
+    random: Random,
+    /// Those that are changed come last.
+    files: Vec<File>,
+    lost: usize,
+}
+
+impl Keeper {
+    fn key(&self, n: usize) -> String {
+        format!("k{}-{n}", self.number)
+    }
+
+    /// Lets files go that have been left alone long enough, and takes up others.
+    fn tend(&mut self, losses: &Losses) {
+        let from = self.files.len().saturating_sub(ACTIVE);
+        if let Some(at) = (from..self.files.len()).find(|&n| self.files[n].changes_left == 0) {
+            let file = self.files.remove(at);
+            self.files.insert(from, file);
+        } else if self.files.len() >= ACTIVE {
+            return;
+        }
+        let changes = 5 + self.random.below(60);
+        let old =
+            if self.files.len() < FILES_MAX { None } else { self.files.iter().position(|f| !f.names.now().is_empty()) };
+        let file = match old {
+            Some(at) => File { changes_left: changes, ..self.files.remove(at) },
+            None => {
+                self.made += 1;
+                File::new(self.key(self.made), losses.count(), changes)
+            }
+        };
+        self.files.push(file);
+    }
+
+    fn step(&mut self, tops: &[PathBuf], losses: &Losses) {
+        self.tend(losses);
+        let from = self.files.len().saturating_sub(ACTIVE);
+        let at = from + self.random.below(self.files.len() - from);
+        let top = self.random.of(tops);
+        let file = &mut self.files[at];
+        if file.seen < losses.count() {
+            file.saw(losses.count());
+            let looked = file.look(top, losses.last());
+            self.lost += looked.unwrap_or_else(|why| panic!("{} on {}: {why}", file.key, top.display()));
+        } else {
+            file.change(top, losses, &mut self.random);
+        }
+        // What is gone stays gone: another file of its names would hide whether the loss of power brings it back.
+        let gone = file.names.now().is_empty();
+        file.changes_left = if gone { 0 } else { file.changes_left.saturating_sub(1) };
+    }
+
+    /// All files are as they may be, and there are no others.
+    fn assert_there(&mut self, top: &Path, losses: &Losses, when: &str) {
+        let mut strays = sorted(listed(top, &format!("k{}-", self.number)).iter());
+        for file in &mut self.files {
+            if file.seen < losses.count() {
+                file.saw(losses.count());
+                let lost = file.look(top, losses.last());
+                self.lost += lost.unwrap_or_else(|why| panic!("{when}: {} on {}: {why}", file.key, top.display()));
+            } else {
+                // Nothing more has gone since.
+                let now = Instant::now() + KEPT;
+                let lost = file.look(top, now);
+                lost.unwrap_or_else(|why| panic!("{when}: {} on {}, seen before: {why}", file.key, top.display()));
+            }
+            strays.retain(|path| !file.names.now().contains(path));
+        }
+        assert!(strays.is_empty(), "{when}: {strays:?} on {} are nobody's", top.display());
+        self.files.retain(|file| !file.names.now().is_empty());
+    }
+}
+
+/// Names that begin so, in all directories that are shared.
+fn listed(top: &Path, begin: &str) -> Names {
+    let names = shared().into_iter().flat_map(|dir| {
+        let names = done("readdir", sys::names(top.join(&dir)));
+        names.into_iter().map(move |name| Path::new(&dir).join(name))
+    });
+    names.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begin))).collect()
+}
+
+/// Whether a record was appended before a power loss, when one came, or after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    Before,
+    Under,
+    After,
+}
+
+/// One who appends records to a file of all.
+struct Appender {
+    writer: u64,
+    appended: u64,
+    records: Vec<(u64, Moment, Instant)>,
+    /// So many of the records are synced.
+    synced: usize,
+    seen: usize,
+    lost: usize,
+}
+
+impl Appender {
+    fn step(&mut self, fd: &impl std::os::fd::AsFd, losses: &Losses) {
+        let before = losses.count();
+        if self.appended % 16 == 15 {
+            done("fsync", sys::fsync(fd));
+            if losses.count() == self.seen {
+                self.synced = self.records.len();
+            }
+        }
+        let written = done("append", sys::write(fd, record(self.writer, self.appended)));
+        assert_eq!(written, RECORD, "an append is whole");
+        let moment = match losses.count() {
+            now if now == self.seen => Moment::Before,
+            now if now > before => Moment::Under,
+            _ => Moment::After,
+        };
+        self.records.push((self.appended, moment, Instant::now()));
+        self.appended += 1;
+    }
+
+    /// What is there are records of this writer in their order; those that are not are the last before the loss, and young.
+    fn assert_there(&mut self, found: &[u64], losses: &Losses, when: &str) {
+        let begin = losses.last();
+        let mut found = found.iter().peekable();
+        let (mut left, mut gap) = (vec![], None);
+        for (n, &(number, moment, answered)) in self.records.iter().enumerate() {
+            if found.next_if_eq(&&number).is_some() {
+                let after = if moment == Moment::Before { gap } else { None };
+                assert!(after.is_none(), "{when}: record {number} of {} is there, {after:?} is not", self.writer);
+                left.push((number, Moment::Before, answered));
+            } else {
+                let may = self.seen < losses.count() && n >= self.synced && answered + KEPT > begin;
+                let may = may && moment != Moment::After;
+                assert!(may, "{when}: record {number} of {} is gone ({moment:?})", self.writer);
+                gap = gap.or(Some(number));
+                self.lost += 1;
+            }
+        }
+        assert_eq!(found.next(), None, "{when}: a record of {} that is too much", self.writer);
+        (self.records, self.seen) = (left, losses.count());
+        self.synced = self.synced.min(self.records.len());
+    }
+}
+
+/// The numbers of the records of each writer.
+fn appended(top: &Path, writers: usize, when: &str) -> Vec<Vec<u64>> {
+    let bytes = std::fs::read(top.join("appended")).expect("read");
+    let mut all = vec![vec![]; writers];
+    for (at, piece) in bytes.chunks(RECORD).enumerate() {
+        let text = String::from_utf8_lossy(piece);
+        let mut words = text.split_whitespace().map(|word| word.parse::<u64>());
+        let (Some(Ok(writer)), Some(Ok(n))) = (words.next(), words.next()) else {
+            panic!("{when}: record {at} of {} is {text:?}", top.display());
+        };
+        assert_eq!(piece, record(writer, n), "{when}: record {at}");
+        all[writer as usize].push(n);
+    }
+    all
+}
+
+/// Adds one to a synced number under a lock: no power loss takes that, nor lets two have the lock.
+fn add(fd: &impl std::os::fd::AsFd, counted: &AtomicU64, losses: &Losses) {
+    done("a lock", sys::lock(fd, libc::F_OFD_SETLKW, libc::F_WRLCK, 0, 0));
+    let old = counted.load(Relaxed);
+    assert_eq!(number(fd), old, "additions under a lock");
+    loop {
+        let before = losses.count();
+        done("pwrite", sys::pwrite(fd, (old + 1).to_le_bytes(), 0));
+        done("fsync", sys::fsync(fd));
+        let now = number(fd);
+        // A sync is about what is there: a power loss between the write and it may have taken the write.
+        if losses.count() == before {
+            assert_eq!(now, old + 1, "what was written and synced");
+            break;
+        }
+        assert!([old, old + 1].contains(&now), "{now} after {old} and one more");
+    }
+    counted.store(old + 1, Relaxed);
+    done("unlock", sys::lock(fd, libc::F_OFD_SETLKW, libc::F_UNLCK, 0, 0));
+}
+
+/// Works until it is over, and stands still where everything is looked at.
+fn work(progress: &Progress, gate: &RwLock<()>, count: &Done, mut step: impl FnMut()) {
+    while !progress.is_over() {
+        let _open = gate.read().expect("nobody has failed");
+        count.count(&mut step);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody has failed")
+}
+
+/// All that works, and what it knows.
+struct Workers {
+    keepers: Vec<Mutex<Keeper>>,
+    appenders: Vec<Mutex<Appender>>,
+    counted: AtomicU64,
+}
+
+impl Workers {
+    fn new(count: usize, random: &mut Random) -> Workers {
+        let keeper =
+            |number| Mutex::new(Keeper { number, made: 0, random: Random::new(random.next()), files: vec![], lost: 0 });
+        let appender =
+            |writer| Mutex::new(Appender { writer, appended: 0, records: vec![], synced: 0, seen: 0, lost: 0 });
+        Workers {
+            keepers: (0..count * KEEPERS).map(keeper).collect(),
+            appenders: (0..count as u64).map(appender).collect(),
+            counted: AtomicU64::new(0),
+        }
+    }
+
+    /// What each may expect is there, on all mounts alike.
+    fn assert_there(&self, tops: &[PathBuf], losses: &Losses, when: &str) -> view::View {
+        let views: Vec<view::View> = tops
+            .iter()
+            .map(|top| {
+                self.keepers.iter().for_each(|keeper| locked(keeper).assert_there(top, losses, when));
+                let appended = appended(top, self.appenders.len(), when);
+                for (appender, found) in self.appenders.iter().zip(appended) {
+                    locked(appender).assert_there(&found, losses, when);
+                }
+                let fd = done("open", sys::open(top.join("counter"), libc::O_RDONLY, 0));
+                assert_eq!(number(fd), self.counted.load(Relaxed), "{when}: additions under a lock");
+                assert_sums(top);
+                view::look(top)
+            })
+            .collect();
+        for (top, view) in tops.iter().zip(&views) {
+            view::assert_same(&format!("{when}, {}", top.display()), &views[0], view);
+        }
+        views.into_iter().next().expect("a mount")
+    }
+
+    /// Changes of files, and records, that power losses have taken.
+    fn lost(&self) -> [usize; 2] {
+        [
+            self.keepers.iter().map(|keeper| locked(keeper).lost).sum(),
+            self.appenders.iter().map(|appender| locked(appender).lost).sum(),
+        ]
+    }
+}
+
+/// kill -9 of a host whose disk has taken its time for a moment; when it was that the disk had everything. A disk that is fast takes up
+/// what is told within a millisecond, and there would be little to lose.
+fn kill_while_the_disk_is_slow(cluster: &mut Cluster, host: usize) -> Option<Instant> {
+    let begin = Instant::now();
+    let stalled = Stalled::new(cluster.process(host).pid(), "flush").ok()?;
+    std::thread::sleep(SLOW);
+    stalled.kill();
+    cluster.kill(host);
+    Some(begin)
+}
+
+/// Each host in turn loses what its disk had not yet got, while clients work.
+#[test]
+fn under_interval_what_was_synced_or_is_old_is_there() {
+    const TEST: &str = "powers::under_interval_what_was_synced_or_is_old_is_there";
+    let Some(site) = Site::new(TEST) else { return };
+    let shape = Shape { init: &["--commit", "interval"], disks: 300 << 20, ..Shape::default() };
+    let Some(mut cluster) = Cluster::start(TEST, &site, shape) else { return };
+    let mounts: Vec<Mount> = (0..shape.clients).map(|client| cluster.mount(&site, client, &[])).collect();
+    let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
+    prepare(&tops[0]);
+    std::thread::sleep(KEPT);
+    let seed = number_from_env("ONPATH_FAILURE_SEED", std::process::id() as usize) as u64;
+    report(&format!("{TEST}: ONPATH_FAILURE_SEED={seed}"));
+    let mut random = Random::new(seed);
+    let (progress, losses, gate) = (Progress::default(), Losses::default(), RwLock::new(()));
+    let workers = Workers::new(tops.len(), &mut random);
+    let rounds = number_from_env("ONPATH_POWER_LOSSES", ROUNDS);
+    let mut slowest = Duration::ZERO;
+    std::thread::scope(|scope| {
+        let _released = Released(&tops);
+        let _end = progress.at_end();
+        let (progress, losses, gate, workers, tops) = (&progress, &losses, &gate, &workers, &tops);
+        for (n, top) in tops.iter().enumerate() {
+            let count = |kind: &str| progress.worker(format!("the {kind} {n}"));
+            let (appends, adds, any) = (count("appender"), count("counter"), count("user of everybody's names"));
+            let random = Random::new(random.next());
+            scope.spawn(move || {
+                let fd = done("open", sys::open(top.join("appended"), libc::O_WRONLY | libc::O_APPEND, 0));
+                work(progress, gate, &appends, || locked(&workers.appenders[n]).step(&fd, losses));
+            });
+            scope.spawn(move || {
+                let fd = done("open", sys::open(top.join("counter"), libc::O_RDWR, 0));
+                work(progress, gate, &adds, || add(&fd, &workers.counted, losses));
+            });
+            scope.spawn(move || {
+                let source = tempfile::tempfile().expect("a file on the local disk");
+                let mut random = random;
+                sys::pwrite(&source, random.bytes(SOURCE_BYTES), 0).expect("pwrite on the local disk");
+                let mut chaos = Chaos::new(top, random, &source, false).that_may_be_forgotten();
+                work(progress, gate, &any, || chaos.step());
+            });
+        }
+        for keeper in &workers.keepers {
+            let count = progress.worker(format!("keeper {}", locked(keeper).number));
+            scope.spawn(move || work(progress, gate, &count, || locked(keeper).step(tops, losses)));
+        }
+        for round in 0..rounds {
+            progress.resumed(Instant::now(), LIMIT, "before a loss");
+            std::thread::sleep(Duration::from_millis(3_000 + random.below(1_000) as u64));
+            progress.longest();
+            let host = (round + 1) % cluster.servers();
+            let pause = Duration::from_millis(300 + random.below(1_700) as u64);
+            let what = format!("{TEST}: loss {round}, of host {host}");
+            let Some(begin) = kill_while_the_disk_is_slow(&mut cluster, host) else {
+                return skipped(TEST, "threads cannot be traced here");
+            };
+            losses.0.lock().expect("the losses").push(begin);
+            cluster.forget(host);
+            std::thread::sleep(pause);
+            let end = Instant::now();
+            cluster.serve(host);
+            let resumed = progress.resumed(end, LIMIT, &what);
+            slowest = slowest.max(resumed);
+            std::thread::sleep(TOLD);
+            let longest = progress.longest();
+            let _shut = gate.write().expect("nobody has failed");
+            workers.assert_there(tops, losses, &what);
+            let [changes, records] = workers.lost();
+            report(&format!(
+                "{what} for {pause:.2?}: resumed after {resumed:.2?}, longest call {longest:.2?}, so far \
+                 {changes} changes and {records} appends are lost"
+            ));
+        }
+    });
+    let [changes, records] = workers.lost();
+    assert!(changes > 0, "disks that lose nothing test nothing");
+    report(&format!(
+        "{TEST}: {rounds} losses, {} calls, slowest resumption {slowest:.2?}, {changes} changes and {records} appends lost, \
+         {} additions kept",
+        progress.calls(),
+        workers.counted.load(Relaxed)
+    ));
+    let before = workers.assert_there(&tops, &losses, TEST);
+    (0..cluster.hosts()).for_each(|host| cluster.stop_host(host));
+    (0..cluster.hosts()).for_each(|host| cluster.serve(host));
+    let after = workers.assert_there(&tops, &losses, "after a restart of all");
+    view::assert_same("after a restart of all", &before, &after);
+    mounts.into_iter().for_each(Mount::stop);
+    cluster.stop();
+}
