@@ -30,6 +30,8 @@ pub(super) struct Counts {
     pub(super) full: u64,
     /// Queries that it answered from its set.
     pub(super) answered: u64,
+    /// Removes that it dropped, since they came after later ones.
+    pub(super) overtaken: u64,
     /// Of the shards.
     epoch: u64,
 }
@@ -45,6 +47,7 @@ impl Counts {
                 counts.marked += of("insert_marked");
                 counts.full += of("insert_full") + of("insert_redirected");
                 counts.answered += of("query_normal") + of("query_scattered");
+                counts.overtaken += of("drop_not_newer");
                 counts.epoch = counts.epoch.max(of("tracking_epoch"));
             }
         }

@@ -113,6 +113,7 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     );
     phases.extend(work.alternate()?);
     phases.extend(work.others()?);
+    let overtaken = Counts::of(&servers)?.overtaken as f64;
     client.stop()?;
-    Ok(Measured { form, round, phases, marked, full })
+    Ok(Measured { form, round, phases, marked, full, overtaken })
 }

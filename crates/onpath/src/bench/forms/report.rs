@@ -20,6 +20,8 @@ pub(super) struct Measured {
     pub(super) marked: f64,
     /// Marks for which it had no room, each such create.
     pub(super) full: f64,
+    /// Removes that the switch dropped, since they came after later ones.
+    pub(super) overtaken: f64,
 }
 
 impl Measured {
@@ -43,6 +45,8 @@ struct MarksOf {
     overflowing: usize,
     marked: Spread,
     full: Spread,
+    /// Removes that the switch dropped in all phases, since they came after later ones.
+    overtaken: Spread,
 }
 
 /// A form in a phase.
@@ -118,6 +122,7 @@ impl<'a> Report<'a> {
             overflowing: form.overflowing(directories as usize),
             marked: Spread::of(self.of(form).map(|one| one.marked)),
             full: Spread::of(self.of(form).map(|one| one.full)),
+            overtaken: Spread::of(self.of(form).map(|one| one.overtaken)),
         });
         let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| self.row(phase, form)));
         let (marks, results) = (marks.collect(), results.collect());
