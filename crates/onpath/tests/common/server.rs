@@ -54,6 +54,22 @@ impl Site {
         self.root.path().join("state")
     }
 
+    /// The same of every host that serves.
+    pub fn states(&self) -> Vec<PathBuf> {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => (0..cluster.servers()).map(|host| cluster.state(host)).collect(),
+            None => vec![self.state()],
+        }
+    }
+
+    /// What a mount of it is called.
+    pub fn source(&self) -> String {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.url(),
+            None => self.state().display().to_string(),
+        }
+    }
+
     /// The mountpoint of that number, made if missing.
     pub fn mountpoint(&self, number: usize) -> PathBuf {
         let path = self.root.path().join(format!("mnt{number}"));
