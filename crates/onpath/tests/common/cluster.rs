@@ -62,6 +62,7 @@ pub struct Cluster {
     key: Option<PathBuf>,
     hosts: usize,
     servers: usize,
+    clients: usize,
     running: Vec<Option<Process>>,
     /// After the processes that use them.
     disks: Vec<Disk>,
@@ -114,11 +115,21 @@ impl Cluster {
         }
         std::fs::write(&config, text).expect("the configuration is written");
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
-        let servers = shape.servers;
+        let (servers, clients) = (shape.servers, shape.clients);
         let running = (0..hosts).map(|_| None).collect();
-        let mut cluster = Cluster { net, root, config, key, hosts, servers, running, disks, clocks, starts: 0 };
-        (0..hosts).for_each(|host| cluster.serve(host));
+        let mut cluster =
+            Cluster { net, root, config, key, hosts, servers, clients, running, disks, clocks, starts: 0 };
+        cluster.serve_all();
         Some(cluster)
+    }
+
+    /// Starts all hosts that do not run.
+    pub fn serve_all(&mut self) {
+        for host in 0..self.hosts {
+            if self.running[host].is_none() {
+                self.serve(host);
+            }
+        }
     }
 
     /// Starts a host that does not run.
@@ -167,6 +178,11 @@ impl Cluster {
     /// kill -9 of a host's process.
     pub fn kill(&mut self, host: usize) {
         self.running[host].take().expect("it runs").kill();
+    }
+
+    /// kill -9 of the processes of all hosts with shards.
+    pub fn kill_servers(&mut self) {
+        (0..self.servers).for_each(|host| self.kill(host));
     }
 
     /// A host, which has a disk of its own, loses power: everything that was not on stable storage is gone.
@@ -226,9 +242,9 @@ impl Cluster {
         format!("onpath://{}/", places.join(","))
     }
 
-    /// Mounts it on a client's host.
+    /// Mounts it on a client's host; several mounts share one if there are more than hosts.
     pub fn mount(&self, site: &Site, client: usize, args: &[&str]) -> Mount {
-        let mut command = self.net.command(self.hosts + client, binary());
+        let mut command = self.net.command(self.hosts + client % self.clients, binary());
         command.args(["mount", &self.url()]).arg(site.mountpoint(client)).args(args);
         if let Some(key) = &self.key {
             command.arg("--key-file").arg(key);
@@ -236,8 +252,13 @@ impl Cluster {
         Mount::start(command, site.mountpoint(client), site.log("mount"))
     }
 
-    /// Stops all hosts.
+    /// Stops all hosts, for good.
     pub fn stop(mut self) {
+        self.stop_all();
+    }
+
+    /// Stops all hosts that run.
+    pub fn stop_all(&mut self) {
         for process in &mut self.running {
             process.take().into_iter().for_each(Process::stop);
         }

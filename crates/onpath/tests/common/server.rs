@@ -54,6 +54,22 @@ impl Site {
         self.root.path().join("state")
     }
 
+    /// The same of every host that serves.
+    pub fn states(&self) -> Vec<PathBuf> {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => (0..cluster.servers()).map(|host| cluster.state(host)).collect(),
+            None => vec![self.state()],
+        }
+    }
+
+    /// What a mount of it is called.
+    pub fn source(&self) -> String {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.url(),
+            None => self.state().display().to_string(),
+        }
+    }
+
     /// The mountpoint of that number, made if missing.
     pub fn mountpoint(&self, number: usize) -> PathBuf {
         let path = self.root.path().join(format!("mnt{number}"));
@@ -88,11 +104,19 @@ impl Site {
             let (of_cluster, of_mount) = of_cluster(args);
             let mut cluster = self.cluster.lock().expect("the cluster's lock");
             let new = || {
-                let init: Vec<&str> = Shape::from_env().init.iter().copied().chain(of_cluster).collect();
-                let shape = Shape { servers: hosts, init: &init, ..Shape::from_env() };
+                let shape = Shape::from_env();
+                // What a test says goes before what the environment says.
+                let other = shape.init.chunks(2).filter(|pair| !of_cluster.contains(&pair[0])).flatten();
+                let init: Vec<&str> = of_cluster.iter().chain(other).copied().collect();
+                let switches = if init.contains(&"network") { shape.switches.max(1) } else { 0 };
+                let shape = Shape { servers: hosts, switches, xdp: shape.xdp && switches > 0, init: &init, ..shape };
                 Cluster::start("ONPATH_HOSTS", self, shape).expect("hosts can be connected")
             };
-            return cluster.get_or_insert_with(new).mount(self, number, &of_mount);
+            let cluster = cluster.get_or_insert_with(new);
+            if verb == "dev" {
+                cluster.serve_all();
+            }
+            return cluster.mount(self, number, &of_mount);
         }
         let mountpoint = self.mountpoint(number);
         let mut command = Command::new(binary());
@@ -102,6 +126,15 @@ impl Site {
             command.args(shape(args));
         }
         Mount::start(command, mountpoint, self.log(verb))
+    }
+
+    /// kill -9 of what serves, and of the mount that [`Site::dev`] gave, which is of the same process if nothing crosses hosts; else all hosts
+    /// with shards die. The next [`Site::dev`] starts what is missing.
+    pub fn kill_server(&self, mount: &mut Mount) {
+        mount.kill();
+        if let Some(cluster) = &mut *self.cluster.lock().expect("the cluster's lock") {
+            cluster.kill_servers();
+        }
     }
 
     /// A file for what another process says.
@@ -127,10 +160,11 @@ impl Site {
         now
     }
 
-    /// Runs `onpath fsck STATE`, the file system being stopped, and fails the test unless it is clean.
+    /// Runs `onpath fsck STATE`, the file system being stopped, and fails the test unless it is clean. No check is of several hosts: these
+    /// must stop when they are asked to. The next [`Site::dev`] starts them again.
     pub fn assert_clean(&self, when: &str) {
-        match self.cluster.lock().expect("the cluster's lock").take() {
-            Some(cluster) => cluster.stop(),
+        match &mut *self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.stop_all(),
             None => assert_clean(&self.state(), when),
         }
     }
@@ -145,11 +179,15 @@ impl Drop for Site {
     }
 }
 
-/// The arguments of a `dev` that are a cluster's, and those that are a mount's.
+/// The arguments of a `dev` that are a cluster's, and those that are a mount's. How often a host writes checkpoints cannot be chosen.
 fn of_cluster<'a>(args: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut parts = (vec![], vec![]);
     let mut args = args.iter().copied();
     while let Some(arg) = args.next() {
+        if arg == "--checkpoint-bytes" {
+            args.next();
+            continue;
+        }
         let of_cluster = ["--shards", "--commit", "--tracking"].contains(&arg);
         let part = if of_cluster { &mut parts.0 } else { &mut parts.1 };
         part.push(arg);

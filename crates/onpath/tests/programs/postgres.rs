@@ -184,7 +184,7 @@ type Acknowledged = Vec<Option<usize>>;
 fn load_and_kill(
     database: &Database,
     server: &mut Server,
-    mount: &mut Mount,
+    (site, mount): (&Site, &mut Mount),
     (round, victim): (usize, Victim),
     next: &[usize],
 ) -> Acknowledged {
@@ -196,7 +196,7 @@ fn load_and_kill(
             || clients.iter_mut().any(|(client, _)| matches!(client.try_wait(), Ok(Some(_))))
     });
     if !matches!(victim, Victim::Database) {
-        mount.kill();
+        site.kill_server(mount);
     }
     if matches!(victim, Victim::FileSystem) {
         // The database finds out by itself, and its clients by it.
@@ -257,7 +257,7 @@ fn commits_survive_kill_9() {
     for round in 0..rounds {
         let victim = [Victim::FileSystem, Victim::Database, Victim::Both][round % 3];
         let when = format!("round {round}, kill -9 of {victim:?}");
-        let told = load_and_kill(&database, &mut server, &mut mount, (round, victim), &next);
+        let told = load_and_kill(&database, &mut server, (&site, &mut mount), (round, victim), &next);
         if !matches!(victim, Victim::Database) {
             mount = site.dev(&args);
         }

@@ -161,7 +161,7 @@ fn mounts_outlive_kills() {
     let before = storm(&tops, seed(), false, |count| {
         for kill in 1..=KILLS {
             wait_until("some more is done", || count.load(Ordering::Relaxed) >= all * kill / (KILLS + 1));
-            server.kill();
+            site.kill_server(&mut server);
             server = site.dev(&args);
         }
     });

@@ -104,7 +104,7 @@ fn a_killed_server_under_a_copy() {
         let there = mount.path().join("copy");
         let child = copying("import", &source, &there);
         wait_until("the copy has begun", || sys::names(&there).is_ok_and(|names| names.len() > 2));
-        mount.kill();
+        site.kill_server(&mut mount);
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(1), "its mount is gone");
         mount = site.dev(&[]);

@@ -165,7 +165,7 @@ fn trees_are_summed_up() {
     assert!(said(&words).contains("10 files, 1 directories"), "{}", said(&words));
 
     let space = json(&["df", text(&tree)]);
-    assert!(space[0]["available"].as_u64() > Some(0) && space[0]["source"].as_str() == Some(text(&site.state())));
+    assert!(space[0]["available"].as_u64() > Some(0) && space[0]["source"].as_str() == Some(site.source().as_str()));
     assert!(said(&onpath(&["df"])).contains(text(mount.path())));
 
     let found = onpath(&["find", text(&tree), "--name", "f[37].txt", "--type", "f", "--newer", "1h"]);

@@ -519,7 +519,7 @@ fn attributes_of_directories_are_not_overtaken() {
 fn a_killed_server_that_was_alone_keeps_nobody_waiting() {
     let Some((site, mut mount)) = alone("a killed server that was alone", &[]) else { return };
     stat(file(mount.path().join("f"), b"1"));
-    mount.kill();
+    site.kill_server(&mut mount);
     let began = Instant::now();
     let mount = site.dev(&[]);
     let second = site.mount(1, &[]);

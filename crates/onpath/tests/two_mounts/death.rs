@@ -39,7 +39,7 @@ fn the_server_is_killed() {
     std::fs::write(&there, "before").expect("write");
     let fd = done("open", sys::open(&there, O_RDWR, 0));
     done("lock", sys::flock(&fd, LOCK_EX));
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     // Asked of a dead server, the request waits for the next one.
     let waiter = fork(|| i32::from(sys::stat(&there).is_err()));
     pair.mounts[0] = pair.site.dev(&[]);
@@ -64,7 +64,7 @@ fn the_lock_of_a_silent_mount_outlives_the_server() {
     let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
     done("lock", sys::flock(&fd, LOCK_EX));
     pair.mounts[1].signal(libc::SIGSTOP);
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
     let [here, _] = pair.both("f");
     let [new, _] = pair.both("new");
@@ -95,7 +95,7 @@ fn asking_in_the_grace_can_be_interrupted() {
     let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
     done("lock", sys::lock(&fd, libc::F_SETLK, libc::F_WRLCK, 0, 1));
     pair.mounts[1].signal(libc::SIGSTOP);
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
     let free = |command| move |fd: &OwnedFd| sys::lock(fd, command, libc::F_WRLCK, 50, 1).map(drop);
     let flock = |fd: &OwnedFd| sys::flock(fd, LOCK_EX | LOCK_NB);
@@ -140,11 +140,11 @@ fn the_grace_ends_without_those_who_are_gone() {
         done("lock", sys::flock(&fd, LOCK_EX));
         start.elapsed()
     };
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
     let took = lock();
     assert!(took < Duration::from_secs(4), "{took:?} although the second mount is back");
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[1].kill();
     pair.mounts[0] = pair.site.dev(&[]);
     let took = lock();

@@ -55,7 +55,7 @@ fn outlive_the_server() {
     let top = pair.mounts[1].path().to_path_buf();
     let fds: Vec<_> = (0..8).map(|i| nameless(&top, &format!("file {i}"))).collect();
     let never = done("open", sys::open(&top, O_TMPFILE | O_RDWR | libc::O_EXCL, 0o600));
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
     for (i, fd) in fds.iter().enumerate() {
         let [here, there] = pair.both(&format!("f{i}"));

@@ -110,7 +110,7 @@ fn after_a_kill() {
         assert_eq!(sys::stat(top.join("f19")).map(drop), Err(libc::ENOENT), "{when}");
     };
     check("before");
-    pair.mounts[0].kill();
+    pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
     check("after a kill");
     let Pair { site, mounts: [first, second] } = pair;
