@@ -9,6 +9,7 @@ mod load;
 mod lost;
 mod names;
 mod narrow;
+mod past;
 mod powers;
 mod readme;
 mod registers;

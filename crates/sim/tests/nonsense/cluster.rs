@@ -2,9 +2,10 @@
 //!
 //! Only what an endpoint lets through is delivered (`crates/host/src/udp/admit.rs`): a client asks in its own name, a host speaks for its roles.
 
+use super::flights::{Flight, admits, change_around, same};
 use super::mounts::{Made, Mount};
 use super::questions::Known;
-use super::{Dice, decodes, edge, mutate};
+use super::{Dice, decodes, mutate};
 use bytes::Bytes;
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Ticket};
 use onpath_kernel::{Input, Now, Output, Role};
@@ -26,7 +27,7 @@ use onpath_wire::tracking::{Form, Switches, Tracking};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
-const SHARDS: u16 = 3;
+pub(crate) const SHARDS: u16 = 3;
 /// Clients at a time.
 const SESSIONS: usize = 4;
 /// Steps after which another client takes the place of one.
@@ -36,8 +37,6 @@ const MOUNTS: usize = 3;
 const FIRST_MOUNT: u32 = 1 << 20;
 const CLUSTER: u32 = 1;
 const WALL_START_NS: u64 = 1_700_000_000_000_000_000;
-/// Kinds of what hosts say to each other.
-const KINDS: [MessageKind; 4] = [MessageKind::Peer, MessageKind::PeerAnswer, MessageKind::Data, MessageKind::Switch];
 /// Messages under way; beyond, nobody asks anything new.
 const UNDER_WAY_MAX: usize = 64;
 /// Messages that one input may make.
@@ -78,14 +77,6 @@ thread_local! {
 /// A panic at a place that was told before: its message is not told again.
 pub(crate) fn known_panic() {
     KNOWN.set(true);
-}
-
-/// A message on its way. Clients say who they are; the others are hosts.
-#[derive(Clone, Debug)]
-struct Flight {
-    from: NodeId,
-    to: NodeId,
-    packet: Packet,
 }
 
 /// The blocks of the data files.
@@ -378,9 +369,7 @@ impl Cluster {
             self.data.handle(now, Input::Own(DataIn::DiskDone { ticket, result }));
             self.outputs_of_data();
         }
-        for _ in 0..=self.flights.len() / 16 {
-            self.arrive();
-        }
+        (0..=self.flights.len() / 16).for_each(|_| self.arrive());
         self.mono_us += [0, 1, 20, 200, 5_000][self.dice.below(5)];
         self.tick();
     }
@@ -600,72 +589,10 @@ impl Cluster {
     /// What was refused, and all else.
     pub(crate) fn end(mut self) -> Outcome {
         self.restart();
-        for mount in std::mem::take(&mut self.mounts) {
-            self.count(&mount);
-        }
+        std::mem::take(&mut self.mounts).iter().for_each(|mount| self.count(mount));
         let refused = |(name, n): (&'static str, u64)| if name == "messages_malformed" { n } else { 0 };
         self.outcome.malformed = self.shards.iter().flat_map(Shard::status).map(refused).sum();
         self.outcome.malformed += self.data.counters().rejected;
         self.outcome
-    }
-}
-
-fn same(a: &Flight, b: &Flight) -> bool {
-    (a.to, &a.packet) == (b.to, &b.packet)
-}
-
-/// Changes the header, what the switch reads, the bulk bytes or the receiver.
-fn change_around(flight: &mut Flight, dice: &mut Dice) {
-    let Ok(mut header) = flight.packet.header() else { return };
-    let host = flight.from.class() != Some(NodeClass::Session);
-    let roles: Vec<NodeId> = (0..SHARDS).map(|shard| NodeId::shard(ShardId(shard))).chain([NodeId::data(0)]).collect();
-    match dice.below(12) {
-        0 => header.seq = RequestSeq(header.seq.0.wrapping_add(dice.below(64) as u64).wrapping_sub(32)),
-        1 => header.seq = RequestSeq(edge(dice)),
-        2 => header.term = Term(dice.below(8) as u32),
-        3 => {
-            let somewhere = edge(dice);
-            let near = header.stamp.0.saturating_add(300_000_000);
-            header.stamp = Stamp(*dice.one(&[0, u64::MAX, near, somewhere]));
-        }
-        4 => header.oldest_behind = edge(dice) as u32,
-        5 => (header.uid, header.gid) = (edge(dice) as u32, edge(dice) as u32),
-        6 => header.flags = dice.next() as u16,
-        7 if host => header.source = *dice.one(&roles),
-        8 if host => {
-            let answers = [MessageKind::Reply, MessageKind::DataReply, MessageKind::PeerAnswer];
-            let kinds = if flight.to.class() == Some(NodeClass::Session) { &answers[..] } else { &KINDS };
-            header.kind = *dice.one(kinds);
-        }
-        9 => flight.to = *dice.one(&roles),
-        10 => {
-            let bytes = dice.below(40_000);
-            flight.packet.bulk = vec![3; bytes].into();
-        }
-        _ => {
-            if let Some(innet) = &mut flight.packet.innet {
-                let mut bytes = innet.bytes().to_vec();
-                mutate(&mut bytes, &[], dice);
-                if let Some(bytes) = bytes.first_chunk() {
-                    **innet = onpath_wire::innet::InNet::of_bytes(bytes);
-                }
-            }
-        }
-    }
-    flight.packet.restamp(&header);
-}
-
-/// What an endpoint lets through.
-fn admits(flight: &Flight) -> bool {
-    let Ok(header) = flight.packet.header() else { return false };
-    match flight.from.class() {
-        Some(NodeClass::Session) => {
-            let asks = matches!(
-                (header.kind, flight.to.class()),
-                (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
-            );
-            header.source == flight.from && asks
-        }
-        _ => true,
     }
 }

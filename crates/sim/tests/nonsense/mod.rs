@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod decoders;
+pub(crate) mod flights;
 pub(crate) mod mounts;
 pub(crate) mod questions;
 
