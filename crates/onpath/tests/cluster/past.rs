@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What was answered so long before a power loss is on stable storage: the interval, and more for a machine whose disks are busy.
+/// What was answered so long before a time up to which the disk has everything is there after a power loss: hosts have told each other of it.
 pub(crate) const KEPT: Duration = Duration::from_millis(2_100);
 
 /// When each power loss began; it is told as soon as the host's process is dead, so that nobody sees any more what the host forgets.

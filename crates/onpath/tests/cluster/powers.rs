@@ -490,10 +490,11 @@ impl Workers {
     }
 }
 
-/// kill -9 of a host whose disk has taken its time for a moment; when it was that the disk had everything. A disk that is fast takes up
+/// kill -9 of a host whose disk has taken its time for a moment; a time up to which the disk has everything. A disk that is fast takes up
 /// what is told within a millisecond, and there would be little to lose.
 fn kill_while_the_disk_is_slow(cluster: &mut Cluster, host: usize) -> Option<Instant> {
     let begin = Instant::now();
+    cluster.wait_until_flushed(host);
     let stalled = Stalled::new(cluster.process(host).pid(), "flush").ok()?;
     std::thread::sleep(SLOW);
     stalled.kill();

@@ -4,7 +4,7 @@ use super::clock::Clocks;
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
-use super::{number_from_env, skipped};
+use super::{number_from_env, skipped, wait_until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -183,6 +183,13 @@ impl Cluster {
     /// kill -9 of the processes of all hosts with shards.
     pub fn kill_servers(&mut self) {
         (0..self.servers).for_each(|host| self.kill(host));
+    }
+
+    /// Waits until what a host has recorded by now is on its stable storage: disks that others use too may take their time.
+    pub fn wait_until_flushed(&self, host: usize) {
+        let journal = |counter| status_of(&self.state(host)).expect("onpath status").sum("journal", &[counter]);
+        let recorded = journal("appended_lsn");
+        wait_until("a journal is flushed", || journal("durable_lsn") >= recorded);
     }
 
     /// A host, which has a disk of its own, loses power: everything that was not on stable storage is gone.
