@@ -351,22 +351,6 @@ impl<P: Protocol> Cx<P> {
         self.answers(peers.len()).await
     }
 
-    /// The same for questions that tell nothing: they wait for no record, whatever the operation has locked and recorded.
-    pub async fn ask_all(
-        &self,
-        peers: &[NodeId],
-        deadline_us: u64,
-        mut make: impl FnMut(&mut Core<P>, NodeId, RequestSeq) -> Packet,
-    ) -> Answers {
-        self.with(|core| {
-            for (place, &to) in peers.iter().enumerate() {
-                let (after, need) = (RecordSeq::default(), Need::ByDestination);
-                self.open_after(core, place, to, (after, need), deadline_us, |core, seq| make(core, to, seq));
-            }
-        });
-        self.answers(peers.len()).await
-    }
-
     fn open(
         &self,
         core: &mut Core<P>,
@@ -376,23 +360,10 @@ impl<P: Protocol> Cx<P> {
         deadline_us: u64,
         make: impl FnOnce(&mut Core<P>, RequestSeq) -> Packet,
     ) {
-        let after = core.reflects(self.op);
-        self.open_after(core, place, to, (after, need), deadline_us, make);
-    }
-
-    fn open_after(
-        &self,
-        core: &mut Core<P>,
-        place: usize,
-        to: NodeId,
-        (after, need): (RecordSeq, Need),
-        deadline_us: u64,
-        make: impl FnOnce(&mut Core<P>, RequestSeq) -> Packet,
-    ) {
         core.next_call.0 += 1;
         let seq = core.next_call;
         let packet = make(core, seq);
-        let now_us = core.now.mono_us;
+        let (after, now_us) = (core.reflects(self.op), core.now.mono_us);
         core.outputs.push_back(Output::Send { to, packet: packet.clone(), after, need });
         core.calls.open(seq, Call::new(self.op.0, place, to, packet, after, need, now_us, deadline_us));
         let state = &mut core.ops[self.op.0 as usize];

@@ -149,10 +149,8 @@ pub(crate) async fn gather(cx: &Cx, gather: Gather) -> bool {
     let Gather { dir, group, job, holders } = gather;
     let deadline_us = cx.with(|core| core.now.mono_us) + COLLECT_TIMEOUT_US;
     let applied_before = cx.with(|core| core.state.counters.entries_applied);
-    // What A has applied is no matter of a collect, so it waits for no flush. If it did, the remove before it would leave after later ones
-    // of other directories, and the switch would drop it.
     let answers = cx
-        .ask_all(&holders, deadline_us, |core, to, seq| {
+        .call_all(&holders, deadline_us, |core, to, seq| {
             let packet = core.state.peer_packet(seq, &Peer::Collect { group, job });
             core.state.behind_remove(packet, group, to)
         })
