@@ -6,8 +6,9 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{State, packets};
 use crate::{Core, Cx};
+use onpath_kernel::OpId;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, RequestSeq, ShardId, TrackingEpoch};
+use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{DirtySetOp, Fingerprint, InNet, InNetResult};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 /// How long a switch is waited for before it is looked whether it still counts, microseconds.
 const ANNOUNCE_US: u64 = 1_000_000;
 
-/// What a shard knows of tracking epochs; durable but for the last three.
+/// What a shard knows of tracking epochs; durable but for the last four.
 #[derive(Default, Debug)]
 pub(crate) struct Epochs {
     /// The last one that this shard has given out, as coordinator.
@@ -33,6 +34,8 @@ pub(crate) struct Epochs {
     announcing: BTreeSet<NodeId>,
     /// Counter of the last remove of this term.
     removes: u32,
+    /// The last record that any of them rested on.
+    removes_after: RecordSeq,
 }
 
 /// What the switch has answered a reader's query on its way here.
@@ -95,6 +98,13 @@ impl State {
     pub(crate) fn switch_packet(&self, seq: RequestSeq, command: SwitchCommand) -> Packet {
         Packet::new(&self.header(MessageKind::Switch, seq), &command)
     }
+}
+
+/// This operation is about to send removes: they wait for all records that earlier ones wait for. Those that the switch has from one that
+/// left later it would drop.
+pub(crate) fn keep_order(core: &mut Core, op: OpId) {
+    core.rest_on(op, core.state.epochs.removes_after);
+    core.state.epochs.removes_after = core.reflects(op);
 }
 
 /// After a start, and when there are other switches: those that do not know our term are told, if directories are tracked there.

@@ -3,6 +3,7 @@
 //! All directories of one fingerprint are one group to the switch: a remove takes the mark of all of them, so all their holders
 //! are asked, and while that goes on all their readers wait and no append part of theirs is granted.
 
+use super::epoch;
 use super::owner::{self, apply_batch, found, table};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -148,7 +149,10 @@ pub(crate) fn busy(core: &Core, dir: InodeId) -> bool {
 pub(crate) async fn gather(cx: &Cx, gather: Gather) -> bool {
     let Gather { dir, group, job, holders } = gather;
     let deadline_us = cx.with(|core| core.now.mono_us) + COLLECT_TIMEOUT_US;
-    let applied_before = cx.with(|core| core.state.counters.entries_applied);
+    let applied_before = cx.with(|core| {
+        epoch::keep_order(core, cx.op());
+        core.state.counters.entries_applied
+    });
     let answers = cx
         .call_all(&holders, deadline_us, |core, to, seq| {
             let packet = core.state.peer_packet(seq, &Peer::Collect { group, job });

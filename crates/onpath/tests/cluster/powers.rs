@@ -159,8 +159,11 @@ impl File {
             68..76 if names < NAMES_MAX => {
                 let new = self.fresh_path(random);
                 sys::link(at, top.join(&new))?;
-                self.names.changes(lost(), |names| {
-                    names.iter().any(|name| name == path).then(|| sorted(names.iter().chain([&new])))
+                // What is linked is the inode that was found under the name, whatever a power loss has made of that name since.
+                let lost = lost();
+                self.names.changes(lost, |names| {
+                    let found = if lost { !names.is_empty() } else { names.iter().any(|name| name == path) };
+                    found.then(|| sorted(names.iter().chain([&new])))
                 });
             }
             76..81 if names > 1 || random.below(4) == 0 => {
