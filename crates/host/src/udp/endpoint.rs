@@ -5,6 +5,7 @@ use super::hosts::Hosts;
 use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
+use super::ways::Ways;
 use super::{UdpError, Wait, greet, receive, timer};
 use crate::clock::CLOCK;
 use crate::known::Directory;
@@ -13,7 +14,7 @@ use crate::sys;
 use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionId};
-use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
+use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -115,7 +116,8 @@ pub(super) struct Shared {
 /// A socket for what comes through switches.
 pub(super) struct Innet {
     pub(super) socket: Socket,
-    pub(super) port: u16,
+    /// Its ways to the switches.
+    pub(super) ways: Mutex<Ways>,
 }
 
 /// The way of a process to all others.
@@ -145,7 +147,7 @@ impl Endpoint {
         be_patient(&socket)?;
         let known = Hosts::new(&hosts);
         let innet = if known.have_switch() { OnceLock::from(Innet::bind(bind)?) } else { OnceLock::new() };
-        let innet_port = innet.get().map_or(0, |innet| innet.port);
+        let innet_port = innet.get().map_or(0, Innet::port);
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
             peers: Peers::new(config.clone(), &hosts, innet_port),
@@ -231,7 +233,7 @@ impl Shared {
 
     /// Where this process takes what comes through a switch; 0 if it does not.
     pub(super) fn innet_port(&self) -> u16 {
-        self.innet.get().map_or(0, |innet| innet.port)
+        self.innet.get().map_or(0, Innet::port)
     }
 
     /// Starts a thread that ends soon after the endpoint is stopped.
@@ -249,22 +251,19 @@ impl Shared {
 
     fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
         let now_us = sys::mono_us();
+        if messages.iter().any(|(_, packet)| packet.wants_switch()) {
+            self.send_switched(messages, now_us);
+        }
         let mut touched: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
         let mut messages = messages.drain(..).peekable();
-        while let Some((to, mut packet)) = messages.next() {
-            if packet.wants_switch() {
-                if self.send_switched(to, &packet) || !asks(&packet) {
-                    continue;
-                }
-                packet.innet = None; // its owner can tell without the switch, which is not known here
-            }
+        while let Some((to, packet)) = messages.next() {
             let Some(other) = self.peers.of_role(to) else {
-                self.counts.lost.fetch_add(1, Ordering::Relaxed);
+                self.count_lost();
                 continue;
             };
             let mut state = other.lock();
             self.queue(&mut state, now_us, to, packet);
-            while let Some((to, packet)) = messages.next_if(|(to, packet)| other.has(*to) && !packet.wants_switch()) {
+            while let Some((to, packet)) = messages.next_if(|(to, _)| other.has(*to)) {
                 self.queue(&mut state, now_us, to, packet);
             }
             // Usually they are all for one peer.
@@ -281,7 +280,7 @@ impl Shared {
 
     fn queue(&self, state: &mut OtherState, now_us: u64, to: NodeId, packet: Packet) {
         if state.peer.send(now_us, to, packet).is_err() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            self.count_lost();
         }
     }
 
@@ -334,32 +333,41 @@ impl Shared {
         }
     }
 
-    /// A message through a switch, alone in its datagram; false if that is not known.
-    fn send_switched(&self, to: NodeId, packet: &Packet) -> bool {
-        let innet = packet.innet.as_deref().expect("it wants to pass the switch");
-        let (Some(switch), Some(way)) = (self.hosts.switch(packet.switch), self.innet.get()) else {
-            self.counts.lost.fetch_add(u64::from(!asks(packet)), Ordering::Relaxed);
-            return false;
-        };
-        let sent = self.switched_datagram(to, packet, innet).and_then(|(other, datagram)| {
+    /// Sends those messages that want to pass a switch, each alone in its datagram. Left is what goes directly.
+    fn send_switched(&self, messages: &mut Vec<(NodeId, Packet)>, now_us: u64) {
+        let innet = self.innet.get();
+        let mut ways = innet.map(|innet| (&innet.socket, innet.ways.lock().expect("sending does not panic")));
+        let mut others: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
+        messages.retain_mut(|(to, packet)| {
+            if !packet.wants_switch() {
+                return true;
+            }
+            let (Some(switch), Some((socket, ways))) = (self.hosts.switch(packet.switch), &mut ways) else {
+                if asks(packet) {
+                    packet.innet = None; // its owner can tell without the switch, which is not known here
+                    return true;
+                }
+                self.count_lost();
+                return false;
+            };
+            // A mark for nobody but its shard comes back to this process.
+            let other = self.peers.of_role(*to).or_else(|| self.peers.get(self.config.me));
+            let message = other.as_ref().and_then(|other| other.lock().peer.single(*to, packet).ok());
+            let Some((message, other)) = message.zip(other) else {
+                self.count_lost();
+                return false;
+            };
+            let header = packet.innet.as_deref().expect("it wants to pass the switch").bytes();
+            ways.push(socket, now_us, switch, &header, &message);
             self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
-            let sent = way.socket.send(switch, &datagram, datagram.len());
-            sent.map_err(|error| self.failed(&mut other.lock(), &error, sys::mono_us())).ok()
+            others.push(other);
+            false
         });
-        if sent.is_none() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        if let Some((socket, ways)) = &mut ways
+            && let Err(error) = ways.flush(socket, now_us)
+        {
+            others.iter().for_each(|other| self.failed(&mut other.lock(), &error, now_us));
         }
-        true
-    }
-
-    fn switched_datagram(&self, to: NodeId, packet: &Packet, innet: &InNet) -> Option<(Arc<Other>, Vec<u8>)> {
-        // A mark for nobody but its shard comes back to this process.
-        let other = self.peers.of_role(to).or_else(|| self.peers.get(self.config.me))?;
-        let message = other.lock().peer.single(to, packet).ok()?;
-        let mut datagram = Vec::with_capacity(INNET_BYTES + message.len());
-        datagram.extend_from_slice(&innet.bytes());
-        datagram.extend_from_slice(&message);
-        Some((other, datagram))
     }
 
     /// A handshake, which has a number of its own among all of this process.

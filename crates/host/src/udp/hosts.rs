@@ -11,7 +11,7 @@ use onpath_wire::ids::NodeId;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// How often hosts are asked for a switch that nobody here knows, microseconds.
 const ASK_US: u64 = 1_000_000;
@@ -90,7 +90,7 @@ impl Shared {
             return Ok(());
         }
         let innet = Innet::bind(self.bind)?;
-        let port = innet.port;
+        let port = innet.port();
         if self.innet.set(innet).is_err() {
             return Ok(()); // another thread was faster
         }
@@ -111,7 +111,12 @@ impl Innet {
         let address = SocketAddr::new(bind.ip(), 0);
         let socket = Socket::bind(address).map_err(|source| UdpError::Bind { address, source })?;
         be_patient(&socket)?;
-        Ok(Innet { port: socket.bound.port(), socket })
+        Ok(Innet { socket, ways: Mutex::default() })
+    }
+
+    /// Where it takes them.
+    pub(super) fn port(&self) -> u16 {
+        self.socket.bound.port()
     }
 }
 

@@ -18,6 +18,7 @@ mod receive;
 mod socket;
 mod switch;
 mod timer;
+mod ways;
 
 pub use admit::may_send;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};

@@ -3,7 +3,7 @@
 use super::hello::HostIs;
 use super::lane::Lane;
 use super::socket::{Socket, datagram_bytes_to};
-use super::{endpoint_of, endpoint_of_host};
+use super::{endpoint_of, endpoint_of_host, ways};
 use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
@@ -59,23 +59,12 @@ pub(super) struct OtherState {
 impl OtherState {
     /// Sends datagrams of `segment` bytes each, the last of which may be shorter: by the lane, as long as that works.
     pub(super) fn transmit(&mut self, socket: &Socket, bytes: &[u8], segment: usize) -> io::Result<()> {
-        if let Some(lane) = &self.lane {
-            match lane.send(bytes, segment) {
-                Err(error) if error.raw_os_error() != Some(libc::EMSGSIZE) => {
-                    tracing::debug!(%error, to = %self.address, "a lane is closed");
-                }
-                sent => return sent,
-            }
-            self.lane = None;
-        }
-        socket.send(self.address, bytes, segment)
+        ways::transmit(&mut self.lane, socket, self.address, bytes, segment)
     }
 
     /// From now on there is a lane to where it is, if there can be one.
     pub(super) fn open_lane(&mut self, socket: &Socket) {
-        if !self.lane.as_ref().is_some_and(|lane| lane.fits(socket, self.address)) {
-            self.lane = Lane::of(socket, self.address).ok().flatten();
-        }
+        ways::open(&mut self.lane, socket, self.address);
     }
 
     /// Whether the system may be asked again which datagrams the way takes, since one was too long.

@@ -179,4 +179,9 @@ impl Shared {
     pub(super) fn malformed(&self) {
         self.counts.malformed.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// A message could not be sent.
+    pub(super) fn count_lost(&self) {
+        self.counts.lost.fetch_add(1, Ordering::Relaxed);
+    }
 }

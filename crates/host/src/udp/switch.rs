@@ -5,14 +5,15 @@ use super::UdpError;
 use super::endpoint::{Endpoint, Shared, be_patient};
 use super::receive::while_open;
 use super::socket::{Received, Socket};
+use super::ways::Ways;
 use crate::node::{Node, Port};
+use crate::sys;
 use onpath_switch::Switch;
 use onpath_wire::ids::NodeId;
 use onpath_wire::innet::INNET_BYTES;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Endpoint {
     /// Lets the switch role of `node` serve packets that come to `address`. The endpoint is started already.
@@ -21,35 +22,48 @@ impl Endpoint {
         be_patient(&socket)?;
         let node = node.clone();
         self.shared.spawn("udp-switch", move |shared| {
+            let mut ways = Ways::default();
             while_open(shared, &socket, |inbox| {
-                for (bytes, received) in inbox.received() {
-                    forward(shared, &node, &role, &socket, bytes, received);
+                let now_us = sys::mono_us();
+                for (bytes, Received { segment, .. }) in inbox.received() {
+                    for Copy { header, behind, to } in pass(shared, &node, &role, bytes.chunks(segment)) {
+                        let place = shared.peers.of_role(to).and_then(|other| other.lock().switched_place());
+                        match place {
+                            Some(place) => ways.push(&socket, now_us, place, &header, behind),
+                            None => shared.count_lost(),
+                        }
+                    }
+                }
+                if ways.flush(&socket, now_us).is_err() {
+                    shared.count_lost();
                 }
             });
         })
     }
 }
 
-/// Copies of a packet: two at most but for a multicast.
-type Copies = SmallVec<[(NodeId, [u8; INNET_BYTES]); 2]>;
+/// A copy of a packet that leaves the switch.
+struct Copy<'a> {
+    header: [u8; INNET_BYTES],
+    behind: &'a [u8],
+    to: NodeId,
+}
 
-fn forward(shared: &Shared, node: &Node, role: &Port<Switch>, socket: &Socket, bytes: &mut [u8], received: Received) {
-    for packet in bytes.chunks_mut(received.segment) {
-        let Some(header) = packet.first_chunk::<INNET_BYTES>() else {
-            shared.malformed();
-            continue;
-        };
-        let mut copies = Copies::new();
-        node.with_role(role, |switch| switch.step(header, |to, header| copies.push((to, *header))));
-        for (to, header) in copies {
-            let place = shared.peers.of_role(to).and_then(|other| other.lock().switched_place());
-            let sent = place.is_some_and(|place| {
-                packet[..INNET_BYTES].copy_from_slice(&header);
-                socket.send(place, packet, packet.len()).is_ok()
-            });
-            if !sent {
-                shared.counts.lost.fetch_add(1, Ordering::Relaxed);
+/// Copies of packets: two at most of each but for a multicast.
+type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
+
+/// Packets that came together pass the in-network program.
+fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, packets: impl Iterator<Item = &'a [u8]>) -> Copies<'a> {
+    let mut copies = Copies::new();
+    node.with_role(role, |switch| {
+        for packet in packets {
+            match packet.split_first_chunk::<INNET_BYTES>() {
+                Some((header, behind)) => {
+                    switch.step(header, |to, header| copies.push(Copy { header: *header, behind, to }));
+                }
+                None => shared.malformed(),
             }
         }
-    }
+    });
+    copies
 }
