@@ -31,7 +31,9 @@ macro_rules! counters {
 counters! {
     /// Datagrams made.
     datagrams_sent,
-    /// Their bytes.
+    /// Of these, second copies of what nobody acknowledges.
+    datagrams_doubled,
+    /// Bytes of all.
     bytes_sent,
     /// Messages sent whole in one datagram.
     messages_sent,

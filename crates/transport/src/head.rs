@@ -18,6 +18,8 @@ pub mod flag {
     pub const SEALED: u8 = 1;
     /// A handshake: holds the host's bytes and no parts, and may come from and go to a boot that is not known yet.
     pub const HANDSHAKE: u8 = 2;
+    /// It is sent twice.
+    pub const TWICE: u8 = 4;
 }
 
 /// A process of the cluster: servers have small numbers, clients `0x8000_0000 | session`.
@@ -74,6 +76,12 @@ impl Head {
         self.flags & flag::SEALED != 0
     }
 
+    /// Whether it is sent twice.
+    #[inline]
+    pub fn twice(&self) -> bool {
+        self.flags & flag::TWICE != 0
+    }
+
     /// Whether it is a handshake.
     #[inline]
     pub fn handshake(&self) -> bool {
@@ -95,7 +103,7 @@ pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
         return Err(ReceiveError::NotOnpath);
     }
     let flags = bytes[3];
-    if flags & !(flag::SEALED | flag::HANDSHAKE) != 0 {
+    if flags & !(flag::SEALED | flag::HANDSHAKE | flag::TWICE) != 0 {
         return Err(ReceiveError::UnknownFlags(flags));
     }
     let head = Head {
@@ -155,7 +163,7 @@ mod tests {
         assert_eq!(peek(&vec![0; DATAGRAM_BYTES_MAX + 1]), Err(ReceiveError::Oversized));
         assert_eq!(with(0, 0), Err(ReceiveError::NotOnpath));
         assert_eq!(with(2, 2), Err(ReceiveError::NotOnpath));
-        assert_eq!(with(3, 4), Err(ReceiveError::UnknownFlags(4)));
+        assert_eq!(with(3, 8), Err(ReceiveError::UnknownFlags(8)));
         assert_eq!(with(3, flag::SEALED), Err(ReceiveError::Head("checksum")));
         assert_eq!(with(16, 0), Err(ReceiveError::Head("number")));
         assert_eq!(with(23, 0x80), Err(ReceiveError::Head("number")));

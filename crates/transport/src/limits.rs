@@ -91,6 +91,12 @@ pub const QUEUE_TARGET_US: u64 = 1_000;
 pub const LOSS_HEAVY_PERCENT: u64 = 10;
 /// Fragments whose fate must be known before loss is judged.
 pub const LOSS_SAMPLES: u64 = 128;
+/// Numbers of the peer's datagrams over which it is counted how many of them are lost.
+pub const LOSS_NUMBERS: u64 = 256;
+/// Loss in percent from which whole messages are sent twice: less may be datagrams that overtook each other.
+pub const DOUBLE_FROM_PERCENT: u64 = 3;
+/// Loss in percent up to which they are: more is a way that has too much to carry already.
+pub const DOUBLE_UP_TO_PERCENT: u64 = 20;
 /// The shortest round trip is looked for anew after so long.
 pub const SHORTEST_US: u64 = 10_000_000;
 /// Time for which the pacer lets a burst gather.

@@ -13,6 +13,7 @@ use crate::limits::{
     BULK_BYTES_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX, NUMBER_MAX, QUEUED_BYTES_MAX,
     QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
 };
+use crate::losses::Losses;
 use crate::outgoing::Outgoing;
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 use crate::reassembly::Reassembly;
@@ -67,6 +68,7 @@ pub struct Peer {
     seal: Option<Seal>,
     open: Option<Seal>,
     window: Window<{ WINDOW / 64 }>,
+    losses: Losses,
     messages: VecDeque<(NodeId, Packet)>,
     messages_bytes: usize,
     outgoing: Outgoing,
@@ -96,6 +98,7 @@ impl Peer {
             seal,
             open: None,
             window: Window::new(),
+            losses: Losses::default(),
             messages: VecDeque::new(),
             messages_bytes: 0,
             outgoing: Outgoing::new(parts_max - FRAGMENT_AT),
@@ -132,6 +135,7 @@ impl Peer {
         let config = &self.config;
         self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
         self.window = Window::new();
+        self.losses = Losses::default();
         self.reassembly = Reassembly::new();
         self.congestion = Congestion::new(self.datagram_bytes());
         if former.is_some() {
@@ -229,7 +233,7 @@ impl Peer {
         let mut out = Vec::with_capacity(HEAD_BYTES + bytes + TAG_BYTES);
         let number = self.begin(&mut out);
         put_message(&mut out, to, &packet.head, &packet.bulk);
-        self.finish(&mut out, 0, number, boot);
+        self.finish(&mut out, 0, (number, 0), boot);
         self.counters.messages_sent += 1;
         Ok(out)
     }
@@ -247,11 +251,11 @@ impl Peer {
         self.number
     }
 
-    /// Writes the header of the datagram that begins at `start`, and seals it.
+    /// Writes the header of the datagram that begins at `start`, with these flags among others, and seals it.
     #[inline]
-    fn finish(&mut self, out: &mut Vec<u8>, start: usize, number: u64, to_boot: u64) {
+    fn finish(&mut self, out: &mut Vec<u8>, start: usize, (number, flags): (u64, u8), to_boot: u64) {
         let head = Head {
-            flags: if self.seal.is_some() { flag::SEALED } else { 0 },
+            flags: flags | if self.seal.is_some() { flag::SEALED } else { 0 },
             cluster: self.config.cluster,
             endpoint: self.config.me,
             check: 0,

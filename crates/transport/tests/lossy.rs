@@ -98,6 +98,35 @@ fn messages_come_exactly_once() {
     }
 }
 
+/// Of 2,000 short messages each way, one at a time: how many come, and how many datagrams were sent twice.
+fn short_ones(lost_percent: u64) -> (usize, u64) {
+    let mut world = World::new(Way { lost_percent, ..Way::GOOD }, None, 3);
+    let send = |world: &mut World, names: std::ops::Range<u64>| {
+        for name in names {
+            world.send(0, packet(name, 100, 0));
+            world.send(1, packet(name, 200, 0));
+            world.run(500, |_| false);
+        }
+    };
+    send(&mut world, 0..1_000); // what the way is like must be seen first
+    let before = world.delivered[0].len() + world.delivered[1].len();
+    send(&mut world, 1_000..3_000);
+    let doubled = world.peers.iter().map(|peer| peer.counters().datagrams_doubled).sum();
+    (world.delivered[0].len() + world.delivered[1].len() - before, doubled)
+}
+
+/// Nobody acknowledges short messages, and whoever waits for an answer asks again only after some time: where some are lost they are sent
+/// twice. Where none are, and where so many are that they may be too many, they are not.
+#[test]
+fn short_messages_are_sent_twice_where_some_are_lost() {
+    let (come, doubled) = short_ones(5);
+    println!("5 % lost: {come} of 4000 come, {doubled} are sent twice");
+    assert!(come >= 3_970 && doubled >= 3_000, "{come} came, {doubled} were sent twice");
+    assert_eq!(short_ones(0), (4_000, 0));
+    let (come, doubled) = short_ones(40);
+    assert!(come < 2_800 && doubled < 300, "{come} came, {doubled} were sent twice");
+}
+
 /// A narrow way with a small queue: most of what is sent must arrive, or others that share it would starve.
 #[test]
 fn a_narrow_way_is_not_flooded() {

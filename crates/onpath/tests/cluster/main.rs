@@ -5,6 +5,7 @@ mod common;
 
 mod failures;
 mod forms;
+mod kept;
 mod load;
 mod lost;
 mod names;

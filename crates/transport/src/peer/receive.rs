@@ -38,11 +38,12 @@ impl Peer {
         let parts = self.verify(&head, datagram)?;
         self.check_parts(parts)?;
         self.window.insert(head.number);
+        self.losses.came(head.number, head.twice());
         self.apply(now_us, &head, parts, delivered);
         Ok(())
     }
 
-    fn check_head(&self, head: &Head) -> Result<(), ReceiveError> {
+    fn check_head(&mut self, head: &Head) -> Result<(), ReceiveError> {
         if head.cluster != self.config.cluster {
             return Err(ReceiveError::Cluster(head.cluster));
         }
@@ -65,7 +66,10 @@ impl Peer {
         }
         match self.window.seen(head.number) {
             Seen::New => Ok(()),
-            Seen::Before => Err(ReceiveError::Duplicate),
+            Seen::Before => {
+                self.losses.came_again(head.number);
+                Err(ReceiveError::Duplicate)
+            }
             Seen::Unknown => Err(ReceiveError::Old),
         }
     }

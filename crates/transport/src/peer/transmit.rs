@@ -1,7 +1,7 @@
 //! What leaves, and when.
 
 use super::Peer;
-use crate::head::HEAD_BYTES;
+use crate::head::{HEAD_BYTES, flag};
 use crate::limits::{DATAGRAM_BYTES_MAX, FILL_PART, SEGMENTS_MAX};
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 
@@ -79,14 +79,26 @@ impl Peer {
             if more {
                 out.buf.resize(out.buf.len() + missing, 0);
             }
-            self.finish(&mut out.buf, start, number, boot);
+            let twice = start == 0 && !more && self.losses.worth_doubling();
+            self.finish(&mut out.buf, start, (number, if twice { flag::TWICE } else { 0 }), boot);
             out.segment = out.segment.max(out.buf.len() - start);
+            if twice {
+                self.double(out);
+            }
             if !more {
                 break;
             }
         }
         self.congestion.spend(out.buf.len());
         true
+    }
+
+    /// Puts a second copy behind a single datagram; whichever comes later is dropped.
+    fn double(&mut self, out: &mut Transmit) {
+        out.buf.extend_from_within(..);
+        self.counters.datagrams_sent += 1;
+        self.counters.datagrams_doubled += 1;
+        self.counters.bytes_sent += out.segment as u64;
     }
 
     /// Fills one datagram.
@@ -122,7 +134,7 @@ impl Peer {
             let number = self.begin(&mut out.buf);
             let (congestion, counters) = (&mut self.congestion, &mut self.counters);
             self.outgoing.put(now_us, choice, number, &mut out.buf, (congestion, counters));
-            self.finish(&mut out.buf, start, number, boot);
+            self.finish(&mut out.buf, start, (number, 0), boot);
             self.congestion.spend(size);
             out.segment = out.segment.max(size);
             if size < out.segment {
