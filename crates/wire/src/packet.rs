@@ -3,7 +3,7 @@
 use crate::codec::{Reader, Wire, WireError};
 use crate::header::{HEADER_BYTES, Header};
 use crate::ids::NodeId;
-use crate::innet::InNet;
+use crate::innet::{DirtySetOp, InNet};
 use bytes::Bytes;
 
 /// An encoded message.
@@ -52,6 +52,12 @@ impl Packet {
     #[inline]
     pub fn wants_switch(&self) -> bool {
         self.innet.as_ref().is_some_and(|innet| innet.result == 0)
+    }
+
+    /// Whether the switch drops it if one with a higher number has come before.
+    #[inline]
+    pub fn keeps_order(&self) -> bool {
+        self.innet.as_ref().is_some_and(|innet| innet.result == 0 && innet.op() == Some(DirtySetOp::Remove))
     }
 
     /// The header, checked.

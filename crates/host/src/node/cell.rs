@@ -342,6 +342,9 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         if !published {
             self.deadline.store(deadline, Ordering::SeqCst);
         }
+        if work.remote.iter().any(|(_, packet)| packet.keeps_order()) {
+            node.send_remote(work); // before another thread has outputs of this role
+        }
         drop(core);
         if !published {
             node.timer.earlier(deadline);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The way to a role in another process. `send` neither blocks nor fails: what cannot be sent is lost, and
+/// The way to a role in another process. `send` neither blocks nor fails, and runs no role: what cannot be sent is lost, and
 /// the roles repeat what matters to them.
 pub trait Link: Send + Sync {
     /// Sends a message to `to`.
