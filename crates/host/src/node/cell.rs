@@ -343,7 +343,7 @@ impl<R: HostedRole> AnyCell for Cell<R> {
             self.deadline.store(deadline, Ordering::SeqCst);
         }
         if work.remote.iter().any(|(_, packet)| packet.keeps_order()) {
-            node.send_remote(work); // before another thread has outputs of this role
+            node.send_remote(work); // before another thread has outputs of this role
         }
         drop(core);
         if !published {

@@ -543,7 +543,7 @@ impl JournalEvents for Events {
             node.route(to, packet, &mut work);
         }
         if !work.remote.is_empty() {
-            node.send_remote(&mut work); // before roles know, whose next messages may leave at once
+            node.send_remote(&mut work); // before roles know, whose next messages may leave at once
         }
         for (index, cell) in node.cells.iter().enumerate() {
             if cell.durable(lsn) {
