@@ -148,6 +148,38 @@ pub(crate) fn a_rename_out_of_it_is_seen_at_once() {
     sc.ends_well();
 }
 
+/// With a switch, readers of what the owner has marked hold the directory while they collect. Who wants to be sure of it then is sure as
+/// soon as that is over, and not only when it looks again.
+#[test]
+pub(crate) fn a_link_goes_on_when_a_collect_lets_it() {
+    let mut sc = Scenario::network(3);
+    let looker = sc.reader_at(A);
+    let (d, _) = in_sync(&mut sc);
+    let (e, _) = sc.directory_of(T, "e");
+    let file = sc.name_at(e, T, "file");
+    let Reply::Entry { attr, .. } = sc.must(create(e, &file)) else { panic!("an entry") };
+    let link = |sc: &mut Scenario, id| {
+        let name = sc.name_at(d, S, "link");
+        sc.ask(Request::Link { id, parent: d, name })
+    };
+    // It has the owner mark the directory, and leaves nothing in it.
+    let nothing = link(&mut sc, InodeId(attr.id.0 + 1));
+    sc.fails(nothing, Errno::ENOENT);
+    let collected = sc.hold(|m| matches!(m.peer(), Some(Peer::Collected { .. })));
+    let reader = sc.ask_by(looker, read(d));
+    sc.go_on();
+    assert!(sc.world.held(collected) > 0, "the reader collects");
+    let linked = link(&mut sc, attr.id);
+    sc.go_on_for(40_000_000);
+    sc.waits(reader);
+    sc.waits(linked);
+    sc.let_go(collected);
+    sc.go_on(); // much shorter than the pause until a mark is sent again
+    assert!(matches!(sc.answer(linked), Some(Reply::Entry { .. })), "{:?}", sc.answer(linked));
+    sc.succeeds(reader);
+    sc.ends_well();
+}
+
 /// The directory itself is renamed while an update waits for its owner: that moves its ctime on, and the update moves both times on.
 #[test]
 pub(crate) fn what_its_owner_has_later_is_younger_than_all_that_was_seen() {

@@ -301,11 +301,11 @@ pub(crate) fn settled(core: &mut Core, op: OpId, dir: InodeId) -> bool {
     if !mark.settling.contains(&dir) {
         mark.settling.push(dir);
     }
-    if mark.sent != mark.generation {
-        mark_now(core, op, group);
-    }
+    let sent = mark.sent == mark.generation;
     if site::writes_through(core, dir) {
-        instead(core, group);
+        ask_owner(core, group);
+    } else if !sent {
+        mark_now(core, op, group);
     }
     keep_marking(core, group);
     false
@@ -344,6 +344,11 @@ fn instead(core: &mut Core, group: Fingerprint) {
     for dir in waiting_dirs(core, group) {
         super::push::now(core, dir);
     }
+    ask_owner(core, group);
+}
+
+/// Has the owner take a mark, if somebody waits for one and nobody holds the group.
+fn ask_owner(core: &mut Core, group: Fingerprint) {
     let mark = core.state.marks.mark(group);
     if !mark.settling.is_empty() && mark.hold.is_none() && !mark.asking {
         mark.asking = true;
@@ -366,6 +371,7 @@ pub(crate) async fn at_owner(cx: &Cx, group: Fingerprint) {
         mark.covered = mark.covered.max(generation);
         mark.at_owner = mark.at_owner.max(generation);
         exposed(core, group);
+        ask_owner(core, group); // a collect came between, and this mark was of before
         core.state.marks.tidy(group);
     });
 }
@@ -466,6 +472,10 @@ pub(crate) fn released(cx: &Cx, from: ShardId, group: Fingerprint, job: JobId) {
             keep_marking(core, group);
         }
         exposed(core, group);
+        let settling = core.state.marks.mark(group).settling.clone();
+        if settling.into_iter().any(|dir| site::writes_through(core, dir)) {
+            ask_owner(core, group); // the switch's word does not count in *sync*
+        }
         core.state.marks.tidy(group);
     });
 }
