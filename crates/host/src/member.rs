@@ -146,10 +146,9 @@ impl Member {
 
     /// From now on these are the hosts, of which only those that are switches and nothing else may have changed, and clients are told
     /// so.
-    pub fn set_hosts(&self, cluster: ClusterIs, hosts: &[(HostIs, SocketAddr)]) -> Result<(), MemberError> {
-        self.endpoint.set_hosts(hosts)?;
+    pub fn set_hosts(&self, cluster: ClusterIs, hosts: &[(HostIs, SocketAddr)]) {
+        self.endpoint.set_hosts(hosts);
         *self.cluster.write().expect("a description does not panic") = cluster;
-        Ok(())
     }
 
     /// From now on directories shall be tracked so. The host of the coordinator sees to it, and others do nothing.
@@ -214,7 +213,7 @@ impl Elsewhere for Controlled {
 impl EndpointHooks for Hooks {
     fn began_anew(&self, _node: &Node, _roles: &[NodeId]) {}
 
-    fn takes_switched(&self, roles: &[NodeId], place: SocketAddr) {
+    fn reached_at(&self, roles: &[NodeId], place: SocketAddr) {
         if let Some(switch) = &self.kernel_switch {
             roles.iter().for_each(|&node| switch.lock().reach(node, place));
         }

@@ -89,7 +89,7 @@ fn reload(member: &Member, before: &Cluster, now: &Cluster) -> anyhow::Result<Cl
     if taken.told() != now.told() {
         tracing::warn!("what hosts have but switches, and commit, are taken from the configuration at a start only");
     }
-    member.set_hosts(taken.told(), &addresses(&taken)?)?;
+    member.set_hosts(taken.told(), &addresses(&taken)?);
     tracing::info!(form = ?taken.tracking, switches = ?taken.switches(), "directories shall be tracked so");
     member.set_tracking(taken.tracking, taken.switches());
     Ok(taken)

@@ -51,8 +51,8 @@ pub struct EndpointConfig {
 pub trait EndpointHooks: Send + Sync {
     /// Another host has started again, or for the first time that this process knows: what its roles were sent may be lost.
     fn began_anew(&self, node: &Node, roles: &[NodeId]);
-    /// Another process takes what comes through a switch there. Told again and again.
-    fn takes_switched(&self, _roles: &[NodeId], _place: SocketAddr) {}
+    /// Another process, or this one, is there. Told again and again.
+    fn reached_at(&self, _roles: &[NodeId], _place: SocketAddr) {}
     /// The directory of this host, as others are told of it.
     fn directory(&self) -> Directory {
         Directory::default()
@@ -94,9 +94,8 @@ pub(super) struct Shared {
     pub(super) serves: bool,
     pub(super) wait: Wait,
     pub(super) socket: Socket,
-    pub(super) bind: SocketAddr,
-    /// Where packets come that have passed a switch, if there is one.
-    pub(super) innet: OnceLock<Innet>,
+    /// Its ways to the switches.
+    ways: Mutex<Ways>,
     pub(super) hosts: Hosts,
     pub(super) peers: Peers,
     pub(super) node: OnceLock<Arc<Node>>,
@@ -111,13 +110,6 @@ pub(super) struct Shared {
     started_us: u64,
     patience: Mutex<greet::Patience>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// A socket for what comes through switches.
-pub(super) struct Innet {
-    pub(super) socket: Socket,
-    /// Its ways to the switches.
-    pub(super) ways: Mutex<Ways>,
 }
 
 /// The way of a process to all others.
@@ -138,26 +130,22 @@ impl Link for UdpLink {
 }
 
 impl Endpoint {
-    /// Binds the sockets of an endpoint.
+    /// Binds the socket of an endpoint.
     pub fn bind(config: EndpointConfig, hooks: impl EndpointHooks + 'static) -> Result<Endpoint, UdpError> {
         let EndpointConfig { me, cluster, key, bind, hosts, serves, wait } = config;
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
         be_patient(&socket)?;
-        let known = Hosts::new(&hosts);
-        let innet = if known.have_switch() { OnceLock::from(Innet::bind(bind)?) } else { OnceLock::new() };
-        let innet_port = innet.get().map_or(0, Innet::port);
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
-            peers: Peers::new(config.clone(), &hosts, innet_port),
+            peers: Peers::new(config.clone(), &hosts),
             config,
             serves,
             wait,
             socket,
-            bind,
-            innet,
-            hosts: known,
+            ways: Mutex::default(),
+            hosts: Hosts::new(&hosts),
             node: OnceLock::new(),
             hooks: Box::new(hooks),
             timer: Timer::default(),
@@ -177,15 +165,11 @@ impl Endpoint {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
         CLOCK.be_steady(sys::reading());
         node.attach_default(Arc::new(UdpLink(self.shared.clone())));
-        self.shared.spawn("udp", receive::plain)?;
-        if self.shared.innet.get().is_some() {
-            self.shared.spawn("udp-switched", receive::switched)?;
-        }
+        self.shared.spawn("udp", receive::run)?;
         self.shared.spawn("udp-timer", timer::run)?;
-        if let Some(this) = self.shared.peers.get(self.shared.config.me)
-            && let Some(place) = this.lock().switched_place()
-        {
-            self.shared.hooks.takes_switched(&this.roles, place);
+        if let Some(this) = self.shared.peers.get(self.shared.config.me) {
+            let place = this.lock().address;
+            self.shared.hooks.reached_at(&this.roles, place);
         }
         let shared = self.shared.clone();
         node.add_status("udp".to_owned(), Box::new(move || shared.status()));
@@ -229,11 +213,6 @@ thread_local! {
 impl Shared {
     pub(super) fn node(&self) -> &Arc<Node> {
         self.node.get().expect("threads run once there is a node")
-    }
-
-    /// Where this process takes what comes through a switch; 0 if it does not.
-    pub(super) fn innet_port(&self) -> u16 {
-        self.innet.get().map_or(0, Innet::port)
     }
 
     /// Starts a thread that ends soon after the endpoint is stopped.
@@ -315,8 +294,7 @@ impl Shared {
 
     /// Asks the system for the way to a peer, and for the longest datagram that gets there, and by switches if there are any.
     pub(super) fn ask_path(&self, state: &mut OtherState, now_us: u64) {
-        let switches = self.hosts.switches().into_iter().filter(|_| state.innet_port != 0);
-        let bytes = switches.map(datagram_bytes_to).fold(datagram_bytes_to(state.address), usize::min);
+        let bytes = self.hosts.switches().into_iter().map(datagram_bytes_to).fold(datagram_bytes_to(state.address), usize::min);
         state.path_asked_us = now_us;
         state.open_lane(&self.socket);
         let before = state.peer.datagram_bytes();
@@ -335,14 +313,13 @@ impl Shared {
 
     /// Sends those messages that want to pass a switch, each alone in its datagram. Left is what goes directly.
     fn send_switched(&self, messages: &mut Vec<(NodeId, Packet)>, now_us: u64) {
-        let innet = self.innet.get();
-        let mut ways = innet.map(|innet| (&innet.socket, innet.ways.lock().expect("sending does not panic")));
+        let mut ways = self.ways.lock().expect("sending does not panic");
         let mut others: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
         messages.retain_mut(|(to, packet)| {
             if !packet.wants_switch() {
                 return true;
             }
-            let (Some(switch), Some((socket, ways))) = (self.hosts.switch(packet.switch), &mut ways) else {
+            let Some(switch) = self.hosts.switch(packet.switch) else {
                 if asks(packet) {
                     packet.innet = None; // its owner can tell without the switch, which is not known here
                     return true;
@@ -358,14 +335,12 @@ impl Shared {
                 return false;
             };
             let header = packet.innet.as_deref().expect("it wants to pass the switch").bytes();
-            ways.push(socket, now_us, switch, &header, &message);
+            ways.push(&self.socket, now_us, switch, &header, &message);
             self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
             others.push(other);
             false
         });
-        if let Some((socket, ways)) = &mut ways
-            && let Err(error) = ways.flush(socket, now_us)
-        {
+        if let Err(error) = ways.flush(&self.socket, now_us) {
             others.iter().for_each(|other| self.failed(&mut other.lock(), &error, now_us));
         }
     }

@@ -68,8 +68,8 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, innet_port, directory, meant } => {
-            greeted_by(shared, &head, (from, innet_port), Directory { id: directory, meant }, now_us);
+        Hello::Greet { version: VERSION, directory, meant } => {
+            greeted_by(shared, &head, from, Directory { id: directory, meant }, now_us);
         }
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
@@ -91,7 +91,7 @@ pub(super) fn stranger(shared: &Shared, head: &Head, from: SocketAddr, now_us: u
 }
 
 /// Another process introduces itself, and knows who this one is.
-fn greeted_by(shared: &Shared, head: &Head, (from, innet_port): (SocketAddr, u16), directory: Directory, now_us: u64) {
+fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directory, now_us: u64) {
     let session = session_of(head.endpoint);
     if session.is_some() && shared.serves && !shared.hooks.serves() {
         return; // it asks again
@@ -104,14 +104,13 @@ fn greeted_by(shared: &Shared, head: &Head, (from, innet_port): (SocketAddr, u16
     adopt(&other, head.boot, now_us);
     let place = {
         let mut state = other.lock();
-        state.innet_port = innet_port;
         if !other.fixed {
             state.address = from;
         }
         state.open_lane(&shared.socket);
-        state.switched_place()
+        state.address
     };
-    place.into_iter().for_each(|place| shared.hooks.takes_switched(&other.roles, place));
+    shared.hooks.reached_at(&other.roles, place);
     let Directory { id, meant } = shared.hooks.directory();
     shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant });
 }
@@ -195,7 +194,7 @@ impl OtherState {
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
     let Directory { id, meant } = shared.hooks.directory();
-    let greet = Hello::Greet { version: VERSION, innet_port: shared.innet_port(), directory: id, meant };
+    let greet = Hello::Greet { version: VERSION, directory: id, meant };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, state.seen_boot, &greet);

@@ -25,7 +25,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 wire_enum! {
     /// A message between processes.
@@ -35,8 +35,6 @@ wire_enum! {
         1 => Greet {
             /// [`VERSION`].
             version: u32,
-            /// UDP port at which I take what comes through a switch; 0 if I do not.
-            innet_port: u16,
             /// The directory that I have.
             directory: u64,
             /// Somebody has said that it takes the place of another one.
@@ -197,7 +195,7 @@ mod tests {
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus { number: 1, version, uptime_ms: 5, reaches: vec![2, 3], clients: 4, lost: 0 };
         vec![
-            Hello::Greet { version: VERSION, innet_port: 9, directory: 8, meant: false },
+            Hello::Greet { version: VERSION, directory: 8, meant: false },
             Hello::Greeted { directory: 8, meant: true },
             Hello::Strange {},
             Hello::Unknown {},

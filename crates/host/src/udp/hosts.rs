@@ -1,9 +1,7 @@
 //! The hosts that an endpoint knows, which may become more and less while it runs: those that are switches and nothing else.
 
-use super::endpoint::{Endpoint, Innet, Shared, be_patient};
+use super::endpoint::{Endpoint, Shared};
 use super::hello::{Hello, HostIs};
-use super::socket::Socket;
-use super::{UdpError, receive};
 use hashbrown::HashMap;
 use onpath_transport::Head;
 use onpath_wire::codec::Blob;
@@ -11,7 +9,7 @@ use onpath_wire::ids::NodeId;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::RwLock;
 
 /// How often hosts are asked for a switch that nobody here knows, microseconds.
 const ASK_US: u64 = 1_000_000;
@@ -30,11 +28,6 @@ impl Hosts {
     pub(super) fn new(hosts: &[(HostIs, SocketAddr)]) -> Hosts {
         let all = hosts.iter().map(|(host, address)| (host.number, (host.clone(), *address))).collect();
         Hosts { all: RwLock::new(all), wanted: AtomicU16::new(0), ask_us: AtomicU64::new(0) }
-    }
-
-    /// Whether any of them has a switch.
-    pub(super) fn have_switch(&self) -> bool {
-        !self.switches().is_empty()
     }
 
     /// Where switches take packets.
@@ -60,7 +53,7 @@ impl Hosts {
 
 impl Endpoint {
     /// From now on these are the hosts. What others have but switches stays as it was at the start.
-    pub fn set_hosts(&self, hosts: &[(HostIs, SocketAddr)]) -> Result<(), UdpError> {
+    pub fn set_hosts(&self, hosts: &[(HostIs, SocketAddr)]) {
         let shared = &self.shared;
         let gone: Vec<u16> = {
             let all = shared.hosts.all.read().expect("the table does not panic");
@@ -70,53 +63,17 @@ impl Endpoint {
             shared.hosts.all.write().expect("the table does not panic").remove(&number);
             shared.peers.remove(number);
         }
-        hosts.iter().try_for_each(|(host, address)| shared.know(host, *address))
+        hosts.iter().for_each(|(host, address)| shared.know(host, *address));
     }
 }
 
 impl Shared {
     /// Knows a host from now on, and whether it has a switch.
-    fn know(self: &Arc<Self>, host: &HostIs, address: SocketAddr) -> Result<(), UdpError> {
+    fn know(&self, host: &HostIs, address: SocketAddr) {
         let known = self.hosts.all.read().expect("the table does not panic").get(&host.number).cloned();
         let address = known.map_or(address, |(_, address)| address);
         self.hosts.all.write().expect("the table does not panic").insert(host.number, (host.clone(), address));
         self.peers.add(host, address);
-        if host.switch_port != 0 { self.open_innet() } else { Ok(()) }
-    }
-
-    /// Takes what comes through switches from now on, and lets everybody know where.
-    fn open_innet(self: &Arc<Self>) -> Result<(), UdpError> {
-        if self.innet.get().is_some() {
-            return Ok(());
-        }
-        let innet = Innet::bind(self.bind)?;
-        let port = innet.port();
-        if self.innet.set(innet).is_err() {
-            return Ok(()); // another thread was faster
-        }
-        for other in self.peers.all() {
-            let mut state = other.lock();
-            if other.endpoint == self.config.me {
-                state.innet_port = port;
-            }
-            (state.greeted, state.greet_us) = (false, 0);
-        }
-        self.spawn("udp-switched", receive::switched)
-    }
-}
-
-impl Innet {
-    /// A socket for what comes through switches.
-    pub(super) fn bind(bind: SocketAddr) -> Result<Innet, UdpError> {
-        let address = SocketAddr::new(bind.ip(), 0);
-        let socket = Socket::bind(address).map_err(|source| UdpError::Bind { address, source })?;
-        be_patient(&socket)?;
-        Ok(Innet { socket, ways: Mutex::default() })
-    }
-
-    /// Where it takes them.
-    pub(super) fn port(&self) -> u16 {
-        self.socket.bound.port()
     }
 }
 
@@ -154,7 +111,7 @@ pub(super) fn tell(shared: &Shared, head: &Head, number: u16) {
 }
 
 /// A host tells of another one.
-pub(super) fn hear(shared: &Arc<Shared>, head: &Head, host: &HostIs) {
+pub(super) fn hear(shared: &Shared, head: &Head, host: &HostIs) {
     let teller = shared.peers.get(head.endpoint).filter(|other| other.fixed);
     let place = std::str::from_utf8(&host.address.0).ok().and_then(|place| place.parse().ok());
     let (Some(teller), Some(place)) = (teller, place) else { return shared.malformed() };
@@ -167,8 +124,6 @@ pub(super) fn hear(shared: &Arc<Shared>, head: &Head, host: &HostIs) {
         Some((known, _)) => HostIs { switch_port: host.switch_port, ..known },
         None => HostIs { shards: vec![], data: false, ..host.clone() },
     };
-    match shared.know(&host, place) {
-        Ok(()) => tracing::info!(number = host.number, %place, "a host has a switch"),
-        Err(error) => tracing::warn!(%error, "a switch cannot be used"),
-    }
+    shared.know(&host, place);
+    tracing::info!(number = host.number, %place, "a host has a switch");
 }

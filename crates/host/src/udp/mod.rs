@@ -4,7 +4,7 @@
 //! time into one datagram; what it receives it delivers on the thread that received it, which runs the roles and sends their answers.
 //! Peers are the hosts of the configuration and the clients that greet ([`hello`]).
 //!
-//! What comes through a switch comes to a port of its own, behind an in-network header.
+//! What comes through a switch comes to the same port, behind an in-network header; to a switch it goes at a port of the switch's own.
 
 mod admit;
 mod endpoint;

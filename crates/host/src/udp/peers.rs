@@ -37,8 +37,6 @@ pub(super) struct OtherState {
     pub(super) address: SocketAddr,
     /// The way there.
     lane: Option<Lane>,
-    /// Where it takes what comes through a switch; 0 if it does not.
-    pub(super) innet_port: u16,
     /// The boot that it was last seen with; that of `peer` is one that came with its directory.
     pub(super) seen_boot: u64,
     /// A directory of it was refused, and that was told.
@@ -71,11 +69,6 @@ impl OtherState {
     pub(super) fn may_ask_path(&self, now_us: u64) -> bool {
         now_us >= self.path_asked_us + PATH_PAUSE_US
     }
-
-    /// Where it takes what comes through a switch.
-    pub(super) fn switched_place(&self) -> Option<SocketAddr> {
-        (self.innet_port != 0).then(|| SocketAddr::new(self.address.ip(), self.innet_port))
-    }
 }
 
 impl Other {
@@ -91,7 +84,6 @@ impl Other {
             peer,
             address,
             lane: None,
-            innet_port: 0,
             seen_boot: 0,
             refused: 0,
             greeted: false,
@@ -126,7 +118,7 @@ pub(super) struct Peers {
 
 impl Peers {
     /// The hosts of a cluster, each with its address; among them perhaps this one.
-    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)], innet_port: u16) -> Peers {
+    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)]) -> Peers {
         let (mut places, mut all) = (HashMap::new(), HashMap::new());
         for (host, address) in hosts {
             let endpoint = endpoint_of_host(host.number);
@@ -136,9 +128,7 @@ impl Peers {
             all.insert(endpoint, Other::new(&config, endpoint, roles, (endpoint != config.me, 0), *address));
         }
         if let Some(this) = all.get(&config.me) {
-            let mut this = this.lock();
-            this.peer.set_boot(config.boot);
-            this.innet_port = innet_port;
+            this.lock().peer.set_boot(config.boot);
         }
         Peers { config, places, all: RwLock::new(all), entered: AtomicU64::new(0) }
     }

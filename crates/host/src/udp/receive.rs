@@ -1,4 +1,4 @@
-//! The receiving side: one thread a socket, which runs what its messages make runnable.
+//! The receiving side: one thread, which runs what the messages make runnable.
 
 use super::admit::{may_come_from, may_send};
 use super::endpoint::Shared;
@@ -8,7 +8,7 @@ use super::{greet, session_of};
 use crate::clock::CLOCK;
 use crate::sys;
 use bytes::Bytes;
-use onpath_transport::{Delivered, Head, peek};
+use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, peek};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
 use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
@@ -30,25 +30,15 @@ struct Batch {
     now_us: u64,
 }
 
-/// The thread of the socket for what comes directly.
-pub(super) fn plain(shared: &Arc<Shared>) {
-    run(shared, &shared.socket, |shared, batch, datagram, from| shared.take(batch, datagram, from));
-}
-
-/// The thread of the socket for what comes through the switch.
-pub(super) fn switched(shared: &Arc<Shared>) {
-    let innet = shared.innet.get().expect("it has one");
-    run(shared, &innet.socket, |shared, batch, datagram, _| shared.take_switched(batch, datagram));
-}
-
-fn run(shared: &Arc<Shared>, socket: &Socket, take: impl Fn(&Arc<Shared>, &mut Batch, &mut [u8], SocketAddr)) {
+/// The thread of an endpoint's socket.
+pub(super) fn run(shared: &Arc<Shared>) {
     let mut batch = Batch::default();
-    while_open(shared, socket, |inbox| {
+    while_open(shared, &shared.socket, |inbox| {
         batch.now_us = sys::mono_us();
         let mut datagrams = 0;
         for (bytes, Received { segment, from }) in inbox.received() {
             for datagram in bytes.chunks_mut(segment) {
-                take(shared, &mut batch, datagram, from);
+                shared.take(&mut batch, datagram, from);
                 datagrams += 1;
             }
         }
@@ -72,9 +62,18 @@ pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(
     }
 }
 
+/// Whether a datagram that begins with this byte has come through a switch. As in-network code the transport's first byte is an
+/// operation of structure 4, which will never be (`dataplane/SPEC.md`).
+fn is_switched(code: u8) -> bool {
+    code != TRANSPORT_MAGIC.to_le_bytes()[0]
+}
+
 impl Shared {
     /// A datagram from another process.
     fn take(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8], from: SocketAddr) {
+        if datagram.first().is_some_and(|&code| is_switched(code)) {
+            return self.take_switched(batch, datagram);
+        }
         let head = match peek(datagram) {
             Ok(head) if head.cluster == self.config.cluster || head.handshake() => head,
             _ => return self.malformed(),
@@ -183,5 +182,20 @@ impl Shared {
     /// A message could not be sent.
     pub(super) fn count_lost(&self) {
         self.counts.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::innet::STRUCTURE_DIRTY_SET;
+
+    /// Both kinds come to one port, and each is taken for what it is.
+    #[test]
+    fn what_came_through_a_switch_is_told_from_what_did_not() {
+        for &op in DirtySetOp::ALL {
+            assert!(is_switched(STRUCTURE_DIRTY_SET << 4 | op as u8), "{op:?}");
+        }
+        assert!(!is_switched(TRANSPORT_MAGIC.to_le_bytes()[0]));
     }
 }

@@ -27,7 +27,7 @@ impl Endpoint {
                 let now_us = sys::mono_us();
                 for (bytes, Received { segment, .. }) in inbox.received() {
                     for Copy { header, behind, to } in pass(shared, &node, &role, bytes.chunks(segment)) {
-                        let place = shared.peers.of_role(to).and_then(|other| other.lock().switched_place());
+                        let place = shared.peers.of_role(to).map(|other| other.lock().address);
                         match place {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
                             None => shared.count_lost(),
