@@ -294,7 +294,8 @@ impl Shared {
 
     /// Asks the system for the way to a peer, and for the longest datagram that gets there, and by switches if there are any.
     pub(super) fn ask_path(&self, state: &mut OtherState, now_us: u64) {
-        let bytes = self.hosts.switches().into_iter().map(datagram_bytes_to).fold(datagram_bytes_to(state.address), usize::min);
+        let bytes =
+            self.hosts.switches().into_iter().map(datagram_bytes_to).fold(datagram_bytes_to(state.address), usize::min);
         state.path_asked_us = now_us;
         state.open_lane(&self.socket);
         let before = state.peer.datagram_bytes();

@@ -8,8 +8,8 @@ use onpath_wire::codec::Blob;
 use onpath_wire::ids::NodeId;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 /// How often hosts are asked for a switch that nobody here knows, microseconds.
 const ASK_US: u64 = 1_000_000;

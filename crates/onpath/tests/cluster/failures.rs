@@ -37,6 +37,10 @@ pub(crate) enum Fault {
     Unplug(usize),
     /// Every host and client loses so many percent of what comes to it, until everybody has gone on so.
     Lose(u32),
+    /// The cable of the first is out while the second is killed and starts again.
+    UnplugAndKill(usize, usize),
+    /// Everybody loses so many percent while a host is killed and starts again.
+    LoseAndKill(u32, usize),
     /// The real-time clock of a host is off by so many seconds, for some seconds.
     Clock(usize, i32),
     /// Power of one host: its disk has what was synced, and nothing else.
@@ -76,8 +80,7 @@ impl Fault {
                 Instant::now()
             }
             Fault::Lose(percent) => {
-                let all = 0..cluster.net.hosts();
-                if !all.clone().all(|host| cluster.net.lose(host, percent)) {
+                if !lose(cluster, percent) {
                     return None;
                 }
                 wait();
@@ -85,7 +88,23 @@ impl Fault {
                 let took = progress.resumed(begin, SLOWED, "while datagrams are lost");
                 let rate = (progress.calls() - calls) as f64 / took.as_secs_f64();
                 report(&format!("{self:?}: everybody goes on within {took:.2?}, {rate:.0} calls a second"));
-                all.for_each(|host| assert!(cluster.net.lose(host, 0)));
+                assert!(lose(cluster, 0));
+                Instant::now()
+            }
+            Fault::UnplugAndKill(unplugged, killed) => {
+                cluster.net.link(unplugged, false);
+                Fault::Kill(killed).happen(cluster, pause, progress)?;
+                wait(); // it has begun, and cannot reach all that it needs
+                cluster.net.link(unplugged, true);
+                Instant::now()
+            }
+            Fault::LoseAndKill(percent, killed) => {
+                if !lose(cluster, percent) {
+                    return None;
+                }
+                Fault::Kill(killed).happen(cluster, pause, progress)?;
+                wait();
+                assert!(lose(cluster, 0));
                 Instant::now()
             }
             Fault::Clock(host, seconds) => {
@@ -105,6 +124,11 @@ impl Fault {
         };
         Some(end)
     }
+}
+
+/// Every host and client loses so many percent from now on; false if this system cannot do it.
+fn lose(cluster: &Cluster, percent: u32) -> bool {
+    (0..cluster.net.hosts()).all(|host| cluster.net.lose(host, percent))
 }
 
 fn seed() -> u64 {
@@ -208,6 +232,14 @@ fn switch_under_load() {
     endure("failures::switch_under_load", NETWORK, &faults);
 }
 
+/// The same of a switch in the kernel, whose control plane is a process of the host.
+#[test]
+fn switch_in_the_kernel_under_load() {
+    let switch = NETWORK.servers;
+    let faults = [Fault::Kill(switch), Fault::Unplug(switch), Fault::Lose(5), Fault::Freeze(switch), Fault::Kill(0)];
+    endure("failures::switch_in_the_kernel_under_load", Shape { xdp: true, ..NETWORK }, &faults);
+}
+
 /// Two switches, the last hosts: each of them fails, while the other one has everything.
 #[test]
 fn one_of_two_switches_under_load() {
@@ -228,6 +260,21 @@ fn one_of_two_switches_under_load() {
 fn hosts_and_switch_under_load() {
     let faults = [Fault::Kill(2), Fault::Kill(0), Fault::Unplug(1), Fault::Kill(NETWORK.servers), Fault::KillAll];
     endure("failures::hosts_and_switch_under_load", NETWORK, &faults);
+}
+
+/// A host starts while another one cannot be reached, or while datagrams are lost.
+#[test]
+fn two_faults_at_a_time() {
+    let switch = NETWORK.servers;
+    let faults = [
+        Fault::UnplugAndKill(1, 0),
+        Fault::UnplugAndKill(0, 2),
+        Fault::UnplugAndKill(switch, 1),
+        Fault::UnplugAndKill(2, switch),
+        Fault::LoseAndKill(5, 0),
+        Fault::LoseAndKill(5, switch),
+    ];
+    endure("failures::two_faults_at_a_time", NETWORK, &faults);
 }
 
 /// Datagrams are lost between all: few, some, many.

@@ -86,11 +86,28 @@ impl Names {
         });
     }
 
+    /// Lists a directory, which is a look at each of its names.
+    fn list(&self, top: &Path, dir: usize) {
+        let path = top.join(DIRS[dir]);
+        let asked = self.now();
+        let listed = settled("a listing", || sys::entries(sys::open(&path, libc::O_RDONLY | libc::O_DIRECTORY, 0)?));
+        let span = Span { asked, answered: self.now() };
+        let listed = done("a listing", listed);
+        let mut histories = self.histories.lock().expect("the histories");
+        for n in (dir..NAMES).step_by(DIRS.len()) {
+            let file = name(top, n);
+            let mut found = listed.iter().filter(|entry| Some(entry.name.as_os_str()) == file.file_name());
+            let outcome = found.next().map_or(Outcome::Missing, |entry| Outcome::Shown(entry.ino));
+            assert!(found.next().is_none(), "{} is listed twice", file.display());
+            histories[n].add(outcome, span);
+        }
+    }
+
     /// Does something with one of the names.
     pub(crate) fn step(&self, top: &Path, random: &mut Random) {
         let n = random.below(NAMES);
         let path = name(top, n);
-        match random.below(8) {
+        match random.below(9) {
             0 => self.call(n, || {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
                 let made = settled("create", || sys::open(&path, flags, 0o644));
@@ -117,13 +134,17 @@ impl Names {
                 let removed = settled("unlink", || sys::unlink(&path));
                 either("unlink", removed, libc::ENOENT, Outcome::Missing, |()| Outcome::Removed)
             }),
+            5 => self.list(top, n % DIRS.len()),
             _ => self.look(top, n),
         }
     }
 
-    /// Looks at all names, and fails the test unless there is an order that explains what came of every call; gives how many there were.
+    /// Looks at all names, one by one and in listings, and fails the test unless there is an order that explains what came of every call; gives how many there were.
     pub(crate) fn judge(&self, tops: &[PathBuf]) -> usize {
-        tops.iter().for_each(|top| (0..NAMES).for_each(|n| self.look(top, n)));
+        for top in tops {
+            (0..NAMES).for_each(|n| self.look(top, n));
+            (0..DIRS.len()).for_each(|dir| self.list(top, dir));
+        }
         let all = self.histories.lock().expect("the histories");
         for (n, history) in all.iter().enumerate() {
             history.judge().unwrap_or_else(|why| panic!("name-{n}: no order explains this: {why}"));
