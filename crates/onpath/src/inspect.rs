@@ -1,6 +1,7 @@
 //! `onpath inspect PATH`: what the shards know of a directory.
 
 use crate::cli::{absolute, say};
+use crate::cluster::url;
 use crate::status;
 use anyhow::Context;
 use clap::Args;
@@ -13,19 +14,22 @@ use std::path::{Path, PathBuf};
 /// Arguments of `onpath inspect`.
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A directory on a mount of Onpath.
+    /// A directory on a mount of Onpath; with --inode the DIR of a running `onpath dev` or of a host of a cluster.
     path: PathBuf,
+    /// Inode of the directory to inspect, as `stat -c %i` prints it on a mount: each host of a cluster tells what its own shards know.
+    #[arg(long)]
+    inode: Option<u64>,
     /// Print JSON: an object of roles, each an object of numbers.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
-    let path = args.path.canonicalize().with_context(|| format!("{}", args.path.display()))?;
-    let metadata = path.metadata().with_context(|| format!("{}", path.display()))?;
-    anyhow::ensure!(metadata.is_dir(), "{} is not a directory: inspect its parent", path.display());
-    let dir = served_by(&path)?;
-    let text = request_inspection(&absolute(&dir)?, InodeId(metadata.ino()))?;
+    let (dir, inode) = match args.inode {
+        Some(inode) => (args.path, inode),
+        None => on_a_mount(&args.path)?,
+    };
+    let text = request_inspection(&absolute(&dir)?, InodeId(inode))?;
     if args.json {
         say(&text);
         return Ok(());
@@ -33,14 +37,35 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
     status::table(&text)
 }
 
+/// The DIR of the mount that a directory is on, and its inode.
+fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
+    let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
+    let metadata = path.metadata().with_context(|| format!("{}", path.display()))?;
+    anyhow::ensure!(metadata.is_dir(), "{} is not a directory: inspect its parent", path.display());
+    let (dir, inode) = (served_by(&path)?, metadata.ino());
+    anyhow::ensure!(
+        !url::is_url(&dir),
+        "{} is on a mount of a cluster, whose hosts do not tell this over the network: \
+         run `onpath inspect --inode {inode} DIR` on each host, DIR being its directory",
+        path.display()
+    );
+    Ok((dir, inode))
+}
+
 /// The DIR meant by a path: itself if a process serves it, else that of the mount it is on.
 pub(crate) fn serving(path: &Path) -> anyhow::Result<PathBuf> {
     let path = absolute(path)?;
     let is_dir = path.join("superblock").exists() || path.join("socket").exists();
-    if is_dir { Ok(path) } else { served_by(&path).or(Ok(path)) }
+    let dir = if is_dir { path.clone() } else { served_by(&path).unwrap_or(path.clone()) };
+    anyhow::ensure!(
+        !url::is_url(&dir),
+        "{} is on a mount of a cluster, whose hosts do not tell this over the network: give the directory of a host, on that host",
+        path.display()
+    );
+    Ok(dir)
 }
 
-/// The DIR of the mount that holds `path`.
+/// The DIR of the mount that holds `path`, or the URL of its cluster.
 pub(crate) fn served_by(path: &Path) -> anyhow::Result<PathBuf> {
     let mounts = mounts().context("/proc/self/mountinfo")?;
     let over = mounts.into_iter().filter(|mount| path.starts_with(&mount.mountpoint));

@@ -5,11 +5,25 @@ mod common;
 use common::server::{Site, binary};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn inspect(path: &Path) -> Output {
     Command::new(binary()).args(["inspect", "--json"]).arg(path).output().expect("onpath runs")
+}
+
+/// What the shards of all hosts say of a directory, by role.
+fn inspection(site: &Site, dir: &Path) -> Value {
+    let inode = fs::metadata(dir).expect("stat").ino().to_string();
+    let of_host = |state: PathBuf| {
+        let mut command = Command::new(binary());
+        let output = command.args(["inspect", "--json", "--inode", &inode]).arg(state).output().expect("onpath runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let of_host: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        of_host.as_object().expect("an object of roles").clone()
+    };
+    Value::Object(site.states().into_iter().flat_map(of_host).collect())
 }
 
 /// The number `name` of all roles that have it.
@@ -27,9 +41,7 @@ fn a_directory_is_shown_as_its_owner_and_its_sites_see_it() {
         fs::create_dir(&dir).expect("mkdir");
         let in_network = u64::from(tracking == "network");
         common::wait_until("the form is what it should be", || {
-            let output = inspect(&dir);
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let inspection: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let inspection = inspection(&site, &dir);
             assert_eq!(all(&inspection, "owner"), [1], "one shard owns it");
             all(&inspection, "tracked_in_network") == [in_network]
         });
@@ -37,10 +49,19 @@ fn a_directory_is_shown_as_its_owner_and_its_sites_see_it() {
             fs::write(dir.join(format!("f{n}")), "").expect("a file");
             assert_eq!(fs::read_dir(&dir).expect("readdir").count(), n + 1);
         }
-        let inspection: Value = serde_json::from_slice(&inspect(&dir).stdout).expect("JSON");
+        let inspection = inspection(&site, &dir);
         assert_eq!(all(&inspection, "entries"), [20]);
         assert_eq!(all(&inspection, "sync"), [1], "reads and updates alternate: {inspection}");
         assert!(all(&inspection, "holds_append").iter().all(|held| *held <= 1), "{inspection}");
+        // By its path, on a mount of a process of this machine.
+        let by_path = inspect(&dir);
+        let said = String::from_utf8_lossy(&by_path.stderr);
+        if site.source().starts_with("onpath://") {
+            assert!(!by_path.status.success() && said.contains("inspect --inode"), "{said}");
+        } else {
+            let by_path: Value = serde_json::from_slice(&by_path.stdout).expect("JSON");
+            assert_eq!(all(&by_path, "entries"), [20], "{said}");
+        }
         mount.stop();
     }
 }

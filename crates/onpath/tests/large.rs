@@ -4,7 +4,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::server::{Mount, Site};
+use common::server::{Mount, Site, status_of};
 use common::{number_from_env, report, wait_until, xattr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -80,9 +80,10 @@ fn check(top: &Path, files: usize, touched: bool) {
     assert!(listed.is_empty(), "listed, but never made: {:?}", listed.first());
 }
 
-/// Bytes of objects in memory, of all shards and the data node.
-fn object_bytes(site: &Site) -> u64 {
-    site.status().sum("", &["object_bytes"])
+/// Whether the objects that shards and data nodes have in memory take no more than each host may use.
+fn keeps_to(site: &Site, memory: usize) -> bool {
+    let states = site.states();
+    states.iter().all(|state| status_of(state).expect("status").sum("", &["object_bytes"]) <= memory as u64)
 }
 
 fn rss_kib(mount: &Mount) -> u64 {
@@ -115,9 +116,9 @@ fn more_files_than_memory() {
         }
     }
     report(&format!("large: {files} files made in {:?}, RSS {} KiB", begin.elapsed(), rss_kib(&mount)));
-    wait_until("the shards keep to their memory", || object_bytes(&site) <= memory as u64);
+    wait_until("the shards keep to their memory", || keeps_to(&site, memory));
     check(&top, files, false);
-    wait_until("the shards keep to their memory again", || object_bytes(&site) <= memory as u64);
+    wait_until("the shards keep to their memory again", || keeps_to(&site, memory));
     report(&format!("large: all found, RSS {} KiB", rss_kib(&mount)));
 
     for file in 0..files {
@@ -128,7 +129,7 @@ fn more_files_than_memory() {
             _ => {}
         }
     }
-    mount.kill();
+    site.kill_server(&mut mount);
     let begin = Instant::now();
     let mount = site.dev(&args);
     fs::symlink_metadata(path(&top, files - 4)).expect("the first answer");

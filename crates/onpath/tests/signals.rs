@@ -4,7 +4,7 @@
 mod common;
 
 use common::check::{content, done};
-use common::process::{Child, End, fork, fork_keeping};
+use common::process::{Child, End, fork, fork_keeping, send};
 use common::server::{Mount, Site};
 use common::sys::{self, R};
 use onpath_wire::limits::SESSION_LEASE_MS;
@@ -49,23 +49,29 @@ const ON_A_DESCRIPTOR: [(&str, i64, OnADescriptor); 4] = [
     ("fsync", libc::SYS_fsync, |fd| sys::fsync(fd)),
 ];
 
-/// A server that does not run until this is dropped.
-struct Stopped<'a>(&'a Mount);
+/// Processes that serve, and do not run until this is dropped.
+struct Stopped(Vec<u32>);
 
-impl Stopped<'_> {
-    fn new(server: &Mount) -> Stopped<'_> {
-        server.signal(libc::SIGSTOP);
+impl Stopped {
+    fn new(site: &Site, server: &Mount) -> Stopped {
+        let stopped = Stopped(site.server_pids(server));
+        stopped.signal(libc::SIGSTOP);
         common::wait_until("the server stops", || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap_or_default();
-            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            let stat = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let stands = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+            stopped.0.iter().map(stat).all(stands)
         });
-        Stopped(server)
+        stopped
+    }
+
+    fn signal(&self, signal: i32) {
+        self.0.iter().for_each(|&pid| send(pid as i32, signal));
     }
 }
 
-impl Drop for Stopped<'_> {
+impl Drop for Stopped {
     fn drop(&mut self) {
-        self.0.signal(libc::SIGCONT);
+        self.signal(libc::SIGCONT);
     }
 }
 
@@ -84,11 +90,11 @@ fn prepare(dir: &Path) {
 }
 
 /// Every call of the list, asked through `dir` while `server` is stopped, ends with either signal; afterwards all is well.
-fn all_die(server: &Mount, dir: &Path) {
+fn all_die(site: &Site, server: &Mount, dir: &Path) {
     for signal in [libc::SIGKILL, libc::SIGINT] {
         prepare(dir);
         for ask in &ASKS {
-            let stopped = Stopped::new(server);
+            let stopped = Stopped::new(site, server);
             let child = fork(|| i32::from((ask.call)(dir).is_err()));
             assert_dies(ask.name, child, ask.syscall, signal);
             drop(stopped);
@@ -99,12 +105,12 @@ fn all_die(server: &Mount, dir: &Path) {
 
 /// The same for calls on a descriptor. Its close at the end of the process is a request too, which the kernel lets nobody interrupt: so
 /// this needs a mount whose own process runs.
-fn all_die_with_a_descriptor(server: &Mount, dir: &Path) {
+fn all_die_with_a_descriptor(site: &Site, server: &Mount, dir: &Path) {
     for signal in [libc::SIGKILL, libc::SIGINT] {
         for (name, syscall, call) in ON_A_DESCRIPTOR {
             prepare(dir);
             let fd = done("open", sys::open(dir.join("f"), libc::O_RDWR, 0));
-            let stopped = Stopped::new(server);
+            let stopped = Stopped::new(site, server);
             let child = fork_keeping(&[fd.as_fd()], || i32::from(call(&fd).is_err()));
             assert_dies(name, child, syscall, signal);
             drop(stopped);
@@ -118,7 +124,7 @@ fn all_die_with_a_descriptor(server: &Mount, dir: &Path) {
 fn asking_a_stopped_server() {
     let Some(site) = Site::new("asking a stopped server") else { return };
     let mount = site.dev(&[]);
-    all_die(&mount, mount.path());
+    all_die(&site, &mount, mount.path());
     mount.stop();
     site.assert_clean("after interrupted calls");
 }
@@ -129,8 +135,8 @@ fn asking_a_stopped_server_through_another_mount() {
     let Some(site) = Site::new("asking through another mount") else { return };
     let mount = site.dev(&[]);
     let second = site.mount(1, &[]);
-    all_die(&mount, second.path());
-    all_die_with_a_descriptor(&mount, second.path());
+    all_die(&site, &mount, second.path());
+    all_die_with_a_descriptor(&site, &mount, second.path());
     second.stop();
     mount.stop();
     site.assert_clean("after interrupted calls");
@@ -174,7 +180,7 @@ fn a_server_stopped_for_longer_than_a_lease_goes_on() {
         done("flock", sys::flock(&file, libc::LOCK_EX));
         file
     });
-    let stopped = Stopped::new(&server);
+    let stopped = Stopped::new(&site, &server);
     std::thread::sleep(Duration::from_millis(SESSION_LEASE_MS + 2_000));
     drop(stopped);
     for (mount, other) in [(0, 1), (1, 0)] {

@@ -219,6 +219,7 @@ const NETWORK: Shape = Shape {
     xdp: false,
     clients: 2,
     init: &["--tracking", "network"],
+    meta_memory: None,
     disks: 0,
     clocks: false,
 };

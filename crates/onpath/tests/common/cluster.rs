@@ -21,6 +21,8 @@ pub struct Shape<'a> {
     pub clients: usize,
     /// Further arguments of `onpath cluster init`.
     pub init: &'a [&'a str],
+    /// What `meta_memory` of each server is in the configuration.
+    pub meta_memory: Option<&'a str>,
     /// Bytes of the disks that the servers have, each one of its own that can lose power; 0: they share the machine's.
     pub disks: u64,
     /// Whether the real-time clock of each host can be set.
@@ -29,7 +31,7 @@ pub struct Shape<'a> {
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], disks: 0, clocks: false }
+        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], meta_memory: None, disks: 0, clocks: false }
     }
 }
 
@@ -108,6 +110,9 @@ impl Cluster {
         for host in 0..shape.servers {
             let own = format!("\"{}\"", state(&root, &disks, host).display());
             text = text.replacen(&format!("\"{}\"", root.join("DIR").display()), &own, 1);
+        }
+        if let Some(memory) = shape.meta_memory {
+            text = text.replace("data = true\n", &format!("data = true\nmeta_memory = \"{memory}\"\n"));
         }
         if shape.xdp {
             text = text.replace("switch_port = 4797\n", "switch_port = 4797\nxdp = [\"eth0\"]\n");

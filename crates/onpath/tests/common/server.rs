@@ -101,7 +101,7 @@ impl Site {
 
     fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {
         if let Some(hosts) = hosts() {
-            let (of_cluster, of_mount) = of_cluster(args);
+            let OfCluster { init: of_cluster, meta_memory, mount: of_mount } = of_cluster(args);
             let mut cluster = self.cluster.lock().expect("the cluster's lock");
             let new = || {
                 let shape = Shape::from_env();
@@ -109,7 +109,14 @@ impl Site {
                 let other = shape.init.chunks(2).filter(|pair| !of_cluster.contains(&pair[0])).flatten();
                 let init: Vec<&str> = of_cluster.iter().chain(other).copied().collect();
                 let switches = if init.contains(&"network") { shape.switches.max(1) } else { 0 };
-                let shape = Shape { servers: hosts, switches, xdp: shape.xdp && switches > 0, init: &init, ..shape };
+                let shape = Shape {
+                    servers: hosts,
+                    switches,
+                    xdp: shape.xdp && switches > 0,
+                    init: &init,
+                    meta_memory,
+                    ..shape
+                };
                 Cluster::start("ONPATH_HOSTS", self, shape).expect("hosts can be connected")
             };
             let cluster = cluster.get_or_insert_with(new);
@@ -135,6 +142,13 @@ impl Site {
         if let Some(cluster) = &mut *self.cluster.lock().expect("the cluster's lock") {
             cluster.kill_servers();
         }
+    }
+
+    /// The process of the mount that [`Site::dev`] gave, and those of all hosts with shards if it is another one.
+    pub fn server_pids(&self, mount: &Mount) -> Vec<u32> {
+        let cluster = self.cluster.lock().expect("the cluster's lock");
+        let hosts = cluster.iter().flat_map(|cluster| (0..cluster.servers()).map(|host| cluster.process(host).pid()));
+        hosts.chain([mount.pid()]).collect()
     }
 
     /// A file for what another process says.
@@ -179,23 +193,27 @@ impl Drop for Site {
     }
 }
 
-/// The arguments of a `dev` that are a cluster's, and those that are a mount's. How often a host writes checkpoints cannot be chosen.
-fn of_cluster<'a>(args: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
-    let mut parts = (vec![], vec![]);
+/// The arguments of a `dev`, as those of a cluster and of a mount of it.
+#[derive(Default)]
+struct OfCluster<'a> {
+    init: Vec<&'a str>,
+    meta_memory: Option<&'a str>,
+    mount: Vec<&'a str>,
+}
+
+/// What is whose. How often a host writes checkpoints cannot be chosen.
+fn of_cluster<'a>(args: &[&'a str]) -> OfCluster<'a> {
+    let mut all = OfCluster::default();
     let mut args = args.iter().copied();
     while let Some(arg) = args.next() {
-        if arg == "--checkpoint-bytes" {
-            args.next();
-            continue;
-        }
-        let of_cluster = ["--shards", "--commit", "--tracking"].contains(&arg);
-        let part = if of_cluster { &mut parts.0 } else { &mut parts.1 };
-        part.push(arg);
-        if of_cluster {
-            part.extend(args.next());
+        match arg {
+            "--checkpoint-bytes" => _ = args.next(),
+            "--meta-memory" => all.meta_memory = args.next(),
+            "--shards" | "--commit" | "--tracking" => all.init.extend([arg].into_iter().chain(args.next())),
+            _ => all.mount.push(arg),
         }
     }
-    parts
+    all
 }
 
 /// On how many hosts file systems are served, if not on this one.
