@@ -12,7 +12,7 @@
 //!   host's handshake ([`handshake`]) tells each end the other's.
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
-//!   Where the way loses some, a datagram of them that is alone is sent twice, and says so.
+//!   Where the way loses some, a short datagram of them that is alone is sent twice, and says so.
 //! * Longer ones are cut into fragments, acknowledged and sent again one by one (`outgoing`, `reassembly`), as fast as the way
 //!   takes them (`congestion`). A complete message is delivered once; twice at most if
 //!   the way takes shorter datagrams in the midst of it ([`Peer::set_datagram_bytes`]). One that has had its time is dropped, and counted.

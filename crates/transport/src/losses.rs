@@ -2,15 +2,23 @@
 
 use crate::limits::{DOUBLE_FROM_PERCENT, DOUBLE_UP_TO_PERCENT, LOSS_NUMBERS};
 
-/// What came of the peer's last datagrams.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Losses {
-    /// Counted are those with higher numbers.
-    from: u64,
+/// What came of some numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
     /// Datagrams that have come, and of those that are sent twice, the first copies and the second ones.
     come: u64,
     first: u64,
     second: u64,
+}
+
+/// What came of the peer's last datagrams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    /// The first number that counts.
+    from: u64,
+    /// The first [`LOSS_NUMBERS`] from there, and as many after them: what is late has that long to come, since some go another way than
+    /// others, such as through a switch.
+    parts: [Part; 2],
     percent: u64,
 }
 
@@ -18,21 +26,36 @@ impl Losses {
     /// A datagram with this number has come, for the first time.
     #[inline]
     pub(crate) fn came(&mut self, number: u64, twice: bool) {
-        let Some(passed) = number.checked_sub(self.from) else { return };
-        self.come += 1;
-        self.first += u64::from(twice);
-        if passed >= LOSS_NUMBERS {
+        if self.from == 0 || number >= self.from + 4 * LOSS_NUMBERS {
+            // A peer begins anywhere, and after a long silence.
+            *self = Losses { from: number, percent: self.percent, ..Losses::default() };
+        }
+        while number >= self.from + 2 * LOSS_NUMBERS {
+            let Part { come, first, second } = self.parts[0];
             // Of those that came at all at least one copy did: what is missing of the others counts as well.
-            let lost = passed.saturating_sub(self.come) + self.first.saturating_sub(self.second);
-            // A peer begins anywhere, and what was on its way at the turn is counted on neither side of it.
-            let percent = if self.from == 0 { 0 } else { lost * 100 / (passed + self.first) };
-            *self = Losses { from: number, percent, ..Losses::default() };
+            let lost = LOSS_NUMBERS.saturating_sub(come) + first.saturating_sub(second);
+            self.percent = lost * 100 / (LOSS_NUMBERS + first);
+            self.parts = [self.parts[1], Part::default()];
+            self.from += LOSS_NUMBERS;
+        }
+        if let Some(part) = self.part(number) {
+            part.come += 1;
+            part.first += u64::from(twice);
         }
     }
 
     /// The second copy of a datagram has come.
     pub(crate) fn came_again(&mut self, number: u64) {
-        self.second += u64::from(number > self.from);
+        if let Some(part) = self.part(number) {
+            part.second += 1;
+        }
+    }
+
+    /// Where a number is counted, if it still is.
+    #[inline]
+    fn part(&mut self, number: u64) -> Option<&mut Part> {
+        let passed = number.checked_sub(self.from)?;
+        self.parts.get_mut((passed / LOSS_NUMBERS) as usize)
     }
 
     /// Whether so much is lost that a second copy of what nobody acknowledges is worth its bytes, and so little that it may be chance.
@@ -71,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_told_from_what_is_late() {
-        for late in [0, 3] {
+        for late in [0, 3, 200] {
             assert!(after(20, late).worth_doubling(), "5 % are lost");
             assert!(!after(u64::MAX, late).worth_doubling(), "nothing is lost");
             assert!(after_copies(20).worth_doubling() && !after_copies(u64::MAX).worth_doubling());

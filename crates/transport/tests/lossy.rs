@@ -127,6 +127,29 @@ fn short_messages_are_sent_twice_where_some_are_lost() {
     assert!(come < 2_800 && doubled < 300, "{come} came, {doubled} were sent twice");
 }
 
+/// Many short messages at a time make one long datagram where the way takes those: that is not sent twice, since two of them are more than
+/// one system call takes.
+#[test]
+fn long_datagrams_are_not_sent_twice() {
+    let mut world = World::new(Way { lost_percent: 5, datagram_bytes: 65_000, ..Way::GOOD }, None, 3);
+    for end in 0..2 {
+        world.peers[end].set_datagram_bytes(world.now_us, 65_000);
+    }
+    for name in 0..1_000 {
+        world.send(0, packet(name, 100, 0));
+        world.send(1, packet(name, 100, 0));
+        world.run(500, |_| false);
+    }
+    let doubled = |world: &World| world.peers[0].counters().datagrams_doubled;
+    let before = doubled(&world);
+    assert!(before > 0);
+    for burst in 0..20 {
+        (0..200).for_each(|name| world.send(0, packet(10_000 + burst * 200 + name, 200, 0)));
+        world.run(10_000, |_| false);
+    }
+    assert_eq!(doubled(&world), before);
+}
+
 /// A narrow way with a small queue: most of what is sent must arrive, or others that share it would starve.
 #[test]
 fn a_narrow_way_is_not_flooded() {

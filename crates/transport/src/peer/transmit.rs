@@ -2,7 +2,7 @@
 
 use super::Peer;
 use crate::head::{HEAD_BYTES, flag};
-use crate::limits::{DATAGRAM_BYTES_MAX, FILL_PART, SEGMENTS_MAX};
+use crate::limits::{DATAGRAM_BYTES_MAX, DOUBLE_BYTES_MAX, FILL_PART, SEGMENTS_MAX};
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 
 /// A run of datagrams, one behind the other, for one send with segmentation.
@@ -79,7 +79,8 @@ impl Peer {
             if more {
                 out.buf.resize(out.buf.len() + missing, 0);
             }
-            let twice = start == 0 && !more && self.losses.worth_doubling();
+            let short = start == 0 && !more && out.buf.len() <= DOUBLE_BYTES_MAX;
+            let twice = short && self.losses.worth_doubling();
             self.finish(&mut out.buf, start, (number, if twice { flag::TWICE } else { 0 }), boot);
             out.segment = out.segment.max(out.buf.len() - start);
             if twice {
