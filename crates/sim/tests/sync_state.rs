@@ -180,6 +180,35 @@ pub(crate) fn a_link_goes_on_when_a_collect_lets_it() {
     sc.ends_well();
 }
 
+/// While a reader collects, another site has the owner mark the directory. What that covers is younger than the collect, and the reader
+/// needs no further one: sites that mark when they are released, and readers that collect because of that, would never end.
+#[test]
+pub(crate) fn a_mark_during_a_collect_asks_for_no_other() {
+    let mut sc = Scenario::network(3);
+    let looker = sc.reader_at(A);
+    let (d, _) = in_sync(&mut sc);
+    let at_t = sc.name_at(d, T, "at-t");
+    sc.must(create(d, &at_t));
+    let mark_at = |sc: &mut Scenario, site| {
+        let name = sc.name_at(d, site, "link");
+        let nothing = sc.ask(Request::Link { id: InodeId(d.0 + 1), parent: d, name });
+        sc.fails(nothing, Errno::ENOENT);
+    };
+    mark_at(&mut sc, S);
+    let collect = sc.hold(|m| m.to() == shard(T) && matches!(m.peer(), Some(Peer::Collect { .. })));
+    let reader = sc.ask_by(looker, read(d));
+    sc.go_on();
+    assert!(sc.world.held(collect) > 0, "the reader collects");
+    mark_at(&mut sc, T);
+    let further = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Collect { .. })));
+    sc.let_go(collect);
+    sc.go_on();
+    assert_eq!(sc.world.held(further), 0);
+    sc.succeeds(reader);
+    sc.let_go(further);
+    sc.ends_well();
+}
+
 /// The directory itself is renamed while an update waits for its owner: that moves its ctime on, and the update moves both times on.
 #[test]
 pub(crate) fn what_its_owner_has_later_is_younger_than_all_that_was_seen() {

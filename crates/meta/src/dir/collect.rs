@@ -84,7 +84,9 @@ fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
     } else if table.wants_sync() {
         Look::Recall
     } else {
-        tracker.look(seen, applied, fresh)
+        // A mark covers no update that returned before the collect whose end a fresh reader has seen. Were it asked for another collect,
+        // whoever waits for the mark would be held again, and neither would ever go on.
+        tracker.look(seen, applied || marked && !fresh, fresh)
     };
     if look == Look::Now {
         table.read();

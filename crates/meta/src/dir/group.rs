@@ -29,7 +29,8 @@ pub(crate) struct Group {
     /// Something was applied outside a collect since the last one, or one was given up: whatever the switch says, the group is
     /// scattered.
     applied: bool,
-    /// A site has marked the group here since the last collect or complete recall.
+    /// A site has marked the group here since the last collect or complete recall: whatever the switch says, the group is scattered for
+    /// readers that come after that.
     marked: bool,
     /// Collects completed.
     done: u64,
@@ -90,7 +91,7 @@ pub(crate) fn marked(cx: &Cx, from: ShardId, seq: RequestSeq, group: Fingerprint
     cx.with(|core| {
         let known = core.state.dirs.groups.get_mut(&group);
         if let Some(known) = known.filter(|_| !planted::is(Planted::MarkNotTaken)) {
-            (known.applied, known.marked) = (true, true);
+            known.marked = true;
         }
         core.state.counters.marks_taken += 1;
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);

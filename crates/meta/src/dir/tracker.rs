@@ -23,8 +23,8 @@ pub(crate) trait Tracker {
     /// Whether an update of mark generation `generation` may be exposed when marks up to `covered` are acknowledged.
     fn covers(&self, covered: u32, generation: u32) -> bool;
     /// What a reader must do while others hold the append part. `seen`: what the switch has answered its query, if it counts.
-    /// `applied`: something was applied since the last collect, outside of one. `fresh`: a collect was completed while
-    /// the reader waited.
+    /// `applied`: something was applied since the last collect, outside of one, or a site has marked the group at the owner.
+    /// `fresh`: a collect was completed while the reader waited.
     fn look(&self, seen: Option<InNetResult>, applied: bool, fresh: bool) -> Look;
 }
 
