@@ -8,12 +8,14 @@
 use onpath_wire::ids::Stamp;
 use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The least change that is a step, ns: half of what others bear.
 const STEP_NS: i64 = CLOCK_SKEW_MS_MAX as i64 * 1_000_000 / 2;
-/// A change that is followed without being written down, ns.
+/// A change that is followed without being written down, and the time between two readings that count as one, ns.
 const DRIFT_NS: i64 = 1_000_000;
+/// The system may take the processor away between two readings; so often they are taken again.
+const READINGS_MAX: usize = 8;
 /// A step that has lasted for so long is believed, ns.
 const BELIEVED_NS: i64 = 60_000_000_000;
 /// A step back is believed after so many messages that agree, and none that does not: a message may be old, but none is from the future.
@@ -29,11 +31,24 @@ struct Doubt {
     votes: u32,
 }
 
-/// Both clocks of the system, read at one moment, ns.
-#[derive(Clone, Copy, Debug)]
+/// Both clocks, the wall clock read first, ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reading {
     pub(crate) wall_ns: i64,
     pub(crate) mono_ns: i64,
+}
+
+/// Both clocks at one moment: a pause between the two would look like a step.
+fn together(source: &impl Fn() -> Reading) -> Reading {
+    let mut before = source();
+    for _ in 0..READINGS_MAX {
+        let now = source();
+        if now.mono_ns - before.mono_ns <= DRIFT_NS {
+            return now;
+        }
+        before = now;
+    }
+    before
 }
 
 /// The clock, as a value.
@@ -108,28 +123,36 @@ impl Clock {
     }
 
     /// From now on steps are doubted, if they are not already: there are others whose messages tell the time.
-    pub(crate) fn be_steady(&self, system: Reading) {
+    pub(crate) fn be_steady(&self, source: impl Fn() -> Reading) {
         if !self.steady.load(Relaxed) {
-            self.wall.lock().unwrap_or_else(PoisonError::into_inner).follow(system.wall_ns - system.mono_ns);
+            let (mut wall, system) = self.now(&source);
+            wall.follow(system.wall_ns - system.mono_ns);
             self.offset_ns.store(system.wall_ns - system.mono_ns, Relaxed);
             self.steady.store(true, Relaxed);
         }
     }
 
-    /// What it shows now.
+    /// What it shows now. `source` reads the system's clocks.
     #[inline]
-    pub(crate) fn read(&self, system: Reading) -> u64 {
+    pub(crate) fn read(&self, source: impl Fn() -> Reading) -> Reading {
+        let system = source();
         let off = system.wall_ns - system.mono_ns - self.offset_ns.load(Relaxed);
         let usual = off.abs() <= DRIFT_NS && !self.in_doubt();
-        if usual || !self.steady.load(Relaxed) { system.wall_ns as u64 } else { self.look(system) }
+        if usual || !self.steady.load(Relaxed) { system } else { self.look(&source) }
     }
 
     #[cold]
-    fn look(&self, system: Reading) -> u64 {
-        let mut wall = self.wall.lock().unwrap_or_else(PoisonError::into_inner);
+    fn look(&self, source: &impl Fn() -> Reading) -> Reading {
+        let (mut wall, system) = self.now(source);
         let shown = wall.read(system);
         self.tell(&wall, system);
-        shown as u64
+        Reading { wall_ns: shown, ..system }
+    }
+
+    /// The state, and what the system says after everything that this state was made of.
+    fn now(&self, source: &impl Fn() -> Reading) -> (MutexGuard<'_, Wall>, Reading) {
+        let wall = self.wall.lock().unwrap_or_else(PoisonError::into_inner);
+        (wall, together(source))
     }
 
     /// Whether messages of others are to be listened to.
@@ -139,8 +162,8 @@ impl Clock {
     }
 
     /// Another process has stamped a message so.
-    pub(crate) fn heard(&self, stamp: Stamp, system: Reading) {
-        let mut wall = self.wall.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn heard(&self, stamp: Stamp, source: impl Fn() -> Reading) {
+        let (mut wall, system) = self.now(&source);
         wall.heard(stamp, system);
         self.tell(&wall, system);
     }
@@ -170,6 +193,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const S: i64 = 1_000_000_000;
     const NOW: i64 = 1_700_000_000 * S;
@@ -242,14 +266,45 @@ mod tests {
     #[test]
     fn the_clock_of_a_process_is_steady_when_it_shall_be() {
         let clock = Clock::new();
-        assert_eq!(clock.read(at(S, 10 * S)), (NOW + 11 * S) as u64);
-        clock.be_steady(at(2 * S, 0));
-        assert_eq!(clock.read(at(3 * S, 10 * S)), (NOW + 3 * S) as u64);
-        assert_eq!((clock.read(at(4 * S, 5)), clock.steps()), ((NOW + 4 * S) as u64 + 5, 1));
-        assert_eq!(clock.read(at(5 * S, -10 * S)), (NOW + 5 * S) as u64 + 5);
+        let shows = |mono_ns, off_ns| clock.read(|| at(mono_ns, off_ns)).wall_ns;
+        assert_eq!(shows(S, 10 * S), NOW + 11 * S);
+        clock.be_steady(|| at(2 * S, 0));
+        assert_eq!(shows(3 * S, 10 * S), NOW + 3 * S);
+        assert_eq!((shows(4 * S, 5), clock.steps()), (NOW + 4 * S + 5, 1));
+        assert_eq!(shows(5 * S, -10 * S), NOW + 5 * S + 5);
         assert!(clock.in_doubt());
-        (0..VOTES_BACK as i64).for_each(|n| clock.heard(stamp(5 * S + n, -10 * S), at(5 * S + n, -10 * S)));
-        assert_eq!((clock.read(at(6 * S, -10 * S)), clock.steps()), ((NOW - 4 * S) as u64, 2));
+        (0..VOTES_BACK as i64).for_each(|n| clock.heard(stamp(5 * S + n, -10 * S), || at(5 * S + n, -10 * S)));
+        assert_eq!((shows(6 * S, -10 * S), clock.steps()), (NOW - 4 * S, 2));
         assert!(!clock.in_doubt());
+    }
+
+    /// Between the two clocks the process stood still for a second, some times.
+    #[test]
+    fn a_pause_between_both_readings_is_no_step() {
+        let clock = Clock::new();
+        clock.be_steady(|| at(0, 0));
+        let readings = Cell::new(0);
+        let paused = || {
+            readings.set(readings.get() + 1);
+            let now = at(readings.get() * S, 0);
+            if readings.get() < 4 { Reading { mono_ns: now.mono_ns + S, ..now } } else { at(5 * S, 0) }
+        };
+        assert_eq!(clock.read(paused), at(5 * S, 0));
+        assert_eq!((clock.steps(), clock.in_doubt()), (0, false));
+    }
+
+    /// A thread has read the clock before a step, and compares it when another one knows of the step.
+    #[test]
+    fn an_old_reading_does_not_end_a_doubt() {
+        let clock = Clock::new();
+        clock.be_steady(|| at(0, 0));
+        let readings = Cell::new(0);
+        let other = || {
+            readings.set(readings.get() + 1);
+            if readings.get() == 1 { at(S, 2 * DRIFT_NS) } else { at(S, 10 * S) }
+        };
+        assert_eq!(clock.read(|| at(S, 10 * S)), at(S, 0));
+        assert_eq!(clock.read(other), at(S, 0));
+        assert_eq!((clock.steps(), clock.in_doubt()), (1, true));
     }
 }

@@ -26,7 +26,7 @@ pub fn mono_us() -> u64 {
     mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
 }
 
-/// Both clocks of the system, read now.
+/// Both clocks of the system, read one after the other.
 pub(crate) fn reading() -> Reading {
     let ns = |time: libc::timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
     Reading { wall_ns: ns(clock(libc::CLOCK_REALTIME)), mono_ns: ns(clock(libc::CLOCK_MONOTONIC)) }
@@ -34,8 +34,8 @@ pub(crate) fn reading() -> Reading {
 
 /// Both clocks, read now; the wall clock as this process shows it.
 pub fn now() -> Now {
-    let system = reading();
-    Now { mono_us: system.mono_ns as u64 / 1_000, wall_ns: CLOCK.read(system) }
+    let Reading { wall_ns, mono_ns } = CLOCK.read(reading);
+    Now { mono_us: mono_ns as u64 / 1_000, wall_ns: wall_ns as u64 }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

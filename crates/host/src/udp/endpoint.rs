@@ -163,7 +163,7 @@ impl Endpoint {
     /// Begins to receive, and becomes the way of `node` to all roles that it does not have.
     pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
-        CLOCK.be_steady(sys::reading());
+        CLOCK.be_steady(sys::reading);
         node.attach_default(Arc::new(UdpLink(self.shared.clone())));
         self.shared.spawn("udp", receive::run)?;
         self.shared.spawn("udp-timer", timer::run)?;

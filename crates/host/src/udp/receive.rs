@@ -160,7 +160,7 @@ impl Shared {
             && CLOCK.in_doubt()
             && let Ok(header) = packet.header()
         {
-            CLOCK.heard(header.stamp, sys::reading());
+            CLOCK.heard(header.stamp, sys::reading);
         }
         may && self.node().has(to)
     }
