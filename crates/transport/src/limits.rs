@@ -95,10 +95,10 @@ pub const LOSS_SAMPLES: u64 = 128;
 pub const LOSS_NUMBERS: u64 = 256;
 /// Loss in percent from which whole messages are sent twice: less may be datagrams that overtook each other.
 pub const DOUBLE_FROM_PERCENT: u64 = 3;
-/// Longest datagram that is sent twice, bytes: about a frame of Ethernet. Two of the longest ones would be more than the system sends at once.
-pub const DOUBLE_BYTES_MAX: usize = 1_500;
 /// Loss in percent up to which they are: more is a way that has too much to carry already.
 pub const DOUBLE_UP_TO_PERCENT: u64 = 20;
+/// Longest datagram that is sent twice, bytes: about a frame of Ethernet. Two of the longest ones would be more than the system sends at once.
+pub const DOUBLE_BYTES_MAX: usize = 1_500;
 /// The shortest round trip is looked for anew after so long.
 pub const SHORTEST_US: u64 = 10_000_000;
 /// Time for which the pacer lets a burst gather.

@@ -175,7 +175,7 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
             let resumed = progress.resumed(end, LIMIT, &what);
             slowest = slowest.max(resumed);
             let longest = progress.longest();
-            report(&format!("{what} for {pause:?}: resumed after {resumed:.2?}, longest call {longest:.2?}"));
+            report(&format!("{what} for {pause:?}: resumed after {resumed:.2?}, longest call {longest}"));
             n += 1;
         }
         report(&format!("{test}: {n} faults, {} calls, slowest resumption {slowest:.2?}", progress.calls()));
@@ -340,9 +340,7 @@ fn a_client_under_load() {
         let freed = killed.elapsed();
         assert!(freed < BURIED, "the lock of a dead client lasts {freed:?}");
         let longest = progress.longest();
-        report(&format!(
-            "{TEST}: others resumed after {resumed:.2?}, lock after {freed:.2?}, longest call {longest:.2?}"
-        ));
+        report(&format!("{TEST}: others resumed after {resumed:.2?}, lock after {freed:.2?}, longest call {longest}"));
         drop(end);
         let expected = load.join();
         assert_with_or_without(&tops[1], &model, &op);

@@ -63,11 +63,11 @@ impl Progress {
         self.now().iter().map(|(_, calls)| calls).sum()
     }
 
-    /// The longest call of each kind of worker since this was asked before.
-    pub(crate) fn longest(&self) -> Duration {
+    /// The longest call of all workers since this was asked before, and whose it was.
+    pub(crate) fn longest(&self) -> String {
         let workers = self.workers.lock().expect("the workers");
-        let longest = workers.iter().map(|(_, done)| done.longest_us.swap(0, Relaxed)).max();
-        Duration::from_micros(longest.unwrap_or(0))
+        let longest = workers.iter().map(|(name, done)| (done.longest_us.swap(0, Relaxed), name)).max();
+        longest.map_or_else(String::new, |(us, name)| format!("{:.2?} of {name}", Duration::from_micros(us)))
     }
 
     /// Waits until every worker has gone on from where it is now; how long that took since `begin`. Fails the test if that is longer

@@ -361,7 +361,7 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
             workers.assert_there(tops, losses, &what);
             let [changes, records] = workers.lost();
             report(&format!(
-                "{what} for {pause:.2?}: resumed after {resumed:.2?}, longest call {longest:.2?}, so far \
+                "{what} for {pause:.2?}: resumed after {resumed:.2?}, longest call {longest}, so far \
                  {changes} changes and {records} appends are lost"
             ));
         }

@@ -8,6 +8,7 @@ use onpath_host::stream::request_status;
 use onpath_wire::ids::{InodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
 use serde_json::Value;
+use std::fmt;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -32,9 +33,23 @@ pub(super) struct Counts {
     pub(super) answered: u64,
     /// Removes that it dropped, since they came after later ones.
     pub(super) overtaken: u64,
-    /// Of the shards.
+    /// Of the shards: another one when the cluster has changed how it tracks directories.
     epoch: u64,
 }
+
+/// The hosts took the switch for lost meanwhile, as they do when it, or they, stand still for 0.3 s: nothing of a form was measured.
+#[derive(Debug)]
+pub(super) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the hosts have taken the switch for lost while they were measured; the machine does something else too",
+        )
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 impl Counts {
     /// The present ones.
@@ -52,6 +67,13 @@ impl Counts {
             }
         }
         Ok(counts)
+    }
+
+    /// The present ones, if the cluster still tracks directories as it did.
+    pub(super) fn since(self, servers: &Servers) -> anyhow::Result<Counts> {
+        let now = Counts::of(servers)?;
+        ensure!(now.epoch == self.epoch, Interrupted);
+        Ok(now)
     }
 }
 
@@ -75,8 +97,7 @@ pub(super) fn in_use(servers: &Servers, client: &Client) -> anyhow::Result<()> {
 
 /// Takes all room of the sets in which these directories would be marked: by marks of fingerprints that no directory has, sent to the
 /// switch as those of hosts are.
-pub(super) fn fill(servers: &Servers, client: &Client, dirs: &[InodeId]) -> anyhow::Result<()> {
-    let before = Counts::of(servers)?;
+pub(super) fn fill(servers: &Servers, client: &Client, dirs: &[InodeId], before: Counts) -> anyhow::Result<()> {
     let epoch = TrackingEpoch(before.epoch as u16);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("a UDP socket")?;
     socket.connect(servers.switch).context("the switch")?;
@@ -90,7 +111,7 @@ pub(super) fn fill(servers: &Servers, client: &Client, dirs: &[InodeId]) -> anyh
         }
         expected += marks.len() as u64;
         until("the switch has taken marks", || {
-            let now = Counts::of(servers)?;
+            let now = before.since(servers)?;
             ensure!(now.full == before.full, "the switch has no room for what is to fill it");
             Ok(now.marked >= expected)
         })?;

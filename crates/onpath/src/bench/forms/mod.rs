@@ -14,7 +14,7 @@ use crate::bench::net::servers::Servers;
 use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
-use dirty_set::{Counts, fill, in_use};
+use dirty_set::{Counts, Interrupted, fill, in_use};
 use form::Form;
 use onpath_wire::map::ClusterMap;
 use report::{Measured, Report};
@@ -29,6 +29,9 @@ const WINDOW_MAX: i64 = 1_024;
 const DIRECTORIES_MAX: i64 = 10_000;
 /// At least this share of the marks that should find no room has to find none.
 const FULL_AT_LEAST: f64 = 0.95;
+
+/// A form is measured so often in a round until nothing has interrupted it.
+const ATTEMPTS_MAX: u32 = 3;
 
 /// Arguments of `onpath bench forms`.
 #[derive(Args, Debug)]
@@ -77,8 +80,18 @@ pub(crate) fn run(args: &FormsArgs) -> anyhow::Result<()> {
         // None is always first.
         let order = args.forms.iter().cycle().skip(round % args.forms.len()).take(args.forms.len());
         for &form in order {
-            eprintln!("round {} of {}: {form}", round + 1, args.rounds);
-            report.add(measure(args, form, round, cpu)?);
+            let mut attempts = 1;
+            let measured = loop {
+                eprintln!("round {} of {}: {form}", round + 1, args.rounds);
+                match measure(args, form, round, cpu) {
+                    Err(error) if error.is::<Interrupted>() && attempts < ATTEMPTS_MAX => {
+                        eprintln!("again: {error}");
+                        attempts += 1;
+                    }
+                    measured => break measured?,
+                }
+            };
+            report.add(measured);
         }
     }
     report.print(args.json)
@@ -93,16 +106,17 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     if form != Form::Owner {
         in_use(&servers, &client)?;
     }
+    let begin = Counts::of(&servers)?;
     let count = args.directories as usize;
     let dirs = (0..count).map(|number| client.directory(&format!("dir{number}"))).collect::<Result<Vec<_>, _>>()?;
     let overflowing = form.overflowing(count);
-    fill(&servers, &client, &dirs[..overflowing])?;
+    fill(&servers, &client, &dirs[..overflowing], begin)?;
     let (operations, window) = (args.operations as usize, args.window as usize);
     let work = Work { client: &client, dirs: &dirs, operations, window };
     work.warm()?;
-    let before = Counts::of(&servers)?;
+    let before = begin.since(&servers)?;
     let mut phases = vec![(Phase::Create, work.creates()?)];
-    let after = Counts::of(&servers)?;
+    let after = begin.since(&servers)?;
     let away = work.creates_away(&ClusterMap::even(args.shards));
     let each = |after: u64, before: u64| (after - before) as f64 / away.len().max(1) as f64;
     let (marked, full) = (each(after.marked, before.marked), each(after.full, before.full));
@@ -113,7 +127,7 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     );
     phases.extend(work.alternate()?);
     phases.extend(work.others()?);
-    let overtaken = Counts::of(&servers)?.overtaken as f64;
+    let overtaken = begin.since(&servers)?.overtaken as f64;
     client.stop()?;
     Ok(Measured { form, round, phases, marked, full, overtaken })
 }
