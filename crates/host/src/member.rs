@@ -3,17 +3,18 @@
 use crate::dir::PartFormat;
 use crate::journal::Commit;
 use crate::known::{Directory, Known};
-use crate::node::{HostHooks, NoEffects, Node, NodeBuilder};
+use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
+use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
 use thiserror::Error;
 
 /// What a host is started with.
@@ -84,12 +85,13 @@ impl Member {
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let cluster = Arc::new(RwLock::new(cluster));
-        let known = Arc::new(OnceLock::new());
+        let (known, shard) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let hooks = Hooks {
             cluster: cluster.clone(),
             sessions: shapes.clone(),
             kernel_switch: kernel_switch.clone(),
             known: known.clone(),
+            shard: shard.clone(),
             strange,
         };
         let with_directories = |(host, _): &(HostIs, SocketAddr)| {
@@ -123,6 +125,8 @@ impl Member {
                 let directories = Known::open(&path, others, replaces).map_err(ServerError::Dir)?;
                 assert!(known.set(directories).is_ok(), "set once");
                 let node = server.node.clone();
+                let first = server.shards.first().map(|port| (Arc::downgrade(&node), port.clone()));
+                first.into_iter().for_each(|first| assert!(shard.set(first).is_ok(), "set once"));
                 (Some(server), node, switch)
             }
             None => {
@@ -185,6 +189,8 @@ struct Hooks {
     kernel_switch: Option<Controlled>,
     /// The directories of all, if this host has one.
     known: Arc<OnceLock<Known>>,
+    /// A shard of this host, if it has one.
+    shard: Arc<OnceLock<(Weak<Node>, Port<Shard>)>>,
     strange: Box<dyn Fn(u16) + Send + Sync>,
 }
 
@@ -237,6 +243,13 @@ impl EndpointHooks for Hooks {
 
     fn serves(&self) -> bool {
         self.known.get().is_none_or(Known::serves)
+    }
+
+    fn tracked_by(&self) -> Vec<u16> {
+        let shard = self.shard.get().and_then(|(node, shard)| Some((node.upgrade()?, shard)));
+        let tracking = shard.map(|(node, shard)| node.with_role(shard, |shard| shard.tracking()));
+        let network = tracking.filter(|tracking| tracking.form == Form::Network);
+        network.map_or_else(Vec::new, |tracking| tracking.switches.numbers().collect())
     }
 
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {

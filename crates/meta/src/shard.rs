@@ -24,7 +24,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, TxnId, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Tracking};
 
 /// What a shard is started with.
 #[derive(Clone, Debug)]
@@ -191,6 +191,11 @@ impl Shard {
     /// From now on directories shall be tracked so. The shard of the coordinator sees to it; others hear of it from that one.
     pub fn set_tracking(&mut self, now: Now, form: Form, switches: Switches) {
         self.kernel.handle(now, Input::Tick, |core, _| coord::tracking::set(core, form, switches));
+    }
+
+    /// How directories are tracked, as far as this shard has heard.
+    pub fn tracking(&self) -> Tracking {
+        self.kernel.with(|core| core.state.epochs.site)
     }
 
     /// What the replay of this start did.

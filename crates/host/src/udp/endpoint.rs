@@ -69,6 +69,10 @@ pub trait EndpointHooks: Send + Sync {
     fn serves(&self) -> bool {
         true
     }
+    /// The switches that track directories, in the order of their ranges; none if owners do, or if nobody here knows.
+    fn tracked_by(&self) -> Vec<u16> {
+        Vec::new()
+    }
     /// A client asks for a session.
     fn join(&self) -> Result<(SessionId, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
@@ -381,6 +385,7 @@ impl Shared {
             reaches,
             clients: peers.iter().filter(is_client).count() as u32,
             lost: self.counts.lost.load(Ordering::Relaxed),
+            tracked_by: self.hooks.tracked_by(),
         }
     }
 

@@ -25,7 +25,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 wire_enum! {
     /// A message between processes.
@@ -157,6 +157,9 @@ wire_struct! {
         pub clients: u32,
         /// Messages of its roles that were lost for want of room or of a way.
         pub lost: u64,
+        /// The switches that track directories, in the order of their ranges, as its shards have heard; none if owners do, or if it has no
+        /// shard.
+        pub tracked_by: Vec<u16>,
     }
 }
 
@@ -193,7 +196,15 @@ mod tests {
         let name = Blob(b"fs".to_vec());
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
         let version = Blob(b"0.1.0".to_vec());
-        let status = HostStatus { number: 1, version, uptime_ms: 5, reaches: vec![2, 3], clients: 4, lost: 0 };
+        let status = HostStatus {
+            number: 1,
+            version,
+            uptime_ms: 5,
+            reaches: vec![2, 3],
+            clients: 4,
+            lost: 0,
+            tracked_by: vec![8],
+        };
         vec![
             Hello::Greet { version: VERSION, directory: 8, meant: false },
             Hello::Greeted { directory: 8, meant: true },

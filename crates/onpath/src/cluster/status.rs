@@ -37,7 +37,12 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
         let fsid = format!("{:016x}", cluster.fsid());
         say(&json!({ "name": cluster.name, "fsid": fsid, "shards": cluster.shards, "hosts": hosts }).to_string());
     } else {
-        say(&format!("{}: {} shards on {} hosts", cluster.name, cluster.shards, cluster.hosts.len()));
+        let by = match told_by_shards(&all).next() {
+            None => String::new(),
+            Some([]) => "; directories are tracked by their owners".to_owned(),
+            Some(switches) => format!("; directories are tracked by {}", names_of(&all, switches).join(" and ")),
+        };
+        say(&format!("{}: {} shards on {} hosts{by}", cluster.name, cluster.shards, cluster.hosts.len()));
         say(&table(&all));
     }
     anyhow::ensure!(silent == 0, "{silent} of {} hosts do not answer", cluster.hosts.len());
@@ -46,22 +51,31 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
 
 type Asked<'a> = (&'a Host, &'a anyhow::Result<Option<HostStatus>>);
 
+/// The names of hosts with these numbers.
+fn names_of<'a>(all: &[Asked<'a>], numbers: &[u16]) -> Vec<&'a str> {
+    let of = |number: &u16| all.iter().find(|(host, _)| host.number == *number);
+    numbers.iter().filter_map(of).map(|(host, _)| host.name.as_str()).collect()
+}
+
+/// What hosts with shards say of the switches that track directories; the first of them hears it first, if it has the coordinator.
+fn told_by_shards<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = &'a [u16]> {
+    all.iter().filter(|(host, _)| !host.shards.is_empty()).filter_map(|(_, status)| match status {
+        Ok(Some(status)) => Some(&status.tracked_by[..]),
+        _ => None,
+    })
+}
+
 fn table(all: &[Asked<'_>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(["host", "address", "shards", "data", "switch", "up", "reaches", "clients"]);
-    let names = |numbers: &[u16]| {
-        let of = |number: &u16| all.iter().find(|(host, _)| host.number == *number);
-        let found = numbers.iter().filter_map(of).map(|(host, _)| host.name.as_str());
-        found.collect::<Vec<_>>().join(" ")
-    };
     for (host, status) in all {
         let shards: Vec<String> = host.shards.iter().map(u16::to_string).collect();
         let yes = |there: bool| if there { "yes" } else { "" }.to_owned();
         let (up, reaches, clients) = match status {
             Ok(Some(status)) => {
                 let up = Duration::from_secs(status.uptime_ms / 1_000);
-                (format!("{up:?}"), names(&status.reaches), status.clients.to_string())
+                (format!("{up:?}"), names_of(all, &status.reaches).join(" "), status.clients.to_string())
             }
             Ok(None) => ("silent".to_owned(), String::new(), String::new()),
             Err(error) => (error.to_string(), String::new(), String::new()),
@@ -98,6 +112,7 @@ fn as_json(host: &Host, status: &anyhow::Result<Option<HostStatus>>) -> Value {
             "reaches": status.reaches,
             "clients": status.clients,
             "messages_lost": status.lost,
+            "tracked_by": status.tracked_by,
         }),
         Ok(None) => json!({}),
         Err(error) => json!({ "error": error.to_string() }),

@@ -4,6 +4,7 @@
 
 use crate::common::check::done;
 use crate::common::cluster::{Cluster, Shape};
+use crate::common::net::Loss;
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::{number_from_env, report, skipped, sys, view};
@@ -37,6 +38,12 @@ pub(crate) enum Fault {
     Unplug(usize),
     /// Every host and client loses so many percent of what comes to it, until everybody has gone on so.
     Lose(u32),
+    /// It hears nobody, and everybody hears it.
+    Deaf(usize),
+    /// Nobody hears it, and it hears everybody.
+    Mute(usize),
+    /// The first does not hear the second.
+    DeafTo(usize, usize),
     /// The cable of the first is out while the second is killed and starts again.
     UnplugAndKill(usize, usize),
     /// Everybody loses so many percent while a host is killed and starts again.
@@ -79,8 +86,22 @@ impl Fault {
                 cluster.net.link(host, true);
                 Instant::now()
             }
+            Fault::Deaf(_) | Fault::Mute(_) | Fault::DeafTo(..) => {
+                let loses = |host| match self {
+                    Fault::Deaf(deaf) if host == deaf => Loss::All,
+                    Fault::DeafTo(deaf, to) if host == deaf => Loss::Of(to),
+                    Fault::Mute(mute) if host != mute => Loss::Of(mute),
+                    _ => Loss::None,
+                };
+                if !lose(cluster, loses) {
+                    return None;
+                }
+                wait();
+                assert!(lose(cluster, |_| Loss::None));
+                Instant::now()
+            }
             Fault::Lose(percent) => {
-                if !lose(cluster, percent) {
+                if !lose(cluster, |_| Loss::Percent(percent)) {
                     return None;
                 }
                 wait();
@@ -88,7 +109,7 @@ impl Fault {
                 let took = progress.resumed(begin, SLOWED, "while datagrams are lost");
                 let rate = (progress.calls() - calls) as f64 / took.as_secs_f64();
                 report(&format!("{self:?}: everybody goes on within {took:.2?}, {rate:.0} calls a second"));
-                assert!(lose(cluster, 0));
+                assert!(lose(cluster, |_| Loss::None));
                 Instant::now()
             }
             Fault::UnplugAndKill(unplugged, killed) => {
@@ -99,12 +120,12 @@ impl Fault {
                 Instant::now()
             }
             Fault::LoseAndKill(percent, killed) => {
-                if !lose(cluster, percent) {
+                if !lose(cluster, |_| Loss::Percent(percent)) {
                     return None;
                 }
                 Fault::Kill(killed).happen(cluster, pause, progress)?;
                 wait();
-                assert!(lose(cluster, 0));
+                assert!(lose(cluster, |_| Loss::None));
                 Instant::now()
             }
             Fault::Clock(host, seconds) => {
@@ -126,9 +147,9 @@ impl Fault {
     }
 }
 
-/// Every host and client loses so many percent from now on; false if this system cannot do it.
-fn lose(cluster: &Cluster, percent: u32) -> bool {
-    (0..cluster.net.hosts()).all(|host| cluster.net.lose(host, percent))
+/// Every host and client loses this from now on; false if this system cannot do it.
+fn lose(cluster: &Cluster, loses: impl Fn(usize) -> Loss) -> bool {
+    (0..cluster.net.hosts()).all(|host| cluster.net.lose(host, loses(host)))
 }
 
 fn seed() -> u64 {
@@ -276,6 +297,23 @@ fn two_faults_at_a_time() {
         Fault::LoseAndKill(5, switch),
     ];
     endure("failures::two_faults_at_a_time", NETWORK, &faults);
+}
+
+/// Datagrams come through in one direction only.
+#[test]
+fn partitions_in_one_direction() {
+    let switch = NETWORK.servers;
+    let faults = [
+        Fault::Deaf(0),
+        Fault::Mute(1),
+        Fault::DeafTo(0, 2),
+        Fault::DeafTo(2, 0),
+        Fault::Deaf(switch),
+        Fault::Mute(switch),
+        Fault::DeafTo(1, switch),
+        Fault::DeafTo(switch, 0),
+    ];
+    endure("failures::partitions_in_one_direction", NETWORK, &faults);
 }
 
 /// Datagrams are lost between all: few, some, many.

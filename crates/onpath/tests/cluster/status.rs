@@ -40,7 +40,7 @@ fn hosts_that_answer_are_told_from_those_that_do_not() {
     });
     assert!(hosts(&cluster).iter().all(|host| host["clients"] == 1 && host["up"] == true));
     let (all_answer, table) = status(&cluster, 0, false);
-    assert!(all_answer && table.contains("6 shards on 3 hosts"), "{table}");
+    assert!(all_answer && table.contains("6 shards on 3 hosts; directories are tracked by their owners"), "{table}");
     cluster.kill(2);
     assert_eq!(hosts(&cluster)[2]["up"], false);
     let (all_answer, table) = status(&cluster, 0, false);

@@ -50,15 +50,26 @@ fn switches_are_used(what: &str, cluster: &Cluster, made: &AtomicUsize) {
     });
 }
 
-/// Whether the switches answer, as `onpath cluster status` tells it.
-fn switches_up(cluster: &Cluster) -> Vec<bool> {
+/// What `onpath cluster status` tells of each host.
+fn hosts(cluster: &Cluster) -> Vec<Value> {
     let mut command = cluster.net.command(0, binary());
     command.args(["cluster", "status", "--json"]).arg(cluster.config());
     let output = command.output().expect("onpath runs");
     let line = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned();
     let status: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    let hosts = status["hosts"].as_array().expect("hosts").clone();
-    hosts.iter().filter(|host| host["switch"] == true).map(|host| host["up"] == true).collect()
+    status["hosts"].as_array().expect("hosts").clone()
+}
+
+/// Whether the switches answer.
+fn switches_up(cluster: &Cluster) -> Vec<bool> {
+    hosts(cluster).iter().filter(|host| host["switch"] == true).map(|host| host["up"] == true).collect()
+}
+
+/// Whether all hosts with shards say that these hosts are the switches that track directories.
+fn tracked_by(cluster: &Cluster, switches: &[usize]) -> bool {
+    let hosts = hosts(cluster);
+    let expected: Value = switches.iter().map(|&switch| hosts[switch]["number"].clone()).collect();
+    hosts[..cluster.servers()].iter().all(|host| host["tracked_by"] == expected)
 }
 
 /// Datagrams that have come to a switch in a namespace.
@@ -98,6 +109,7 @@ fn a_switch_of_two_takes_what_the_other_had() {
             let mut up = [true, true];
             up[lost] = false;
             assert_eq!(switches_up(&cluster), up);
+            wait_until("status tells of the other switch", || tracked_by(&cluster, &[switches[1 - lost]]));
             cluster.serve(switches[lost]);
             wait_until("the switch has its range again", || {
                 let before = came_to(&cluster, switches[lost]);
@@ -105,6 +117,7 @@ fn a_switch_of_two_takes_what_the_other_had() {
                 wait_until("more is done", || made.load(Ordering::Relaxed) > done + 30);
                 came_to(&cluster, switches[lost]) > before + 20
             });
+            wait_until("status tells of both", || tracked_by(&cluster, &switches));
         }
     });
     mount.stop();

@@ -170,20 +170,32 @@ impl Net {
         run(&mut command).unwrap_or_else(|why| panic!("ethtool: {why}"));
     }
 
-    /// From now on a host loses so many percent of the UDP datagrams that come to it; false where the system cannot do that.
-    pub fn lose(&self, host: usize, percent: u32) -> bool {
-        let chance = format!("{}", f64::from(percent) / 100.0);
-        let of = |action: &str| {
-            let mut command = self.command(host, "iptables");
-            command.args([action, "INPUT"]);
-            if action == "-A" {
-                command.args(["-p", "udp", "-m", "statistic", "--mode", "random", "--probability", &chance]);
-                command.args(["-j", "DROP"]);
+    /// From now on a host loses this of the UDP datagrams that come to it; false where the system cannot do that.
+    pub fn lose(&self, host: usize, loss: Loss) -> bool {
+        let of = |args: &[&str]| run(self.command(host, "iptables").args(args)).is_ok();
+        let drop = |of_which: &[&str]| of(&[&["-A", "INPUT", "-p", "udp"], of_which, &["-j", "DROP"]].concat());
+        of(&["-F", "INPUT"])
+            && match loss {
+                Loss::None => true,
+                Loss::Percent(percent) => {
+                    let chance = format!("{}", f64::from(percent) / 100.0);
+                    drop(&["-m", "statistic", "--mode", "random", "--probability", &chance])
+                }
+                Loss::All => drop(&[]),
+                Loss::Of(other) => drop(&["-s", &self.address(other)]),
             }
-            run(&mut command)
-        };
-        of("-F").is_ok() && (percent == 0 || of("-A").is_ok())
     }
+}
+
+/// What a host loses of that which comes to it.
+#[derive(Clone, Copy, Debug)]
+pub enum Loss {
+    None,
+    /// Any, so many of a hundred.
+    Percent(u32),
+    All,
+    /// All of another host.
+    Of(usize),
 }
 
 impl Drop for Net {
