@@ -11,6 +11,8 @@ use std::process::Command;
 
 /// Where ports are looked for: below those that Linux gives to those who ask for any.
 const PORTS: Range<u16> = 20_000..30_000;
+/// So far apart two processes begin that were started one after the other.
+const PORTS_APART: usize = 16;
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
 
@@ -68,9 +70,9 @@ impl Servers {
         dir: &Path,
         cpu: usize,
     ) -> anyhow::Result<Servers> {
-        let (address, ports) = free_ports(shape.hosts + 2)?;
+        let ports = free_ports(shape.hosts + 2)?;
         let config = dir.join("cluster.toml");
-        std::fs::write(&config, text(shape, wait, shards, dir, (address, &ports))?).context("the configuration")?;
+        std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
         let switch = (shape.switch != Switch::None).then(|| "s".to_owned());
@@ -83,20 +85,14 @@ impl Servers {
         let with_state = names.iter().chain(switch.iter().filter(|_| shape.switch == Switch::Counted));
         Ok(Servers {
             _children: children,
-            url: format!("onpath://{address}:{}/", ports[0]),
-            switch: (address, ports[usize::from(shape.hosts) + 1]).into(),
+            url: format!("onpath://127.0.0.1:{}/", ports[0]),
+            switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
             dirs: with_state.map(|name| dir.join(name)).collect(),
         })
     }
 }
 
-fn text(
-    shape: Shape,
-    wait: WaitMode,
-    shards: u16,
-    dir: &Path,
-    (address, ports): (Ipv4Addr, &[u16]),
-) -> anyhow::Result<String> {
+fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) -> anyhow::Result<String> {
     let (hosts, wait) = (shape.hosts, wait.word());
     let mut text = format!(
         "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\n",
@@ -111,7 +107,7 @@ fn text(
         let (kept, port) = (kept(&format!("h{host}")), ports[usize::from(host)]);
         write!(
             text,
-            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"{address}\"\nport = {port}\nshards = {own:?}\n\
+            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\nshards = {own:?}\n\
              wait = {wait:?}\n{kept}",
             host + 1,
         )?;
@@ -121,20 +117,20 @@ fn text(
         let kept = if shape.switch == Switch::Counted { kept("s") } else { String::new() };
         write!(
             text,
-            "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"{address}\"\nport = {port}\n\
+            "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
              switch_port = {switch_port}\nwait = {wait:?}\n{kept}"
         )?;
     }
     Ok(text)
 }
 
-/// An address of this machine that no other process serves at, and ports of it that nobody uses: none that the system gives to those who
-/// ask for any, so that nobody gets them before the servers do.
-fn free_ports(count: u16) -> anyhow::Result<(Ipv4Addr, Vec<u16>)> {
-    let [.., high, middle, low] = std::process::id().to_be_bytes();
-    let address = Ipv4Addr::new(127, high | 1 << 7, middle, low);
-    let free = PORTS.filter(|&port| UdpSocket::bind((address, port)).is_ok()).take(count.into());
+/// UDP ports that nobody uses: none that the system gives to those who ask for any, so that nobody gets them before the servers do, and
+/// others for another process that looks at the same time.
+fn free_ports(count: u16) -> anyhow::Result<Vec<u16>> {
+    let first = std::process::id() as usize * PORTS_APART % PORTS.len();
+    let ports = PORTS.skip(first).chain(PORTS.take(first));
+    let free = ports.filter(|&port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()).take(count.into());
     let free: Vec<u16> = free.collect();
-    ensure!(free.len() == usize::from(count), "{address}: no {count} free UDP ports from {} on", PORTS.start);
-    Ok((address, free))
+    ensure!(free.len() == usize::from(count), "no {count} free UDP ports from {} on", PORTS.start);
+    Ok(free)
 }
