@@ -23,4 +23,5 @@
             (KIND_REMOVE, _, 1w1, _): conditional_remove();
         }
         const default_action = nothing();
+        size = 8;
     }

@@ -135,12 +135,16 @@
         }
     }
 
-    // D-12.
+    // D-12. Without a prefix there is no choice: bmv2 takes a mask of 0 for a second `default`, and the last one counts.
     state check_prefix {
+#if OWN_BITS > 0
         transition select(hdr.dirty_set.index) {
             OWN_FIRST &&& OWN_MASK: check_kind;
             default: check_loop;
         }
+#else
+        transition check_kind;
+#endif
     }
 
     // D-14.

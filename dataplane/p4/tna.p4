@@ -12,6 +12,12 @@
 
 #include "headers.p4"
 
+// What selects a register is a field and nothing that is computed: the lower bits of the index, of which there must be one.
+#if OWN_BITS > 16
+#error "a prefix has at most 16 bits"
+#endif
+typedef bit<(17 - OWN_BITS)> set_t;
+
 // What a copy takes along from ingress to egress, before the frame.
 header bridge_t {
     bit<8> deliver;
@@ -105,6 +111,7 @@ control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bi
             (32w0, _): ahead();
         }
         const default_action = lower();
+        size = 2;
     }
 
     apply {
@@ -117,8 +124,8 @@ control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bi
 // Stages 1 to 10: one array of tags, one register action (SwitchFS section 6.3: register query, conditional insert, conditional
 // remove).
 control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tracking, in bit<1> admitted, inout bit<1> held) {
-    Register<bit<32>, bit<17>>(SETS, 0) tags;
-    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_query = {
+    Register<bit<32>, set_t>(SETS, 0) tags;
+    RegisterAction<bit<32>, set_t, bit<1>>(tags) register_query = {
         void apply(inout bit<32> value, out bit<1> holds) {
             holds = 0;
             if (value == tag) {
@@ -126,7 +133,7 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
             }
         }
     };
-    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_insert = {
+    RegisterAction<bit<32>, set_t, bit<1>>(tags) register_insert = {
         void apply(inout bit<32> value, out bit<1> holds) {
             holds = 0;
             if (value == 0 || value == tag) {
@@ -135,7 +142,7 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
             }
         }
     };
-    RegisterAction<bit<32>, bit<17>, bit<1>>(tags) register_remove = {
+    RegisterAction<bit<32>, set_t, bit<1>>(tags) register_remove = {
         void apply(inout bit<32> value) {
             if (value == tag) {
                 value = 0;
@@ -144,13 +151,13 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     };
 
     action query() {
-        held = held | register_query.execute(index[16:0] & SET_MASK[16:0]);
+        held = held | register_query.execute(index[16 - OWN_BITS:0]);
     }
     action conditional_insert() {
-        held = register_insert.execute(index[16:0] & SET_MASK[16:0]);
+        held = register_insert.execute(index[16 - OWN_BITS:0]);
     }
     action conditional_remove() {
-        register_remove.execute(index[16:0] & SET_MASK[16:0]);
+        register_remove.execute(index[16 - OWN_BITS:0]);
     }
     action nothing() {
     }

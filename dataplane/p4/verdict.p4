@@ -71,4 +71,5 @@
             (KIND_REMOVE, _, _, _, _, _, _, _): to_destination(RESULT_REMOVED, COUNT_REMOVE_DONE);
         }
         const default_action = pass(COUNT_PLAIN);
+        size = 32;
     }

@@ -388,6 +388,27 @@ fn decision_tables_decide_as_the_rust_form() {
     assert!(cases.len() > 1000 && seen.len() == 12, "{} cases came to {seen:?}", cases.len());
 }
 
+/// To bmv2 a case of the parser whose mask is 0 is another `default`, and the last one counts. Without a prefix of its own a switch has
+/// such a mask, of all names only this.
+#[test]
+fn no_case_of_the_parser_has_a_mask_of_nothing() {
+    let (tables, mut prefixed, mut masks) = (Tables::read(), false, 0);
+    for line in without_comments(&text("parser.p4")).lines() {
+        match line.trim() {
+            "#if OWN_BITS > 0" => prefixed = true,
+            "#else" | "#endif" => prefixed = false,
+            _ => {}
+        }
+        for mask in line.split("&&&").skip(1).map(|rest| rest.trim_start().split([',', ')', ':']).next().unwrap_or(""))
+        {
+            masks += 1;
+            let some = mask.starts_with('~') || prefixed && mask == "OWN_MASK";
+            assert!(some || tables.number(mask).is_some_and(|mask| mask > 0), "{line}");
+        }
+    }
+    assert!(masks > 10, "{masks} masks");
+}
+
 /// What the parser says is what counts, and each counter of packets has one place where it counts.
 #[test]
 fn the_verdict_has_an_entry_for_every_counter() {
