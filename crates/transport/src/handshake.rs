@@ -27,8 +27,10 @@ pub fn make(config: &Config, cluster: u32, to_boot: u64, count: u64, bytes: &[u8
     let seal = seal(config, cluster, config.me, config.boot);
     let flags = flag::HANDSHAKE | if seal.is_some() { flag::SEALED } else { 0 };
     let number = count + 1;
-    let head = Head { flags, cluster, endpoint: config.me, check: 0, number, boot: config.boot, to_boot };
-    let mut datagram = Vec::with_capacity(HEAD_BYTES + bytes.len() + TAG_BYTES);
+    let length = HEAD_BYTES + bytes.len() + if seal.is_some() { TAG_BYTES } else { 0 };
+    let (endpoint, boot) = (config.me, config.boot);
+    let head = Head { flags, cluster, endpoint, check: 0, number, boot, to_boot, length: length as u32 };
+    let mut datagram = Vec::with_capacity(length);
     datagram.extend_from_slice(&head.bytes());
     datagram.extend_from_slice(bytes);
     match seal {

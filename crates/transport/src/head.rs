@@ -6,11 +6,13 @@ use crate::limits::{DATAGRAM_BYTES_MAX, NUMBER_MAX};
 /// "ON".
 pub const MAGIC: u16 = 0x4e4f;
 /// Version of the datagrams.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of the header.
-pub const HEAD_BYTES: usize = 40;
+pub const HEAD_BYTES: usize = 44;
 /// Where the checksum is.
 pub(crate) const CHECK_AT: usize = 12;
+/// Where the length is.
+const LENGTH_AT: usize = 40;
 
 /// Bits of [`Head::flags`].
 pub mod flag {
@@ -43,6 +45,9 @@ pub struct Head {
     pub boot: u64,
     /// The receiver's boot as the sender knows it; 0 in a handshake if it does not.
     pub to_boot: u64,
+    /// Bytes of the datagram, header and tag among them: the system hands over several as one, and how long each of them is it says in a
+    /// control message only, which costs something.
+    pub length: u32,
 }
 
 fn u32_at(bytes: &[u8; HEAD_BYTES], at: usize) -> u32 {
@@ -67,6 +72,7 @@ impl Head {
         bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.boot.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.to_boot.to_le_bytes());
+        bytes[LENGTH_AT..].copy_from_slice(&self.length.to_le_bytes());
         bytes
     }
 
@@ -87,6 +93,15 @@ impl Head {
     pub fn handshake(&self) -> bool {
         self.flags & flag::HANDSHAKE != 0
     }
+}
+
+/// Bytes of the first of several datagrams that lie one behind the other: what it says, unless that makes no sense; then all.
+#[inline]
+pub fn first_of(run: &[u8]) -> usize {
+    let head: Option<&[u8; HEAD_BYTES]> = run.first_chunk();
+    let head = head.filter(|bytes| bytes[..2] == MAGIC.to_le_bytes() && bytes[2] == VERSION);
+    let said = head.map(|bytes| u32_at(bytes, LENGTH_AT) as usize);
+    said.filter(|said| (HEAD_BYTES..=run.len()).contains(said)).unwrap_or(run.len())
 }
 
 /// Looks at the header only: what it says is not verified.
@@ -114,9 +129,13 @@ pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
         number: u64_at(bytes, 16),
         boot: u64_at(bytes, 24),
         to_boot: u64_at(bytes, 32),
+        length: u32_at(bytes, LENGTH_AT),
     };
     if head.number == 0 || head.number >= NUMBER_MAX {
         return Err(ReceiveError::Head("number"));
+    }
+    if head.length as usize != datagram.len() {
+        return Err(ReceiveError::Head("length"));
     }
     if head.boot == 0 {
         return Err(ReceiveError::Head("boot"));
@@ -140,14 +159,15 @@ mod tests {
             number: 0x11,
             boot: 0x2222,
             to_boot: 0x3333,
+            length: 44,
         }
     }
 
     #[test]
     fn the_layout_is_frozen() {
         let hex: String = head().bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let fields = ["4f4e", "01", "02", "04030201", "09000080", "08070605"].concat();
-        assert_eq!(hex, fields + "1100000000000000" + "2222000000000000" + "3333000000000000");
+        let fields = ["4f4e", "02", "02", "04030201", "09000080", "08070605"].concat();
+        assert_eq!(hex, fields + "1100000000000000" + "2222000000000000" + "3333000000000000" + "2c000000");
         assert_eq!(peek(&head().bytes()), Ok(head()));
     }
 
@@ -159,14 +179,26 @@ mod tests {
             bytes[at] = byte;
             peek(&bytes)
         };
-        assert_eq!(peek(&bytes[..39]), Err(ReceiveError::Truncated));
+        assert_eq!(peek(&bytes[..43]), Err(ReceiveError::Truncated));
         assert_eq!(peek(&vec![0; DATAGRAM_BYTES_MAX + 1]), Err(ReceiveError::Oversized));
         assert_eq!(with(0, 0), Err(ReceiveError::NotOnpath));
-        assert_eq!(with(2, 2), Err(ReceiveError::NotOnpath));
+        assert_eq!(with(2, 1), Err(ReceiveError::NotOnpath));
         assert_eq!(with(3, 8), Err(ReceiveError::UnknownFlags(8)));
         assert_eq!(with(3, flag::SEALED), Err(ReceiveError::Head("checksum")));
         assert_eq!(with(16, 0), Err(ReceiveError::Head("number")));
         assert_eq!(with(23, 0x80), Err(ReceiveError::Head("number")));
+        assert_eq!(with(40, 45), Err(ReceiveError::Head("length")));
         assert_eq!(peek(&Head { boot: 0, ..head() }.bytes()), Err(ReceiveError::Head("boot")));
+    }
+
+    #[test]
+    fn what_lies_together_is_cut_where_it_says() {
+        let datagram = |length: u32| [&Head { length, ..head() }.bytes()[..], &[7; 16]].concat();
+        assert_eq!(first_of(&[datagram(60), datagram(60)].concat()), 60);
+        assert_eq!(first_of(&datagram(60)), 60);
+        for lie in [0, 1, 43, 61, u32::MAX] {
+            assert_eq!(first_of(&datagram(lie)), 60, "a length of {lie}");
+        }
+        assert_eq!((first_of(&[]), first_of(&datagram(60)[..43]), first_of(&[9; 100])), (0, 43, 100));
     }
 }

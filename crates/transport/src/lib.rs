@@ -37,6 +37,6 @@ mod window;
 
 pub use counters::Counters;
 pub use error::{ReceiveError, SendError};
-pub use head::{EndpointId, HEAD_BYTES, Head, MAGIC, VERSION, flag, peek};
+pub use head::{EndpointId, HEAD_BYTES, Head, MAGIC, VERSION, first_of, flag, peek};
 pub use peer::{Config, Delivered, Peer, Transmit};
 pub use seal::{Key, TAG_BYTES};

@@ -254,6 +254,7 @@ impl Peer {
     /// Writes the header of the datagram that begins at `start`, with these flags among others, and seals it.
     #[inline]
     fn finish(&mut self, out: &mut Vec<u8>, start: usize, (number, flags): (u64, u8), to_boot: u64) {
+        let length = (out.len() - start + self.tag()) as u32;
         let head = Head {
             flags: flags | if self.seal.is_some() { flag::SEALED } else { 0 },
             cluster: self.config.cluster,
@@ -262,6 +263,7 @@ impl Peer {
             number,
             boot: self.config.boot,
             to_boot,
+            length,
         };
         let datagram = &mut out[start..];
         datagram[..HEAD_BYTES].copy_from_slice(&head.bytes());

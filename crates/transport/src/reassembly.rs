@@ -220,7 +220,11 @@ impl Reassembly {
     }
 
     /// When the next acknowledgement must leave.
+    #[inline]
     pub(crate) fn ack_due(&self) -> Option<u64> {
+        if self.incoming.is_empty() && self.to_say.is_empty() {
+            return None; // as nearly always
+        }
         let incoming = self.incoming.iter().filter_map(|incoming| incoming.due_us);
         incoming.chain(self.to_say.iter().map(|completed| completed.due_us)).min()
     }

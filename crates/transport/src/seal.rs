@@ -118,5 +118,5 @@ mod tests {
         assert_eq!(hex, FROZEN);
         assert_eq!(format!("{:?}", Key::new([1; 32])), "Key(…)");
     }
-    const FROZEN: &str = "6372dbddaf005de792d7436703f71c5746c80e15dc43a65c694e5dc93072f314";
+    const FROZEN: &str = "6372dbddaf005de792d7436703f71c579deb057188be3ad2351d3316f70010fb";
 }

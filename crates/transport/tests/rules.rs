@@ -29,12 +29,12 @@ fn a_whole_datagram_is_frozen() {
     let (mut a, _) = pair(None);
     a.send(0, NodeId(2), Packet::encoded(b"hi".to_vec(), Bytes::from_static(b"!"))).unwrap();
     let hex: String = drain(&mut a, 0)[0].iter().map(|byte| format!("{byte:02x}")).collect();
-    let front = ["4f4e", "01", "00", "01000000", "01000000", "CHECK", "0100000000000000"].concat();
-    let expected =
-        front + "0b00000000000000" + "1600000000000000" + "010000000b000000" + "0200000002000000" + "6869210000000000";
+    let front = ["4f4e", "02", "00", "01000000", "01000000", "CHECK", "0100000000000000"].concat();
+    let front = front + "0b00000000000000" + "1600000000000000" + "44000000";
+    let expected = front + "010000000b000000" + "0200000002000000" + "6869210000000000";
     assert_eq!(hex, expected.replace("CHECK", FROZEN_CHECK));
 }
-const FROZEN_CHECK: &str = "287a1093";
+const FROZEN_CHECK: &str = "52d06c90";
 
 #[test]
 fn a_datagram_is_taken_once() {

@@ -23,10 +23,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// How often a receiving thread looks whether it is to end.
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What an endpoint is made from.
 #[derive(Debug)]
@@ -113,6 +109,8 @@ pub(super) struct Shared {
     handshakes: AtomicU64,
     started_us: u64,
     patience: Mutex<greet::Patience>,
+    /// Sockets of switches here.
+    pub(super) switches: Mutex<Vec<Arc<Socket>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -140,7 +138,6 @@ impl Endpoint {
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
-        be_patient(&socket)?;
         let config = Arc::new(Config { cluster, me, boot, key });
         let shared = Shared {
             peers: Peers::new(config.clone(), &hosts),
@@ -159,6 +156,7 @@ impl Endpoint {
             handshakes: AtomicU64::new(0),
             started_us: sys::mono_us(),
             patience: Mutex::default(),
+            switches: Mutex::default(),
             threads: Mutex::default(),
         };
         Ok(Endpoint { shared: Arc::new(shared) })
@@ -184,6 +182,8 @@ impl Endpoint {
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.timer.stop();
+        self.shared.socket.stop();
+        self.shared.switches.lock().expect("starting does not panic").iter().for_each(|socket| socket.stop());
         let threads = std::mem::take(&mut *self.shared.threads.lock().expect("starting does not panic"));
         for thread in threads {
             if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
@@ -202,11 +202,6 @@ impl Drop for Endpoint {
 /// Whether a packet only asks the switch, and is of use without its answer.
 fn asks(packet: &Packet) -> bool {
     packet.innet.as_deref().and_then(InNet::op) == Some(DirtySetOp::Query)
-}
-
-/// Receiving from a socket shall end now and then, so that its thread sees whether it is to end.
-pub(super) fn be_patient(socket: &Socket) -> Result<(), UdpError> {
-    socket.set_patience(PATIENCE).map_err(|source| UdpError::Io { what: "a socket's patience", source })
 }
 
 thread_local! {

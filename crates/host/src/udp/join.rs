@@ -1,6 +1,7 @@
 //! How a client comes into a cluster of which it knows some address.
 
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
+use super::receive::Datagrams;
 use super::socket::{Inbox, Socket};
 use super::{EndpointId, JOINING, Key, Wait};
 use crate::sys;
@@ -157,9 +158,8 @@ impl Asker {
         let until = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < until {
             self.socket.receive(&mut self.inbox, Wait::Block).ok()?;
-            for (bytes, received) in self.inbox.received().filter(|(_, received)| received.from == host) {
-                let mut answers = bytes.chunks_mut(received.segment);
-                if let Some(answer) = answers.find_map(|bytes| answer(&self.config, self.nonce, bytes)) {
+            for (run, _) in self.inbox.received().filter(|(_, from)| *from == host) {
+                if let Some(answer) = Datagrams(run).find_map(|bytes| answer(&self.config, self.nonce, bytes)) {
                     return Some(answer);
                 }
             }

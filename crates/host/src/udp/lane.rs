@@ -80,8 +80,8 @@ mod tests {
     fn received(socket: &Socket) -> (Vec<u8>, SocketAddr) {
         let mut inbox = Inbox::new();
         socket.receive(&mut inbox, Wait::Block).unwrap();
-        let (bytes, received) = inbox.received().next().unwrap();
-        (bytes.to_vec(), received.from)
+        let (bytes, from) = inbox.received().next().unwrap();
+        (bytes.to_vec(), from)
     }
 
     /// What a lane sends comes from the socket's port, answers come to the socket, and nobody else gets the port.

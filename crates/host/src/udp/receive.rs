@@ -3,12 +3,12 @@
 use super::admit::{may_come_from, may_send};
 use super::endpoint::Shared;
 use super::peers::Other;
-use super::socket::{Inbox, Received, Socket};
+use super::socket::{Inbox, Socket};
 use super::{greet, session_of};
 use crate::clock::CLOCK;
 use crate::sys;
 use bytes::Bytes;
-use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, peek};
+use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
 use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
@@ -36,8 +36,8 @@ pub(super) fn run(shared: &Arc<Shared>) {
     while_open(shared, &shared.socket, |inbox| {
         batch.now_us = sys::mono_us();
         let mut datagrams = 0;
-        for (bytes, Received { segment, from }) in inbox.received() {
-            for datagram in bytes.chunks_mut(segment) {
+        for (run, from) in inbox.received() {
+            for datagram in Datagrams(run) {
                 shared.take(&mut batch, datagram, from);
                 datagrams += 1;
             }
@@ -53,9 +53,7 @@ pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(
     while !shared.stopped.load(Ordering::Acquire) {
         match socket.receive(&mut inbox, shared.wait) {
             Ok(()) => take(&mut inbox),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                std::hint::spin_loop();
-            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // What an earlier datagram met on its way (nobody listens there) is told here.
             Err(error) => tracing::trace!(%error, "receiving"),
         }
@@ -66,6 +64,22 @@ pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(
 /// operation of structure 4, which will never be (`dataplane/SPEC.md`).
 fn is_switched(code: u8) -> bool {
     code != TRANSPORT_MAGIC.to_le_bytes()[0]
+}
+
+/// The datagrams of a run: what the system has put together of one sender.
+pub(super) struct Datagrams<'a>(pub(super) &'a mut [u8]);
+
+impl<'a> Iterator for Datagrams<'a> {
+    type Item = &'a mut [u8];
+
+    fn next(&mut self) -> Option<&'a mut [u8]> {
+        let run = std::mem::take(&mut self.0);
+        let front = if is_switched(*run.first()?) { INNET_BYTES.min(run.len()) } else { 0 };
+        let bytes = front + first_of(&run[front..]);
+        let (datagram, rest) = run.split_at_mut(bytes);
+        self.0 = rest;
+        Some(datagram)
+    }
 }
 
 impl Shared {
@@ -186,9 +200,30 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use onpath_transport::{EndpointId, HEAD_BYTES};
     use onpath_wire::innet::STRUCTURE_DIRTY_SET;
+
+    /// A datagram of so many bytes, some of which are `mark`.
+    pub(in super::super) fn datagram((bytes, mark): (usize, u8)) -> Vec<u8> {
+        let (endpoint, length) = (EndpointId(u32::from(mark)), bytes as u32);
+        let head = Head { flags: 0, cluster: 1, endpoint, check: 0, number: 1, boot: 1, to_boot: 1, length };
+        [&head.bytes()[..], &vec![mark; bytes - HEAD_BYTES]].concat()
+    }
+
+    /// What has come through a switch, what has not, and what is no datagram of ours, last.
+    #[test]
+    fn runs_are_cut_into_datagrams() {
+        let switched = |bytes| [&[STRUCTURE_DIRTY_SET << 4; INNET_BYTES][..], &datagram((bytes, 1))].concat();
+        let all = [datagram((44, 0)), switched(60), switched(45), datagram((65_000, 4)), vec![9; 50]];
+        let mut run = all.concat();
+        assert_eq!(Datagrams(&mut run).map(|datagram| datagram.to_vec()).collect::<Vec<_>>(), all);
+        for bytes in 0..INNET_BYTES + HEAD_BYTES {
+            let mut short = switched(100)[..bytes].to_vec();
+            assert!(Datagrams(&mut short).map(|datagram| datagram.len()).eq((bytes > 0).then_some(bytes)));
+        }
+    }
 
     /// Both kinds come to one port, and each is taken for what it is.
     #[test]

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::Wait;
+use rustix::net::{Shutdown, shutdown};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -38,15 +39,6 @@ pub(super) struct Socket {
     pub(super) lanes: Arc<()>,
 }
 
-/// How a run of datagrams has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Received {
-    /// Bytes of each datagram but the last, which may be shorter.
-    pub(super) segment: usize,
-    /// From where.
-    pub(super) from: SocketAddr,
-}
-
 impl Socket {
     pub(super) fn bind(address: SocketAddr) -> io::Result<Socket> {
         let socket = UdpSocket::bind(address)?;
@@ -66,6 +58,13 @@ impl Socket {
     /// Receiving ends with `WouldBlock` after so long.
     pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
         self.socket.set_read_timeout(Some(patience))
+    }
+
+    /// Whoever waits for something to come goes on, with nothing, and nobody waits any more. Receiving with a bound of time would do, but
+    /// each wait would then set a timer of the system.
+    pub(super) fn stop(&self) {
+        // The system says that a UDP socket is connected to nobody, and wakes who waits nevertheless (`inet_shutdown`).
+        _ = shutdown(&self.socket, Shutdown::Read);
     }
 
     /// Sends datagrams of `segment` bytes each, the last of which may be shorter.
@@ -102,7 +101,10 @@ impl Socket {
                 libc::recvmmsg(socket, headers, most as u32, flags | libc::MSG_WAITFORONE, std::ptr::null_mut())
             } else {
                 // By the call itself: the library's could be cancelled, which costs something, and no thread here is.
-                let bytes = libc::syscall(libc::SYS_recvmsg, socket, &raw mut (*headers).msg_hdr, flags);
+                let header = &mut (*headers).msg_hdr;
+                let (room, name) = (*header.msg_iov, &raw mut header.msg_namelen);
+                let (at, most) = (room.iov_base, room.iov_len);
+                let bytes = libc::syscall(libc::SYS_recvfrom, socket, at, most, flags, header.msg_name, name);
                 (*headers).msg_len = bytes.max(0) as u32;
                 if bytes < 0 { -1 } else { 1 }
             }
@@ -163,13 +165,13 @@ pub(super) struct Inbox {
     bytes: Vec<u8>,
     names: Vec<libc::sockaddr_storage>,
     /// What the headers point to, as to the names and to `bytes`.
-    _pointed: (Vec<Control>, Vec<libc::iovec>),
+    _parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     /// Headers that the last call has filled.
     got: usize,
     /// Headers that are to be made ready before the next one.
     used: usize,
-    /// Calls until the next look at several.
+    /// Runs until the next look at several.
     look_in: u32,
 }
 
@@ -179,7 +181,6 @@ impl Inbox {
         // SAFETY: all-zero bytes are a valid socket address and header each.
         let (name, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed::<libc::mmsghdr>()) };
         let mut names: Vec<libc::sockaddr_storage> = vec![name; RUNS_MAX];
-        let mut controls: Vec<Control> = (0..RUNS_MAX).map(|_| Control::default()).collect();
         let room = bytes.chunks_mut(RECEIVE_BYTES);
         let part = |room: &mut [u8]| libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
         let mut parts: Vec<libc::iovec> = room.map(part).collect();
@@ -189,63 +190,39 @@ impl Inbox {
             header.msg_name = (&raw mut names[index]).cast();
             header.msg_iov = &raw mut parts[index];
             header.msg_iovlen = 1;
-            header.msg_control = controls[index].0.as_mut_ptr().cast();
         }
-        Inbox { bytes, names, _pointed: (controls, parts), headers, got: 0, used: RUNS_MAX, look_in: 0 }
+        Inbox { bytes, names, _parts: parts, headers, got: 0, used: RUNS_MAX, look_in: 0 }
     }
 
-    /// How many runs to ask for.
-    fn most(&mut self) -> usize {
-        match self.look_in.checked_sub(1) {
-            Some(left) => {
-                self.look_in = left;
-                1
-            }
-            None => RUNS_MAX,
-        }
+    /// How many runs to ask for: several only where one has just come, since a look at several costs more where there is nothing.
+    fn most(&self) -> usize {
+        if self.look_in == 0 && self.got > 0 { RUNS_MAX } else { 1 }
     }
 
     /// Makes those headers ready that the last call has changed.
     fn prepare(&mut self) {
         for header in &mut self.headers[..self.used] {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_hdr.msg_controllen = CONTROL_BYTES;
         }
     }
 
     fn took(&mut self, most: usize, got: libc::c_int) {
         self.got = got.max(0) as usize;
         self.used = self.got.max(1);
-        if most > 1 {
-            self.look_in = if self.got > 1 { 0 } else { LOOK_EVERY };
-        }
+        self.look_in = match (most, self.got) {
+            (1, 0) => self.look_in,
+            (1, _) => self.look_in.saturating_sub(1),
+            (_, 0 | 1) => LOOK_EVERY,
+            (_, _) => 0,
+        };
     }
 
-    /// What has come: bytes of a sender, and how they are cut.
-    pub(super) fn received(&mut self) -> impl Iterator<Item = (&mut [u8], Received)> {
+    /// What has come: runs of datagrams, one behind the other, and from where. Datagrams say themselves how long they are; the system
+    /// would, too, but only in a control message.
+    pub(super) fn received(&mut self) -> impl Iterator<Item = (&mut [u8], SocketAddr)> {
         let runs = self.bytes.chunks_mut(RECEIVE_BYTES).zip(&self.headers).zip(&self.names).take(self.got);
-        runs.filter_map(|((room, header), name)| {
-            let bytes = &mut room[..header.msg_len as usize];
-            let segment = segment(&header.msg_hdr).unwrap_or(bytes.len()).clamp(1, bytes.len().max(1));
-            Some((bytes, Received { segment, from: to_address(name)? }))
-        })
+        runs.filter_map(|((room, header), name)| Some((&mut room[..header.msg_len as usize], to_address(name)?)))
     }
-}
-
-/// Bytes of each datagram of a run, if there are several.
-fn segment(message: &libc::msghdr) -> Option<usize> {
-    let mut segment = None;
-    // SAFETY: the kernel has filled the control bytes as far as `msg_controllen` says, and the walk stays within that.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(found) = header.as_ref() {
-            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-                segment = Some(libc::CMSG_DATA(header).cast::<libc::c_int>().read_unaligned() as usize);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    segment
 }
 
 /// A socket that knows the route to an address.
@@ -362,6 +339,7 @@ fn to_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::receive::{Datagrams, tests::datagram};
     use super::*;
 
     #[test]
@@ -369,16 +347,15 @@ mod tests {
         for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let (a, b) = (Socket::bind((ip, 0).into()).unwrap(), Socket::bind((ip, 0).into()).unwrap());
             let to = SocketAddr::from((ip, b.bound.port()));
-            let sent: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
-            a.send(to, &sent, 300).unwrap();
+            let sent: Vec<Vec<u8>> = [300; 13].into_iter().chain([80]).zip(0..).map(datagram).collect();
+            a.send(to, &sent.concat(), 300).unwrap();
             b.set_patience(Duration::from_secs(10)).unwrap();
             let (mut got, mut inbox) = (Vec::new(), Inbox::new());
             while got.len() < sent.len() {
                 b.receive(&mut inbox, Wait::Block).unwrap();
-                for (bytes, received) in inbox.received() {
-                    assert_eq!(received.from, SocketAddr::from((ip, a.bound.port())));
-                    assert!(received.segment <= 300);
-                    got.extend_from_slice(bytes);
+                for (run, from) in inbox.received() {
+                    assert_eq!(from, SocketAddr::from((ip, a.bound.port())));
+                    got.extend(Datagrams(run).map(|datagram| datagram.to_vec()));
                 }
             }
             assert_eq!(got, sent);
@@ -401,7 +378,7 @@ mod tests {
             while number < count {
                 b.receive(&mut inbox, Wait::Spin).unwrap();
                 calls += 1;
-                for (bytes, Received { from, .. }) in inbox.received() {
+                for (bytes, from) in inbox.received() {
                     assert_eq!(bytes, vec![number as u8; 8 + number]);
                     assert_eq!(from.port(), senders[number % 2].bound.port());
                     number += 1;
@@ -413,6 +390,25 @@ mod tests {
             assert_eq!(inbox.received().count(), 0, "nothing has come, and nothing comes twice");
         }
         assert!(calls < all / 2, "{calls} calls for {all} datagrams");
+    }
+
+    /// Whoever waits when a socket is stopped, and whoever would afterwards, goes on with nothing.
+    #[test]
+    fn nobody_waits_at_a_stopped_socket() {
+        let socket = Socket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let waits = || {
+            let mut inbox = Inbox::new();
+            socket.receive(&mut inbox, Wait::Block).unwrap();
+            assert!(inbox.received().all(|(run, _)| run.is_empty()));
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(waits);
+            while !waiting.is_finished() {
+                socket.stop();
+                std::thread::yield_now();
+            }
+        });
+        waits();
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The switch in user space: packets with an in-network header come to its UDP port, pass the in-network program, and go on to the nodes
-//! for which they are. Nothing behind the header is looked at.
+//! for which they are. Nothing behind the header is looked at, but how long it is.
 
 use super::UdpError;
-use super::endpoint::{Endpoint, Shared, be_patient};
-use super::receive::while_open;
-use super::socket::{Received, Socket};
+use super::endpoint::{Endpoint, Shared};
+use super::receive::{Datagrams, while_open};
+use super::socket::Socket;
 use super::ways::Ways;
 use crate::node::{Node, Port};
 use crate::sys;
@@ -19,14 +19,15 @@ impl Endpoint {
     /// Lets the switch role of `node` serve packets that come to `address`. The endpoint is started already.
     pub fn switch(&self, node: &Arc<Node>, role: Port<Switch>, address: SocketAddr) -> Result<(), UdpError> {
         let socket = Socket::bind(address).map_err(|source| UdpError::Bind { address, source })?;
-        be_patient(&socket)?;
+        let socket = Arc::new(socket);
+        self.shared.switches.lock().expect("starting does not panic").push(socket.clone());
         let node = node.clone();
         self.shared.spawn("udp-switch", move |shared| {
             let mut ways = Ways::default();
             while_open(shared, &socket, |inbox| {
                 let now_us = sys::mono_us();
-                for (bytes, Received { segment, .. }) in inbox.received() {
-                    for Copy { header, behind, to } in pass(shared, &node, &role, bytes.chunks(segment)) {
+                for (run, _) in inbox.received() {
+                    for Copy { header, behind, to } in pass(shared, &node, &role, Datagrams(run)) {
                         let place = shared.peers.of_role(to).map(|other| other.lock().address);
                         match place {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
@@ -53,7 +54,7 @@ struct Copy<'a> {
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
 
 /// Packets that came together pass the in-network program.
-fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, packets: impl Iterator<Item = &'a [u8]>) -> Copies<'a> {
+fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, packets: Datagrams<'a>) -> Copies<'a> {
     let mut copies = Copies::new();
     node.with_role(role, |switch| {
         for packet in packets {

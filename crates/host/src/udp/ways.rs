@@ -159,6 +159,7 @@ pub(super) fn transmit(
 #[cfg(test)]
 mod tests {
     use super::super::Wait;
+    use super::super::receive::{Datagrams, tests::datagram};
     use super::super::socket::Inbox;
     use super::*;
     use std::net::Ipv4Addr;
@@ -171,8 +172,8 @@ mod tests {
     fn received(socket: &Socket) -> (Vec<Vec<u8>>, usize) {
         let (mut inbox, mut datagrams, mut runs) = (Inbox::new(), vec![], 0);
         while socket.receive(&mut inbox, Wait::Spin).is_ok() {
-            for (bytes, received) in inbox.received() {
-                datagrams.extend(bytes.chunks(received.segment).map(<[u8]>::to_vec));
+            for (run, _) in inbox.received() {
+                datagrams.extend(Datagrams(run).map(|datagram| datagram.to_vec()));
                 runs += 1;
             }
         }
@@ -184,19 +185,17 @@ mod tests {
     fn what_is_for_one_place_leaves_together() {
         let [socket, a, b] = sockets();
         let mut ways = Ways::default();
-        let lengths: Vec<usize> = [40; 70].into_iter().chain([39, 40, 41, 41, 7, 41]).chain([30_000; 3]).collect();
-        for (n, &bytes) in lengths.iter().enumerate() {
-            for (place, mark) in [(&a, 1), (&b, 2)] {
-                ways.push(&socket, 0, place.bound, &[n as u8], &vec![mark; bytes - 1]);
+        let lengths = [80; 70].into_iter().chain([79, 80, 81, 81, 47, 81]).chain([30_000; 3]);
+        let wanted = |mark| lengths.clone().zip(0..).map(move |(bytes, n): (_, u8)| datagram((bytes, n ^ mark)));
+        for (to_a, to_b) in wanted(0).zip(wanted(128)) {
+            for (place, datagram) in [(&a, to_a), (&b, to_b)] {
+                ways.push(&socket, 0, place.bound, &datagram[..7], &datagram[7..]);
             }
         }
         ways.flush(&socket, 0).unwrap();
-        for (place, mark) in [(&a, 1), (&b, 2)] {
+        for (place, mark) in [(&a, 0), (&b, 128)] {
             let (datagrams, runs) = received(place);
-            let wanted = lengths.iter().enumerate();
-            let wanted: Vec<Vec<u8>> =
-                wanted.map(|(n, &bytes)| [vec![n as u8], vec![mark; bytes - 1]].concat()).collect();
-            assert_eq!(datagrams, wanted);
+            assert_eq!(datagrams, wanted(mark).collect::<Vec<_>>());
             assert!(runs <= 8, "{runs} runs of 64, 7, 1, 3, 1, 2 and 1");
         }
     }

@@ -66,10 +66,12 @@ fn mutate(datagram: &mut Vec<u8>, dice: &mut Dice) {
     }
 }
 
-/// Makes the checksum fit, and the number new, so that the parts are looked at.
+/// Makes length and checksum fit, and the number new, so that the parts are looked at.
 fn repair(datagram: &mut [u8], number: u64) {
     if datagram.len() >= HEAD_BYTES {
+        let length = datagram.len() as u32;
         datagram[16..24].copy_from_slice(&number.to_le_bytes());
+        datagram[40..44].copy_from_slice(&length.to_le_bytes());
         datagram[12..16].fill(0);
         let check = crc32c(datagram);
         datagram[12..16].copy_from_slice(&check.to_le_bytes());

@@ -52,15 +52,16 @@ struct Running {
 }
 
 impl Running {
-    fn ask(&mut self, place: usize, now: Instant) -> Option<SessionIn> {
+    fn ask(&mut self, place: usize) -> Option<SessionIn> {
         let number = self.next;
         if number >= self.load.count {
             return None;
         }
         self.next += 1;
-        self.asked[place] = now;
         let unique = (number * self.load.window + place) as u64 + 1;
-        Some(SessionIn::Fs(FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number) }))
+        let request = FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number) };
+        self.asked[place] = Instant::now(); // what the echo sends is made before its clock is read, too
+        Some(SessionIn::Fs(request))
     }
 
     /// An answer has come; what is asked for next.
@@ -77,7 +78,7 @@ impl Running {
             Err(errno) => return Err(format!("{:?} of the measurement: {errno}", (self.load.ask)(number))),
         }
         self.answered += 1;
-        Ok(self.ask(place, now))
+        Ok(self.ask(place))
     }
 }
 
@@ -170,7 +171,7 @@ impl Client {
         for place in 0..window {
             let first = {
                 let mut running = self.running.lock().expect("the measurement does not panic");
-                running.as_mut().and_then(|running| running.ask(place, Instant::now()))
+                running.as_mut().and_then(|running| running.ask(place))
             };
             first.into_iter().for_each(|first| self.node.submit(&self.session, first));
         }
