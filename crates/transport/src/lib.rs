@@ -1,15 +1,16 @@
 //! Datagrams between the processes of a cluster, without sockets and clocks: bytes, time in microseconds and names of starts
 //! come in, bytes and messages go out.
 //!
-//! A [`Peer`] is the state towards one other endpoint. Everything on the wire is little-endian. A datagram is a header of 40 bytes, parts
+//! A [`Peer`] is the state towards one other endpoint. Everything on the wire is little-endian. A datagram is a header of 44 bytes, parts
 //! (`part`), and a tag if it is sealed:
 //!
-//! | 0 | 2 | 3 | 4 | 8 | 12 | 16 | 24 | 32 | 40 … |
-//! |---|---|---|---|---|---|---|---|---|---|
-//! | magic 2 | version 1 | flags 1 | cluster 4 | endpoint 4 | check 4 | number 8 | boot 8 | to_boot 8 | parts · tag 16 |
+//! | 0 | 2 | 3 | 4 | 8 | 12 | 16 | 24 | 32 | 40 | 44 … |
+//! |---|---|---|---|---|---|---|---|---|---|---|
+//! | magic 2 | version 1 | flags 1 | cluster 4 | endpoint 4 | check 4 | number 8 | boot 8 | to_boot 8 | length 4 | parts · tag 16 |
 //!
 //! * Whoever starts takes a random *boot*. Datagrams name the boots of both ends, so that nothing of a former life is taken; the
 //!   host's handshake ([`handshake`]) tells each end the other's.
+//! * A *length* tells where a datagram ends that has come together with others ([`first_of`]).
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
 //!   Where the way loses some, a short datagram of them that is alone is sent twice, and says so.

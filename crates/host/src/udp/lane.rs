@@ -32,9 +32,11 @@ impl Lane {
     /// A lane of `socket`; none if there are too many, or if the system would let it leave by another address than the socket's.
     pub(super) fn of(socket: &Socket, to: SocketAddr) -> io::Result<Option<Lane>> {
         let one = socket.lanes.clone();
+        if Arc::strong_count(&one) > LANES_MAX + 1 {
+            return Ok(None);
+        }
         let source = probe(to)?.local_addr()?.ip();
-        let other = !socket.bound.ip().is_unspecified() && socket.bound.ip() != source;
-        if Arc::strong_count(&one) > LANES_MAX + 1 || other {
+        if !socket.bound.ip().is_unspecified() && socket.bound.ip() != source {
             return Ok(None);
         }
         let (family, group): (_, IpAddr) = match to {
