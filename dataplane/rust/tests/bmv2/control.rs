@@ -296,5 +296,27 @@ fn all(cli: &mut Cli, register: &str) -> Result<Vec<(u32, u64)>, String> {
 
 /// What a cell of a counter has counted.
 pub(crate) fn counted(cli: &mut Cli, counter: &str, cell: usize) -> Result<u64, String> {
-    cli.ask_number(&format!("counter_read {counter} {cell}"), "packets=")
+    let command = format!("counter_read {counter} {cell}");
+    let answer = cli.ask(&command)?;
+    packets(&answer).ok_or_else(|| format!("{command}: no number in {answer:?}"))
+}
+
+/// The packets in the answer to `counter_read`, which older versions word otherwise than newer ones.
+fn packets(answer: &str) -> Option<u64> {
+    let (_, values) = answer.rsplit_once("]=")?;
+    let number = match values.split_once("packets=") {
+        Some((_, number)) => number,
+        None => values.split_once(" packets")?.0.rsplit(' ').next()?,
+    };
+    number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[test]
+fn counters_are_read_as_any_version_words_them() {
+    for answer in ["ingress.packets[3]= (123 bytes, 40 packets)\n", "p[3]=  BmCounterValue(packets=40, bytes=123)\n"] {
+        assert_eq!(packets(answer), Some(40), "{answer}");
+    }
+    for answer in ["", "ingress.packets[3]= ", "p[3]= (123 bytes, many packets)", "40 packets"] {
+        assert_eq!(packets(answer), None, "{answer}");
+    }
 }
