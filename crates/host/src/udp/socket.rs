@@ -102,9 +102,9 @@ impl Socket {
             } else {
                 // By the call itself: the library's could be cancelled, which costs something, and no thread here is.
                 let header = &mut (*headers).msg_hdr;
-                let (room, name) = (*header.msg_iov, &raw mut header.msg_namelen);
-                let (at, most) = (room.iov_base, room.iov_len);
-                let bytes = libc::syscall(libc::SYS_recvfrom, socket, at, most, flags, header.msg_name, name);
+                let libc::iovec { iov_base: at, iov_len: room } = *header.msg_iov;
+                let (name, name_bytes) = (header.msg_name, &raw mut header.msg_namelen);
+                let bytes = libc::syscall(libc::SYS_recvfrom, socket, at, room, flags, name, name_bytes);
                 (*headers).msg_len = bytes.max(0) as u32;
                 if bytes < 0 { -1 } else { 1 }
             }
@@ -164,7 +164,7 @@ const LOOK_EVERY: u32 = 16;
 pub(super) struct Inbox {
     bytes: Vec<u8>,
     names: Vec<libc::sockaddr_storage>,
-    /// What the headers point to, as to the names and to `bytes`.
+    /// What the headers point to, as they do to the names; they point to `bytes`.
     _parts: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     /// Headers that the last call has filled.
