@@ -5,6 +5,7 @@
 use crate::clock::{CLOCK, Reading};
 use bytes::BytesMut;
 use onpath_kernel::Now;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -26,16 +27,33 @@ pub fn mono_us() -> u64 {
     mono.tv_sec as u64 * 1_000_000 + mono.tv_nsec as u64 / 1_000
 }
 
+fn ns(time: libc::timespec) -> i64 {
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
 /// Both clocks of the system, read one after the other.
 pub(crate) fn reading() -> Reading {
-    let ns = |time: libc::timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
     Reading { wall_ns: ns(clock(libc::CLOCK_REALTIME)), mono_ns: ns(clock(libc::CLOCK_MONOTONIC)) }
 }
 
-/// Both clocks, read now; the wall clock as this process shows it.
+/// How long a thread takes it that both clocks go on as fast as each other, ns: then only one has to be read.
+const TOGETHER_NS: i64 = 1_000_000;
+
+thread_local! {
+    /// Until when this thread takes it so, by the clock that only goes forward, and what the wall clock is ahead of that, ns.
+    static AHEAD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+/// Both clocks, read now; the wall clock as this process shows it. A step of that is seen within [`TOGETHER_NS`].
 pub fn now() -> Now {
-    let Reading { wall_ns, mono_ns } = CLOCK.read(reading);
-    Now { mono_us: mono_ns as u64 / 1_000, wall_ns: wall_ns as u64 }
+    let mut mono_ns = ns(clock(libc::CLOCK_MONOTONIC));
+    let (until_ns, mut ahead_ns) = AHEAD.get();
+    if mono_ns >= until_ns {
+        let read = CLOCK.read(reading);
+        (mono_ns, ahead_ns) = (read.mono_ns, read.wall_ns - read.mono_ns);
+        AHEAD.set((mono_ns + TOGETHER_NS, ahead_ns));
+    }
+    Now { mono_us: mono_ns as u64 / 1_000, wall_ns: (mono_ns + ahead_ns) as u64 }
 }
 
 /// From now on this thread gives way to others of the process, and the more so the higher `nice` is; as far as the system lets it.

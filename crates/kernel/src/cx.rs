@@ -8,9 +8,11 @@ use hashbrown::HashMap;
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq};
 use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
+use std::marker::PhantomData;
 use std::task::Poll;
 
 /// A running operation.
@@ -208,16 +210,33 @@ fn collect(from: impl IntoIterator<Item = (Key, Mode)>) -> Keys {
     keys
 }
 
+thread_local! {
+    /// The core of the role whose operation runs: a future is polled without arguments, so what it works on is laid here. A mutex that
+    /// both shared would be locked some ten times in each request, and never be waited for.
+    static LENT: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Runs operations of a role, which reach its core by their [`Cx`] meanwhile.
+pub(crate) fn lend<P: Protocol, T>(core: Box<Core<P>>, run: impl FnOnce() -> T) -> (Box<Core<P>>, T) {
+    let before = LENT.replace(Some(core));
+    let result = run();
+    let core = LENT.replace(before).expect("nobody else takes what is lent");
+    (core.downcast().expect("it is what was lent"), result)
+}
+
 /// An operation's handle on its role.
 pub struct Cx<P: Protocol> {
-    pub(crate) core: Arc<Mutex<Core<P>>>,
     pub(crate) op: OpId,
+    pub(crate) of: PhantomData<fn(&mut Core<P>)>,
 }
 
 impl<P: Protocol> Cx<P> {
     /// Looks at and changes the role's state, synchronously: the only way to reach it.
     pub fn with<T>(&self, f: impl FnOnce(&mut Core<P>) -> T) -> T {
-        f(&mut self.core.lock().expect("a role that panicked is not used again"))
+        LENT.with_borrow_mut(|lent| {
+            let core = lent.as_mut().and_then(|core| core.downcast_mut());
+            f(core.expect("an operation is run by its role's kernel"))
+        })
     }
 
     /// This operation.

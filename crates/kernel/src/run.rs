@@ -1,18 +1,18 @@
 //! The executor: reused pinned boxes, a no-op waker, one FIFO ready queue.
 
 use crate::calls::Answer;
-use crate::cx::{Core, Cx, OpId, OpState, Protocol, Unsynced};
+use crate::cx::{Core, Cx, OpId, OpState, Protocol, Unsynced, lend};
 use crate::gauge::Gauge;
 use crate::locks::LockTable;
 use crate::role::{Input, Now, Output};
 use onpath_wire::ids::RequestSeq;
 use onpath_wire::limits::{OPERATIONS_MAX, SHARDS_MAX};
 use onpath_wire::packet::Packet;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// Keys that an operation locks at a time.
@@ -57,7 +57,8 @@ where
 
 /// Runs the operations of one role.
 pub struct Kernel<P: Protocol> {
-    core: Arc<Mutex<Core<P>>>,
+    /// Lent to operations while they run; gone once one of them has panicked.
+    core: RefCell<Option<Box<Core<P>>>>,
     places: Vec<Box<dyn Place<P>>>,
     running: Vec<bool>,
     free: Vec<u32>,
@@ -103,7 +104,7 @@ impl<P: Protocol> Kernel<P> {
             Box::new(TypedPlace { make: make.clone(), future: Box::pin(None) })
         });
         Kernel {
-            core: Arc::new(Mutex::new(core)),
+            core: RefCell::new(Some(Box::new(core))),
             places: vec![],
             running: vec![],
             free: vec![],
@@ -118,7 +119,7 @@ impl<P: Protocol> Kernel<P> {
     /// The role's state, between inputs.
     pub fn with<T>(&self, f: impl FnOnce(&mut Core<P>) -> T) -> T {
         self.looked.set(true);
-        f(&mut self.core.lock().expect("a role that panicked is not used again"))
+        f(present(&mut self.core.borrow_mut()))
     }
 
     /// Most operations that were in progress at a time; a place is kept for each.
@@ -134,7 +135,8 @@ impl<P: Protocol> Kernel<P> {
     /// How full the kernel's own queues are, between inputs. `renews`: the role calls somebody now and then though nobody asks
     /// anything.
     pub fn gauges(&self, renews: bool) -> [Gauge; 6] {
-        let core = lock(&self.core);
+        let mut core = self.core.borrow_mut();
+        let core = present(&mut core);
         let running = self.places.len() - self.free.len();
         [
             // Requests, and what a role does of its own accord.
@@ -149,16 +151,14 @@ impl<P: Protocol> Kernel<P> {
 
     /// Takes an input: `on_input` turns it into changes, answers and jobs; then everything runnable runs.
     pub fn handle(&mut self, now: Now, input: Input<P::In>, on_input: impl FnOnce(&mut Core<P>, Input<P::In>)) {
-        let mut next = {
-            let mut core = lock(&self.core);
-            core.now = now;
-            if let Input::Durable(seq) = input {
-                core.durable(seq);
-            }
-            on_input(&mut core, input);
-            expire(&mut core);
-            next(&mut core, &mut self.outputs, &mut self.deadline)
-        };
+        let core = present(self.core.get_mut());
+        core.now = now;
+        if let Input::Durable(seq) = input {
+            core.durable(seq);
+        }
+        on_input(core, input);
+        expire(core);
+        let mut next = next(core, &mut self.outputs, &mut self.deadline);
         while let Some(work) = next {
             let op = match work {
                 Next::Op(op) => op,
@@ -173,18 +173,23 @@ impl<P: Protocol> Kernel<P> {
         let op = self.free.pop().unwrap_or_else(|| {
             self.places.push((self.new_place)());
             self.running.push(false);
-            lock(&self.core).ops.push(OpState::default());
+            present(self.core.get_mut()).ops.push(OpState::default());
             (self.places.len() - 1) as u32
         });
         self.running[op as usize] = true;
-        self.places[op as usize].start(Cx { core: self.core.clone(), op: OpId(op) }, job);
+        self.places[op as usize].start(Cx { op: OpId(op), of: PhantomData }, job);
         op
     }
 
     fn poll(&mut self, op: u32) -> Option<Next<P::Job>> {
         // An operation may be woken twice (by a lock and a condition, say) and have ended at the first.
-        let ended = self.running[op as usize].then(|| self.places[op as usize].poll());
-        let core = &mut *lock(&self.core);
+        let ended = self.running[op as usize].then(|| {
+            let core = self.core.take().expect(GONE);
+            let (core, ended) = lend(core, || self.places[op as usize].poll());
+            self.core.replace(Some(core));
+            ended
+        });
+        let core = present(self.core.get_mut());
         let state = &mut core.ops[op as usize];
         if ended == Some(true) {
             assert_eq!(state.unanswered, 0, "an operation ended with calls open");
@@ -207,7 +212,7 @@ impl<P: Protocol> Kernel<P> {
     /// The next output, in order.
     pub fn poll_output(&mut self) -> Option<Output<P::Out>> {
         if self.outputs.is_empty() && self.looked.get() {
-            move_all(&mut lock(&self.core).outputs, &mut self.outputs);
+            move_all(&mut present(self.core.get_mut()).outputs, &mut self.outputs);
         }
         self.outputs.pop_front()
     }
@@ -215,17 +220,20 @@ impl<P: Protocol> Kernel<P> {
     /// All outputs so far, in order.
     pub fn take_outputs(&mut self, into: &mut VecDeque<Output<P::Out>>) {
         move_all(&mut self.outputs, into);
-        move_all(&mut lock(&self.core).outputs, into);
+        move_all(&mut present(self.core.get_mut()).outputs, into);
     }
 
     /// The next deadline, monotonic microseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        if self.looked.get() { deadline(&lock(&self.core)) } else { self.deadline }
+        if self.looked.get() { deadline(present(&mut self.core.borrow_mut())) } else { self.deadline }
     }
 }
 
-fn lock<P: Protocol>(core: &Mutex<Core<P>>) -> MutexGuard<'_, Core<P>> {
-    core.lock().expect("a role that panicked is not used again")
+const GONE: &str = "a role that panicked is not used again";
+
+/// The core, while no operation runs.
+fn present<P: Protocol>(core: &mut Option<Box<Core<P>>>) -> &mut Core<P> {
+    core.as_mut().expect(GONE)
 }
 
 /// What runs next. When there is nothing, the outputs and the deadline are taken out, as the core is at hand.

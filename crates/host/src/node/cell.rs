@@ -53,6 +53,8 @@ pub(super) trait AnyCell: Send + Sync {
     fn heard(&self) -> Lsn;
     /// Drains the inbox, unless another thread is about to.
     fn run(&self, node: &Node, work: &mut Work);
+    /// The same, with a message behind all that waits; it need not wait itself where nobody runs the role.
+    fn take(&self, packet: Packet, node: &Node, work: &mut Work);
     /// The role's next deadline, monotonic microseconds, or [`NEVER`].
     fn deadline(&self) -> u64;
     fn status(&self) -> Counters;
@@ -73,6 +75,8 @@ struct Outgoing {
 
 /// Own outputs of one run: nearly always none or one.
 type Owns<R> = SmallVec<[<R as Role>::Out; 1]>;
+/// Inputs that need not pass the inbox: nearly always none or one.
+type Given<R> = SmallVec<[Input<<R as Role>::In>; 1]>;
 
 /// What the role's lock protects.
 struct Core<R: HostedRole> {
@@ -93,6 +97,9 @@ pub(super) struct Cell<R: HostedRole> {
     address: NodeId,
     index: usize,
     inbox: Mutex<VecDeque<Input<R::In>>>,
+    /// Something may be in the inbox that who holds the lock has not seen. Set once it is there, and taken back by reading: of two
+    /// threads that change this at once the later one knows what the earlier one has done.
+    unseen: AtomicBool,
     core: Mutex<Core<R>>,
     effects: Arc<dyn Effects<R>>,
     deadline: AtomicU64,
@@ -125,6 +132,7 @@ impl<R: HostedRole> Cell<R> {
             address,
             index,
             inbox: Mutex::default(),
+            unseen: AtomicBool::new(false),
             core: Mutex::new(core),
             effects,
             deadline: AtomicU64::new(NEVER),
@@ -144,6 +152,7 @@ impl<R: HostedRole> Cell<R> {
     /// who wait for the answer, so their number is that of operations in progress.
     pub(super) fn push_own(&self, input: R::In) {
         self.inbox.lock().expect(POISONED).push_back(Input::Own(input));
+        self.unseen.swap(true, Ordering::AcqRel);
     }
 
     pub(super) fn with_role<T>(&self, f: impl FnOnce(&mut R) -> T) -> T {
@@ -154,13 +163,20 @@ impl<R: HostedRole> Cell<R> {
         done
     }
 
+    /// Whether something has come for the role that nobody has seen, asked after its lock was released. Whoever left it there and found
+    /// the lock taken did so before, and relies on this.
     fn waiting(&self) -> bool {
-        self.ticked.load(Ordering::Acquire) || !self.inbox.lock().expect(POISONED).is_empty()
+        let unseen = self.unseen.swap(false, Ordering::AcqRel);
+        if unseen {
+            self.unseen.store(true, Ordering::Release);
+        }
+        unseen || self.ticked.load(Ordering::Acquire)
     }
 
-    /// Handles what waits for the role: at most [`INPUTS_PER_HOLD`] inputs of the inbox.
-    fn handle_inputs(&self, core: &mut Core<R>, node: &Node) {
+    /// Handles what waits for the role, at most [`INPUTS_PER_HOLD`] inputs of the inbox, and then `given`.
+    fn handle_inputs(&self, core: &mut Core<R>, given: Given<R>, node: &Node) {
         self.take_inputs(core);
+        core.inputs.extend(given);
         // Read only now: a reading from before the inputs were taken may be older than what their senders have seen.
         let now = sys::now();
         let full = node.full.load(Ordering::Relaxed);
@@ -180,11 +196,15 @@ impl<R: HostedRole> Cell<R> {
     }
 
     fn take_inputs(&self, core: &mut Core<R>) {
+        if !self.unseen.load(Ordering::Relaxed) || !self.unseen.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let mut inbox = self.inbox.lock().expect(POISONED);
         if inbox.len() <= INPUTS_PER_HOLD {
             std::mem::swap(&mut *inbox, &mut core.inputs);
         } else {
             core.inputs.extend(inbox.drain(..INPUTS_PER_HOLD));
+            self.unseen.store(true, Ordering::Release);
         }
     }
 
@@ -257,8 +277,8 @@ impl<R: HostedRole> Cell<R> {
         }
     }
 
-    /// Executes own outputs; nobody holds the lock for it.
-    fn perform(&self, owns: Owns<R>, node: &Node) {
+    /// Executes own outputs; nobody holds the lock for it. Gives what came of them.
+    fn perform(&self, owns: Owns<R>, node: &Node) -> Vec<R::In> {
         let mut done = Vec::new();
         for out in owns {
             if self.effects.is_slow(&out) {
@@ -273,7 +293,46 @@ impl<R: HostedRole> Cell<R> {
                 self.effects.perform(out, &mut done);
             }
         }
-        done.into_iter().for_each(|input| self.push_own(input));
+        done
+    }
+
+    /// Runs the role, whose lock is held, on what waits for it and what is given. Gives what came of its own outputs.
+    fn hold(&self, mut core: MutexGuard<'_, Core<R>>, given: Given<R>, node: &Node, work: &mut Work) -> Vec<R::In> {
+        self.handle_inputs(&mut core, given, node);
+        self.take_outputs(&mut core, node, work);
+        let owns = std::mem::take(&mut core.owns);
+        let deadline = core.role.next_deadline().unwrap_or(NEVER);
+        // One that stands was told to the timer when it was published; after an earlier one the role is asked for the next.
+        let earlier = deadline < self.deadline.load(Ordering::Relaxed);
+        if earlier {
+            self.deadline.store(deadline, Ordering::SeqCst);
+        }
+        if work.remote.iter().any(|(_, packet)| packet.keeps_order()) {
+            node.send_remote(work); // before another thread has outputs of this role
+        }
+        drop(core);
+        if earlier {
+            node.timer.earlier(deadline);
+        }
+        if owns.is_empty() { Vec::new() } else { self.perform(owns, node) }
+    }
+
+    /// Runs the role as long as something comes of what it does.
+    fn run_with<'a>(&'a self, mut core: MutexGuard<'a, Core<R>>, mut given: Given<R>, node: &Node, work: &mut Work) {
+        loop {
+            let done = self.hold(core, given, node, work);
+            let free = if done.is_empty() || !work.is_done() { None } else { self.try_core() };
+            let Some(next) = free else {
+                let left = !done.is_empty();
+                done.into_iter().for_each(|input| self.push_own(input));
+                if left || self.waiting() {
+                    work.add(self.index);
+                }
+                return;
+            };
+            given = done.into_iter().map(Input::Own).collect();
+            core = next;
+        }
     }
 
     fn try_core(&self) -> Option<MutexGuard<'_, Core<R>>> {
@@ -308,6 +367,8 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         if room {
             inbox.push_back(Input::Packet(packet));
         }
+        drop(inbox);
+        self.unseen.swap(true, Ordering::AcqRel);
         room
     }
 
@@ -332,28 +393,15 @@ impl<R: HostedRole> AnyCell for Cell<R> {
 
     fn run(&self, node: &Node, work: &mut Work) {
         // Whoever holds the lock looks at the inbox again after releasing it, so nothing is left behind.
-        let Some(mut core) = self.try_core() else { return };
-        self.handle_inputs(&mut core, node);
-        self.take_outputs(&mut core, node, work);
-        let owns = std::mem::take(&mut core.owns);
-        let deadline = core.role.next_deadline().unwrap_or(NEVER);
-        // One that stands was told to the timer when it was published.
-        let published = self.deadline.load(Ordering::Relaxed) == deadline;
-        if !published {
-            self.deadline.store(deadline, Ordering::SeqCst);
+        if let Some(core) = self.try_core() {
+            self.run_with(core, Given::<R>::new(), node, work);
         }
-        if work.remote.iter().any(|(_, packet)| packet.keeps_order()) {
-            node.send_remote(work); // before another thread has outputs of this role
-        }
-        drop(core);
-        if !published {
-            node.timer.earlier(deadline);
-        }
-        if !owns.is_empty() {
-            self.perform(owns, node);
-        }
-        if self.waiting() {
-            work.add(self.index);
+    }
+
+    fn take(&self, packet: Packet, node: &Node, work: &mut Work) {
+        match self.try_core() {
+            Some(core) => self.run_with(core, Given::<R>::from_iter([Input::Packet(packet)]), node, work),
+            None => node.leave(self.index, packet, work),
         }
     }
 

@@ -4,8 +4,8 @@ use super::{Node, Work};
 use onpath_wire::ids::NodeId;
 use onpath_wire::packet::Packet;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The way to a role in another process. `send` neither blocks nor fails, and runs no role: what cannot be sent is lost, and
 /// the roles repeat what matters to them.
@@ -18,32 +18,38 @@ pub trait Link: Send + Sync {
     }
 }
 
-/// The ways that a process has.
+/// The ways that a process has. Most have the default one only, which is found without a lock.
 #[derive(Default)]
 pub(super) struct Links {
-    by_address: HashMap<NodeId, Arc<dyn Link>>,
-    default: Option<Arc<dyn Link>>,
+    by_address: Mutex<HashMap<NodeId, Arc<dyn Link>>>,
+    /// Whether there may be any of these.
+    has_direct: AtomicBool,
+    default: OnceLock<Arc<dyn Link>>,
+}
+
+impl Links {
+    /// Takes out the messages that go by a link of their destination's own, each with that.
+    fn direct(&self, messages: &mut Vec<(NodeId, Packet)>) -> Vec<(Arc<dyn Link>, (NodeId, Packet))> {
+        let by_address = self.by_address.lock().expect("links do not panic");
+        let mut direct = Vec::new();
+        for (to, packet) in std::mem::take(messages) {
+            match by_address.get(&to).filter(|_| !packet.wants_switch()) {
+                Some(link) => direct.push((link.clone(), (to, packet))),
+                None => messages.push((to, packet)),
+            }
+        }
+        direct
+    }
 }
 
 impl Node {
     /// Messages to other processes leave together, once nobody here has anything to do: a peer gets several in one packet.
     pub(super) fn send_remote(&self, work: &mut Work) {
-        let (mut direct, default) = {
-            let links = self.links.read().expect("links do not panic");
-            let way = |(to, packet): &mut (NodeId, Packet)| links.by_address.get(to).filter(|_| !packet.wants_switch());
-            let mut direct = Vec::new();
-            if !links.by_address.is_empty() {
-                for mut message in std::mem::take(&mut work.remote) {
-                    match way(&mut message).cloned() {
-                        Some(link) => direct.push((link, message)),
-                        None => work.remote.push(message),
-                    }
-                }
-            }
-            (direct, links.default.clone())
-        };
-        direct.drain(..).for_each(|(link, (to, packet))| link.send(to, packet));
-        match default {
+        if self.links.has_direct.load(Ordering::Acquire) {
+            let direct = self.links.direct(&mut work.remote);
+            direct.into_iter().for_each(|(link, (to, packet))| link.send(to, packet));
+        }
+        match self.links.default.get() {
             Some(link) => link.send_all(&mut work.remote),
             None => _ = self.lost.fetch_add(work.remote.len() as u64, Ordering::Relaxed),
         }
@@ -52,19 +58,20 @@ impl Node {
 
     /// Makes `link` the way to a role of another process.
     pub fn attach(&self, to: NodeId, link: Arc<dyn Link>) {
-        self.links.write().expect("links do not panic").by_address.insert(to, link);
+        self.links.by_address.lock().expect("links do not panic").insert(to, link);
+        self.links.has_direct.store(true, Ordering::Release);
     }
 
     /// The role is not reachable any more, unless by another link than `link`.
     pub fn detach(&self, to: NodeId, link: &Arc<dyn Link>) {
-        let mut links = self.links.write().expect("links do not panic");
-        if links.by_address.get(&to).is_some_and(|l| Arc::ptr_eq(l, link)) {
-            links.by_address.remove(&to);
+        let mut by_address = self.links.by_address.lock().expect("links do not panic");
+        if by_address.get(&to).is_some_and(|l| Arc::ptr_eq(l, link)) {
+            by_address.remove(&to);
         }
     }
 
-    /// Makes `link` the way to all roles that are neither here nor attached by their own link.
+    /// Makes `link` the way to all roles that are neither here nor attached by their own link; once.
     pub fn attach_default(&self, link: Arc<dyn Link>) {
-        self.links.write().expect("links do not panic").default = Some(link);
+        assert!(self.links.default.set(link).is_ok(), "a process has one way to all others");
     }
 }

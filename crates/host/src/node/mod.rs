@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use timer::Timer;
 
@@ -198,7 +198,7 @@ impl NodeBuilder {
             journal,
             hooks,
             gate: Mutex::new(OutputGate::new(durable)),
-            links: RwLock::default(),
+            links: Links::default(),
             timer: Timer::default(),
             background: Background::default(),
             full: AtomicBool::new(false),
@@ -260,6 +260,12 @@ impl Work {
         }
     }
 
+    /// Whether no role has messages that this knows of.
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     #[inline]
     fn next(&mut self) -> Option<usize> {
         if self.cells.is_empty() { None } else { Some(self.cells.remove(0)) }
@@ -278,7 +284,7 @@ pub struct Node {
     journal: Option<Journal>,
     hooks: Arc<dyn HostHooks>,
     gate: Mutex<OutputGate<Held>>,
-    links: RwLock<Links>,
+    links: Links,
     timer: Timer,
     background: Background,
     full: AtomicBool,
@@ -311,9 +317,18 @@ impl Node {
     }
 
     /// Delivers messages that came together, before any of their roles runs.
-    pub fn deliver_all(&self, messages: impl Iterator<Item = (NodeId, Packet)>) {
+    pub fn deliver_all(&self, mut messages: impl ExactSizeIterator<Item = (NodeId, Packet)>) {
         let mut work = Work::default();
-        messages.for_each(|(to, packet)| self.route(to, packet, &mut work));
+        let role = |to, packet: &Packet| self.local(to).filter(|_| !packet.wants_switch());
+        match (messages.len(), messages.next()) {
+            // Usually there is one, and nobody runs its role.
+            (1, Some((to, packet))) if let Some(index) = role(to, &packet) => {
+                self.cells[index].take(packet, self, &mut work);
+            }
+            (_, first) => {
+                first.into_iter().chain(messages).for_each(|(to, packet)| self.route(to, packet, &mut work));
+            }
+        }
         self.execute(&mut work);
     }
 
@@ -375,6 +390,11 @@ impl Node {
             work.remote.push((to, packet));
             return;
         };
+        self.leave(index, packet, work);
+    }
+
+    /// Puts a message into a role's inbox.
+    fn leave(&self, index: usize, packet: Packet, work: &mut Work) {
         if self.cells[index].push(packet) {
             work.add(index);
         } else {

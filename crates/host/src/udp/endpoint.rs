@@ -232,28 +232,33 @@ impl Shared {
         if messages.iter().any(|(_, packet)| packet.wants_switch()) {
             self.send_switched(messages, now_us);
         }
-        let mut touched: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
+        let mut touched: SmallVec<[EndpointId; 4]> = SmallVec::new();
         let mut messages = messages.drain(..).peekable();
         while let Some((to, packet)) = messages.next() {
-            let Some(other) = self.peers.of_role(to) else {
+            let Some(endpoint) = self.peers.endpoint_of(to) else {
                 self.count_lost();
                 continue;
             };
-            let mut state = other.lock();
-            self.queue(&mut state, now_us, to, packet);
-            while let Some((to, packet)) = messages.next_if(|(to, _)| other.has(*to)) {
+            let known = self.peers.with(endpoint, |other| {
+                let mut state = other.lock();
                 self.queue(&mut state, now_us, to, packet);
-            }
-            // Usually they are all for one peer.
-            if messages.peek().is_none() && touched.is_empty() {
-                return self.transmit_of(&other, &mut state, now_us);
-            }
-            drop(state);
-            if !touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
-                touched.push(other);
+                while let Some((to, packet)) = messages.next_if(|(to, _)| other.has(*to)) {
+                    self.queue(&mut state, now_us, to, packet);
+                }
+                // Usually they are all for one peer.
+                if messages.peek().is_none() && touched.is_empty() {
+                    self.transmit_of(other, &mut state, now_us);
+                } else if !touched.contains(&endpoint) {
+                    touched.push(endpoint);
+                }
+            });
+            if known.is_none() {
+                self.count_lost();
             }
         }
-        touched.iter().for_each(|other| self.transmit(other, now_us));
+        for endpoint in touched {
+            self.peers.with(endpoint, |other| self.transmit(other, now_us));
+        }
     }
 
     fn queue(&self, state: &mut OtherState, now_us: u64, to: NodeId, packet: Packet) {

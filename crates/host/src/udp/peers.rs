@@ -8,10 +8,11 @@ use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Config, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 /// Clients that an endpoint knows at the same time; beyond, whoever greets is not answered.
 pub(super) const CLIENTS_MAX: usize = 1 << 16;
@@ -106,12 +107,24 @@ impl Other {
     }
 }
 
+/// Peers that a thread remembers.
+const REMEMBERED: usize = 16;
+/// Versions of all tables of the process.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Those to whom and from whom this thread had something last, with the version of the table that had them: found without a lock.
+    static LAST: RefCell<[Option<(u64, Arc<Other>)>; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+}
+
 /// All others.
 pub(super) struct Peers {
     config: Arc<Config>,
     /// Which host has which shard.
     places: HashMap<NodeId, EndpointId>,
     all: RwLock<HashMap<EndpointId, Arc<Other>>>,
+    /// Of what is in that table; no other one has it.
+    version: AtomicU64,
     /// Clients that have entered, ever.
     entered: AtomicU64,
 }
@@ -130,17 +143,44 @@ impl Peers {
         if let Some(this) = all.get(&config.me) {
             this.lock().peer.set_boot(config.boot);
         }
-        Peers { config, places, all: RwLock::new(all), entered: AtomicU64::new(0) }
+        let version = AtomicU64::new(VERSIONS.fetch_add(1, Ordering::Relaxed));
+        Peers { config, places, all: RwLock::new(all), version, entered: AtomicU64::new(0) }
+    }
+
+    /// Which endpoint has a role.
+    pub(super) fn endpoint_of(&self, role: NodeId) -> Option<EndpointId> {
+        endpoint_of(role).or_else(|| self.places.get(&role).copied())
     }
 
     /// Who has a role.
     pub(super) fn of_role(&self, role: NodeId) -> Option<Arc<Other>> {
-        let endpoint = endpoint_of(role).or_else(|| self.places.get(&role).copied())?;
-        self.get(endpoint)
+        self.get(self.endpoint_of(role)?)
     }
 
     pub(super) fn get(&self, endpoint: EndpointId) -> Option<Arc<Other>> {
         self.all.read().expect("the table does not panic").get(&endpoint).cloned()
+    }
+
+    /// Does something with a peer, whom this thread remembers for the next time.
+    pub(super) fn with<T>(&self, endpoint: EndpointId, act: impl FnOnce(&Arc<Other>) -> T) -> Option<T> {
+        LAST.with(|last| {
+            let Ok(mut last) = last.try_borrow_mut() else { return self.get(endpoint).as_ref().map(act) };
+            let version = self.version.load(Ordering::Acquire);
+            let place = &mut last[endpoint.0 as usize % REMEMBERED];
+            let known = place.as_ref().is_some_and(|(of, other)| *of == version && other.endpoint == endpoint);
+            if !known {
+                *place = self.get(endpoint).map(|other| (version, other));
+            }
+            place.as_ref().map(|(_, other)| act(other))
+        })
+    }
+
+    /// The table, to be changed: what threads remember of it does not count any more.
+    fn change(&self) -> RwLockWriteGuard<'_, HashMap<EndpointId, Arc<Other>>> {
+        let all = self.all.write().expect("the table does not panic");
+        // Who reads this looks into the table afterwards, when this guard is gone.
+        self.version.store(VERSIONS.fetch_add(1, Ordering::Relaxed), Ordering::Release);
+        all
     }
 
     /// A host is known from now on, if it was not.
@@ -148,17 +188,17 @@ impl Peers {
         let endpoint = endpoint_of_host(host.number);
         let number = self.entered.fetch_add(1, Ordering::Relaxed) << NUMBER_BITS;
         let new = || Other::new(&self.config, endpoint, roles(host), (endpoint != self.config.me, number), address);
-        self.all.write().expect("the table does not panic").entry(endpoint).or_insert_with(new);
+        self.change().entry(endpoint).or_insert_with(new);
     }
 
     /// A host is not known any more.
     pub(super) fn remove(&self, number: u16) {
-        self.all.write().expect("the table does not panic").remove(&endpoint_of_host(number));
+        self.change().remove(&endpoint_of_host(number));
     }
 
     /// A client has greeted: it is known from now on, unless there are too many.
     pub(super) fn enter(&self, endpoint: EndpointId, session: NodeId, address: SocketAddr) -> Option<Arc<Other>> {
-        let mut all = self.all.write().expect("the table does not panic");
+        let mut all = self.change();
         if all.len() >= CLIENTS_MAX {
             return None;
         }
@@ -176,7 +216,7 @@ impl Peers {
 
     /// Forgets clients from which nothing came since then.
     pub(super) fn forget(&self, since_us: u64) {
-        let mut all = self.all.write().expect("the table does not panic");
+        let mut all = self.change();
         all.retain(|endpoint, other| other.fixed || *endpoint == self.config.me || other.lock().heard_us >= since_us);
     }
 }

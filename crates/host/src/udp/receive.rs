@@ -42,7 +42,9 @@ pub(super) fn run(shared: &Arc<Shared>) {
                 datagrams += 1;
             }
         }
-        shared.counts.datagrams_received.fetch_add(datagrams, Ordering::Relaxed);
+        // No other thread writes it.
+        let received = shared.counts.datagrams_received.load(Ordering::Relaxed);
+        shared.counts.datagrams_received.store(received + datagrams, Ordering::Relaxed);
         shared.finish(&mut batch);
     });
 }
@@ -130,38 +132,33 @@ impl Shared {
 
     /// Takes a datagram from a process that is known, for the present life of this one; false if it is not.
     fn take_from(&self, batch: &mut Batch, head: &Head, datagram: &mut [u8], innet: Option<InNet>) -> bool {
-        let Some(other) = self.peers.get(head.endpoint).filter(|_| head.to_boot == self.config.boot) else {
-            return false;
-        };
-        let mut state = other.lock();
-        if state.peer.boot() != Some(head.boot) {
-            return false;
-        }
-        if state.peer.receive(batch.now_us, datagram, &mut batch.delivered).is_err() {
-            return true; // the peer has counted it
-        }
-        state.heard_us = batch.now_us;
-        let due = state.peer.next_deadline().is_some();
-        drop(state);
-        for (to, packet) in batch.delivered.drain(..) {
-            let packet = match innet {
-                Some(innet) if innet.destination == to.0 => packet.through_switch(innet),
-                Some(_) => {
-                    self.counts.foreign.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                None => packet,
-            };
-            if self.admits(&other, to, &packet) {
-                batch.messages.push((to, packet));
-            } else {
-                self.counts.foreign.fetch_add(1, Ordering::Relaxed);
+        let take = |other: &Arc<Other>| {
+            let mut state = other.lock();
+            if state.peer.boot() != Some(head.boot) {
+                return false;
             }
-        }
-        if due && !batch.touched.iter().any(|known| Arc::ptr_eq(known, &other)) {
-            batch.touched.push(other);
-        }
-        true
+            if state.peer.receive(batch.now_us, datagram, &mut batch.delivered).is_err() {
+                return true; // the peer has counted it
+            }
+            state.heard_us = batch.now_us;
+            let due = state.peer.next_deadline().is_some();
+            drop(state);
+            for (to, mut packet) in batch.delivered.drain(..) {
+                if let Some(innet) = innet {
+                    packet = packet.through_switch(innet);
+                }
+                if innet.is_none_or(|innet| innet.destination == to.0) && self.admits(other, to, &packet) {
+                    batch.messages.push((to, packet));
+                } else {
+                    self.counts.foreign.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            if due && !batch.touched.iter().any(|known| Arc::ptr_eq(known, other)) {
+                batch.touched.push(other.clone());
+            }
+            true
+        };
+        head.to_boot == self.config.boot && self.peers.with(head.endpoint, take).unwrap_or(false)
     }
 
     /// Whether a message is for a role here and may come from there.
