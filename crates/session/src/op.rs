@@ -26,6 +26,8 @@ pub(crate) struct Op {
     pub(crate) slot: Slot,
     pub(crate) caller: Caller,
     body: RequestBody,
+    /// Sequence number of the last request that was answered.
+    pub(crate) answered: RequestSeq,
 }
 
 /// The answer to a message to a data node. A write is answered by the file's home, unless the node refuses it.
@@ -39,7 +41,8 @@ impl Op {
     pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
         let mut groups = Groups::default();
         groups.member.extend(caller.known_group);
-        Op { cx, slot, caller, body: RequestBody { groups, request: Request::Renew } }
+        let body = RequestBody { groups, request: Request::Renew };
+        Op { cx, slot, caller, body, answered: RequestSeq(0) }
     }
 
     /// Whether an open(2) that creates comes in two halves.
@@ -58,38 +61,38 @@ impl Op {
         self.cx.with(f)
     }
 
-    /// Asks the shard that holds `slot`; brings groups if they decide. A failure is the error.
+    /// Asks the shard that holds `slot`, until it has time; brings groups if they decide. A failure is the error.
     pub(crate) async fn ask(&mut self, slot: HashSlot, request: Request) -> Result<Reply, Errno> {
-        Ok(self.exchange(slot, request).await?.1)
-    }
-
-    /// Asks the home of an inode.
-    pub(crate) async fn ask_home(&mut self, id: InodeId, request: Request) -> Result<Reply, Errno> {
-        self.ask(id.slot(), request).await
-    }
-
-    /// Asks the site of a name.
-    pub(crate) async fn ask_site(&mut self, parent: InodeId, name: &Name, request: Request) -> Result<Reply, Errno> {
-        self.ask(site(parent, name.as_bytes()), request).await
-    }
-
-    /// Asks until the shard has time for it, and says under which sequence number the answer came.
-    pub(crate) async fn exchange(&mut self, at: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
         self.body.request = request;
-        match self.exchange_once(at).await? {
+        match self.exchange(slot).await? {
             // Boxed, because it is rare: what an operation holds while it waits stays small.
-            (_, Reply::Busy) => Box::pin(self.exchange_again(at)).await,
-            answered => Ok(answered),
+            Reply::Busy => Box::pin(self.ask_again(slot)).await,
+            reply => Ok(reply),
         }
     }
 
-    async fn exchange_again(&mut self, at: HashSlot) -> Result<(RequestSeq, Reply), Errno> {
+    /// Asks the home of an inode.
+    pub(crate) fn ask_home(&mut self, id: InodeId, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
+        self.ask(id.slot(), request)
+    }
+
+    /// Asks the site of a name.
+    pub(crate) fn ask_site(
+        &mut self,
+        parent: InodeId,
+        name: &Name,
+        request: Request,
+    ) -> impl Future<Output = Result<Reply, Errno>> {
+        self.ask(site(parent, name.as_bytes()), request)
+    }
+
+    async fn ask_again(&mut self, at: HashSlot) -> Result<Reply, Errno> {
         let since_us = self.with(|core| core.now.mono_us);
         loop {
             self.pause(since_us).await?;
-            match self.exchange_once(at).await? {
-                (_, Reply::Busy) => {}
-                answered => return Ok(answered),
+            match self.exchange(at).await? {
+                Reply::Busy => {}
+                reply => return Ok(reply),
             }
         }
     }
@@ -110,13 +113,17 @@ impl Op {
         })
     }
 
-    /// Asks, and says under which sequence number the answer came; the shard may be busy.
-    pub(crate) async fn ask_once(&mut self, at: HashSlot, request: Request) -> Result<(RequestSeq, Reply), Errno> {
+    /// Asks the shard that holds `slot`, which may be busy.
+    pub(crate) fn ask_once(
+        &mut self,
+        slot: HashSlot,
+        request: Request,
+    ) -> impl Future<Output = Result<Reply, Errno>> {
         self.body.request = request;
-        self.exchange_once(at).await
+        self.exchange(slot)
     }
 
-    async fn exchange_once(&mut self, at: HashSlot) -> Result<(RequestSeq, Reply), Errno> {
+    async fn exchange(&mut self, at: HashSlot) -> Result<Reply, Errno> {
         for _ in 0..GROUP_ROUNDS_MAX {
             let touched = exact::touched(&self.body.request);
             let to = self.with(|core| {
@@ -134,10 +141,11 @@ impl Op {
                 self.with(|core| exact::end_request(core, touched));
             }
             let (seq, packet) = answered?;
+            self.answered = seq;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,
-                reply => return Ok((seq, reply)),
+                reply => return Ok(reply),
             }
         }
         Err(Errno::EACCES)

@@ -108,6 +108,11 @@ impl<'a> Parts<'a> {
         Parts { rest: bytes }
     }
 
+    /// Whether nothing follows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     #[inline]
     fn take(&mut self) -> Result<Option<Part<'a>>, ReceiveError> {
         let rest = self.rest;

@@ -176,7 +176,6 @@ impl<R: HostedRole> Cell<R> {
     /// Handles what waits for the role, at most [`INPUTS_PER_HOLD`] inputs of the inbox, and then `given`.
     fn handle_inputs(&self, core: &mut Core<R>, given: Given<R>, node: &Node) {
         self.take_inputs(core);
-        core.inputs.extend(given);
         // Read only now: a reading from before the inputs were taken may be older than what their senders have seen.
         let now = sys::now();
         let full = node.full.load(Ordering::Relaxed);
@@ -193,6 +192,7 @@ impl<R: HostedRole> Cell<R> {
         while let Some(input) = core.inputs.pop_front() {
             core.role.handle(now, input);
         }
+        given.into_iter().for_each(|input| core.role.handle(now, input));
     }
 
     fn take_inputs(&self, core: &mut Core<R>) {
@@ -230,6 +230,10 @@ impl<R: HostedRole> Cell<R> {
                     }
                     core.batch.push(seq, &bytes);
                 }
+                // All records that it rests on are appended.
+                Output::Send { to, packet, after, need } if core.batch.is_empty() => {
+                    self.send(core, Outgoing { to, packet, after, need }, node, work);
+                }
                 Output::Send { to, packet, after, need } => core.sends.push(Outgoing { to, packet, after, need }),
                 Output::Own(out) => core.owns.push(out),
             }
@@ -238,16 +242,19 @@ impl<R: HostedRole> Cell<R> {
             return;
         }
         let mut sends = std::mem::take(&mut core.sends);
-        for Outgoing { to, packet, after, need } in sends.drain(..) {
-            let waits = node.must_be_durable(to, need);
-            let lsn = if waits || node.carries_positions() { self.rests_on(core, after) } else { None };
-            match lsn {
-                Some(lsn) if waits => node.send_when_durable(lsn, to, packet, need, work),
-                Some(lsn) => node.route_resting_on(lsn, to, packet, work),
-                None => node.route(to, packet, work),
-            }
-        }
+        sends.drain(..).for_each(|out| self.send(core, out, node, work));
         core.sends = sends;
+    }
+
+    /// Brings a message on its way as far as the gate lets it.
+    fn send(&self, core: &Core<R>, Outgoing { to, packet, after, need }: Outgoing, node: &Node, work: &mut Work) {
+        let waits = node.must_be_durable(to, need);
+        let lsn = if waits || node.carries_positions() { self.rests_on(core, after) } else { None };
+        match lsn {
+            Some(lsn) if waits => node.send_when_durable(lsn, to, packet, need, work),
+            Some(lsn) => node.route_resting_on(lsn, to, packet, work),
+            None => node.route(to, packet, work),
+        }
     }
 
     /// The last batch that an output after record `after` rests on, unless that is durable.

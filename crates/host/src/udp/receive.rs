@@ -137,7 +137,7 @@ impl Shared {
             if state.peer.boot() != Some(head.boot) {
                 return false;
             }
-            if state.peer.receive(batch.now_us, datagram, &mut batch.delivered).is_err() {
+            if state.peer.receive_as(batch.now_us, head, datagram, &mut batch.delivered).is_err() {
                 return true; // the peer has counted it
             }
             state.heard_us = batch.now_us;

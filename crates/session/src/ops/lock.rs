@@ -100,12 +100,12 @@ fn asked(core: &mut Core<State>, unique: u64, id: InodeId, lock: FileLock, refus
 
 async fn ask(op: &mut Op, unique: u64, id: InodeId, lock: FileLock, wait: bool) -> Taken {
     match op.ask_once(id.slot(), Request::SetLock { id, lock, wait, again: false }).await {
-        Ok((_, Reply::Done | Reply::Granted)) => {
+        Ok(Reply::Done | Reply::Granted) => {
             op.with(|core| core.state.held.apply(id, lock));
             Taken::Ended(Ok(FsReply::Done))
         }
-        Ok((_, Reply::Busy)) => Taken::Busy,
-        Ok((seq, Reply::Queued)) => op.with(|core| {
+        Ok(Reply::Busy) => Taken::Busy,
+        Ok(Reply::Queued) => op.with(|core| {
             let interrupted = core.state.running.get(op.slot).is_some_and(|r| r.interrupted);
             let waiting = WaitingLock {
                 unique,
@@ -119,7 +119,7 @@ async fn ask(op: &mut Op, unique: u64, id: InodeId, lock: FileLock, wait: bool) 
                 process: None,
                 renewing: false,
             };
-            match queued(core, seq, waiting) {
+            match queued(core, op.answered, waiting) {
                 Ok(()) => Taken::Waits,
                 Err(errno) => Taken::Ended(Err(errno)),
             }
@@ -277,9 +277,10 @@ pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
     let Some(wait) = op.with(|core| core.state.waiting.get(&seq).cloned()) else { return };
     op.caller = wait.caller;
     let (id, lock, wait) = (wait.id, wait.lock, wait.wait);
-    let result = op.exchange(id.slot(), Request::SetLock { id, lock, wait, again: false }).await;
+    let result = op.ask_home(id, Request::SetLock { id, lock, wait, again: false }).await;
+    let new = op.answered;
     op.with(|core| match result {
-        Ok((new, Reply::Queued)) => match core.state.waiting.remove(&seq) {
+        Ok(Reply::Queued) => match core.state.waiting.remove(&seq) {
             Some(wait) => {
                 core.state.waiting.insert(new, WaitingLock { renewing: false, ..wait });
                 crate::state::wake_window(core);
@@ -287,7 +288,7 @@ pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
             // Granted or given up under the old number meanwhile: what waits under the new one must not.
             None => core.start(Job::GiveBack { id, lock }),
         },
-        Ok((_, Reply::Done | Reply::Granted)) => match core.state.waiting.contains_key(&seq) {
+        Ok(Reply::Done | Reply::Granted) => match core.state.waiting.contains_key(&seq) {
             true => end_wait(core, seq, Ok(())),
             false => core.start(Job::GiveBack { id, lock }),
         },

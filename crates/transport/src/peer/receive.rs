@@ -8,6 +8,7 @@ use crate::window::Seen;
 use bytes::Bytes;
 use onpath_wire::Packet;
 use onpath_wire::checksum::crc32c;
+use onpath_wire::ids::NodeId;
 
 impl Peer {
     /// Takes a datagram, which is opened in place, and appends what it delivers.
@@ -20,8 +21,23 @@ impl Peer {
         datagram: &mut [u8],
         delivered: &mut Vec<Delivered>,
     ) -> Result<(), ReceiveError> {
+        let head = peek(datagram).inspect_err(|error| self.counters.drop_of(error))?;
+        self.receive_as(now_us, &head, datagram, delivered)
+    }
+
+    /// The same for a datagram whose header was looked at already.
+    ///
+    /// # Errors
+    /// It is dropped without any effect but a count.
+    pub fn receive_as(
+        &mut self,
+        now_us: u64,
+        head: &Head,
+        datagram: &mut [u8],
+        delivered: &mut Vec<Delivered>,
+    ) -> Result<(), ReceiveError> {
         let bytes = datagram.len() as u64;
-        let result = self.take(now_us, datagram, delivered);
+        let result = self.take(now_us, head, datagram, delivered);
         match &result {
             Ok(()) => {
                 self.counters.datagrams_received += 1;
@@ -32,14 +48,30 @@ impl Peer {
         result
     }
 
-    fn take(&mut self, now_us: u64, datagram: &mut [u8], delivered: &mut Vec<Delivered>) -> Result<(), ReceiveError> {
-        let head = peek(datagram)?;
-        self.check_head(&head)?;
-        let parts = self.verify(&head, datagram)?;
-        self.check_parts(parts)?;
+    fn take(
+        &mut self,
+        now_us: u64,
+        head: &Head,
+        datagram: &mut [u8],
+        delivered: &mut Vec<Delivered>,
+    ) -> Result<(), ReceiveError> {
+        self.check_head(head)?;
+        let parts = self.verify(head, datagram)?;
+        let mut all = Parts::new(parts);
+        // Most datagrams are one message; of others every part is looked at before any has an effect.
+        let alone = match all.next().transpose()? {
+            Some(Part::Message { to, head, bulk }) if all.is_over() => Some((to, head, bulk)),
+            _ => {
+                self.check_parts(parts)?;
+                None
+            }
+        };
         self.window.insert(head.number);
         self.losses.came(head.number, head.twice());
-        self.apply(now_us, &head, parts, delivered);
+        match alone {
+            Some(message) => self.deliver(message, delivered),
+            None => self.apply(now_us, head, parts, delivered),
+        }
         Ok(())
     }
 
@@ -102,15 +134,17 @@ impl Peer {
         Ok(())
     }
 
+    fn deliver(&mut self, (to, head, bulk): (NodeId, &[u8], &[u8]), delivered: &mut Vec<Delivered>) {
+        let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
+        delivered.push((to, Packet::encoded(head.to_vec(), bulk)));
+        self.counters.messages_delivered += 1;
+    }
+
     fn apply(&mut self, now_us: u64, head: &Head, parts: &[u8], delivered: &mut Vec<Delivered>) {
         let mut acknowledged = false;
         for part in Parts::new(parts).map_while(Result::ok) {
             match part {
-                Part::Message { to, head, bulk } => {
-                    let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
-                    delivered.push((to, Packet::encoded(head.to_vec(), bulk)));
-                    self.counters.messages_delivered += 1;
-                }
+                Part::Message { to, head, bulk } => self.deliver((to, head, bulk), delivered),
                 Part::Fragment(fragment) => {
                     let complete = self.reassembly.take(now_us, head.number, &fragment, &mut self.counters);
                     if let Some(packet) = complete {
