@@ -96,6 +96,12 @@ vector("a remove goes to the group but the sender", "D-35 D-16", before=MARKED_S
     groups={7: [shard(0), shard(1), shard(2), shard(3)], 8: [shard(1)]},
     steps=[comes(remove(flags=MULTICAST, destination=7), to(shard(1), REMOVED), to(shard(2), REMOVED), to(shard(3), REMOVED))],
     after=State(pairs={0: (4, 100)}))
+# Each is the sender's number with its upper bits cut off.
+vector("the sender is told from members by its whole number", "D-35 D-32", before=MARKED_SET.but(pairs={0xF0: (9, 0)}),
+    count={"remove_done": 1, "copies_sent": 3}, routes={shard(0): 10, shard(0x10): 11, shard(0x70): 12, shard(0xF0): 13},
+    groups={7: [shard(0), shard(0x10), shard(0x70), shard(0xF0)]}, steps=[
+        comes(remove(shard=0xF0, term=9, flags=MULTICAST, destination=7), to(shard(0), REMOVED), to(shard(0x10), REMOVED), to(shard(0x70), REMOVED)),
+    ], after=State(pairs={0: (4, 99), 0xF0: (9, 100)}))
 vector("members without a route are counted", "D-35 D-17", before=MARKED_SET, count={"remove_done": 1, "copies_sent": 1, "copies_unrouted": 2},
     groups={7: [shard(0), shard(8), shard(2), shard(9)]},
     steps=[comes(remove(flags=MULTICAST, destination=7), to(shard(2), REMOVED))], after=State(pairs={0: (4, 100)}))
