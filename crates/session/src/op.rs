@@ -114,11 +114,7 @@ impl Op {
     }
 
     /// Asks the shard that holds `slot`, which may be busy.
-    pub(crate) fn ask_once(
-        &mut self,
-        slot: HashSlot,
-        request: Request,
-    ) -> impl Future<Output = Result<Reply, Errno>> {
+    pub(crate) fn ask_once(&mut self, slot: HashSlot, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
         self.body.request = request;
         self.exchange(slot)
     }

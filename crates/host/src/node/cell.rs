@@ -97,8 +97,8 @@ pub(super) struct Cell<R: HostedRole> {
     address: NodeId,
     index: usize,
     inbox: Mutex<VecDeque<Input<R::In>>>,
-    /// Something may be in the inbox that who holds the lock has not seen. Set once it is there, and taken back by reading: of two
-    /// threads that change this at once the later one knows what the earlier one has done.
+    /// Something has come for the role that who holds its lock may not have seen. It is only exchanged: of two threads that do so
+    /// at once the later one knows what the earlier one has done before.
     unseen: AtomicBool,
     core: Mutex<Core<R>>,
     effects: Arc<dyn Effects<R>>,
@@ -152,7 +152,7 @@ impl<R: HostedRole> Cell<R> {
     /// who wait for the answer, so their number is that of operations in progress.
     pub(super) fn push_own(&self, input: R::In) {
         self.inbox.lock().expect(POISONED).push_back(Input::Own(input));
-        self.unseen.swap(true, Ordering::AcqRel);
+        self.show();
     }
 
     pub(super) fn with_role<T>(&self, f: impl FnOnce(&mut R) -> T) -> T {
@@ -163,14 +163,18 @@ impl<R: HostedRole> Cell<R> {
         done
     }
 
-    /// Whether something has come for the role that nobody has seen, asked after its lock was released. Whoever left it there and found
-    /// the lock taken did so before, and relies on this.
+    /// Something has come for the role. Whoever finds its lock taken afterwards may rely on who holds it.
+    fn show(&self) {
+        self.unseen.swap(true, Ordering::AcqRel);
+    }
+
+    /// Whether something has come for the role that nobody has seen, asked after its lock was released.
     fn waiting(&self) -> bool {
         let unseen = self.unseen.swap(false, Ordering::AcqRel);
         if unseen {
-            self.unseen.store(true, Ordering::Release);
+            self.show(); // it is still to be seen
         }
-        unseen || self.ticked.load(Ordering::Acquire)
+        unseen
     }
 
     /// Handles what waits for the role, at most [`INPUTS_PER_HOLD`] inputs of the inbox, and then `given`.
@@ -204,7 +208,7 @@ impl<R: HostedRole> Cell<R> {
             std::mem::swap(&mut *inbox, &mut core.inputs);
         } else {
             core.inputs.extend(inbox.drain(..INPUTS_PER_HOLD));
-            self.unseen.store(true, Ordering::Release);
+            self.show();
         }
     }
 
@@ -375,7 +379,7 @@ impl<R: HostedRole> AnyCell for Cell<R> {
             inbox.push_back(Input::Packet(packet));
         }
         drop(inbox);
-        self.unseen.swap(true, Ordering::AcqRel);
+        self.show();
         room
     }
 
@@ -383,10 +387,12 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         // The thread that handles the tick publishes the next deadline; until then the timer need not look.
         self.deadline.store(NEVER, Ordering::SeqCst);
         self.ticked.store(true, Ordering::Release);
+        self.show();
     }
 
     fn durable(&self, lsn: Lsn) -> bool {
         self.durable.store(lsn.0, Ordering::Release);
+        self.show();
         self.has_tail.load(Ordering::Acquire)
     }
 

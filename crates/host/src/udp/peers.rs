@@ -226,3 +226,56 @@ fn roles(host: &HostIs) -> Vec<NodeId> {
     let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
     shards.chain([NodeId::data(host.number), NodeId::switch(host.number)]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::SessionId;
+    use std::net::Ipv4Addr;
+
+    fn peers(hosts: &[(u16, u16)]) -> Peers {
+        let config = Config { cluster: 1, me: endpoint_of_host(1), boot: 1, key: None };
+        let host = |&(number, port): &(u16, u16)| {
+            (HostIs { number, ..HostIs::default() }, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        };
+        Peers::new(Arc::new(config), &hosts.iter().map(host).collect::<Vec<_>>())
+    }
+
+    fn port(peers: &Peers, host: u16) -> Option<u16> {
+        peers.with(endpoint_of_host(host), |other| other.lock().address.port())
+    }
+
+    /// What a thread remembers is of one table as it is now.
+    #[test]
+    fn what_is_remembered_is_what_is_there() {
+        let (one, two) = (peers(&[(1, 11), (2, 12), (18, 13)]), peers(&[(2, 22)]));
+        for _ in 0..2 {
+            // 2 and 18 are remembered at the same place.
+            assert_eq!([1, 2, 18, 3].map(|host| port(&one, host)), [Some(11), Some(12), Some(13), None]);
+            assert_eq!([1, 2].map(|host| port(&two, host)), [None, Some(22)]);
+        }
+        one.remove(2);
+        assert_eq!((port(&one, 2), port(&two, 2)), (None, Some(22)));
+        one.add(&HostIs { number: 2, ..HostIs::default() }, SocketAddr::from((Ipv4Addr::LOCALHOST, 14)));
+        assert_eq!(port(&one, 2), Some(14));
+        let inside = one.with(endpoint_of_host(2), |_| port(&one, 2));
+        assert_eq!(inside, Some(Some(14)));
+    }
+
+    #[test]
+    fn clients_are_forgotten_and_come_back() {
+        let peers = peers(&[(1, 11)]);
+        let session = NodeId::session(SessionId(5));
+        let endpoint = endpoint_of(session).unwrap();
+        let enter = |port| peers.enter(endpoint, session, SocketAddr::from((Ipv4Addr::LOCALHOST, port))).unwrap();
+        let address = || peers.with(endpoint, |other| other.lock().address.port());
+        assert_eq!(address(), None);
+        enter(31).lock().heard_us = 7;
+        peers.forget(7);
+        assert_eq!(address(), Some(31));
+        peers.forget(8);
+        assert_eq!(address(), None);
+        enter(32);
+        assert_eq!(address(), Some(32));
+    }
+}
