@@ -28,17 +28,18 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Takes out the messages that go by a link of their destination's own, each with that.
-    fn direct(&self, messages: &mut Vec<(NodeId, Packet)>) -> Vec<(Arc<dyn Link>, (NodeId, Packet))> {
-        let by_address = self.by_address.lock().expect("links do not panic");
-        let mut direct = Vec::new();
+    /// Sends the messages that go by a link of their destination's own.
+    fn send_direct(&self, messages: &mut Vec<(NodeId, Packet)>) {
+        let link_of = |to: NodeId, packet: &Packet| {
+            let by_address = self.by_address.lock().expect("links do not panic");
+            by_address.get(&to).filter(|_| !packet.wants_switch()).cloned()
+        };
         for (to, packet) in std::mem::take(messages) {
-            match by_address.get(&to).filter(|_| !packet.wants_switch()) {
-                Some(link) => direct.push((link.clone(), (to, packet))),
+            match link_of(to, &packet) {
+                Some(link) => link.send(to, packet),
                 None => messages.push((to, packet)),
             }
         }
-        direct
     }
 }
 
@@ -46,8 +47,7 @@ impl Node {
     /// Messages to other processes leave together, once nobody here has anything to do: a peer gets several in one packet.
     pub(super) fn send_remote(&self, work: &mut Work) {
         if self.links.has_direct.load(Ordering::Acquire) {
-            let direct = self.links.direct(&mut work.remote);
-            direct.into_iter().for_each(|(link, (to, packet))| link.send(to, packet));
+            self.links.send_direct(&mut work.remote);
         }
         match self.links.default.get() {
             Some(link) => link.send_all(&mut work.remote),

@@ -112,9 +112,12 @@ const REMEMBERED: usize = 16;
 /// Versions of all tables of the process.
 static VERSIONS: AtomicU64 = AtomicU64::new(0);
 
+/// A peer, and the version of the table that had it.
+type Remembered = Option<(u64, Arc<Other>)>;
+
 thread_local! {
-    /// Those to whom and from whom this thread had something last, with the version of the table that had them: found without a lock.
-    static LAST: RefCell<[Option<(u64, Arc<Other>)>; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+    /// Those to whom and from whom this thread had something last: found without a lock.
+    static LAST: RefCell<[Remembered; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
 }
 
 /// All others.
