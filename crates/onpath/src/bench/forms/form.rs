@@ -1,6 +1,6 @@
 //! The forms that are compared.
 
-use crate::bench::net::servers::{Shape, Switch};
+use crate::bench::net::servers::Shape;
 use std::fmt;
 use std::str::FromStr;
 
@@ -84,7 +84,7 @@ impl Form {
                 &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")]
             }
         };
-        Shape { hosts: 2, switch: Switch::Counted, settings }
+        Shape { hosts: 2, switch: true, settings }
     }
 
     /// Of so many directories the first ones, so many, find no room.

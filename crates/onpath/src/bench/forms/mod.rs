@@ -3,18 +3,17 @@
 //! A round starts the servers of every form anew, in processes of their own on a directory that is empty: two hosts with shards and data,
 //! and one with a switch. A form is compared with the first one of the same round.
 
-mod dirty_set;
 mod form;
 mod report;
 mod work;
 
 use crate::bench::net::client::Client;
+use crate::bench::net::dirty_set::{Counts, fill, in_use, uninterrupted};
 use crate::bench::net::place::{cpus, own_cpus};
 use crate::bench::net::servers::Servers;
 use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
-use dirty_set::{Counts, Interrupted, fill, in_use};
 use form::Form;
 use onpath_wire::map::ClusterMap;
 use report::{Measured, Report};
@@ -29,9 +28,6 @@ const WINDOW_MAX: i64 = 1_024;
 const DIRECTORIES_MAX: i64 = 10_000;
 /// At least this share of the marks that should find no room has to find none.
 const FULL_AT_LEAST: f64 = 0.95;
-
-/// A form is measured so often in a round until nothing has interrupted it.
-const ATTEMPTS_MAX: u32 = 3;
 
 /// Arguments of `onpath bench forms`.
 #[derive(Args, Debug)]
@@ -80,18 +76,10 @@ pub(crate) fn run(args: &FormsArgs) -> anyhow::Result<()> {
         // None is always first.
         let order = args.forms.iter().cycle().skip(round % args.forms.len()).take(args.forms.len());
         for &form in order {
-            let mut attempts = 1;
-            let measured = loop {
+            report.add(uninterrupted(|| {
                 eprintln!("round {} of {}: {form}", round + 1, args.rounds);
-                match measure(args, form, round, cpu) {
-                    Err(error) if error.is::<Interrupted>() && attempts < ATTEMPTS_MAX => {
-                        eprintln!("again: {error}");
-                        attempts += 1;
-                    }
-                    measured => break measured?,
-                }
-            };
-            report.add(measured);
+                measure(args, form, round, cpu)
+            })?);
         }
     }
     report.print(args.json)

@@ -4,6 +4,7 @@
 //! case is compared with the echo of its round.
 
 pub(super) mod client;
+pub(super) mod dirty_set;
 mod echo;
 mod packets;
 pub(super) mod place;
@@ -16,6 +17,7 @@ use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
 use client::{Client, Load, create, getattr};
+use dirty_set::{Counts, in_use, uninterrupted};
 use echo::{Echo, Way};
 use onpath_session::fs::FsOp;
 use onpath_wire::hash::site;
@@ -112,25 +114,25 @@ impl Site<'_> {
         // The processes of these cases do not have a CPU each.
         for case in [Case::CreateNetwork, Case::CreateMarked, Case::CreateAfterStat] {
             if wanted(case) && self.wait == WaitMode::Block {
-                self.compare(report, case, &self.network(case)?)?;
+                self.compare(report, case, &uninterrupted(|| self.network(case))?)?;
             }
         }
         Ok(())
     }
 
-    fn started<T>(&self, shape: Shape, run: impl FnOnce(&Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    fn started<T>(&self, shape: Shape, run: impl FnOnce(&Client, &Servers) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let parent = absolute(&self.args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
         let dir = tempfile::Builder::new().prefix("onpath-bench-net").tempdir_in(parent)?;
         let servers = Servers::start(shape, self.wait, self.args.shards, dir.path(), self.cpus.0)?;
         let client = Client::start(&servers.url, self.wait, self.cpus.1)?;
-        let result = run(&client)?;
+        let result = run(&client, &servers)?;
         client.stop()?;
         Ok(result)
     }
 
     /// One host and a directory whose updates it tracks itself.
     fn owner(&self, case: Case) -> anyhow::Result<Asked> {
-        self.started(Shape::OWNER, |client| {
+        self.started(Shape::OWNER, |client, _| {
             let dir = client.directory("dir")?;
             let run = |prefix: &'static str, count: usize, window: usize, file: Option<InodeId>| {
                 let ask: Box<dyn Fn(usize) -> FsOp + Send> = match file {
@@ -156,11 +158,13 @@ impl Site<'_> {
         })
     }
 
-    /// Two hosts and a switch.
+    /// Two hosts and a switch, which tracks directories from before the first request until the last one.
     fn network(&self, case: Case) -> anyhow::Result<Asked> {
         let looks = case == Case::CreateAfterStat;
         let marks = case == Case::CreateMarked;
-        self.started(if marks { Shape::MARKED } else { Shape::NETWORK }, |client| {
+        self.started(if marks { Shape::MARKED } else { Shape::NETWORK }, |client, servers| {
+            in_use(servers, client)?;
+            let begin = Counts::of(servers)?;
             let dir = client.directory("dir")?;
             let map = ClusterMap::even(self.args.shards);
             let run = |prefix: &'static str, creates: usize| {
@@ -183,7 +187,10 @@ impl Site<'_> {
             };
             let count = self.args.operations as usize;
             run("warm", count / 10)?;
+            let before = begin.since(servers)?;
             let (done, bytes) = run("one", count)?;
+            let marked = begin.since(servers)?.marked - before.marked;
+            ensure!(!marks || marked >= count as u64, "the switch took {marked} marks of {count} creates");
             Ok(Asked { p50_ns: median(done.latencies), bytes, rate: None })
         })
     }

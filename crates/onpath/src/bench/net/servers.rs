@@ -23,7 +23,7 @@ pub(in crate::bench) struct Servers {
     pub(in crate::bench) url: String,
     /// Where the switch is, if there is one.
     pub(in crate::bench) switch: SocketAddr,
-    /// Directories of the hosts that keep state.
+    /// Directories of the hosts.
     pub(in crate::bench) dirs: Vec<PathBuf>,
 }
 
@@ -32,28 +32,17 @@ pub(in crate::bench) struct Servers {
 pub(in crate::bench) struct Shape {
     /// Hosts with shards and data nodes.
     pub(in crate::bench) hosts: u16,
-    /// A further host with a switch.
-    pub(in crate::bench) switch: Switch,
+    /// A further host with a switch, and with a data node, hence a directory in which its counters can be asked for.
+    pub(in crate::bench) switch: bool,
     /// Settings of the cluster, each a word.
     pub(in crate::bench) settings: &'static [(&'static str, &'static str)],
 }
 
-/// A host with a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) enum Switch {
-    /// There is none.
-    None,
-    /// It has the switch and nothing else.
-    Alone,
-    /// It has a data node too, hence a directory in which its counters can be asked for.
-    Counted,
-}
-
 impl Shape {
     /// One host.
-    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: Switch::None, settings: &[] };
+    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, settings: &[] };
     /// Two hosts and a third one with the switch, which tracks directories.
-    pub(super) const NETWORK: Shape = Shape { hosts: 2, switch: Switch::Alone, settings: &[("tracking", "network")] };
+    pub(super) const NETWORK: Shape = Shape { hosts: 2, switch: true, settings: &[("tracking", "network")] };
     /// The same, where every update is marked.
     pub(super) const MARKED: Shape = Shape {
         settings: &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")],
@@ -75,19 +64,18 @@ impl Servers {
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
-        let switch = (shape.switch != Switch::None).then(|| "s".to_owned());
+        let switch = shape.switch.then(|| "s".to_owned());
         let children = names.iter().chain(&switch).map(|name| {
             let mut command = Command::new("/proc/self/exe");
             command.args(["--log", "warn", "serve", "--host", name, "--config"]).arg(&config);
             Child::start(command, "serving").map(|(child, _)| child)
         });
         let children = children.collect::<anyhow::Result<Vec<_>>>()?;
-        let with_state = names.iter().chain(switch.iter().filter(|_| shape.switch == Switch::Counted));
         Ok(Servers {
             _children: children,
             url: format!("onpath://127.0.0.1:{}/", ports[0]),
             switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
-            dirs: with_state.map(|name| dir.join(name)).collect(),
+            dirs: names.iter().chain(&switch).map(|name| dir.join(name)).collect(),
         })
     }
 }
@@ -112,13 +100,13 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
             host + 1,
         )?;
     }
-    if shape.switch != Switch::None {
+    if shape.switch {
         let (port, switch_port) = (ports[usize::from(hosts)], ports[usize::from(hosts) + 1]);
-        let kept = if shape.switch == Switch::Counted { kept("s") } else { String::new() };
         write!(
             text,
             "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
-             switch_port = {switch_port}\nwait = {wait:?}\n{kept}"
+             switch_port = {switch_port}\nwait = {wait:?}\n{}",
+            kept("s"),
         )?;
     }
     Ok(text)

@@ -1,7 +1,7 @@
 //! The switch of a measurement from outside: what it counts, and sets of it that have no room.
 
-use crate::bench::net::client::{Client, getattr};
-use crate::bench::net::servers::Servers;
+use super::client::{Client, getattr};
+use super::servers::Servers;
 use anyhow::{Context, ensure};
 use onpath_dataplane::Config;
 use onpath_host::stream::request_status;
@@ -22,24 +22,27 @@ const NOBODY: ShardId = ShardId(255);
 /// Marks that are sent together: a receive buffer has room for them.
 const TOGETHER: usize = 100;
 
+/// What is measured is measured so often until nothing has interrupted it.
+const ATTEMPTS_MAX: u32 = 3;
+
 /// What hosts and switch have counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(in crate::bench) struct Counts {
     /// Marks that the switch took.
-    pub(super) marked: u64,
+    pub(in crate::bench) marked: u64,
     /// Marks for which it had no room.
-    pub(super) full: u64,
+    pub(in crate::bench) full: u64,
     /// Queries that it answered from its set.
-    pub(super) answered: u64,
+    pub(in crate::bench) answered: u64,
     /// Removes that it dropped, since they came after later ones.
-    pub(super) overtaken: u64,
+    pub(in crate::bench) overtaken: u64,
     /// Of the shards: another one when the cluster has changed how it tracks directories.
     epoch: u64,
 }
 
 /// The hosts took the switch for lost meanwhile, as they do when it, or they, stand still for 0.3 s: nothing of a form was measured.
 #[derive(Debug)]
-pub(super) struct Interrupted;
+pub(in crate::bench) struct Interrupted;
 
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,9 +54,23 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Measures, again if that was interrupted.
+pub(in crate::bench) fn uninterrupted<T>(mut measure: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut attempts = 1;
+    loop {
+        match measure() {
+            Err(error) if error.is::<Interrupted>() && attempts < ATTEMPTS_MAX => {
+                eprintln!("again: {error}");
+                attempts += 1;
+            }
+            measured => return measured,
+        }
+    }
+}
+
 impl Counts {
     /// The present ones.
-    pub(super) fn of(servers: &Servers) -> anyhow::Result<Counts> {
+    pub(in crate::bench) fn of(servers: &Servers) -> anyhow::Result<Counts> {
         let mut counts = Counts::default();
         for dir in &servers.dirs {
             let status: Value = serde_json::from_str(&request_status(dir)?)?;
@@ -70,7 +87,7 @@ impl Counts {
     }
 
     /// The present ones, if the cluster still tracks directories as it did.
-    pub(super) fn since(self, servers: &Servers) -> anyhow::Result<Counts> {
+    pub(in crate::bench) fn since(self, servers: &Servers) -> anyhow::Result<Counts> {
         let now = Counts::of(servers)?;
         ensure!(now.epoch == self.epoch, Interrupted);
         Ok(now)
@@ -88,7 +105,7 @@ fn until(what: &str, mut is: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Re
 }
 
 /// Waits until the switch answers what is asked about directories.
-pub(super) fn in_use(servers: &Servers, client: &Client) -> anyhow::Result<()> {
+pub(in crate::bench) fn in_use(servers: &Servers, client: &Client) -> anyhow::Result<()> {
     until("the switch answers queries", || {
         client.one(&getattr(InodeId::ROOT))?;
         Ok(Counts::of(servers)?.answered > 0)
@@ -97,7 +114,12 @@ pub(super) fn in_use(servers: &Servers, client: &Client) -> anyhow::Result<()> {
 
 /// Takes all room of the sets in which these directories would be marked: by marks of fingerprints that no directory has, sent to the
 /// switch as those of hosts are.
-pub(super) fn fill(servers: &Servers, client: &Client, dirs: &[InodeId], before: Counts) -> anyhow::Result<()> {
+pub(in crate::bench) fn fill(
+    servers: &Servers,
+    client: &Client,
+    dirs: &[InodeId],
+    before: Counts,
+) -> anyhow::Result<()> {
     let epoch = TrackingEpoch(before.epoch as u16);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("a UDP socket")?;
     socket.connect(servers.switch).context("the switch")?;
