@@ -557,14 +557,18 @@ impl JournalEvents for Events {
 
     fn durable(&self, lsn: Lsn) {
         let Some(node) = self.node.upgrade() else { return };
-        let released = node.gate.lock().expect("the gate does not panic").advance(lsn);
         let mut work = Work::default();
-        for Held { to, packet } in released {
-            node.route(to, packet, &mut work);
-        }
-        if !work.remote.is_empty() {
-            node.send_remote(&mut work); // before roles know, whose next messages may leave at once
-        }
+        let released = {
+            let mut gate = node.gate.lock().expect("the gate does not panic");
+            let (in_order, released): (Vec<_>, Vec<_>) =
+                gate.advance(lsn).into_iter().partition(|held| held.packet.keeps_order());
+            in_order.into_iter().for_each(|Held { to, packet }| node.route(to, packet, &mut work));
+            if !work.remote.is_empty() {
+                node.send_remote(&mut work); // before a later one passes the gate, which is open for it now
+            }
+            released
+        };
+        released.into_iter().for_each(|Held { to, packet }| node.route(to, packet, &mut work));
         for (index, cell) in node.cells.iter().enumerate() {
             if cell.durable(lsn) {
                 work.add(index);
