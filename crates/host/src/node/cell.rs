@@ -255,7 +255,13 @@ impl<R: HostedRole> Cell<R> {
         let waits = node.must_be_durable(to, need);
         let lsn = if waits || node.carries_positions() { self.rests_on(core, after) } else { None };
         match lsn {
-            Some(lsn) if waits => node.send_when_durable(lsn, to, packet, need, work),
+            Some(lsn) if waits => {
+                // Once it waits at the gate, a flush may let it leave before this thread goes on.
+                if packet.keeps_order() && work.has_ordered() {
+                    node.send_remote(work);
+                }
+                node.send_when_durable(lsn, to, packet, need, work);
+            }
             Some(lsn) => node.route_resting_on(lsn, to, packet, work),
             None => node.route(to, packet, work),
         }
@@ -318,7 +324,7 @@ impl<R: HostedRole> Cell<R> {
         if earlier {
             self.deadline.store(deadline, Ordering::SeqCst);
         }
-        if work.remote.iter().any(|(_, packet)| packet.keeps_order()) {
+        if work.has_ordered() {
             node.send_remote(work); // before another thread has outputs of this role
         }
         drop(core);

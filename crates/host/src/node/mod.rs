@@ -11,6 +11,7 @@ mod cell;
 mod keep;
 mod links;
 mod timer;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -25,13 +26,13 @@ use onpath_kernel::{Need, Role};
 use onpath_store::Recoverable;
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
 use onpath_wire::packet::Packet;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use timer::Timer;
+use work::Work;
 
 /// The counter by which a role tells what its bounded tables take, bytes.
 const TABLE_BYTES: &str = "table_bytes";
@@ -225,50 +226,6 @@ impl NodeBuilder {
         });
         node.execute(&mut work);
         node
-    }
-}
-
-/// Roles of the process that have messages, in the order in which they got them, and messages that leave.
-struct Work {
-    cells: SmallVec<[usize; 8]>,
-    remote: Vec<(NodeId, Packet)>,
-}
-
-thread_local! {
-    /// Room for the messages that leave next.
-    static ROOM: std::cell::Cell<Vec<(NodeId, Packet)>> = const { std::cell::Cell::new(Vec::new()) };
-}
-
-impl Default for Work {
-    fn default() -> Work {
-        Work { cells: SmallVec::new(), remote: ROOM.take() }
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        self.remote.clear();
-        ROOM.set(std::mem::take(&mut self.remote));
-    }
-}
-
-impl Work {
-    #[inline]
-    fn add(&mut self, index: usize) {
-        if !self.cells.contains(&index) {
-            self.cells.push(index);
-        }
-    }
-
-    /// Whether no role has messages that this knows of.
-    #[inline]
-    fn is_done(&self) -> bool {
-        self.cells.is_empty()
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        if self.cells.is_empty() { None } else { Some(self.cells.remove(0)) }
     }
 }
 

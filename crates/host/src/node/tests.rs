@@ -4,7 +4,8 @@ use super::*;
 use crate::journal::Options;
 use crate::sys;
 use onpath_kernel::{Input, Now, Output};
-use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId, Term, TrackingEpoch};
+use onpath_wire::innet::{Fingerprint, InNet};
 use onpath_wire::limits::CALL_RETRY_US;
 use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
@@ -366,4 +367,66 @@ fn effects_run_outside_the_lock_and_their_results_come_back() {
         assert_eq!(left.load(Ordering::Acquire), 0);
         node.stop();
     }
+}
+
+/// A shard that sends two removes for each message, of which the second rests on a record; then it takes its time until that is on its way.
+struct Removes {
+    link: Arc<Kept>,
+    outputs: VecDeque<Output<()>>,
+    waits: std::cell::Cell<bool>,
+}
+
+impl Role for Removes {
+    type In = ();
+    type Out = ();
+
+    fn handle(&mut self, _: Now, input: Input<()>) {
+        if !matches!(input, Input::Packet(_)) {
+            return;
+        }
+        let group = Fingerprint::new(5, 7).unwrap();
+        let mut remove = |counter: u32, after| {
+            let innet = InNet::remove(1, TrackingEpoch(1), group, (ShardId(0), Term(1), counter), shard(1));
+            let packet = packet(shard(0), u64::from(counter)).through(NodeId::switch(9), innet);
+            self.outputs.push_back(Output::Send { to: shard(1), packet, after, need: Need::ByDestination });
+        };
+        remove(1, RecordSeq(0));
+        remove(2, RecordSeq(1));
+        self.outputs.insert(1, Output::Append { seq: RecordSeq(1), bytes: vec![1] });
+        self.waits.set(true);
+    }
+
+    fn poll_output(&mut self) -> Option<Output<()>> {
+        self.outputs.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        if self.waits.take() {
+            let got = self.link.got.lock().unwrap();
+            let missing = |got: &mut Vec<(NodeId, u64)>| !got.contains(&(shard(1), 2));
+            drop(self.link.came.wait_timeout_while(got, Duration::from_secs(10), missing).unwrap());
+        }
+        None
+    }
+}
+
+impl HostedRole for Removes {}
+
+/// what a flush releases at once does not overtake what has passed the gate and has yet to be sent.
+#[test]
+fn removes_leave_in_their_order_though_the_disk_is_fast() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 1 << 20, commit: HOUR, fsid: 1 };
+    let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
+    let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay).unwrap();
+    let link = Arc::new(Kept::default());
+    let mut builder = NodeBuilder::new();
+    builder.among_others();
+    let role = Removes { link: link.clone(), outputs: VecDeque::new(), waits: false.into() };
+    builder.add(shard(0), role, NoEffects);
+    let node = builder.start(HOUR, Some(journal), Arc::new(Hooks::default()));
+    node.attach_default(link.clone());
+    node.deliver(shard(0), packet(session(), 1));
+    assert_eq!(link.wait(2), [(shard(1), 1), (shard(1), 2)]);
+    node.stop();
 }
