@@ -276,7 +276,8 @@ impl Node {
     /// Delivers messages that came together, before any of their roles runs.
     pub fn deliver_all(&self, mut messages: impl ExactSizeIterator<Item = (NodeId, Packet)>) {
         let mut work = Work::default();
-        let role = |to, packet: &Packet| self.local(to).filter(|_| !packet.wants_switch());
+        let stopped = self.stopped.load(Ordering::Acquire);
+        let role = |to, packet: &Packet| self.local(to).filter(|_| !packet.wants_switch() && !stopped);
         match (messages.len(), messages.next()) {
             // Usually there is one, and nobody runs its role.
             (1, Some((to, packet))) if let Some(index) = role(to, &packet) => {
