@@ -367,7 +367,7 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
         }
     });
     let [changes, records] = workers.lost();
-    assert!(changes > 0, "disks that lose nothing test nothing");
+    assert!(changes > 0 || records > 0, "disks that lose nothing test nothing");
     report(&format!(
         "{TEST}: {rounds} losses, {} calls, slowest resumption {slowest:.2?}, {changes} changes and {records} appends lost, \
          {} additions kept",
