@@ -8,6 +8,7 @@ use common::process::{Child, End, fork, fork_keeping, send};
 use common::server::{Mount, Site};
 use common::sys::{self, R};
 use onpath_wire::limits::SESSION_LEASE_MS;
+use std::fs::DirEntry;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,7 +50,8 @@ const ON_A_DESCRIPTOR: [(&str, i64, OnADescriptor); 4] = [
     ("fsync", libc::SYS_fsync, |fd| sys::fsync(fd)),
 ];
 
-/// Processes that serve, and do not run until this is dropped.
+/// Processes that serve, and do not run until this is dropped. Each thread stops by itself: one that has yet to do so may still take a
+/// request, which the kernel then lets nobody give up.
 struct Stopped(Vec<u32>);
 
 impl Stopped {
@@ -57,9 +59,10 @@ impl Stopped {
         let stopped = Stopped(site.server_pids(server));
         stopped.signal(libc::SIGSTOP);
         common::wait_until("the server stops", || {
-            let stat = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let threads = |pid| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let stat = |thread: DirEntry| std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             let stands = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
-            stopped.0.iter().map(stat).all(stands)
+            stopped.0.iter().flat_map(threads).map(stat).all(stands)
         });
         stopped
     }

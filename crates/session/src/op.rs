@@ -119,6 +119,7 @@ impl Op {
         self.exchange(slot)
     }
 
+    /// Asks, and brings groups if they decide.
     async fn exchange(&mut self, at: HashSlot) -> Result<Reply, Errno> {
         for _ in 0..GROUP_ROUNDS_MAX {
             let touched = exact::touched(&self.body.request);

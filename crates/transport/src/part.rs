@@ -108,11 +108,6 @@ impl<'a> Parts<'a> {
         Parts { rest: bytes }
     }
 
-    /// Whether nothing follows.
-    pub(crate) fn is_over(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     #[inline]
     fn take(&mut self) -> Result<Option<Part<'a>>, ReceiveError> {
         let rest = self.rest;

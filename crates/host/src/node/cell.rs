@@ -55,7 +55,7 @@ pub(super) trait AnyCell: Send + Sync {
     fn run(&self, node: &Node, work: &mut Work);
     /// The same, with a message behind all that waits; it need not wait itself where nobody runs the role.
     fn take(&self, packet: Packet, node: &Node, work: &mut Work);
-    /// The role's next deadline, monotonic microseconds, or [`NEVER`].
+    /// When the role is to be asked for its next deadline at the latest, monotonic microseconds, or [`NEVER`].
     fn deadline(&self) -> u64;
     fn status(&self) -> Counters;
     fn inspect(&self, dir: InodeId) -> Counters;
@@ -170,11 +170,7 @@ impl<R: HostedRole> Cell<R> {
 
     /// Whether something has come for the role that nobody has seen, asked after its lock was released.
     fn waiting(&self) -> bool {
-        let unseen = self.unseen.swap(false, Ordering::AcqRel);
-        if unseen {
-            self.show(); // it is still to be seen
-        }
-        unseen
+        self.unseen.fetch_or(false, Ordering::AcqRel) // an exchange, too
     }
 
     /// Handles what waits for the role, at most [`INPUTS_PER_HOLD`] inputs of the inbox, and then `given`.
@@ -256,7 +252,7 @@ impl<R: HostedRole> Cell<R> {
         let lsn = if waits || node.carries_positions() { self.rests_on(core, after) } else { None };
         match lsn {
             Some(lsn) if waits => {
-                // Once it waits at the gate, a flush may let it leave before this thread goes on.
+                // Once it waits at the gate, a flush may let it leave before this thread goes on.
                 if packet.keeps_order() && work.has_ordered() {
                     node.send_remote(work);
                 }

@@ -319,7 +319,7 @@ impl Shared {
     /// Sends those messages that want to pass a switch, each alone in its datagram. Left is what goes directly.
     fn send_switched(&self, messages: &mut Vec<(NodeId, Packet)>, now_us: u64) {
         let mut ways = self.ways.lock().expect("sending does not panic");
-        let mut others: SmallVec<[Arc<Other>; 4]> = SmallVec::new();
+        let mut others: SmallVec<[EndpointId; 4]> = SmallVec::new();
         messages.retain_mut(|(to, packet)| {
             if !packet.wants_switch() {
                 return true;
@@ -332,21 +332,24 @@ impl Shared {
                 self.count_lost();
                 return false;
             };
-            // A mark for nobody but its shard comes back to this process.
-            let other = self.peers.of_role(*to).or_else(|| self.peers.get(self.config.me));
-            let message = other.as_ref().and_then(|other| other.lock().peer.single(*to, packet).ok());
-            let Some((message, other)) = message.zip(other) else {
+            // A mark for nobody that is known, but its shard, comes back to this process.
+            let is_known = |endpoint: &EndpointId| self.peers.with(*endpoint, |_| ()).is_some();
+            let endpoint = self.peers.endpoint_of(*to).filter(is_known).unwrap_or(self.config.me);
+            let message = self.peers.with(endpoint, |other| other.lock().peer.single(*to, packet).ok());
+            let Some(message) = message.flatten() else {
                 self.count_lost();
                 return false;
             };
             let header = packet.innet.as_deref().expect("it wants to pass the switch").bytes();
             ways.push(&self.socket, now_us, switch, &header, &message);
             self.counts.datagrams_sent.fetch_add(1, Ordering::Relaxed);
-            others.push(other);
+            others.push(endpoint);
             false
         });
         if let Err(error) = ways.flush(&self.socket, now_us) {
-            others.iter().for_each(|other| self.failed(&mut other.lock(), &error, now_us));
+            for endpoint in others {
+                self.peers.with(endpoint, |other| self.failed(&mut other.lock(), &error, now_us));
+            }
         }
     }
 

@@ -155,11 +155,6 @@ impl Peers {
         endpoint_of(role).or_else(|| self.places.get(&role).copied())
     }
 
-    /// Who has a role.
-    pub(super) fn of_role(&self, role: NodeId) -> Option<Arc<Other>> {
-        self.get(self.endpoint_of(role)?)
-    }
-
     pub(super) fn get(&self, endpoint: EndpointId) -> Option<Arc<Other>> {
         self.all.read().expect("the table does not panic").get(&endpoint).cloned()
     }

@@ -28,8 +28,8 @@ impl Endpoint {
                 let now_us = sys::mono_us();
                 for (run, _) in inbox.received() {
                     for Copy { header, behind, to } in pass(shared, &node, &role, Datagrams(run)) {
-                        let place = shared.peers.of_role(to).map(|other| other.lock().address);
-                        match place {
+                        let endpoint = shared.peers.endpoint_of(to);
+                        match endpoint.and_then(|to| shared.peers.with(to, |other| other.lock().address)) {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
                             None => shared.count_lost(),
                         }

@@ -8,7 +8,10 @@ use crate::window::Seen;
 use bytes::Bytes;
 use onpath_wire::Packet;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::ids::NodeId;
+use smallvec::SmallVec;
+
+/// The parts of a datagram, of which each was looked at: mostly one.
+type Checked<'a> = SmallVec<[Part<'a>; 1]>;
 
 impl Peer {
     /// Takes a datagram, which is opened in place, and appends what it delivers.
@@ -37,42 +40,20 @@ impl Peer {
         delivered: &mut Vec<Delivered>,
     ) -> Result<(), ReceiveError> {
         let bytes = datagram.len() as u64;
-        let result = self.take(now_us, head, datagram, delivered);
-        match &result {
-            Ok(()) => {
-                self.counters.datagrams_received += 1;
-                self.counters.bytes_received += bytes;
-            }
-            Err(error) => self.counters.drop_of(error),
-        }
-        result
-    }
-
-    fn take(
-        &mut self,
-        now_us: u64,
-        head: &Head,
-        datagram: &mut [u8],
-        delivered: &mut Vec<Delivered>,
-    ) -> Result<(), ReceiveError> {
-        self.check_head(head)?;
-        let parts = self.verify(head, datagram)?;
-        let mut all = Parts::new(parts);
-        // Most datagrams are one message; of others every part is looked at before any has an effect.
-        let alone = match all.next().transpose()? {
-            Some(Part::Message { to, head, bulk }) if all.is_over() => Some((to, head, bulk)),
-            _ => {
-                self.check_parts(parts)?;
-                None
-            }
-        };
+        let parts = self.check(head, datagram).inspect_err(|error| self.counters.drop_of(error))?;
         self.window.insert(head.number);
         self.losses.came(head.number, head.twice());
-        match alone {
-            Some(message) => self.deliver(message, delivered),
-            None => self.apply(now_us, head, parts, delivered),
-        }
+        self.apply(now_us, head, parts, delivered);
+        self.counters.datagrams_received += 1;
+        self.counters.bytes_received += bytes;
         Ok(())
+    }
+
+    /// The parts of a datagram that is as it was sent, makes sense and has not come before.
+    fn check<'a>(&mut self, head: &Head, datagram: &'a mut [u8]) -> Result<Checked<'a>, ReceiveError> {
+        self.check_head(head)?;
+        let parts = self.verify(head, datagram)?;
+        self.check_parts(parts)
     }
 
     fn check_head(&mut self, head: &Head) -> Result<(), ReceiveError> {
@@ -117,34 +98,31 @@ impl Peer {
     }
 
     /// Looks at every part before any of them has an effect.
-    fn check_parts(&self, parts: &[u8]) -> Result<(), ReceiveError> {
-        let mut fragments = 0;
+    fn check_parts<'a>(&self, parts: &'a [u8]) -> Result<Checked<'a>, ReceiveError> {
+        let (mut checked, mut fragments) = (Checked::new(), 0);
         for part in Parts::new(parts) {
-            match part? {
-                Part::Fragment(fragment) => {
-                    fragments += 1;
-                    if fragments > 1 {
-                        return Err(ReceiveError::Part("second fragment"));
-                    }
-                    self.reassembly.check(&fragment)?;
+            let part = part?;
+            if let Part::Fragment(fragment) = &part {
+                fragments += 1;
+                if fragments > 1 {
+                    return Err(ReceiveError::Part("second fragment"));
                 }
-                Part::Message { .. } | Part::Ack(_) => {}
+                self.reassembly.check(fragment)?;
             }
+            checked.push(part);
         }
-        Ok(())
+        Ok(checked)
     }
 
-    fn deliver(&mut self, (to, head, bulk): (NodeId, &[u8], &[u8]), delivered: &mut Vec<Delivered>) {
-        let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
-        delivered.push((to, Packet::encoded(head.to_vec(), bulk)));
-        self.counters.messages_delivered += 1;
-    }
-
-    fn apply(&mut self, now_us: u64, head: &Head, parts: &[u8], delivered: &mut Vec<Delivered>) {
+    fn apply(&mut self, now_us: u64, head: &Head, parts: Checked<'_>, delivered: &mut Vec<Delivered>) {
         let mut acknowledged = false;
-        for part in Parts::new(parts).map_while(Result::ok) {
+        for part in parts {
             match part {
-                Part::Message { to, head, bulk } => self.deliver((to, head, bulk), delivered),
+                Part::Message { to, head, bulk } => {
+                    let bulk = if bulk.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bulk) };
+                    delivered.push((to, Packet::encoded(head.to_vec(), bulk)));
+                    self.counters.messages_delivered += 1;
+                }
                 Part::Fragment(fragment) => {
                     let complete = self.reassembly.take(now_us, head.number, &fragment, &mut self.counters);
                     if let Some(packet) = complete {
