@@ -369,31 +369,22 @@ fn effects_run_outside_the_lock_and_their_results_come_back() {
     }
 }
 
-/// A shard that sends two removes for each message, of which the second rests on a record; then it takes its time until that is on its way.
-struct Removes {
-    link: Arc<Kept>,
+/// A shard that has its outputs for each message from the test.
+struct Scripted {
+    script: VecDeque<Vec<Output<()>>>,
     outputs: VecDeque<Output<()>>,
-    waits: std::cell::Cell<bool>,
+    /// Once its outputs are taken, and before any leaves its thread, it takes its time until this message is on its way.
+    slow: Option<(u64, Arc<Ordered>)>,
 }
 
-impl Role for Removes {
+impl Role for Scripted {
     type In = ();
     type Out = ();
 
     fn handle(&mut self, _: Now, input: Input<()>) {
-        if !matches!(input, Input::Packet(_)) {
-            return;
+        if matches!(input, Input::Packet(_)) {
+            self.outputs.extend(self.script.pop_front().unwrap());
         }
-        let group = Fingerprint::new(5, 7).unwrap();
-        let mut remove = |counter: u32, after| {
-            let innet = InNet::remove(1, TrackingEpoch(1), group, (ShardId(0), Term(1), counter), shard(1));
-            let packet = packet(shard(0), u64::from(counter)).through(NodeId::switch(9), innet);
-            self.outputs.push_back(Output::Send { to: shard(1), packet, after, need: Need::ByDestination });
-        };
-        remove(1, RecordSeq(0));
-        remove(2, RecordSeq(1));
-        self.outputs.insert(1, Output::Append { seq: RecordSeq(1), bytes: vec![1] });
-        self.waits.set(true);
     }
 
     fn poll_output(&mut self) -> Option<Output<()>> {
@@ -401,32 +392,91 @@ impl Role for Removes {
     }
 
     fn next_deadline(&self) -> Option<u64> {
-        if self.waits.take() {
-            let got = self.link.got.lock().unwrap();
-            let missing = |got: &mut Vec<(NodeId, u64)>| !got.contains(&(shard(1), 2));
-            drop(self.link.came.wait_timeout_while(got, Duration::from_secs(10), missing).unwrap());
+        if let Some((number, link)) = self.slow.as_ref().filter(|_| self.script.is_empty()) {
+            link.until_came(*number, Duration::from_secs(10));
         }
         None
     }
 }
 
-impl HostedRole for Removes {}
+impl HostedRole for Scripted {}
 
-/// what a flush releases at once does not overtake what has passed the gate and has yet to be sent.
-#[test]
-fn removes_leave_in_their_order_though_the_disk_is_fast() {
+/// A link that does something when the first message comes, and keeps it only then.
+#[derive(Default)]
+struct Ordered {
+    kept: Kept,
+    before: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Ordered {
+    fn until_came(&self, number: u64, patience: Duration) {
+        let got = self.kept.got.lock().unwrap();
+        let missing = |got: &mut Vec<(NodeId, u64)>| !got.contains(&(shard(1), number));
+        drop(self.kept.came.wait_timeout_while(got, patience, missing).unwrap());
+    }
+}
+
+impl Link for Ordered {
+    fn send(&self, to: NodeId, packet: Packet) {
+        if let Some(before) = self.before.get().filter(|_| packet.header().unwrap().seq.0 == 1) {
+            before();
+        }
+        self.kept.send(to, packet);
+    }
+}
+
+/// A remove with that counter, which rests on that record.
+fn remove(counter: u32, after: u64) -> Output<()> {
+    let group = Fingerprint::new(5, 7).unwrap();
+    let innet = InNet::remove(1, TrackingEpoch(1), group, (ShardId(0), Term(1), counter), shard(1));
+    let packet = packet(shard(0), u64::from(counter)).through(NodeId::switch(9), innet);
+    Output::Send { to: shard(1), packet, after: RecordSeq(after), need: Need::ByDestination }
+}
+
+fn record() -> Output<()> {
+    Output::Append { seq: RecordSeq(1), bytes: vec![1] }
+}
+
+/// A host with that shard among others, whose messages leave by the link.
+fn scripted(
+    script: impl Into<VecDeque<Vec<Output<()>>>>,
+    slow: Option<u64>,
+) -> (Arc<Node>, Arc<Ordered>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { segment_bytes: 1 << 20, commit: HOUR, fsid: 1 };
     let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
     let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay).unwrap();
-    let link = Arc::new(Kept::default());
+    let link = Arc::new(Ordered::default());
     let mut builder = NodeBuilder::new();
     builder.among_others();
-    let role = Removes { link: link.clone(), outputs: VecDeque::new(), waits: false.into() };
-    builder.add(shard(0), role, NoEffects);
+    let slow = slow.map(|number| (number, link.clone()));
+    builder.add(shard(0), Scripted { script: script.into(), outputs: VecDeque::new(), slow }, NoEffects);
     let node = builder.start(HOUR, Some(journal), Arc::new(Hooks::default()));
     node.attach_default(link.clone());
+    (node, link, dir)
+}
+
+/// what a flush releases at once does not overtake what has passed the gate and has yet to be sent.
+#[test]
+fn removes_leave_in_their_order_though_the_disk_is_fast() {
+    let (node, link, _dir) = scripted([vec![remove(1, 0), record(), remove(2, 1)]], Some(2));
     node.deliver(shard(0), packet(session(), 1));
-    assert_eq!(link.wait(2), [(shard(1), 1), (shard(1), 2)]);
+    assert_eq!(link.kept.wait(2), [(shard(1), 1), (shard(1), 2)]);
+    node.stop();
+}
+
+/// what passes the gate that a flush has opened does not overtake what that flush releases and has yet to send.
+#[test]
+fn removes_leave_in_their_order_though_the_gate_is_open() {
+    let (node, link, _dir) = scripted([vec![record(), remove(1, 1)], vec![remove(2, 1)]], None);
+    let (node_of_second, link_of_second) = (Arc::downgrade(&node), Arc::downgrade(&link));
+    let before = move || {
+        let (node, link) = (node_of_second.upgrade().unwrap(), link_of_second.upgrade().unwrap());
+        std::thread::spawn(move || node.deliver(shard(0), packet(session(), 2)));
+        link.until_came(2, Duration::from_millis(200)); // in vain
+    };
+    assert!(link.before.set(Box::new(before)).is_ok());
+    node.deliver(shard(0), packet(session(), 1));
+    assert_eq!(link.kept.wait(2), [(shard(1), 1), (shard(1), 2)]);
     node.stop();
 }
