@@ -89,6 +89,9 @@ pub fn fork_keeping(keep: &[BorrowedFd], job: impl FnOnce() -> i32) -> Child {
     let pid = unsafe { libc::fork() };
     assert_ne!(pid, -1, "fork: errno {}", errno());
     if pid == 0 {
+        // A shell that runs the tests in the background has them ignore it.
+        // SAFETY: sets how this process takes a signal.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
         close_all_but(&keep);
         let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or(101);
         // SAFETY: ends this process at once.
