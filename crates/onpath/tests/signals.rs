@@ -59,7 +59,8 @@ impl Stopped {
         let stopped = Stopped(site.server_pids(server));
         stopped.signal(libc::SIGSTOP);
         common::wait_until("the server stops", || {
-            let threads = |pid| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let threads =
+                |pid| std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process that serves").flatten();
             let stat = |thread: DirEntry| std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             let stands = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
             stopped.0.iter().flat_map(threads).map(stat).all(stands)
