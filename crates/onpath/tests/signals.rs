@@ -4,7 +4,7 @@
 mod common;
 
 use common::check::{content, done};
-use common::process::{Child, End, fork, fork_keeping, send};
+use common::process::{Child, End, block, blocked_in, fork, fork_keeping, send};
 use common::server::{Mount, Site};
 use common::sys::{self, R};
 use onpath_wire::limits::SESSION_LEASE_MS;
@@ -144,6 +144,55 @@ fn asking_a_stopped_server_through_another_mount() {
     second.stop();
     mount.stop();
     site.assert_clean("after interrupted calls");
+}
+
+/// A thread that does not take SIGCHLD starts a process that ends: then the kernel wakes another thread of the caller for that signal, which
+/// nobody has a handler for.
+fn a_child_ends() {
+    std::thread::spawn(|| {
+        block(libc::SIGCHLD);
+        let caller = format!("/proc/{}", std::process::id());
+        common::wait_until("the caller blocks", || blocked_in(&caller, libc::SYS_newfstatat, &[]));
+        std::process::Command::new("true").status().expect("a child");
+    });
+}
+
+/// What is no signal for the caller interrupts nothing: a stop, or the end of a child that it has no handler for. A signal that comes after
+/// that still does.
+#[test]
+fn what_is_no_signal_interrupts_nobody() {
+    let Some(site) = Site::new("no signals") else { return };
+    let mount = site.dev(&[]);
+    let second = site.mount(1, &[]);
+    let f = second.path().join("f");
+    std::fs::write(&f, "content").expect("a file");
+    let stopped = Stopped::new(&site, &mount);
+    let stat = |before: fn()| {
+        let child = fork(|| {
+            before();
+            i32::from(sys::stat(&f).is_err())
+        });
+        child.wait_blocked_in(libc::SYS_newfstatat);
+        child
+    };
+    let [waits, dies] = [(), ()].map(|()| stat(|| ()));
+    let parents = [(), ()].map(|()| stat(a_child_ends));
+    for child in [&waits, &dies] {
+        child.signal(libc::SIGSTOP);
+        child.signal(libc::SIGCONT);
+    }
+    // Whoever is interrupted gets an error when the server has not answered for a second.
+    std::thread::sleep(2 * AT_ONCE);
+    assert_dies("stat", dies, libc::SYS_newfstatat, libc::SIGINT);
+    let [parent, dying_parent] = parents;
+    assert_dies("stat of a parent", dying_parent, libc::SYS_newfstatat, libc::SIGINT);
+    drop(stopped);
+    for (what, child) in [("stopped", waits), ("a parent", parent)] {
+        assert_eq!(child.wait(), End::Exit(0), "{what}");
+    }
+    second.stop();
+    mount.stop();
+    site.assert_clean("after what was no signal");
 }
 
 #[test]

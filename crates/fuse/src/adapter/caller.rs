@@ -1,18 +1,39 @@
-//! What the kernel does not say of a caller, read from /proc: supplementary groups, and for which kind of lock it waits. Read only
-//! when that decides: it costs as much as half a create.
+//! What the kernel does not say of a caller, read from /proc: supplementary groups, for which kind of lock it waits, and whether it has a
+//! signal. Read only when that decides: it costs as much as half a create.
 
 use std::fs;
 
 /// The supplementary gids of thread `pid`; none if it is 0 (not visible from here) or gone.
 pub fn supplementary_groups(pid: u32) -> Vec<u32> {
-    if pid == 0 {
-        return Vec::new();
-    }
-    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mut lines = status.split(|byte| *byte == b'\n');
-    let groups = lines.find_map(|line| line.strip_prefix(b"Groups:")).unwrap_or_default();
-    let numbers = groups.split(u8::is_ascii_whitespace).filter_map(|number| std::str::from_utf8(number).ok());
-    numbers.filter_map(|number| number.parse().ok()).collect()
+    let status = status(pid);
+    let numbers = field(&status, b"Groups:").split(u8::is_ascii_whitespace);
+    numbers.filter_map(|number| std::str::from_utf8(number).ok()?.parse().ok()).collect()
+}
+
+/// What /proc says of thread `pid`; nothing if it is 0 or gone.
+fn status(pid: u32) -> Vec<u8> {
+    if pid == 0 { Vec::new() } else { fs::read(format!("/proc/{pid}/status")).unwrap_or_default() }
+}
+
+fn field<'a>(status: &'a [u8], name: &[u8]) -> &'a [u8] {
+    status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name)).unwrap_or_default()
+}
+
+/// Signals that end nobody by themselves: SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH.
+const END_NOBODY: [u32; 8] = [17, 18, 19, 20, 21, 22, 23, 28];
+
+/// Whether thread `pid` has a signal that it has a handler for or that ends it. The kernel calls a request interrupted also for others: a
+/// stop, a SIGCHLD that another thread of the process did not take (signal(7) has both restart a call, or not be noticed at all).
+/// Nothing if that cannot be seen.
+pub(super) fn has_signal(pid: u32) -> Option<bool> {
+    is_signalled(&status(pid))
+}
+
+fn is_signalled(status: &[u8]) -> Option<bool> {
+    let mask = |name| u64::from_str_radix(std::str::from_utf8(field(status, name)).ok()?.trim(), 16).ok();
+    let pending = (mask(b"SigPnd:")? | mask(b"ShdPnd:")?) & !mask(b"SigBlk:")? & !mask(b"SigIgn:")?;
+    let harmless = END_NOBODY.iter().fold(0, |all, signal| all | 1 << (signal - 1)) & !mask(b"SigCgt:")?;
+    Some(pending & !harmless != 0)
 }
 
 /// Commands of fcntl(2) by which a process waits for a lock of its own: F_SETLKW, also as 32-bit programs call it.
@@ -42,5 +63,23 @@ mod tests {
             assert_eq!(is_wait(unseen), None);
         }
         assert_eq!(waits_as_process(0), None);
+    }
+
+    #[test]
+    fn only_signals_that_are_caught_or_end_a_process_count() {
+        let said = |pending: u64, shared: u64, blocked: u64, ignored: u64, caught: u64| {
+            let status = format!(
+                "Name:\tcat\nSigQ:\t0/15\nSigPnd:\t{pending:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n\
+                 SigIgn:\t{ignored:016x}\nSigCgt:\t{caught:016x}\n"
+            );
+            is_signalled(status.as_bytes()).expect("all masks")
+        };
+        let [int, kill, chld, stop, rtmax] = [2, 9, 17, 19, 64].map(|signal| 1_u64 << (signal - 1));
+        assert!(said(kill, 0, 0, 0, 0) && said(0, int, 0, 0, 0) && said(rtmax, 0, 0, 0, 0));
+        assert!(said(0, chld, 0, 0, chld), "it is caught");
+        assert!(!said(0, 0, 0, 0, int | chld) && !said(stop, chld, 0, 0, int));
+        assert!(!said(0, int, int, 0, int) && !said(0, int, 0, int, 0), "blocked or ignored");
+        assert_eq!(has_signal(std::process::id()), Some(false));
+        assert_eq!((has_signal(0), is_signalled(b"SigPnd:\t0\n")), (None, None));
     }
 }

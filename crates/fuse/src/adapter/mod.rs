@@ -17,6 +17,7 @@ mod answer;
 mod caching;
 mod caller;
 mod convert;
+mod interrupts;
 mod invalidate;
 mod listings;
 mod meter;
@@ -27,7 +28,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
-use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
+use onpath_session::fs::{FsOp, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
 
@@ -37,14 +38,12 @@ use crate::serve::Filesystem;
 
 use caching::{Came, Gate, Given, Touches, Valid};
 pub use caller::{supplementary_groups, waits_as_process};
+use interrupts::Interrupts;
 pub use invalidate::{Covered, Invalidator};
 use listings::Usage;
 pub use meter::Meter;
 use meter::Timing;
 use nodes::inode_id;
-
-/// Marks the number of an interrupt, as the kernel does; requests have even numbers.
-const INTERRUPT_BIT: u64 = 1;
 
 /// What runs the client session of a mount.
 pub trait SessionDriver: Send + Sync {
@@ -96,6 +95,8 @@ struct Pending {
     expected: Expected,
     timing: Timing,
     node: u64,
+    /// Thread id of who asks, 0 if unknown.
+    pid: u32,
     touches: Touches,
     came: Came,
 }
@@ -137,7 +138,7 @@ impl Answers {
             tracing::warn!(unique, "an answer to no request");
             return;
         };
-        let Pending { replier, expected, timing, node, touches, came } = pending;
+        let Pending { replier, expected, timing, node, pid: _, touches, came } = pending;
         let before = table.given.end(&touches, &self.gate, &result);
         if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
             table.usage.sample(inode_id(node), page);
@@ -193,6 +194,11 @@ impl Answers {
         }
     }
 
+    /// Thread id of who waits for the answer to request `unique`.
+    fn caller(&self, unique: u64) -> Option<u32> {
+        self.table().pending.get(&unique).map(|pending| pending.pid)
+    }
+
     /// What was answered, and how soon.
     pub fn meter(&self) -> &Meter {
         &self.meter
@@ -201,18 +207,20 @@ impl Answers {
 
 /// The file system of a client session.
 pub struct SessionFilesystem<D> {
-    driver: D,
+    driver: Arc<D>,
     answers: Arc<Answers>,
+    interrupts: Interrupts<D>,
 }
 
-impl<D: SessionDriver> SessionFilesystem<D> {
+impl<D: SessionDriver + 'static> SessionFilesystem<D> {
     /// `answers` is where `driver` hands in answers.
     pub fn new(driver: D, answers: Arc<Answers>) -> Self {
-        Self { driver, answers }
+        let driver = Arc::new(driver);
+        Self { interrupts: Interrupts::new(Arc::clone(&driver), Arc::clone(&answers)), driver, answers }
     }
 }
 
-impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
+impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
     fn handle(&self, request: Request<'_>, replier: Replier) {
         if let Operation::Access { mask: 0 } = request.operation {
             return replier.ok(); // F_OK: the kernel has looked the name up just now
@@ -230,14 +238,13 @@ impl<D: SessionDriver> Filesystem for SessionFilesystem<D> {
             }
             _ => {}
         }
-        table.pending.insert(request.unique, Pending { replier, expected, timing, node, touches, came });
+        let pid = request.caller.pid;
+        table.pending.insert(request.unique, Pending { replier, expected, timing, node, pid, touches, came });
         drop(table);
         self.driver.submit(request);
     }
 
-    /// Also of requests that are answered, or that another reader has yet to hand in: the session sorts that out.
     fn interrupt(&self, unique: u64) {
-        let op = FsOp::Interrupt { unique };
-        self.driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op });
+        self.interrupts.interrupt(unique);
     }
 }

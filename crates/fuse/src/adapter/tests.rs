@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use onpath_session::fs::{FsReply, Handle, Opened};
+use onpath_session::fs::{Caller, FsReply, Handle, Opened};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
@@ -69,7 +69,11 @@ impl Bench {
     }
 
     fn ask(&self, unique: u64, nodeid: u64, operation: Operation<'_>) {
-        let header = Header { opcode: 0, unique, nodeid: node_id(InodeId(nodeid)), uid: 1000, gid: 100, pid: 77 };
+        self.ask_as(77, unique, nodeid, operation);
+    }
+
+    fn ask_as(&self, pid: u32, unique: u64, nodeid: u64, operation: Operation<'_>) {
+        let header = Header { opcode: 0, unique, nodeid: node_id(InodeId(nodeid)), uid: 1000, gid: 100, pid };
         let request = Request { header, supplementary_group: Some(5), operation };
         self.filesystem.handle(request, Replier::new(unique, Arc::clone(&self.transport) as Arc<dyn Transport>));
     }
@@ -354,13 +358,34 @@ fn a_lock_test_reports_the_conflict_or_none() {
 #[test]
 fn interrupts_go_to_the_session_under_numbers_of_their_own() {
     let bench = Bench::new();
-    bench.ask(2, FILE, Operation::Setlk { lock: lock(1, 1), wait: true });
+    bench.ask_as(0, 2, FILE, Operation::Setlk { lock: lock(1, 1), wait: true });
     bench.submitted();
     bench.filesystem.interrupt(2);
     let request = bench.submitted();
     assert!(matches!(request.op, FsOp::Interrupt { unique: 2 }) && request.unique == 3);
     bench.answer(2, Err(Errno::EINTR));
     assert_eq!(bench.sent().1, Errno::EINTR.raw());
+}
+
+/// The kernel interrupts a request once: what is no signal lets it go on, and a later signal must be found.
+#[test]
+fn callers_without_a_signal_are_watched() {
+    let bench = Bench::new();
+    let mut caller = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    for unique in [2, 4] {
+        bench.ask_as(caller.id(), unique, FILE, Operation::Readlink);
+        bench.submitted();
+        bench.filesystem.interrupt(unique);
+    }
+    assert_eq!(bench.submitted.lock().unwrap().len(), 0, "both go on");
+    bench.answer(2, Ok(FsReply::Done));
+    caller.kill().unwrap();
+    caller.wait().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while bench.submitted.lock().unwrap().is_empty() && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert!(matches!(bench.submitted().op, FsOp::Interrupt { unique: 4 }));
 }
 
 #[test]

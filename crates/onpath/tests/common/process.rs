@@ -203,7 +203,8 @@ impl Drop for Child {
     }
 }
 
-fn blocked_in(proc_dir: &str, syscall: i64, second: &[i32]) -> bool {
+/// Whether the process or thread of this directory of /proc is blocked in the given system call; `second` as above.
+pub fn blocked_in(proc_dir: &str, syscall: i64, second: &[i32]) -> bool {
     let stat = std::fs::read_to_string(format!("{proc_dir}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     let call = std::fs::read_to_string(format!("{proc_dir}/syscall")).unwrap_or_default();
@@ -237,6 +238,18 @@ pub fn signal_thread(thread: i32, signal: i32) {
 }
 
 extern "C" fn do_nothing(_signal: i32) {}
+
+/// Keeps the signal from the calling thread.
+pub fn block(signal: i32) {
+    // SAFETY: an all-zero set is valid to be emptied.
+    let blocked = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut())
+    };
+    assert_eq!(blocked, 0, "pthread_sigmask");
+}
 
 /// Makes the signal interrupt system calls (a handler without SA_RESTART).
 pub fn interrupt_by(signal: i32) {
