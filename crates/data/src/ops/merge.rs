@@ -28,9 +28,7 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge, again
     let need = if merge.append.is_some() { Need::AsForClient } else { Need::ByDestination };
     let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge, again)).await;
     cx.with(|core| {
-        if answer.body::<Peer>() == Ok(Peer::Void) {
-            trim::void(core, merge.data);
-        }
+        hear(core, merge.data, &answer);
         let now_us = core.now.mono_us;
         let state = &mut core.state;
         state.running.remove(&(merge.session, merge.request));
@@ -60,7 +58,15 @@ pub(crate) async fn recount(cx: &NodeCx, data: DataId, undone: Vec<UndoneAppend>
         let (blocks, version) = (state.index.blocks_of(data), state.index.last.0);
         Packet::new(&header, &Merge::Counted { data, blocks, version, undone })
     };
-    cx.call(home, make).await;
+    let answer = cx.call(home, make).await;
+    cx.with(|core| hear(core, data, &answer));
+}
+
+/// A home that has forgotten the generation says so.
+fn hear(core: &mut Node, data: DataId, answer: &Packet) {
+    if answer.body::<Peer>() == Ok(Peer::Void) {
+        trim::void(core, data);
+    }
 }
 
 fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge, again: Option<Recorded>) -> Packet {

@@ -168,6 +168,24 @@ fn a_generation_that_its_home_has_forgotten_gives_way_to_the_one_before() {
     assert!(w.node.files().is_empty() && w.faults().is_empty());
 }
 
+/// A power loss at both: the home has forgotten the generation, and its only write at the node had not reached the disk.
+#[test]
+fn a_forgotten_generation_without_bytes_gives_way_too() {
+    let mut w = World::default();
+    let (old, forgotten) = (data(3, 2), data(3, 5));
+    w.write(old, 0, 0, b"old");
+    w.flush();
+    w.write(forgotten, 0, 0, b"told and gone");
+    w.forgotten.push(forgotten);
+    let (blocks, records, durable) = (w.disk.durable.clone(), w.journal.len(), w.durable);
+    assert_eq!(w.restart(blocks, records, durable).restored_blocks, 1);
+    assert_eq!(w.read(old, 0, 0, 3).unwrap(), b"old");
+    w.write(old, 0, 0, b"new");
+    w.kill();
+    assert_eq!(w.read(old, 0, 0, 3).unwrap(), b"new");
+    assert!(w.faults().is_empty());
+}
+
 #[test]
 fn a_late_trim_of_a_file_without_bytes_counts_after_a_forgotten_generation() {
     let mut w = World { hold_home: true, ..World::default() };
