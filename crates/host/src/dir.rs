@@ -4,6 +4,7 @@
 //! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
 //! are taken in blocks, durably and before any role starts.
 
+use crate::boot;
 use crate::known;
 use crate::shape::Shape;
 use crate::sys;
@@ -27,9 +28,6 @@ const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
 const OWN_NAMES: [&str; 10] =
     ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journal", "checkpoint", "data", "socket", "lost+found"];
-
-/// Names the boot of the machine.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Why a DIR cannot be used.
 #[derive(Debug, Error)]
@@ -173,6 +171,8 @@ pub struct Dir {
     pub fresh: bool,
     /// Whether the machine may have lost power since DIR was last in use: it was another boot.
     pub rebooted: bool,
+    /// First term of the last start before this one that followed a loss of power; 0 if none did.
+    pub last_loss: Term,
     _lock: File,
 }
 
@@ -221,14 +221,32 @@ impl Dir {
         fresh: bool,
         sessions: u32,
     ) -> Result<Dir, DirError> {
-        let another_boot = note_boot(path).map_err(at(path, "note the boot"))?;
+        let (another_boot, last_loss) = boot::look(path).map_err(at(path, "look at the boot"))?;
         let rebooted = another_boot && !fresh;
         let terms = u32::from(superblock.shards) + TERM_BLOCK;
         let superblock = Mutex::new(superblock);
-        let mut dir =
-            Dir { path: path.to_owned(), superblock, part, terms: 0..0, sessions: 0..0, fresh, rebooted, _lock: lock };
+        let mut dir = Dir {
+            path: path.to_owned(),
+            superblock,
+            part,
+            terms: 0..0,
+            sessions: 0..0,
+            fresh,
+            rebooted,
+            last_loss,
+            _lock: lock,
+        };
         (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
+        if fresh {
+            dir.note_boot()?;
+        }
         Ok(dir)
+    }
+
+    /// Remembers the present boot. What a loss of power has left must be known durably before: later starts do not look for it.
+    pub(crate) fn note_boot(&self) -> Result<(), DirError> {
+        let loss = if self.rebooted { Term(self.terms.start) } else { self.last_loss };
+        boot::note(&self.path, loss).map_err(at(&self.path, "note the boot"))
     }
 
     /// Takes further terms and session ids, durably.
@@ -380,26 +398,6 @@ fn lock(path: &Path, name: &Path, mut file: File) -> Result<File, DirError> {
         }
         Err(TryLockError::Error(error)) => Err(at(name, "lock")(error)),
     }
-}
-
-/// Whether DIR was last in use in another boot, or it is not known in which.
-pub(crate) fn rebooted(path: &Path) -> bool {
-    let now = fs::read_to_string(BOOT_ID);
-    now.is_ok_and(|now| fs::read_to_string(path.join("boot")).unwrap_or_default() != now)
-}
-
-/// Remembers the present boot; true if the last use of DIR was in another one, or is not known.
-fn note_boot(path: &Path) -> io::Result<bool> {
-    let now = fs::read_to_string(BOOT_ID)?;
-    let name = path.join("boot");
-    let before = fs::read_to_string(&name).unwrap_or_default();
-    if before != now {
-        match fs::write(&name, &now) {
-            Err(error) if !sys::is_no_space(&error) => return Err(error),
-            _ => {} // not noted for lack of space: the next start reads a little more than it need
-        }
-    }
-    Ok(before != now)
 }
 
 fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {

@@ -5,6 +5,7 @@
 //! What a start would refuse is collected as *problems*, as many as can be told, so that a check can name them all.
 
 use crate::blocks::{BlockFiles, BlocksError};
+use crate::boot;
 use crate::checkpoint::{CheckpointError, Draft, Loaded, Piece, Store};
 use crate::dir::{self, DirError};
 use crate::journal::{self, JournalError, RecoveryReport, Replay};
@@ -98,7 +99,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
         problems.push(error.into());
         Loaded::NOTHING
     });
-    let rebooted = dir::rebooted(path);
+    let rebooted = boot::is_another(path);
     if rebooted {
         state.data.begin_tail();
     }

@@ -1,6 +1,7 @@
 //! Clocks, journal files, threads: where Onpath meets the operating system. Layer L3.
 
 pub mod blocks;
+mod boot;
 pub mod checkpoint;
 mod clock;
 pub mod dir;

@@ -2,6 +2,7 @@
 //! write, and kept as one checkpoint more. Until that is whole the one before counts.
 
 use crate::blocks::BlockFiles;
+use crate::boot;
 use crate::checkpoint::{self, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
@@ -80,7 +81,7 @@ impl Offline {
     /// Opens a DIR. What a power loss has left is resolved first.
     pub fn open(path: &Path) -> Result<Offline, ServerError> {
         dir::read_superblock(path)?;
-        if dir::rebooted(path) {
+        if boot::is_another(path) {
             settle(path, &mut |_| ())?;
         }
         let dir = Dir::open_unserved(path)?;

@@ -27,10 +27,14 @@ const SAMPLE_MIN: usize = 128;
 /// A role that replays.
 pub(crate) trait Replaying: Recoverable + Send {
     /// See [`crate::journal::Replay::was_durable`].
-    fn was_durable(&mut self, _seq: RecordSeq) {}
+    fn was_durable(&mut self, seq: RecordSeq);
 }
 
-impl Replaying for Shard {}
+impl Replaying for Shard {
+    fn was_durable(&mut self, seq: RecordSeq) {
+        self.tail_was_durable(seq);
+    }
+}
 
 impl Replaying for DataNode {
     fn was_durable(&mut self, seq: RecordSeq) {

@@ -6,7 +6,7 @@ use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::roles::Disk;
-use crate::state::{DATA_FILE_BLOCKS, State};
+use crate::state::{DATA_FILE_BLOCKS, Serving, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::DataNode;
@@ -168,9 +168,13 @@ impl ServerBuilder {
         let (superblock, shape) = (dir.superblock(), dir.shape());
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
         // Messages to other hosts wait for the disk, whatever clients wait for.
-        let track = options.commit == Commit::Sync || !shape.whole;
         let first_term = Term(dir.terms.start);
-        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), track, options.tracking);
+        let serving = Serving {
+            track: options.commit == Commit::Sync || !shape.whole,
+            outlived: (options.commit != Commit::Sync && !shape.whole).then_some(dir.last_loss),
+            tracking: options.tracking,
+        };
+        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), serving);
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
@@ -229,6 +233,9 @@ impl ServerBuilder {
     pub(crate) fn start_alone(self) -> Result<Alone, ServerError> {
         let hooks = Arc::new(Hooks { blocks: self.blocks.clone() });
         let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
+        if self.dir.rebooted && node.flush().is_ok() {
+            self.dir.note_boot()?;
+        }
         let (total, _) = sys::space(self.dir.path())
             .map_err(|source| ServerError::Io { what: "look at the file system below DIR", source })?;
         let pace = Pace {
@@ -346,7 +353,7 @@ pub(crate) fn recover(
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
         // were durable all the same, later batches say.
-        state.data.begin_tail();
+        state.begin_tail();
     }
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
     let journal_options = Options::for_dir(&dir.journal(), fsid, commit).map_err(below)?;

@@ -28,23 +28,32 @@ pub(crate) struct State {
     ahead: BTreeMap<NodeId, Arc<Ahead>>,
 }
 
+/// How shards serve.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// Outputs may have to wait for the disk.
+    pub(crate) track: bool,
+    /// See [`ShardConfig::outlived`].
+    pub(crate) outlived: Option<Term>,
+    /// How directories shall be tracked.
+    pub(crate) tracking: TrackingOptions,
+}
+
 impl State {
-    /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist; `track`: outputs may
-    /// have to wait for the disk; `tracking`: how directories shall be tracked.
+    /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist.
     pub(crate) fn fresh(
         superblock: &Superblock,
         shape: Shape,
         first_term: Term,
         files: u32,
-        track: bool,
-        tracking: TrackingOptions,
+        serving: Serving,
     ) -> State {
-        State::since(superblock, shape, (first_term, first_term), files, track, tracking)
+        State::since(superblock, shape, (first_term, first_term), files, serving)
     }
 
     /// The same for a look at what may be damaged: whatever the ids, the store may have it.
     pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32) -> State {
-        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, false, Default::default())
+        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, Serving::default())
     }
 
     fn since(
@@ -52,8 +61,7 @@ impl State {
         shape: Shape,
         (first_term, since): (Term, Term),
         files: u32,
-        track: bool,
-        tracking: TrackingOptions,
+        Serving { track, outlived, tracking }: Serving,
     ) -> State {
         let cluster = superblock.fsid as u32;
         // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
@@ -68,6 +76,7 @@ impl State {
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
+                outlived,
                 form: tracking.form,
                 switches: tracking.switches,
                 sync: tracking.sync,
@@ -113,6 +122,12 @@ impl State {
         let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut view)?;
         self.ahead = ahead;
         Ok(loaded)
+    }
+
+    /// Power was lost: what is replayed from now on was not known to be durable when the last process ended.
+    pub(crate) fn begin_tail(&mut self) {
+        self.data.begin_tail();
+        self.shards.iter_mut().for_each(Shard::begin_tail);
     }
 
     /// The role of an address.
@@ -167,15 +182,17 @@ impl Replay for State {
         }
     }
 
-    fn was_durable(&mut self, _role: NodeId, seq: RecordSeq) {
-        self.data.tail_was_durable(seq);
+    fn was_durable(&mut self, role: NodeId, seq: RecordSeq) {
+        match role.as_shard() {
+            Some(shard) => self.shard(shard).into_iter().for_each(|shard| shard.tail_was_durable(seq)),
+            None => self.data.tail_was_durable(seq),
+        }
     }
 
     fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {
         let mut of: BTreeMap<NodeId, Lines<'_>> = BTreeMap::new();
         for (place, given) in window.iter().enumerate() {
             let (Given::Record(role, ..) | Given::Durable(role, _)) = given;
-            // Only data nodes are told what was durable, and of theirs there is one.
             let data = self.shape.data();
             let role = if role.class() == Some(NodeClass::Data) { data } else { *role };
             of.entry(role).or_default().push((place, *given));

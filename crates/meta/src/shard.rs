@@ -43,6 +43,9 @@ pub struct ShardConfig {
     pub cluster: u32,
     /// Outputs may have to wait for the disk: replies say what they rest on.
     pub track_unsynced: bool,
+    /// Sessions live on when this host loses power, and are answered before its disk has what they hear: replies name the record. The
+    /// term: what was told before it is not known to be there, as power was lost since, and only the start after that knew what it took.
+    pub outlived: Option<Term>,
     /// How directories shall be tracked; the coordinator sees to it while the switch is there.
     pub form: Form,
     /// The switches that there shall be; the coordinator uses those that are there.
@@ -128,6 +131,8 @@ pub struct Shard {
     pub(crate) kernel: Kernel<State>,
     pub(crate) reflected: Reflected,
     pub(crate) replayed: Replayed,
+    /// What is replayed was not known to be durable when the last process ended.
+    pub(crate) in_tail: bool,
 }
 
 impl Shard {
@@ -136,7 +141,17 @@ impl Shard {
         let first_call = RequestSeq(config.term.first_seq());
         let track = config.track_unsynced;
         let kernel = Kernel::new(State::new(config), first_call, track, ops::run);
-        Shard { kernel, reflected: Reflected::default(), replayed: Replayed::default() }
+        Shard { kernel, reflected: Reflected::default(), replayed: Replayed::default(), in_tail: false }
+    }
+
+    /// Power was lost: records replayed from now on were not known to be durable when the last process ended.
+    pub fn begin_tail(&mut self) {
+        self.in_tail = true;
+    }
+
+    /// Records up to `upto` were durable then after all, as a later part of the journal says.
+    pub fn tail_was_durable(&mut self, upto: RecordSeq) {
+        self.kernel.with(|core| core.state.kept = core.state.kept.max(upto));
     }
 
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on.

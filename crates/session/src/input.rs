@@ -312,6 +312,9 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
         alone::restarted(core); // before anything is answered under the new term
         core.state.relock(shard); // before anything else is said under the new term
         core.start(Job::Restore { shard, term });
+        if core.state.unsynced.rests_on(shard) {
+            core.start(Job::AskKept { shard });
+        }
     }
 }
 

@@ -59,5 +59,10 @@ pub const FRESH_US: u64 = 10_000;
 /// For how long the home's word at an open that the file has no extended attributes holds for the first write of the thread that
 /// opened it, microseconds.
 pub const WITHOUT_XATTRS_US: u64 = 10_000;
+/// Changed inodes of which is remembered what was told of them until they are synced; as many older ones may be remembered too. More than
+/// a session changes within the interval of a flush.
+pub const UNSYNCED_MAX: usize = 1 << 15;
+/// Terms of a shard in which something was told of an inode and of which nobody has asked what is left.
+pub const TERMS_UNSYNCED_MAX: usize = 4;
 /// Bytes of zeros that stand for holes in a read; a longer hole repeats them.
 pub const ZEROS_BYTES: usize = 64 << 10;

@@ -3,7 +3,7 @@
 use crate::fs::Caller;
 use crate::limits::{BUSY_PAUSE_US, GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
 use crate::ops::exact::Touched;
-use crate::ops::{alone, exact};
+use crate::ops::{alone, exact, kept};
 use crate::running::Slot;
 use crate::session::SessionOut;
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
@@ -142,7 +142,10 @@ impl Op {
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,
-                reply => return Ok(reply),
+                reply => {
+                    self.with(|core| kept::note(core, &self.body.request, &packet));
+                    return Ok(reply);
+                }
             }
         }
         Err(Errno::EACCES)
@@ -175,6 +178,7 @@ impl Op {
                 Packet::with_bulk(&header, request, bulk)
             })
             .await?;
+        self.with(|core| kept::note_of(core, id, &packet));
         data_answer(packet)
     }
 

@@ -6,6 +6,7 @@
 
 use crate::fs::{Handle, OpenMode};
 use crate::limits::HANDLES_MAX;
+use crate::ops::kept::LossNumber;
 use hashbrown::HashMap;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
@@ -119,6 +120,8 @@ pub(crate) struct OpenHandle {
     /// Owners that took fcntl locks through it: released with it, because with FOPEN_NOFLUSH (and for OFD locks)
     /// nothing else tells of the close (FUSE.md §5).
     pub(crate) lock_owners: SmallVec<[u64; 1]>,
+    /// The last loss of which an fsync by it has told, or by others before it was opened.
+    pub(crate) told_loss: LossNumber,
 }
 
 const _: () = assert!(
@@ -330,7 +333,8 @@ mod tests {
     use onpath_wire::inode::Inode;
 
     fn file(id: InodeId) -> OpenHandle {
-        OpenHandle { id, directory: false, mode: OpenMode::default(), direct: false, lock_owners: SmallVec::new() }
+        let (mode, lock_owners, told_loss) = (OpenMode::default(), SmallVec::new(), LossNumber::default());
+        OpenHandle { id, directory: false, mode, direct: false, lock_owners, told_loss }
     }
 
     #[test]

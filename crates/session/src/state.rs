@@ -7,6 +7,7 @@ use crate::opens::Opens;
 use crate::ops::alone::Alone;
 use crate::ops::exact::Changes;
 use crate::ops::halves::Halves;
+use crate::ops::kept::Unsynced;
 use crate::running::{RunningTable, Slot};
 use crate::session::{SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
@@ -38,6 +39,8 @@ pub(crate) enum Job {
     Detach,
     /// Registers opens and locks again at a restarted shard.
     Restore { shard: ShardId, term: Term },
+    /// Asks what a restarted shard has of its former terms.
+    AskKept { shard: ShardId },
     /// Takes the locks of the next owner of [`State::relock`] again.
     Relock,
     /// Tells a shard something cheap, so that it hears of this session, or this session of its restart.
@@ -132,6 +135,7 @@ pub(crate) struct State {
     pub(crate) lease_ms: u64,
     pub(crate) alone: Alone,
     pub(crate) changes: Changes,
+    pub(crate) unsynced: Unsynced,
     /// Term of every shard as last heard; 0 before the first answer.
     pub(crate) terms: Vec<Term>,
     /// That of every data node that has answered.
@@ -189,6 +193,7 @@ impl State {
             lease_ms: SESSION_LEASE_MS,
             alone: Alone::default(),
             changes: Changes::default(),
+            unsynced: Unsynced::default(),
             terms: vec![Term(0); shards],
             data_terms: BTreeMap::new(),
             trackings: vec![Tracking::default(); shards],
@@ -226,7 +231,8 @@ impl State {
         let bytes = places * memory::REQUEST_AT_SESSION
             + handles * memory::OPEN_AT_SESSION
             + locks * memory::LOCK_AT_SESSION
-            + queued * memory::REQUEST_QUEUED;
+            + queued * memory::REQUEST_QUEUED
+            + self.unsynced.bytes();
         vec![
             ("requests_running", self.running.len() as u64),
             ("requests_queued", queued),

@@ -146,6 +146,7 @@ pub fn slot_of(request: &Request) -> Slot {
         Q::GetAttrs { ids } => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
         Q::LockWaits { .. }
         | Q::StatFs
+        | Q::Kept
         | Q::Attach { .. }
         | Q::Renew
         | Q::RenewAlone

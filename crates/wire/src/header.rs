@@ -1,7 +1,7 @@
 //! The 72-byte header in front of every message (DESIGN §7).
 
 use crate::codec::{Reader, Wire, WireError};
-use crate::ids::{NodeId, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
+use crate::ids::{NodeId, RecordSeq, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
 use crate::tracking::{Form, Switches, Tracking};
 
 /// "On" and version 1.
@@ -129,7 +129,7 @@ header! {
         34 => pub tracking: TrackingEpoch,
         /// Sequence number of the request, or of the call that this answers.
         36 => pub seq: RequestSeq,
-        /// How far behind `seq` the sender's oldest unanswered request is.
+        /// How far behind `seq` the sender's oldest unanswered request is; of a reply, with `list_position`, [`Header::record`].
         44 => pub oldest_behind: u32,
         /// Position in the invalidation list (path-API clients).
         48 => pub list_position: u32,
@@ -205,6 +205,16 @@ impl Header {
         }
     }
 
+    /// Of a reply: the record of its sender on which it rests, if a power loss may take that; else 0.
+    pub fn record(&self) -> RecordSeq {
+        RecordSeq(u64::from(self.list_position) << 32 | u64::from(self.oldest_behind))
+    }
+
+    /// Says so.
+    pub fn tell_record(&mut self, record: RecordSeq) {
+        (self.list_position, self.oldest_behind) = ((record.0 >> 32) as u32, record.0 as u32);
+    }
+
     /// Reads and checks a header.
     pub fn read(r: &mut Reader<'_>) -> Result<Header, WireError> {
         let header = Header::take(r)?;
@@ -232,5 +242,7 @@ mod tests {
             assert_eq!(MessageKind::from_bytes(&[tag]).map(|kind| kind.tag()), Ok(tag));
         }
         assert!(Header::read(&mut Reader::new(&[0; 72])).is_err());
+        header.tell_record(RecordSeq(0x0102_0304_0506_0708));
+        assert_eq!(header.record(), RecordSeq(0x0102_0304_0506_0708));
     }
 }

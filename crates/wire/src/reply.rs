@@ -3,7 +3,7 @@
 use crate::attr::AttrWire;
 use crate::codec::Blob;
 use crate::errno::Errno;
-use crate::ids::{AloneId, Cookie, Generation, InodeId, RequestSeq, SessionId, Stamp, Term};
+use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::request::{FileLock, Locker};
@@ -186,5 +186,12 @@ wire_enum! {
         42 => Missing,
         /// No other session is left: `RenewAlone` may succeed now. Sent unasked, under sequence number 0, and not again.
         43 => MayBeAlone,
+        /// Records of the shard's former terms.
+        44 => Kept {
+            /// What rests on records of terms before this one may be gone all the same: power was lost since.
+            since: Term,
+            /// Up to this one they are there. Those after it may be gone.
+            upto: RecordSeq,
+        },
     }
 }

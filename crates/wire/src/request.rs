@@ -404,6 +404,8 @@ wire_enum! {
             /// This time of being alone, and all before, are over.
             alone: AloneId,
         },
+        /// Which records of former terms are there. → `Kept`
+        42 => Kept,
     }
 }
 
@@ -429,6 +431,7 @@ impl Request {
                 | Request::ReadLink { .. }
                 | Request::Access { .. }
                 | Request::StatFs
+                | Request::Kept
                 | Request::GetAttrs { .. }
                 | Request::SetLock { .. }
                 | Request::TestLock { .. }

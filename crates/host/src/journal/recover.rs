@@ -8,7 +8,8 @@ use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::sys;
 use onpath_store::StoreError;
 use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
-use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
+use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
@@ -32,8 +33,8 @@ pub enum Given<'a> {
 pub trait Replay {
     /// A record of a role.
     fn record(&mut self, role: NodeId, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError>;
-    /// The role's records up to `seq`, all given before, were durable when the process ended that wrote them. Said of data
-    /// nodes only: bytes of a file that such a record speaks of were on the disk.
+    /// The role's records up to `seq`, all given before, were durable when the process ended that wrote them, and so were bytes of a
+    /// file that such a record speaks of.
     fn was_durable(&mut self, _role: NodeId, _seq: RecordSeq) {}
     /// Much at a time: all of it in order. Roles do not know of each other, so only the order of what is said to one matters. An error
     /// comes with the place of what it is about.
@@ -125,7 +126,7 @@ struct Scan<'a> {
     report: RecoveryReport,
     closed: Vec<Closed>,
     replay: &'a mut dyn Replay,
-    /// Last record of each batch of a data node that no later batch has called durable, in order.
+    /// Last record of each batch that no later one has called durable, in order.
     unconfirmed: VecDeque<(Lsn, NodeId, RecordSeq)>,
 }
 
@@ -348,18 +349,19 @@ impl Scan<'_> {
             self.report.skipped += 1;
             return Ok(());
         }
-        let mut confirmed = None;
+        // The last one of a role tells of all.
+        let mut confirmed: SmallVec<[(NodeId, RecordSeq); 4]> = SmallVec::new();
         while let Some((_, role, seq)) = self.unconfirmed.pop_front_if(|(lsn, ..)| *lsn <= batch.durable) {
-            confirmed = Some((role, seq));
+            match confirmed.iter_mut().find(|(known, _)| *known == role) {
+                Some((_, last)) => *last = seq,
+                None => confirmed.push((role, seq)),
+            }
         }
-        // One data node a process, so the last one tells of all.
-        window.given.extend(confirmed.map(|(role, seq)| Given::Durable(role, seq)));
+        window.given.extend(confirmed.into_iter().map(|(role, seq)| Given::Durable(role, seq)));
         window.given.extend(batch.iter().map(|(seq, record)| Given::Record(batch.role, seq, record)));
         window.ends.push((window.given.len(), end));
-        if batch.role.class() == Some(NodeClass::Data) {
-            let last = RecordSeq(batch.first.0 + u64::from(batch.records) - 1);
-            self.unconfirmed.push_back((batch.lsn, batch.role, last));
-        }
+        let last = RecordSeq(batch.first.0 + u64::from(batch.records) - 1);
+        self.unconfirmed.push_back((batch.lsn, batch.role, last));
         self.report.batches += 1;
         self.report.records += u64::from(batch.records);
         let records = batch.iter().map(|(_, record)| record.len() as u64 + 4).sum::<u64>();

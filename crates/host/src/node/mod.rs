@@ -488,11 +488,16 @@ impl Node {
         }
     }
 
+    /// Flushes the journal.
+    pub fn flush(&self) -> Result<(), JournalError> {
+        self.journal.as_ref().map_or(Ok(Lsn(0)), Journal::flush_wait).map(drop)
+    }
+
     /// Flushes the journal and stops serving.
     pub fn close(&self) -> Result<(), JournalError> {
-        let result = self.journal.as_ref().map_or(Ok(Lsn(0)), Journal::flush_wait);
+        let result = self.flush();
         self.stop();
-        result.map(|_| ())
+        result
     }
 
     fn fail(&self, why: &str) {

@@ -228,8 +228,9 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
         let gates = core.state.marks.gates.get(&op).cloned().unwrap_or_default();
         match (&gates[..], answer) {
             ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !gate.sync => {
-                let packet = core.state.reply_packet(req.seq, reply);
-                let after = if req.early { RecordSeq(0) } else { core.reflects(op) };
+                let record = core.reflects(op);
+                let packet = core.state.reply_resting_on(record, req.seq, reply);
+                let after = if req.early { RecordSeq(0) } else { record };
                 send_mark(core, gate.group, req.from, packet, after);
                 true
             }

@@ -134,6 +134,7 @@ pub(crate) fn may_wait(request: &Request) -> bool {
         Request::SetLock { lock, again, .. } => !again && lock.kind != LockKind::Unlock,
         Request::GetAttrs { .. }
         | Request::StatFs
+        | Request::Kept
         | Request::CancelLock { .. }
         | Request::ConfirmWait { .. }
         | Request::LockWaits { .. }
@@ -203,6 +204,9 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::ReadLink { id } => readlink::run(cx, id).await,
         Request::Access { id, mask } => access::run(cx, req, id, mask).await,
         Request::StatFs => statfs::run(cx),
+        Request::Kept => cx.with(|core| {
+            Ok(Reply::Kept { since: core.state.config.outlived.unwrap_or_default(), upto: core.state.kept })
+        }),
         Request::GetAttrs { ids } => getattr::many(cx, &ids),
         Request::SetLock { id, lock, wait, again } => lock::set(cx, req, id, lock, wait, again).await,
         Request::TestLock { id, lock } => lock::test(cx, req, id, lock).await,

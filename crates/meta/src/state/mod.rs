@@ -71,6 +71,8 @@ pub(crate) struct State {
     /// Those that were born without one and may still get it (O_TMPFILE).
     pub(crate) linkable: BTreeSet<InodeId>,
     pub(crate) record_seq: RecordSeq,
+    /// The last record of former terms that no power loss can have taken.
+    pub(crate) kept: RecordSeq,
     /// Tables of which the last image of a range is settled while the others' is not.
     settled_tables: u8,
     next_inode: HashMap<Slot, u32>,
@@ -165,6 +167,7 @@ impl State {
             orphans: BTreeSet::new(),
             linkable: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),
+            kept: RecordSeq(0),
             settled_tables: 0,
             next_inode: HashMap::new(),
             next_generation: 0,

@@ -84,8 +84,16 @@ impl State {
 
     /// A reply to a session, by whatever way it goes.
     pub(crate) fn reply_packet(&self, seq: RequestSeq, reply: &Reply) -> Packet {
+        self.reply_resting_on(RecordSeq(0), seq, reply)
+    }
+
+    /// The same, with the record on which it rests.
+    pub(crate) fn reply_resting_on(&self, record: RecordSeq, seq: RequestSeq, reply: &Reply) -> Packet {
         let mut header = self.header(MessageKind::Reply, seq);
         header.tell_tracked(&self.epochs.owner);
+        if self.config.outlived.is_some() {
+            header.tell_record(record);
+        }
         Packet::new(&header, &*self.marked(reply))
     }
 }
@@ -109,7 +117,7 @@ pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     if matches!(reply, Reply::Attached { .. }) {
         return reply_durably(core, req, reply);
     }
-    let packet = core.state.reply_packet(req.seq, reply);
+    let packet = core.state.reply_resting_on(core.reflects(op), req.seq, reply);
     if req.early {
         return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
     }

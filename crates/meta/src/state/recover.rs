@@ -161,6 +161,7 @@ impl Recoverable for Shard {
         if let Some(slot) = self.reflected.upto.get_mut(range as usize) {
             *slot = upto;
         }
+        self.tail_was_durable(upto); // nothing is imaged before that
     }
 
     fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
@@ -178,6 +179,9 @@ impl Recoverable for Shard {
             core.state.apply(&record, &wants);
             core.state.counters.records += 1;
         });
+        if !self.in_tail {
+            self.tail_was_durable(seq);
+        }
         Ok(())
     }
 }

@@ -57,6 +57,17 @@ fn version_of(key: &str, cell: usize, bytes: &[u8]) -> Result<u64, String> {
     }
 }
 
+/// Whether a sync says that something is lost, as it may once power was.
+fn says_lost(synced: R, losses: &Losses) -> bool {
+    match synced {
+        Err(libc::EIO) if losses.count() > 0 => true,
+        other => {
+            done("a sync", other);
+            false
+        }
+    }
+}
+
 impl File {
     pub(crate) fn new(key: String, seen: usize, changes_left: usize) -> File {
         let cells = (0..CELLS).map(|_| Past::new(0)).collect();
@@ -162,21 +173,21 @@ impl File {
             }
             81..91 => {
                 let fd = sys::open(&at, libc::O_WRONLY, 0)?;
-                if random.below(2) == 0 {
-                    sys::fsync(&fd)?
-                } else {
-                    sys::fdatasync(&fd)?
-                }
-                if !lost() {
+                let synced = if random.below(2) == 0 { sys::fsync(&fd) } else { sys::fdatasync(&fd) };
+                // What is lost may have been changed by this mount or by another one, which does not tell.
+                let is_lost = says_lost(synced, losses);
+                if !is_lost && !lost() {
                     self.size.synced();
                     self.cells.iter_mut().for_each(Past::synced);
                 }
             }
             _ => {
+                let mut is_lost = false;
                 for dir in &self.unsynced {
-                    done("fsync of a directory", sys::fsync(done("open", sys::open(top.join(dir), libc::O_RDONLY, 0))));
+                    let dir = done("open", sys::open(top.join(dir), libc::O_RDONLY, 0));
+                    is_lost |= says_lost(sys::fsync(dir), losses);
                 }
-                if !lost() {
+                if !is_lost && !lost() {
                     self.names.synced();
                     self.unsynced.clear();
                 }

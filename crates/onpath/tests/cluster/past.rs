@@ -1,6 +1,10 @@
 //! What something was since it was known to be on stable storage, and what losses of power may leave of that.
 
+use crate::common::check::errno_name;
+use crate::common::sys;
+use std::os::fd::AsFd;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// What was answered so long before a time up to which the disk has everything is there after a power loss: hosts have told each other of it.
@@ -8,20 +12,38 @@ pub(crate) const KEPT: Duration = Duration::from_millis(2_100);
 
 /// When each power loss began; it is told as soon as the host's process is dead, so that nobody sees any more what the host forgets.
 #[derive(Default)]
-pub(crate) struct Losses(Mutex<Vec<Instant>>);
+pub(crate) struct Losses {
+    begun: Mutex<Vec<Instant>>,
+    /// Syncs that have said that something is lost.
+    pub(crate) said: AtomicUsize,
+}
 
 impl Losses {
     /// One has begun then.
     pub(crate) fn tell(&self, begin: Instant) {
-        self.0.lock().expect("the losses").push(begin);
+        self.begun.lock().expect("the losses").push(begin);
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.0.lock().expect("the losses").len()
+        self.begun.lock().expect("the losses").len()
+    }
+
+    /// Whether fsync says that all is on stable storage that was changed by this mount. It may say that it is not where power was lost since
+    /// the last one by this user began; `begun`: how often it had been then.
+    pub(crate) fn fsync(&self, fd: impl AsFd, begun: &mut usize) -> bool {
+        let before = std::mem::replace(begun, self.count());
+        match sys::fsync(fd) {
+            Ok(()) => true,
+            Err(libc::EIO) if self.count() > before => {
+                self.said.fetch_add(1, Relaxed);
+                false
+            }
+            Err(errno) => panic!("fsync after {before} losses: {}", errno_name(errno)),
+        }
     }
 
     pub(crate) fn last(&self) -> Instant {
-        *self.0.lock().expect("the losses").last().expect("power was lost")
+        *self.begun.lock().expect("the losses").last().expect("power was lost")
     }
 }
 

@@ -124,12 +124,16 @@ enum Moment {
 }
 
 /// One who appends records to a file of all.
+#[derive(Default)]
 struct Appender {
     writer: u64,
     appended: u64,
     records: Vec<(u64, Moment, Instant)>,
     /// So many of the records are synced.
     synced: usize,
+    /// Losses when the last fsync began; some records are lost, as it said.
+    begun: usize,
+    is_short: bool,
     seen: usize,
     lost: usize,
 }
@@ -138,8 +142,8 @@ impl Appender {
     fn step(&mut self, fd: &impl std::os::fd::AsFd, losses: &Losses) {
         let before = losses.count();
         if self.appended % 16 == 15 {
-            done("fsync", sys::fsync(fd));
-            if losses.count() == self.seen {
+            self.is_short |= !losses.fsync(fd, &mut self.begun);
+            if !self.is_short {
                 self.synced = self.records.len();
             }
         }
@@ -173,7 +177,7 @@ impl Appender {
             }
         }
         assert_eq!(found.next(), None, "{when}: a record of {} that is too much", self.writer);
-        (self.records, self.seen) = (left, losses.count());
+        (self.records, self.seen, self.is_short) = (left, losses.count(), false);
         self.synced = self.synced.min(self.records.len());
     }
 }
@@ -194,18 +198,16 @@ fn appended(top: &Path, writers: usize, when: &str) -> Vec<Vec<u64>> {
     all
 }
 
-/// Adds one to a synced number under a lock: no power loss takes that, nor lets two have the lock.
-fn add(fd: &impl std::os::fd::AsFd, counted: &AtomicU64, losses: &Losses) {
+/// Adds one to a synced number under a lock: no power loss takes that, nor lets two have the lock. `begun`: see [`Losses::fsync`].
+fn add(fd: &impl std::os::fd::AsFd, counted: &AtomicU64, losses: &Losses, begun: &mut usize) {
     done("a lock", sys::lock(fd, libc::F_OFD_SETLKW, libc::F_WRLCK, 0, 0));
     let old = counted.load(Relaxed);
     assert_eq!(number(fd), old, "additions under a lock");
     loop {
-        let before = losses.count();
         done("pwrite", sys::pwrite(fd, (old + 1).to_le_bytes(), 0));
-        done("fsync", sys::fsync(fd));
+        let synced = losses.fsync(fd, begun);
         let now = number(fd);
-        // A sync is about what is there: a power loss between the write and it may have taken the write.
-        if losses.count() == before {
+        if synced {
             assert_eq!(now, old + 1, "what was written and synced");
             break;
         }
@@ -238,8 +240,7 @@ impl Workers {
     fn new(count: usize, random: &mut Random) -> Workers {
         let keeper =
             |number| Mutex::new(Keeper { number, made: 0, random: Random::new(random.next()), files: vec![], lost: 0 });
-        let appender =
-            |writer| Mutex::new(Appender { writer, appended: 0, records: vec![], synced: 0, seen: 0, lost: 0 });
+        let appender = |writer| Mutex::new(Appender { writer, ..Appender::default() });
         Workers {
             keepers: (0..count * KEEPERS).map(keeper).collect(),
             appenders: (0..count as u64).map(appender).collect(),
@@ -324,7 +325,8 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
             });
             scope.spawn(move || {
                 let fd = done("open", sys::open(top.join("counter"), libc::O_RDWR, 0));
-                work(progress, gate, &adds, || add(&fd, &workers.counted, losses));
+                let mut begun = 0;
+                work(progress, gate, &adds, || add(&fd, &workers.counted, losses, &mut begun));
             });
             scope.spawn(move || {
                 let source = tempfile::tempfile().expect("a file on the local disk");
@@ -362,7 +364,8 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
             let [changes, records] = workers.lost();
             report(&format!(
                 "{what} for {pause:.2?}: resumed after {resumed:.2?}, longest call {longest}, so far \
-                 {changes} changes and {records} appends are lost"
+                 {changes} changes and {records} appends are lost, as {} syncs of one who appends or adds have said",
+                losses.said.load(Relaxed)
             ));
         }
     });

@@ -208,7 +208,11 @@ impl Cluster {
     pub fn forget(&self, host: usize) {
         self.disks[host].lose_power();
         self.disks[host].start_again();
-        std::fs::write(self.state(host).join("boot"), format!("boot {}\n", self.starts)).expect("write of the boot id");
+        // Of the file `boot` the first line says in which boot DIR was in use.
+        let boot = self.state(host).join("boot");
+        let noted = std::fs::read_to_string(&boot).expect("read of the boot id");
+        let rest: Vec<&str> = noted.lines().skip(1).collect();
+        std::fs::write(&boot, format!("boot {}\n{}\n", self.starts, rest.join("\n"))).expect("write of the boot id");
     }
 
     /// From now on the real-time clock of a host is off by so many seconds.

@@ -8,6 +8,7 @@ mod deadlock;
 mod dir;
 pub(crate) mod exact;
 pub(crate) mod halves;
+pub(crate) mod kept;
 pub(crate) mod later;
 mod lease;
 pub(crate) mod lock;
@@ -51,6 +52,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Detach => lease::detach(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
+        Job::AskKept { shard } => kept::ask(&op, shard).await,
         Job::Greet { shard } => lease::greet(&mut op, shard).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,

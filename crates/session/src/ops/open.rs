@@ -103,7 +103,8 @@ pub(crate) fn add(
         core.emit(crate::session::SessionOut::Invalidate { id: attr.id });
     }
     let directory = attr.kind == Kind::Directory;
-    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, direct, lock_owners: SmallVec::new() })
+    let told_loss = core.state.unsynced.told_loss(attr.id);
+    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, direct, lock_owners: SmallVec::new(), told_loss })
 }
 
 /// open(2) with O_CREAT of a name that the caller believes missing.

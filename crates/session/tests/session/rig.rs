@@ -270,6 +270,15 @@ impl Rig {
         self.input(Input::Packet(Packet::new(&header, &reply)));
     }
 
+    /// As [`Rig::reply`], resting on a record that a power loss may take.
+    pub(crate) fn reply_resting_on(&mut self, record: RecordSeq, to: &Sent, reply: Reply) {
+        let mut header = Header::new(MessageKind::Reply, to.to, to.header.seq);
+        header.term = self.terms[to.to.as_shard().unwrap().0 as usize];
+        header.stamp = Stamp(self.now.wall_ns + 10_000);
+        header.tell_record(record);
+        self.input(Input::Packet(Packet::new(&header, &reply)));
+    }
+
     pub(crate) fn data_reply(&mut self, to: &Sent, reply: DataReply, bulk: Bytes) {
         self.data_reply_in(to.header.term, to, reply, bulk);
     }

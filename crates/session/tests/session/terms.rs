@@ -1,14 +1,16 @@
 //! restarts of shards, seen from a session.
 
 use crate::rig::*;
+use bytes::Bytes;
 use onpath_kernel::Input;
-use onpath_session::fs::{FsOp, FsReply};
+use onpath_session::fs::{FsOp, FsReply, Handle};
 use onpath_session::limits::LATER_US;
 use onpath_session::{LostReason, SessionIn, SessionOut};
+use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::*;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, open};
+use onpath_wire::request::{Request, SetAttr, open, set};
 
 #[test]
 fn after_a_restart_everything_open_is_sent_again_under_the_same_sequence() {
@@ -74,6 +76,57 @@ fn open_files_are_registered_again_before_requests_go_on() {
         assert_eq!(sent.header.term, Term(50));
     }
     rig.find(&getattr.request());
+}
+
+/// What fsync says.
+fn fsync(rig: &mut Rig, handle: Handle) -> Result<(), Errno> {
+    let unique = rig.fs(FsOp::Fsync { handle });
+    let data = rig.sent();
+    rig.data_reply(&data, DataReply::Synced, Bytes::new());
+    let home = rig.sent();
+    assert!(matches!(home.request(), Request::Sync { .. }));
+    rig.reply(&home, Reply::Done);
+    let result = rig.result(unique).map(drop);
+    rig.silent();
+    result
+}
+
+/// Power losses under `interval`: whoever had the file open hears once that a change may be gone, and who opens it afterwards if nobody has.
+#[test]
+fn fsync_says_once_to_each_handle_what_a_restart_has_not_kept() {
+    let mut rig = Rig::new();
+    let (told, in_time) = (inode_at(1, 1), inode_at(1, 2));
+    let records = [RecordSeq(Term(11).first_seq() + 5), RecordSeq(Term(11).first_seq() + 3)];
+    let before = [told, told, in_time].map(|id| rig.open(id, READ_WRITE, data_ref(5, 0)));
+    for (id, record) in [told, in_time].into_iter().zip(records) {
+        let set = SetAttr { valid: set::MODE, mode: 0o600, ..SetAttr::default() };
+        let unique = rig.fs(FsOp::SetAttr { id, set, handle: None });
+        let sent = rig.sent();
+        rig.reply_resting_on(record, &sent, attr_reply(id, 0, data_ref(5, 0)));
+        rig.result(unique).unwrap();
+    }
+    let asked = rig.fs(FsOp::GetAttr { id: told, handle: None });
+    let getattr = rig.sent();
+    rig.terms[1] = Term(50);
+    rig.new_term(&getattr);
+    for id in [told, in_time] {
+        let again = rig.find(&Request::Open { id, flags: open::AGAIN | open::REGISTER });
+        rig.reply(&again, attr_reply(id, 0, data_ref(5, 0)));
+    }
+    let kept = rig.find(&Request::Kept);
+    rig.reply(&kept, Reply::Kept { since: Term(0), upto: records[1] });
+    let getattr = rig.find(&getattr.request());
+    rig.reply(&getattr, attr_reply(told, 0, data_ref(5, 0)));
+    rig.result(asked).unwrap();
+    rig.lose_sent(); // what was sent again, twice
+    let unsaid = rig.open(told, READ_WRITE, data_ref(5, 0));
+    for handle in [before[0], unsaid, before[1]] {
+        assert_eq!(fsync(&mut rig, handle), Err(Errno::EIO));
+        assert_eq!(fsync(&mut rig, handle), Ok(()), "once");
+    }
+    assert_eq!(fsync(&mut rig, before[2]), Ok(()), "what it was told is there");
+    let said = rig.open(told, READ_WRITE, data_ref(5, 0));
+    assert_eq!(fsync(&mut rig, said), Ok(()));
 }
 
 /// A second restart comes while one of two answers to the first is out: what was registered before it is forgotten too.

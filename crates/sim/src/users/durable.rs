@@ -1,6 +1,7 @@
 //! One user of one file where power is lost and commits are not awaited: what was synced is there afterwards; whatever was
 //! written, truncated, punched or acknowledged since may be there or not, cell by cell – the old bytes or new ones, never others
-//! and never parts of both. Cells lie within blocks, at odd places.
+//! and never parts of both. A sync after a power loss is answered only if all that was acknowledged is there, else by EIO, once.
+//! Cells lie within blocks, at odd places.
 
 use super::User;
 use super::pattern::{Marks, PIECE_MIN};
@@ -8,6 +9,7 @@ use crate::model::Caller;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
+use onpath_wire::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::name::Name;
@@ -31,11 +33,13 @@ struct Cell {
     now: Vec<Value>,
     /// What a power loss may leave: what may have been there at the last sync, and everything since.
     kept: Vec<Value>,
+    /// What was acknowledged last, until a sync has said that it may be gone.
+    told: Option<Value>,
 }
 
 impl Cell {
     fn new() -> Cell {
-        Cell { now: vec![None], kept: vec![None] }
+        Cell { now: vec![None], kept: vec![None], told: None }
     }
 
     /// Power was lost.
@@ -50,11 +54,18 @@ impl Cell {
             self.now.clear();
         }
         self.now.push(value);
+        self.told = Some(value);
     }
 
-    /// A sync was acknowledged.
-    fn synced(&mut self) {
-        self.kept = self.now.clone();
+    /// A sync was acknowledged; `sure` if no power was lost meanwhile.
+    fn synced(&mut self, sure: bool) -> Result<(), String> {
+        if let Some(told) = self.told {
+            self.read(told, true).map_err(|why| format!("is synced and {why}"))?;
+        }
+        if sure {
+            self.kept = self.now.clone();
+        }
+        Ok(())
     }
 
     /// A read shows this; `sure` if no power was lost meanwhile, else that may have been before.
@@ -90,6 +101,8 @@ pub struct Durable {
     /// The call under way, and how often power had been lost when it began.
     awaited: Option<(u64, u64, Call)>,
     losses: u64,
+    /// Power was lost since the last sync began.
+    excused: bool,
     bounds: Vec<u64>,
     marks: Marks,
     cells: Vec<Cell>,
@@ -119,6 +132,7 @@ impl Durable {
             handle: None,
             awaited: None,
             losses: 0,
+            excused: false,
             bounds,
             marks: Marks::new(seed),
             cells: vec![Cell::new(); CELLS],
@@ -158,9 +172,11 @@ impl Durable {
             (Call::Reserve, Ok(FsReply::Done)) => {}
             (Call::Sync, Ok(FsReply::Done)) => {
                 self.settled = true;
-                if sure {
-                    self.cells.iter_mut().for_each(Cell::synced);
-                }
+                let mut cells = self.cells.iter_mut().enumerate();
+                return cells.try_for_each(|(n, cell)| cell.synced(sure).map_err(|why| format!("cell {n} {why}")));
+            }
+            (Call::Sync, Err(Errno::EIO)) if self.excused => {
+                self.cells.iter_mut().for_each(|cell| cell.told = None);
             }
             (Call::Read { cells }, Ok(FsReply::Data(parts))) => return self.seen(cells, &parts.concat(), sure),
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
@@ -245,9 +261,14 @@ impl User for Durable {
         let losses = world.counters.power_losses;
         if std::mem::replace(&mut self.losses, losses) != losses {
             self.cells.iter_mut().for_each(Cell::lost);
+            self.excused = true;
         }
+        let synced = matches!(call, Call::Sync);
         if let Err(why) = self.take(call, asked == losses, finished.result) {
             return world.checker.violation(format!("{:?} #{unique}: {why}", self.name));
+        }
+        if synced {
+            self.excused = asked != losses;
         }
         if !self.closing {
             self.next(world);
@@ -277,15 +298,19 @@ mod tests {
     fn what_was_synced_stays_and_what_came_later_may() {
         let mut cell = Cell::new();
         cell.change(Some(1), true);
-        cell.synced();
+        cell.synced(true).unwrap();
         cell.change(Some(2), true);
         assert!(cell.clone().read(Some(1), true).is_err(), "no power was lost");
         cell.lost();
+        let mut synced = cell.clone();
+        synced.synced(true).unwrap();
+        assert!(synced.read(Some(1), true).is_err(), "what was told is there once it is synced");
         cell.clone().read(Some(1), true).unwrap();
         cell.clone().read(Some(2), true).unwrap();
         assert!(cell.clone().read(None, true).is_err(), "it was synced");
         cell.read(Some(1), true).unwrap();
         assert!(cell.read(Some(2), true).is_err(), "gone once, gone for good");
+        assert!(cell.synced(true).is_err(), "a sync says so");
     }
 
     #[test]
@@ -301,7 +326,7 @@ mod tests {
     fn a_write_during_a_power_loss_may_be_there() {
         let mut cell = Cell::new();
         cell.change(Some(1), true);
-        cell.synced();
+        cell.synced(true).unwrap();
         cell.lost();
         cell.change(Some(2), false);
         cell.clone().read(Some(1), true).unwrap();

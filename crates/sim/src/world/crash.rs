@@ -105,6 +105,7 @@ impl World {
         self.counters.faults.refused += self.processes[index].refused();
         let process = &mut self.processes[index];
         process.stop();
+        process.lost_power = power;
         process.disk.cut(Lsn(kept));
         while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
             if !steered && self.rng.random_bool(0.5) {

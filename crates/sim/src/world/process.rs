@@ -55,6 +55,10 @@ pub(crate) struct Process {
     pub(crate) skew_ns: i64,
     /// What it is off beyond all bounds.
     pub(crate) wrong_ns: i64,
+    /// It ended by a loss of power.
+    pub(crate) lost_power: bool,
+    /// First term of the last start that followed one, 0 if none did.
+    last_loss: Term,
     /// Its journal has no room.
     pub(crate) full: bool,
     /// What its roles are started with; terms are filled in.
@@ -74,6 +78,8 @@ impl Process {
             flushing: None,
             skew_ns,
             wrong_ns: 0,
+            lost_power: false,
+            last_loss: Term(0),
             full: false,
             configs,
         }
@@ -83,8 +89,13 @@ impl Process {
     pub(crate) fn recover(&mut self, mut term: impl FnMut() -> Term) -> Result<(), String> {
         assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
         self.files.sync();
+        let last_loss = self.last_loss;
         for index in 0..self.configs.len() {
-            let mut role = self.configs[index].create(term(), self.files.count);
+            let term = term();
+            if index == 0 && self.lost_power {
+                self.last_loss = term;
+            }
+            let mut role = self.configs[index].create(term, self.files.count, last_loss);
             let (kept, records) = self.disk.of(index as u16);
             let ahead = Arc::new(Ahead::new(kept.objects.clone()));
             role.recoverable().attach(ahead.clone());
@@ -103,12 +114,13 @@ impl Process {
                     window.for_each(|(_, entry)| role.recoverable().foresee(&entry.bytes, &mut asks));
                     ahead.know([ahead.fetch(&asks)]);
                 }
-                if !in_tail
-                    && lsn > self.disk.known_durable()
-                    && let Role::Data(data) = &mut role
-                {
+                if !in_tail && lsn > self.disk.known_durable() {
                     in_tail = true;
-                    data.begin_tail();
+                    match &mut role {
+                        Role::Data(data) => data.begin_tail(),
+                        Role::Shard(shard) if self.lost_power => shard.begin_tail(),
+                        Role::Shard(_) => {}
+                    }
                 }
                 role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
             }
