@@ -164,8 +164,9 @@ fn synced_bytes_survive_power_losses_under_interval_and_others_are_old_or_new() 
     let mut losses = 0;
     // With many power losses homes forget cuts and generations that sessions know.
     let often = (1..=12).map(|seed| (seed, 2_000, 2, 0.0)).chain([26, 27, 28].map(|seed| (seed, 1_000, 1, 0.1)));
-    // Fsync says what was lost, also where two losses came one after the other; a data node is told that its home has forgotten.
-    let often = often.chain([1012, 1048, 1307].map(|seed| (seed, 500, 2, 0.0)));
+    // Fsync says what was lost, also where two losses came one after the other; a data node is told that its home has forgotten; a kill
+    // takes back what a home has heard of once more after a loss.
+    let often = often.chain([1012, 1048, 1307, 2264, 2354].map(|seed| (seed, 500, 2, 0.0)));
     for (seed, crash_every, processes, reorder) in (1..=3).map(|seed| (seed, 4_000, 2, 0.0)).chain(often) {
         let world = WorldConfig {
             crash_every,

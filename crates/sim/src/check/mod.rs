@@ -32,7 +32,7 @@ use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -120,6 +120,8 @@ pub struct Checker {
     /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
     /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
+    /// Those that it has heard of once more, for nobody who waits: a crash that comes before anybody is told takes them back again.
+    revived: BTreeSet<(SessionId, RequestSeq)>,
     /// Power was lost where commits are not awaited.
     lost_power: bool,
     /// Changes that are recorded and not exposed, in the order of their records.
@@ -146,6 +148,7 @@ impl Checker {
             users: BTreeMap::new(),
             taken: VecDeque::new(),
             reviving: BTreeMap::new(),
+            revived: BTreeSet::new(),
             lost_power: false,
             gated: VecDeque::new(),
             fulls: (0, 0),
@@ -258,6 +261,7 @@ impl Checker {
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
         let reviving = self.reviving.remove(&(record.session, record.request));
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
+            self.revived.insert((record.session, record.request));
             known.pending.push(Pending::new(record.request, asked, self.log.end(), self.fulls.0));
         }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
@@ -380,10 +384,11 @@ impl Checker {
         }
         for lost in cut.lost {
             self.forget_witness(lost.session, lost.seq, may_lose);
-            if may_lose && lost.asked.write.is_some() {
+            let revived = self.revived.remove(&(lost.session, lost.seq));
+            if (may_lose || revived) && lost.asked.write.is_some() {
                 self.reviving.insert((lost.session, lost.seq), lost.asked.clone());
             }
-            if lost.acknowledged && !may_lose {
+            if lost.acknowledged && !may_lose && !revived {
                 self.violation(format!(
                     "a crash loses {:?}/{}, which was acknowledged: {:?}",
                     lost.session, lost.seq, lost.asked

@@ -48,7 +48,8 @@ impl Checker {
         }
         let set = SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
         let body = RequestBody { groups: Groups::default(), request: Request::SetAttr { id, set } };
-        self.unasked(by, id, Rc::new(Asked { caller: Caller::default(), body, write: None }), at);
+        let asked = Rc::new(Asked { caller: Caller::default(), body, write: None });
+        self.unasked(by, id, (SessionId(0), RequestSeq(0)), asked, at);
     }
 
     /// A power loss took a write from its home, and the data node tells of it once more when its session has given it up.
@@ -57,17 +58,20 @@ impl Checker {
             asked.body.request == (Request::DataRef { id }) && asked.write.is_some_and(|write| write.end == size)
         };
         let key = self.reviving.iter().find(|(_, asked)| lost(asked)).map(|(key, _)| *key);
-        match key.and_then(|key| self.reviving.remove(&key)) {
-            Some(asked) => self.unasked(by, id, asked, at),
+        match key.and_then(|key| self.reviving.remove_entry(&key)) {
+            Some((key, asked)) => {
+                self.revived.insert(key);
+                self.unasked(by, id, key, asked, at);
+            }
             None => self.violation(format!("{by:?} lengthens {id:?} to {size} bytes")),
         }
     }
 
     /// A shard changes a file of its own accord as if it was asked to.
-    fn unasked(&mut self, by: NodeId, id: InodeId, asked: Rc<Asked>, at: (usize, u64)) {
+    fn unasked(&mut self, by: NodeId, id: InodeId, who: (SessionId, RequestSeq), asked: Rc<Asked>, at: (usize, u64)) {
         let change = decide(&self.model, &asked).map_err(|e| e.to_string());
         match change.and_then(|plan| self.model.apply(&plan.change, None)) {
-            Ok(delta) => _ = self.log.push((SessionId(0), RequestSeq(0)), asked, at, None, delta),
+            Ok(delta) => _ = self.log.push(who, asked, at, None, delta),
             Err(why) => self.violation(format!("{by:?} changes {id:?}: {why}")),
         }
     }
