@@ -17,6 +17,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody, open};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// The last record told by each shard in each of its terms.
 pub(crate) type Records = SmallVec<[(ShardId, RecordSeq); 1]>;
@@ -41,6 +42,8 @@ pub(crate) struct Unsynced {
     young: HashMap<InodeId, Told>,
     old: HashMap<InodeId, Told>,
     last_loss: LossNumber,
+    /// In which term each shard has told what it has: what it tells later of the same ones is no news.
+    heard_in: BTreeMap<ShardId, Term>,
 }
 
 impl Unsynced {
@@ -49,7 +52,7 @@ impl Unsynced {
         if self.young.len() >= UNSYNCED_MAX && !self.young.contains_key(&id) {
             self.old = std::mem::take(&mut self.young);
         }
-        let Unsynced { young, old, last_loss } = self;
+        let Unsynced { young, old, last_loss, .. } = self;
         let Told { records, lost, .. } = young.entry(id).or_insert_with(|| old.remove(&id).unwrap_or_default());
         let same =
             |(of, last): &&mut (ShardId, RecordSeq)| *of == shard && term_of_seq(last.0) == term_of_seq(record.0);
@@ -84,6 +87,9 @@ impl Unsynced {
 
     /// In this term a shard has its records since that term, up to `upto`.
     fn heard(&mut self, shard: ShardId, term: Term, (since, upto): (Term, RecordSeq)) {
+        if self.heard_in.insert(shard, term) == Some(term) {
+            return;
+        }
         let loss = LossNumber(self.last_loss.0 + 1);
         for Told { records, lost, .. } in self.young.values_mut().chain(self.old.values_mut()) {
             records.retain(|&mut (of, record)| {

@@ -8,7 +8,9 @@ use onpath_session::limits::LATER_US;
 use onpath_session::{LostReason, SessionIn, SessionOut};
 use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
+use onpath_wire::hash;
 use onpath_wire::ids::*;
+use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, SetAttr, open, set};
 
@@ -127,6 +129,51 @@ fn fsync_says_once_to_each_handle_what_a_restart_has_not_kept() {
     assert_eq!(fsync(&mut rig, before[2]), Ok(()), "what it was told is there");
     let said = rig.open(told, READ_WRITE, data_ref(5, 0));
     assert_eq!(fsync(&mut rig, said), Ok(()));
+}
+
+/// Names are told by their sites, which may have started again without the session's knowledge: fsync of a directory asks them.
+#[test]
+fn fsync_of_a_directory_asks_who_told_of_its_names() {
+    let mut rig = Rig::new();
+    let dir = inode_at(2, 1);
+    let site = rig.map.shard(hash::site(dir, b"gone"));
+    assert_ne!(site, ShardId(2), "another shard than that of the directory");
+    let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
+    let sent = rig.sent();
+    rig.reply(&sent, Reply::Attr { attr: attr(dir, Kind::Directory), data: data_ref(0, 0), shared: false });
+    let Ok(FsReply::Opened(opened)) = rig.result(unique) else { panic!("a handle") };
+    let fsync = |rig: &mut Rig, kept: Option<Reply>| {
+        let unique = rig.fs(FsOp::FsyncDir { handle: opened.handle });
+        let home = rig.sent();
+        assert_eq!((home.to, home.request()), (NodeId::shard(ShardId(2)), Request::Sync { id: dir }));
+        rig.reply(&home, Reply::Done);
+        if let Some(kept) = kept {
+            let asked = rig.find(&Request::Kept);
+            assert_eq!(asked.to, NodeId::shard(site));
+            rig.new_term(&asked);
+            // Twice: of what was told of all inodes, and again for this one.
+            for _ in 0..2 {
+                let again = rig.find(&Request::Kept);
+                rig.reply(&again, kept.clone());
+            }
+        }
+        let result = rig.result(unique).map(drop);
+        rig.lose_sent();
+        result
+    };
+    assert_eq!(fsync(&mut rig, None), Ok(()), "nothing was told");
+    for (upto, result) in [(5, Ok(())), (4, Err(Errno::EIO))] {
+        let term = rig.terms[site.0 as usize];
+        let unique = rig.fs(FsOp::Unlink { parent: dir, name: name("gone") });
+        let sent = rig.sent();
+        assert_eq!(sent.to, NodeId::shard(site));
+        rig.reply_resting_on(RecordSeq(term.first_seq() + 5), &sent, Reply::Done);
+        rig.result(unique).unwrap();
+        rig.terms[site.0 as usize] = Term(term.0 + 40);
+        let kept = Reply::Kept { since: Term(0), upto: RecordSeq(term.first_seq() + upto) };
+        assert_eq!(fsync(&mut rig, Some(kept)), result);
+    }
+    assert_eq!(fsync(&mut rig, None), Ok(()), "once");
 }
 
 /// A second restart comes while one of two answers to the first is out: what was registered before it is forgotten too.
