@@ -1,5 +1,6 @@
 //! The file `boot` of a DIR: in which boot of the machine it was last in use, and in which term a loss of power was last noticed.
 
+use crate::dir::replace_file;
 use crate::sys;
 use onpath_wire::ids::Term;
 use std::fs;
@@ -23,13 +24,13 @@ pub(crate) fn look(path: &Path) -> io::Result<(bool, Term)> {
     Ok((another, Term(lines.next().and_then(|term| term.parse().ok()).unwrap_or(0))))
 }
 
-/// Remembers the present boot and that term.
+/// Remembers the present boot and that term, durably.
 pub(crate) fn note(path: &Path, loss: Term) -> io::Result<()> {
     let now = fs::read_to_string(BOOT_ID)?;
-    match fs::write(path.join("boot"), format!("{now}{}\n", loss.0)) {
+    match replace_file(path, "boot", format!("{now}{}\n", loss.0).as_bytes()) {
         // Not noted for lack of space: the next start reads a little more than it need.
-        Err(error) if sys::is_no_space(&error) => Ok(()),
-        written => written,
+        Err((_, error)) if sys::is_no_space(&error) => Ok(()),
+        written => written.map_err(|(_, error)| error),
     }
 }
 

@@ -130,7 +130,11 @@ impl File {
                 let lost = lost();
                 self.versions = version;
                 self.cells[from..to].iter_mut().for_each(|cell| cell.becomes(version));
-                self.size.changes(lost, |&size| Some(size.max(to)));
+                // Linux sends what begins within a page that it has not got up to the end of that page first, and then the rest.
+                let first = if from % 2 == 1 { from + 1 } else { to };
+                for to in [first, to] {
+                    self.size.changes(lost, |&size| Some(size.max(to)));
+                }
             }
             45..50 => {
                 let fd = sys::open(&at, libc::O_WRONLY, 0)?;
@@ -140,7 +144,7 @@ impl File {
                 self.size.becomes(size);
                 self.cells[size..].iter_mut().for_each(|cell| cell.becomes(0));
                 // That a file became shorter, but not empty, is on stable storage at once.
-                if size > 0 && !lost && self.size.states.iter().all(|(before, _)| *before > size) {
+                if size > 0 && !lost && self.size.states.iter().rev().skip(1).all(|(before, _)| *before > size) {
                     self.size.synced();
                     self.cells[size..].iter_mut().for_each(Past::synced);
                 }
