@@ -167,9 +167,9 @@ impl ServerBuilder {
     fn of_dir(dir: Dir, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
         let (superblock, shape) = (dir.superblock(), dir.shape());
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
-        // Messages to other hosts wait for the disk, whatever clients wait for.
         let first_term = Term(dir.terms.start);
         let serving = Serving {
+            // Messages to other hosts wait for the disk, whatever clients wait for.
             track: options.commit == Commit::Sync || !shape.whole,
             outlived: (options.commit != Commit::Sync && !shape.whole).then_some(dir.last_loss),
             tracking: options.tracking,

@@ -120,7 +120,7 @@ pub enum FsOp {
     Seek { handle: Handle, offset: u64, hole: bool },
     /// copy_file_range(2), short at the end of the source and where it is long. → `Copied`
     Copy { from: Handle, from_offset: u64, handle: Handle, offset: u64, bytes: u64 },
-    /// fsync or fdatasync of a file. → `Done`
+    /// fsync or fdatasync of a file or directory. → `Done`
     Fsync { handle: Handle },
     /// → `Opened`
     OpenDir { id: InodeId, noatime: bool },
@@ -130,8 +130,6 @@ pub enum FsOp {
     ReadDirPlus { handle: Handle, after: Cookie, bytes: u32 },
     /// → `Done`
     ReleaseDir { handle: Handle },
-    /// fsync of a directory. → `Done`
-    FsyncDir { handle: Handle },
     /// → `StatFs`
     StatFs,
     /// access(2): 4 r, 2 w, 1 x. → `Done`

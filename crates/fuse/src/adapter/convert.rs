@@ -143,7 +143,7 @@ fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
             bytes: if wide { length } else { length.min(COPY_BYTES_MAX) },
         },
         Operation::CopyFileRange { .. } => return Err(Errno::EINVAL),
-        Operation::Fsync { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
+        Operation::Fsync { handle, .. } | Operation::Fsyncdir { handle, .. } => FsOp::Fsync { handle: Handle(handle) },
         Operation::Readdir { handle, offset, size } => {
             FsOp::ReadDir { handle: Handle(handle), after: Cookie(offset), bytes: size }
         }
@@ -151,7 +151,6 @@ fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
             FsOp::ReadDirPlus { handle: Handle(handle), after: Cookie(offset), bytes: size / PLUS_SIZE_FACTOR }
         }
         Operation::Releasedir { handle, .. } => FsOp::ReleaseDir { handle: Handle(handle) },
-        Operation::Fsyncdir { handle, .. } => FsOp::FsyncDir { handle: Handle(handle) },
         Operation::Getlk(lock) => FsOp::TestLock { handle: Handle(lock.handle), lock: file_lock(&lock)? },
         Operation::Setlk { lock, wait } => FsOp::SetLock { handle: Handle(lock.handle), lock: file_lock(&lock)?, wait },
         Operation::Ioctl { .. } => return Err(Errno::ENOTTY),

@@ -40,12 +40,19 @@ impl<D: SessionDriver + 'static> Interrupts<D> {
     /// Also of requests that are answered, or that another reader has yet to hand in: the session sorts that out.
     pub(super) fn interrupt(&self, unique: u64) {
         let mut watched = self.watched();
-        let goes_on = self.answers.caller(unique).is_some_and(|pid| has_signal(pid) == Some(false));
-        if !goes_on || watched.len() == WATCHED_MAX || watched.is_empty() && !self.look() {
+        if self.is_signalled(unique) != Some(false)
+            || watched.len() == WATCHED_MAX
+            || watched.is_empty() && !self.look()
+        {
             drop(watched);
             return self.tell(unique);
         }
         watched.push(unique);
+    }
+
+    /// Whether the caller of a request that has no answer yet may have a signal.
+    fn is_signalled(&self, unique: u64) -> Option<bool> {
+        self.answers.caller(unique).map(|pid| has_signal(pid) != Some(false))
     }
 
     fn watched(&self) -> MutexGuard<'_, Vec<u64>> {
@@ -63,15 +70,12 @@ impl<D: SessionDriver + 'static> Interrupts<D> {
         let look = move || {
             loop {
                 thread::sleep(LOOK_AGAIN);
-                let mut watched = these.watched();
                 let mut signalled = Vec::new();
-                watched.retain(|&unique| match these.answers.caller(unique) {
-                    Some(pid) if has_signal(pid) == Some(false) => true,
-                    Some(_) => {
-                        signalled.push(unique);
-                        false
-                    }
-                    None => false,
+                let mut watched = these.watched();
+                watched.retain(|&unique| {
+                    let is = these.is_signalled(unique);
+                    signalled.extend((is == Some(true)).then_some(unique));
+                    is == Some(false)
                 });
                 let last = watched.is_empty();
                 drop(watched);

@@ -352,3 +352,32 @@ fn windows_have_everything_in_order_and_a_refusal_its_place() {
     let in_each = ((1 << 16) - head - batch_head) / length;
     assert_eq!(offset, head + (51 - before * in_each) * length);
 }
+
+/// What each role is told to have been durable, as last said.
+#[derive(Default)]
+struct Durable(std::collections::BTreeMap<NodeId, RecordSeq>);
+
+impl Replay for Durable {
+    fn record(&mut self, _role: NodeId, _seq: RecordSeq, _record: &[u8]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn was_durable(&mut self, role: NodeId, seq: RecordSeq) {
+        self.0.insert(role, seq);
+    }
+}
+
+#[test]
+fn every_role_hears_which_of_its_records_were_durable() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, ..) = open(tmp.path(), 1 << 16, 0).unwrap();
+    journal.start(Arc::new(Watch::default()));
+    (1..=10).for_each(|n| _ = append(&journal, n, 100));
+    journal.flush_wait().unwrap();
+    append(&journal, 11, 100); // it says so, and nothing says so of it
+    drop(journal);
+    let mut durable = Durable::default();
+    inspect(tmp.path(), FSID, Lsn(1), &mut durable).unwrap();
+    let expected = [(0, 9), (1, 10), (2, 8)].map(|(shard, seq)| (NodeId::shard(ShardId(shard)), RecordSeq(seq)));
+    assert_eq!(durable.0, expected.into());
+}

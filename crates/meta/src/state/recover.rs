@@ -175,13 +175,14 @@ impl Recoverable for Shard {
             Record::from_bytes(record).map_err(|source| StoreError::Undecodable { what: "journal record", source })?;
         self.replayed.count(&record);
         let wants = Replay { seq, reflected: &self.reflected };
+        let in_tail = self.in_tail;
         self.kernel.with(|core| {
             core.state.apply(&record, &wants);
             core.state.counters.records += 1;
+            if !in_tail {
+                core.state.kept = seq;
+            }
         });
-        if !self.in_tail {
-            self.tail_was_durable(seq);
-        }
         Ok(())
     }
 }

@@ -35,8 +35,8 @@ struct Told {
     said: LossNumber,
 }
 
-/// What was told of changed inodes. Those of which nothing was heard for the longest time are forgotten when there are too many: long
-/// after the disk has them.
+/// What was told of changed inodes. Those of which nothing was heard for the longest time are forgotten when there are too many, long
+/// after the disk has them: but not that something was lost of which no fsync has told.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced {
     young: HashMap<InodeId, Told>,
@@ -50,7 +50,9 @@ impl Unsynced {
     /// An answer of a shard about this inode rests on the record.
     fn note(&mut self, id: InodeId, shard: ShardId, record: RecordSeq) {
         if self.young.len() >= UNSYNCED_MAX && !self.young.contains_key(&id) {
-            self.old = std::mem::take(&mut self.young);
+            let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            let unsaid = forgotten.into_iter().filter(|(_, told)| told.lost > told.said);
+            self.young.extend(unsaid.take(UNSYNCED_MAX / 2));
         }
         let Unsynced { young, old, last_loss, .. } = self;
         let Told { records, lost, .. } = young.entry(id).or_insert_with(|| old.remove(&id).unwrap_or_default());
@@ -278,6 +280,13 @@ mod tests {
         assert!(!unsynced.of(FILE).is_empty());
         others(2 * UNSYNCED_MAX).for_each(|id| unsynced.note(id, HOME, record(5, 11)));
         assert!(unsynced.of(FILE).is_empty() && unsynced.rests_on(HOME));
+        // All of these may be gone now, and of as many as may be kept that is known whatever comes then.
+        unsynced.heard(HOME, Term(6), (Term(0), record(5, 10)));
+        for from in 3..6 {
+            others(from * UNSYNCED_MAX).for_each(|id| unsynced.note(id, HOME, record(6, 1)));
+        }
+        let unsaid = unsynced.young.values().chain(unsynced.old.values()).filter(|told| told.lost > told.said).count();
+        assert!((UNSYNCED_MAX / 2..=UNSYNCED_MAX).contains(&unsaid), "{unsaid}");
         assert!(unsynced.young.len() + unsynced.old.len() <= 2 * UNSYNCED_MAX);
     }
 }

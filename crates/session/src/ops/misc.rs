@@ -4,7 +4,7 @@ use crate::fs::{FsReply, FsResult, Handle, Totals};
 use crate::input::abandon;
 use crate::limits::{STALE_ROUNDS_MAX, UNREACHABLE_US};
 use crate::op::{DataAnswer, Op, data_answer, done};
-use crate::ops::kept::{self, Records};
+use crate::ops::kept;
 use crate::ops::read::data_ref;
 use crate::running::Slot as Running;
 use crate::state::header;
@@ -18,20 +18,16 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Groups, Request, RequestBody};
 
-/// fsync and fdatasync: the bytes first, then what the home has recorded of them (DESIGN §4).
+/// fsync and fdatasync: the bytes first, then what the home has recorded of them (DESIGN §4). That of a directory lets every holder of
+/// change-log entries flush first. What was told before is there then, or it is EIO.
 pub(crate) async fn fsync(op: &mut Op, handle: Handle) -> FsResult {
     let (id, directory) = op.with(|core| core.state.opens.get(handle).map(|open| (open.id, open.directory)))?;
     let told = op.with(|core| core.state.unsynced.of(id));
     if !directory {
         sync_data(op, id).await?;
     }
-    sync_home(op, handle, id, &told).await
-}
-
-/// Syncs what the home has recorded, and whatever others have that rests on it; what was `told` before is there then, or it is EIO.
-async fn sync_home(op: &mut Op, handle: Handle, id: InodeId, told: &Records) -> FsResult {
     done(op.ask_home(id, Request::Sync { id }).await?)?;
-    kept::settle(op, handle, id, told).await?;
+    kept::settle(op, handle, id, &told).await?;
     Ok(FsReply::Done)
 }
 
@@ -46,13 +42,6 @@ async fn sync_data(op: &mut Op, id: InodeId) -> Result<(), Errno> {
         };
     }
     Err(Errno::EIO)
-}
-
-/// fsync of a directory: its home lets every holder of change-log entries flush first.
-pub(crate) async fn fsync_dir(op: &mut Op, handle: Handle) -> FsResult {
-    let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
-    let told = op.with(|core| core.state.unsynced.of(id));
-    sync_home(op, handle, id, &told).await
 }
 
 /// Inodes of all shards, space of all data nodes.

@@ -120,7 +120,6 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
             copy::copy(op, (from, from_offset), (handle, offset), bytes).await
         }
         FsOp::Fsync { handle } => misc::fsync(op, handle).await,
-        FsOp::FsyncDir { handle } => misc::fsync_dir(op, handle).await,
         FsOp::ReadDir { handle, after, bytes } => dir::readdir(op, handle, after, bytes).await,
         FsOp::ReadDirPlus { handle, after, bytes } => dir::readdir_plus(op, handle, after, bytes).await,
         FsOp::StatFs => misc::statfs(op).await,

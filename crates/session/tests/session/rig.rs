@@ -264,16 +264,18 @@ impl Rig {
     }
 
     pub(crate) fn reply_in(&mut self, source: NodeId, term: Term, seq: RequestSeq, reply: Reply) {
-        let mut header = Header::new(MessageKind::Reply, source, seq);
-        header.term = term;
-        header.stamp = Stamp(self.now.wall_ns + 10_000);
-        self.input(Input::Packet(Packet::new(&header, &reply)));
+        self.reply_of(RecordSeq(0), source, term, seq, reply);
     }
 
     /// As [`Rig::reply`], resting on a record that a power loss may take.
     pub(crate) fn reply_resting_on(&mut self, record: RecordSeq, to: &Sent, reply: Reply) {
-        let mut header = Header::new(MessageKind::Reply, to.to, to.header.seq);
-        header.term = self.terms[to.to.as_shard().unwrap().0 as usize];
+        let term = self.terms[to.to.as_shard().unwrap().0 as usize];
+        self.reply_of(record, to.to, term, to.header.seq, reply);
+    }
+
+    fn reply_of(&mut self, record: RecordSeq, source: NodeId, term: Term, seq: RequestSeq, reply: Reply) {
+        let mut header = Header::new(MessageKind::Reply, source, seq);
+        header.term = term;
         header.stamp = Stamp(self.now.wall_ns + 10_000);
         header.tell_record(record);
         self.input(Input::Packet(Packet::new(&header, &reply)));

@@ -143,7 +143,7 @@ fn fsync_of_a_directory_asks_who_told_of_its_names() {
     rig.reply(&sent, Reply::Attr { attr: attr(dir, Kind::Directory), data: data_ref(0, 0), shared: false });
     let Ok(FsReply::Opened(opened)) = rig.result(unique) else { panic!("a handle") };
     let fsync = |rig: &mut Rig, kept: Option<Reply>| {
-        let unique = rig.fs(FsOp::FsyncDir { handle: opened.handle });
+        let unique = rig.fs(FsOp::Fsync { handle: opened.handle });
         let home = rig.sent();
         assert_eq!((home.to, home.request()), (NodeId::shard(ShardId(2)), Request::Sync { id: dir }));
         rig.reply(&home, Reply::Done);

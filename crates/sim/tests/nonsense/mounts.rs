@@ -268,7 +268,7 @@ impl Mount {
         match dice.below(5) {
             0 | 1 => FsOp::ReadDir { handle, after, bytes },
             2 | 3 => FsOp::ReadDirPlus { handle, after, bytes },
-            _ => FsOp::FsyncDir { handle },
+            _ => FsOp::Fsync { handle },
         }
     }
 }
@@ -287,8 +287,7 @@ fn handles(op: &FsOp) -> [Option<Handle>; 2] {
         | FsOp::TestLock { handle, .. }
         | FsOp::SetLock { handle, .. }
         | FsOp::ReadDir { handle, .. }
-        | FsOp::ReadDirPlus { handle, .. }
-        | FsOp::FsyncDir { handle } => [Some(handle), None],
+        | FsOp::ReadDirPlus { handle, .. } => [Some(handle), None],
         _ => [None, None],
     }
 }

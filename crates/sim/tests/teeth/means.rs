@@ -23,6 +23,7 @@ const POWERS: Bounds = Bounds { powers: 1, ..NONE };
 const OWNER: Means = Means::Seeds("owner form", shapes::hostile);
 const NETWORK: Means = Means::Seeds("network form", shapes::network);
 const WRITERS: Means = Means::Seeds("writers", shapes::writers);
+const LATE_WRITERS: Means = Means::Seeds("late writers", shapes::late_writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
 const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
@@ -105,7 +106,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (18, Planted::TermlessIds, RESTARTS),
     (18, Planted::TermlessIds, explored("compaction", KILLS)),
     (19, Planted::HeldStamp, explored("held-stamp", NONE)),
-    (20, Planted::TrimsOvertake, WRITERS),
+    (20, Planted::TrimsOvertake, LATE_WRITERS),
     (20, Planted::TrimsOvertake, explored("trims", LATE)),
     (20, Planted::CutBeforeDurable, POWERLESS),
     (20, Planted::ReservationWithoutFence, WRITERS),
