@@ -50,7 +50,7 @@ impl Changer<'_> {
         }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::chmod(path, Mode::from_raw_mode(after)).map_err(to("change the mode of"))?;
-        self.changes.changed.add(1);
+        self.changes.change(stat);
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ impl Visitor for Changer<'_> {
         let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
         rustix::fs::chownat(entry.at(), entry.name(), uid, gid, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(to("change the owner of"))?;
-        self.changes.changed.add(1);
+        self.changes.change(&stat);
         Ok(())
     }
 

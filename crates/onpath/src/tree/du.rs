@@ -1,12 +1,11 @@
 //! `onpath du PATH…`: what trees hold and take. Where a directory says what its own entries amount to, only its directories are visited.
 
 use super::sum::Sum;
-use super::{Counter, Summary, Task};
+use super::{Counter, Linked, Summary, Task};
 use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs, Wanted};
 use clap::Args;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -34,7 +33,7 @@ pub(crate) fn run(args: DuArgs) -> anyhow::Result<()> {
     let visitor = Counting {
         depth: args.depth,
         progress: &progress,
-        linked: Mutex::default(),
+        linked: Linked::default(),
         shown: Mutex::default(),
         all: Totals::default(),
     };
@@ -115,19 +114,13 @@ impl Totals {
 struct Counting<'a> {
     depth: usize,
     progress: &'a Progress,
-    /// Inodes of several names that were counted: their bytes count once, as du(1) does. One row for each such inode.
-    linked: Mutex<HashSet<(u64, u64)>>,
+    /// Those that were counted: their bytes count once, as du(1) does.
+    linked: Linked,
     shown: Mutex<Vec<(PathBuf, String, Value)>>,
     all: Totals,
 }
 
 impl Counting<'_> {
-    /// Whether it was counted by another name.
-    fn was_counted(&self, stat: &Stat) -> bool {
-        let several = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
-        several && !self.linked.lock().unwrap_or_else(PoisonError::into_inner).insert((stat.st_dev, stat.st_ino))
-    }
-
     fn show(&self, path: PathBuf, totals: &Totals) {
         let row = (path, totals.words(), totals.json());
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).push(row);
@@ -171,7 +164,7 @@ impl Visitor for Counting<'_> {
     fn visit(&self, entry: &Entry<'_, Totals>) -> Result<(), Failure> {
         let stat = entry.stat()?;
         self.progress.entry();
-        let again = self.was_counted(&stat);
+        let again = self.linked.was_met(&stat);
         match entry.parent() {
             Some(parent) => parent.data.count(&stat, again),
             None => {

@@ -16,9 +16,12 @@ mod sum;
 
 use crate::cli::say;
 use crate::walk::{Progress, Report, Trees, Visitor, WalkArgs, walk};
+use rustix::fs::{FileType, Stat};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Counts by several threads.
 #[derive(Debug, Default)]
@@ -34,14 +37,32 @@ impl Counter {
     }
 }
 
-/// Entries that a command has changed, and those that were so already.
+/// Inodes of several names that were met. One row for each.
+#[derive(Default)]
+struct Linked(Mutex<HashSet<(u64, u64)>>);
+
+impl Linked {
+    /// Whether it was met by another name.
+    fn was_met(&self, stat: &Stat) -> bool {
+        let several = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
+        several && !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((stat.st_dev, stat.st_ino))
+    }
+}
+
+/// Inodes that a command has changed, and names that were so already.
 #[derive(Default)]
 struct Changes {
     changed: Counter,
     same: Counter,
+    linked: Linked,
 }
 
 impl Changes {
+    /// One was changed that was like this. Two threads may change one by two names, each as it was before.
+    fn change(&self, stat: &Stat) {
+        if self.linked.was_met(stat) { &self.same } else { &self.changed }.add(1);
+    }
+
     /// `what` was changed of how many.
     fn summary(&self, what: &str) -> Summary {
         let (changed, same) = (self.changed.get(), self.same.get());
@@ -109,5 +130,25 @@ impl Summary {
         all.insert("failures".into(), json!(report.failures()));
         all.insert("seconds".into(), json!(progress.seconds()));
         Value::Object(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inode_that_two_threads_change_by_two_names_counts_once() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (one, two) = (tmp.path().join("one"), tmp.path().join("two"));
+        std::fs::write(&one, "").unwrap();
+        let alone = rustix::fs::stat(&one).unwrap();
+        std::fs::hard_link(&one, &two).unwrap();
+        let changes = Changes::default();
+        // Each has looked before the other changed it.
+        for stat in [alone, rustix::fs::stat(&one).unwrap(), rustix::fs::stat(&two).unwrap()] {
+            changes.change(&stat);
+        }
+        assert_eq!((changes.changed.get(), changes.same.get()), (2, 1), "one of a single name, one of two");
     }
 }
