@@ -117,8 +117,7 @@ pub(crate) struct OpenHandle {
     pub(crate) mode: OpenMode,
     /// It bypasses the page cache, so that its READs do not follow a question for attributes.
     pub(crate) direct: bool,
-    /// Owners that took fcntl locks through it: released with it, because with FOPEN_NOFLUSH (and for OFD locks)
-    /// nothing else tells of the close (FUSE.md §5).
+    /// Owners that took fcntl locks through it: released with it, because of locks of an open file (F_OFD_SETLK) nothing else tells.
     pub(crate) lock_owners: SmallVec<[u64; 1]>,
     /// The last loss of which an fsync by it has told, or by others before it was opened.
     pub(crate) told_loss: LossNumber,
