@@ -34,7 +34,7 @@ fn missing() -> Option<&'static str> {
 /// Says on the real standard error (libtest captures only the print macros) that the calling test could not run, and why.
 fn skipped(reason: &str) {
     let thread = std::thread::current();
-    let _ = writeln!(std::io::stderr(), "skipped: floor::{}: {reason}", thread.name().unwrap_or("?"));
+    onpath_testing::skipped(&format!("floor::{}", thread.name().unwrap_or("?")), reason);
 }
 
 macro_rules! needs_fuse {

@@ -85,7 +85,7 @@ fn the_journal_survives_a_full_disk() {
     let tmp = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(tmp.path()) else {
         // Past libtest, which would hide it.
-        let _ = writeln!(std::io::stderr(), "skipped: full_disk: no permission to mount a tmpfs");
+        onpath_testing::skipped("full_disk", "no permission to mount a tmpfs");
         return;
     };
     let journal_dir = disk.0.join("journal");

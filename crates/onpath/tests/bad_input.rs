@@ -1,10 +1,7 @@
 //! Bad input: each is refused with a message that names it and says what to do, a non-zero exit, and no panic.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::server::{Mount, Site, binary, run};
-use common::{skipped, sys, tool};
+use crate::common::server::{Mount, Site, binary, run};
+use crate::common::{skipped, sys, tool};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,10 +107,10 @@ fn a_busy_mount_at_the_end() {
         let Some(site) = Site::new("a busy mount at the end") else { return };
         let mount = site.dev(&[]);
         let mut user = Command::new("sleep");
-        let mut user = common::process::spawn(user.arg("60").current_dir(mount.path())).expect("sleep");
+        let mut user = crate::common::process::spawn(user.arg("60").current_dir(mount.path())).expect("sleep");
         mount.signal(libc::SIGINT);
         let pid = user.id().to_string();
-        common::wait_until("the mount says who uses it", || {
+        crate::common::wait_until("the mount says who uses it", || {
             let said = mount.said();
             said.contains("busy") && said.contains(&pid)
         });
@@ -122,7 +119,7 @@ fn a_busy_mount_at_the_end() {
             mount.ends();
         } else {
             mount.signal(libc::SIGINT);
-            common::wait_until("the mount is detached", || !common::server::is_mounted(mount.path()));
+            crate::common::wait_until("the mount is detached", || !crate::common::server::is_mounted(mount.path()));
             assert!(sys::stat(format!("/proc/{pid}/cwd")).is_ok(), "its user keeps it");
             user.kill().and_then(|()| user.wait()).expect("kill of our child");
             mount.ends();

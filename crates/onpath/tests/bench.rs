@@ -1,9 +1,7 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
-mod common;
-
-use common::server::{self, Site};
-use common::{sys, wait_until};
+use crate::common::server::{self, Site};
+use crate::common::{sys, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -76,8 +74,8 @@ fn two_directories_are_measured_and_compared() {
 #[test]
 fn programs_are_measured_and_compared() {
     for program in ["git", "rsync", "tar", "find"] {
-        if common::tool(program).is_none() {
-            return common::skipped("bench programs", &format!("{program} is not installed"));
+        if crate::common::tool(program).is_none() {
+            return crate::common::skipped("bench programs", &format!("{program} is not installed"));
         }
     }
     let (a, b, material) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -86,7 +84,7 @@ fn programs_are_measured_and_compared() {
     let output = server::run(words.chain([a.path().as_os_str(), b.path().as_os_str()]));
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("O_DIRECT") {
-        return common::skipped("bench programs", "the local file system has no O_DIRECT");
+        return crate::common::skipped("bench programs", "the local file system has no O_DIRECT");
     }
     assert!(output.status.success(), "{error}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -2,15 +2,12 @@
 //!
 //! `ONPATH_FULL_ROUNDS` says how often. Needs losetup and mkfs.ext4; without them it is skipped with a reason.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::check::errno_name;
-use common::disk::Disk;
-use common::random::Random;
-use common::server::{Mount, Site, assert_clean};
-use common::sys::{self, R};
-use common::{number_from_env, report, skipped, wait_until};
+use crate::common::check::errno_name;
+use crate::common::disk::Disk;
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site, assert_clean};
+use crate::common::sys::{self, R};
+use crate::common::{number_from_env, report, skipped, wait_until};
 use std::collections::BTreeMap;
 use std::path::Path;
 

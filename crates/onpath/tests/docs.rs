@@ -4,10 +4,7 @@
 //! (any directory or file of crates/onpath/tests). A block of kind `sh` holds commands whose form is checked, a block of kind `console` a
 //! session that is run: lines that begin with `$ ` are commands, the others what they print, `…` standing for anything.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::{cannot_mount, server, skipped};
+use crate::common::{cannot_mount, server, skipped};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -157,7 +154,7 @@ fn named_test(word: &str) -> Option<(PathBuf, &str)> {
     let top = module.split('/').next().expect("split gives at least one");
     let dir = [tests, sim].into_iter().find(|dir| dir.join(top).is_dir() || dir.join(format!("{top}.rs")).is_file())?;
     let file = dir.join(format!("{module}.rs"));
-    Some((if file.is_file() { file } else { dir.join(module).join("main.rs") }, name))
+    Some((if file.is_file() { file } else { dir.join(module).join("mod.rs") }, name))
 }
 
 fn is_test(file: &Path, name: &str) -> bool {
@@ -220,8 +217,17 @@ fn complaint_of_cargo(command: &str, options: &[&str]) -> Option<String> {
         })
     };
     let example = after(&["--example"]);
-    let found =
-        there("tests", after(&["--test"])) && there("benches", after(&["--bench"])) && there("examples", example);
+    let suites = |name: &str| {
+        // A target that the manifest names; words for its tests name modules of it.
+        let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
+        let filters = run.iter().filter_map(|word| word.split_once("::")).map(|(suite, _)| suite);
+        manifest.contains(&format!("[[test]]\nname = \"{name}\""))
+            && filters.into_iter().all(|suite| there("tests", Some(suite)))
+    };
+    let test = after(&["--test"]);
+    let found = (there("tests", test) || test.is_some_and(suites))
+        && there("benches", after(&["--bench"]))
+        && there("examples", example);
     match (dir.is_dir() && found, run) {
         (false, _) => Some("no such package, test, benchmark or example".to_owned()),
         (true, ["--", args @ ..]) if command == "run" && example.is_none() => {
@@ -392,7 +398,7 @@ impl Shell {
     }
 
     fn line(&self) -> Option<String> {
-        self.output.recv_timeout(common::PATIENCE).ok()
+        self.output.recv_timeout(crate::common::PATIENCE).ok()
     }
 
     /// Runs a command; gives what is wrong with what it printed. One in the background is waited for until it printed as much.
@@ -427,7 +433,7 @@ impl Drop for Shell {
         let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         for mountpoint in table.lines().filter_map(|line| line.split(' ').nth(4)) {
             if Path::new(mountpoint).starts_with(self.home.path()) {
-                let _ = common::sys::detach(mountpoint);
+                let _ = crate::common::sys::detach(mountpoint);
             }
         }
     }

@@ -1,8 +1,6 @@
 //! `onpath inspect PATH`: what the shards know of a directory, in both tracking forms.
 
-mod common;
-
-use common::server::{Site, binary};
+use crate::common::server::{Site, binary};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +38,7 @@ fn a_directory_is_shown_as_its_owner_and_its_sites_see_it() {
         let dir = mount.path().join("d");
         fs::create_dir(&dir).expect("mkdir");
         let in_network = u64::from(tracking == "network");
-        common::wait_until("the form is what it should be", || {
+        crate::common::wait_until("the form is what it should be", || {
             let inspection = inspection(&site, &dir);
             assert_eq!(all(&inspection, "owner"), [1], "one shard owns it");
             all(&inspection, "tracked_in_network") == [in_network]

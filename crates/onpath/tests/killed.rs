@@ -1,11 +1,8 @@
 //! kill -9 of `onpath dev` under a mount in use: the next start takes the mountpoint back, and whoever used it hears so at once.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::check::{content, done};
-use common::server::{Mount, Site, is_mounted};
-use common::{process, sys, wait_until};
+use crate::common::check::{content, done};
+use crate::common::server::{Mount, Site, is_mounted};
+use crate::common::{process, sys, wait_until};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -111,7 +108,7 @@ fn dead_mounts_elsewhere_are_detached() {
         let users = Users::new(first.path());
         first.kill();
         assert!(is_mounted(first.path()));
-        let mut command = Command::new(common::server::binary());
+        let mut command = Command::new(crate::common::server::binary());
         command.arg("dev").arg(site.state()).args(mountpoint).stdout(Stdio::null());
         let mut next = process::spawn(&mut command).expect("onpath dev");
         wait_until("the dead mount is detached", || !is_mounted(first.path()));

@@ -1,11 +1,8 @@
 //! A tree that is larger than the memory it may take: everything is found, listed and changed as if it were in memory, also after
 //! a kill. `ONPATH_LARGE_FILES` and `ONPATH_LARGE_MEMORY` make it large (`just large`).
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::server::{Mount, Site, status_of};
-use common::{number_from_env, report, wait_until, xattr};
+use crate::common::server::{Mount, Site, status_of};
+use crate::common::{number_from_env, report, wait_until, xattr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 15] = [
+const LAYERS: [(&str, u8); 16] = [
+    ("onpath-testing", 0),
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
     ("onpath-kernel", 1),
@@ -227,4 +228,19 @@ fn every_file_says_what_it_is_for() {
     let silent: Vec<String> =
         all_sources().iter().filter(|file| !read(file).starts_with("//!")).map(|file| shown(file)).collect();
     assert!(silent.is_empty(), "no opening comment:\n{}", silent.join("\n"));
+}
+
+/// `cargo test` leaves the suites out: each is named in scripts/test.
+#[test]
+fn every_suite_is_run() {
+    let script = read(&repository().join("scripts/test"));
+    let named: Vec<&str> = script
+        .lines()
+        .filter(|line| ["working=(", "waiting=(", "    suites \"\" "].iter().any(|begin| line.starts_with(begin)))
+        .flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'))
+        .collect();
+    let main = read(&repository().join("crates/onpath/tests/main.rs"));
+    let suites = main.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+    let left_out: Vec<&str> = suites.filter(|suite| *suite != "common" && !named.contains(suite)).collect();
+    assert!(left_out.is_empty(), "suites that scripts/test does not name: {left_out:?}");
 }

@@ -1,10 +1,7 @@
 //! `mount.onpath` as mount(8) and fstab call it, processes in the background, and the unit of systemd.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::server::{Site, binary, is_mounted, run};
-use common::{skipped, sys, tool, wait_until};
+use crate::common::server::{Site, binary, is_mounted, run};
+use crate::common::{skipped, sys, tool, wait_until};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -281,12 +278,12 @@ fn the_unit_serves() {
     let words: Vec<&str> = start.split(' ').collect();
     let socket = site.root().join("notify");
     let notified = UnixDatagram::bind(&socket).expect("a socket");
-    notified.set_read_timeout(Some(common::PATIENCE)).expect("a timeout");
+    notified.set_read_timeout(Some(crate::common::PATIENCE)).expect("a timeout");
     let log = fs::File::create(site.root().join("log")).expect("a log");
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).env("NOTIFY_SOCKET", &socket).env("ONPATH_COMMIT", "sync");
     command.stdin(Stdio::null()).stdout(log.try_clone().expect("dup")).stderr(log);
-    let mut service = common::process::spawn(&mut command).expect("ExecStart runs");
+    let mut service = crate::common::process::spawn(&mut command).expect("ExecStart runs");
     let mut state = [0; 64];
     let length = notified.recv(&mut state).expect("READY=1 comes");
     assert_eq!(&state[..length], b"READY=1");

@@ -1,10 +1,7 @@
 //! The Debian package and the image: built, looked into, installed into a directory of their own, and run from there.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::server::{Site, binary, is_mounted};
-use common::{skipped, tool};
+use crate::common::server::{Site, binary, is_mounted};
+use crate::common::{skipped, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,12 +1,9 @@
 //! What a power loss may take: bytes of files that no flush had covered. The machine is not switched off here; DIR is made
 //! to believe that it was, by another boot id.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::check::done;
-use common::server::Site;
-use common::{sys, wait_until};
+use crate::common::check::done;
+use crate::common::server::Site;
+use crate::common::{sys, wait_until};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 

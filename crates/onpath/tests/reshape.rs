@@ -1,11 +1,9 @@
 //! `onpath reshape`: another number of shards, the same file system; killed at any moment, the old shape or the new one.
 
-mod common;
-
-use common::disk::Disk;
-use common::server::{Site, binary, run};
-use common::tree::{Listing, Times, list};
-use common::{skipped, wait_until, xattr};
+use crate::common::disk::Disk;
+use crate::common::server::{Site, binary, run};
+use crate::common::tree::{Listing, Times, list};
+use crate::common::{skipped, wait_until, xattr};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -82,7 +80,7 @@ fn assert_holds(site: &Site, state: &Path, before: &(Listing, More)) {
     let now = all(mount.path());
     assert!(now == *before, "{now:#?}\nnot {before:#?}");
     mount.stop();
-    common::server::assert_clean(state, "at the end");
+    crate::common::server::assert_clean(state, "at the end");
 }
 
 fn reshape(state: &Path, shards: u16) {
@@ -234,14 +232,14 @@ fn the_superblock_says_which_store_counts() {
     copy(&place(&site.state(), "objects.redb"), &place(&late, "objects.redb"));
     for (state, has) in [(torn, 2), (late, 4)] {
         assert_eq!(shards(&state), has);
-        common::server::assert_clean(&state, "before it is opened");
+        crate::common::server::assert_clean(&state, "before it is opened");
         assert!(place(&state, "reshaped-4.redb").exists(), "fsck has changed something");
         let mount = site.dev_on(&state, &[]);
         let now = all(mount.path());
         assert!(now == before, "{now:#?}\nnot {before:#?}");
         mount.stop();
         assert!(!place(&state, "reshaped-4.redb").exists());
-        common::server::assert_clean(&state, "at the end");
+        crate::common::server::assert_clean(&state, "at the end");
     }
 }
 
@@ -272,7 +270,7 @@ fn a_full_disk_leaves_the_old_shape() {
         let hog = disk.fill_up(left);
         let output = run(["reshape".as_ref(), state.as_os_str(), "--shards".as_ref(), "5".as_ref()]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        common::server::assert_clean(&state, &format!("with {left} bytes of room"));
+        crate::common::server::assert_clean(&state, &format!("with {left} bytes of room"));
         fs::remove_file(hog).expect("unlink");
         if output.status.success() {
             break;
@@ -319,7 +317,7 @@ fn a_power_loss_leaves_the_old_shape_or_the_new() {
         let now = shards(&state);
         assert!(now == to || now == from && n < LOSSES, "{n}: {now}");
         old += u32::from(now == from);
-        common::server::assert_clean(&state, &format!("after power loss {n}"));
+        crate::common::server::assert_clean(&state, &format!("after power loss {n}"));
     }
     assert!(old > 0, "no reshape was interrupted");
     assert_holds(&site, &state, &before);

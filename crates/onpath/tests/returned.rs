@@ -1,13 +1,10 @@
 //! Space of the checkpoint's store comes back: when most of its file is free it is copied, while the file system is in use. Whatever
 //! happens meanwhile, nothing is lost.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::disk::Disk;
-use common::random::Random;
-use common::server::{Mount, Site, Status, assert_clean, status_of};
-use common::{Over, skipped, sys, wait_until, xattr};
+use crate::common::disk::Disk;
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site, Status, assert_clean, status_of};
+use crate::common::{Over, skipped, sys, wait_until, xattr};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -174,7 +171,7 @@ fn a_kill_at_any_moment() {
         mount = restart(&site, &state, mount);
         assert_all(mount.path(), all.iter().copied());
     }
-    common::report(&format!("kill -9: {interrupted} copies interrupted, {whole} were whole"));
+    crate::common::report(&format!("kill -9: {interrupted} copies interrupted, {whole} were whole"));
     assert!(interrupted > 0, "no copy was interrupted");
     wait_until("the last copy is over", || copy_is_over(&state));
     mount.stop();
@@ -247,7 +244,7 @@ fn a_full_disk() {
     let begin = Instant::now();
     while !is_wasteful(&state) || begin.elapsed() < Duration::from_secs(2) {
         change(&top);
-        assert!(begin.elapsed() < common::PATIENCE, "the store is never mostly free");
+        assert!(begin.elapsed() < crate::common::PATIENCE, "the store is never mostly free");
     }
     assert_eq!(counter(&served(&state), "compactions"), 0, "there was no room");
     assert_all(&top, (0..300).step_by(10));

@@ -1,12 +1,9 @@
 //! Nobody hangs: a process that waits for the mount ends within a second of a signal, whatever it waits for.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::check::{content, done};
-use common::process::{Child, End, Steps, block, blocked_in, fork, fork_keeping, send};
-use common::server::{Mount, Site};
-use common::sys::{self, R};
+use crate::common::check::{content, done};
+use crate::common::process::{Child, End, Steps, block, blocked_in, fork, fork_keeping, send};
+use crate::common::server::{Mount, Site};
+use crate::common::sys::{self, R};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use std::fs::DirEntry;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,7 +55,7 @@ impl Stopped {
     fn new(site: &Site, server: &Mount) -> Stopped {
         let stopped = Stopped(site.server_pids(server));
         stopped.signal(libc::SIGSTOP);
-        common::wait_until("the server stops", || {
+        crate::common::wait_until("the server stops", || {
             let threads =
                 |pid| std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process that serves").flatten();
             let stat = |thread: DirEntry| std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
@@ -152,7 +149,7 @@ fn a_child_ends() {
     std::thread::spawn(|| {
         block(libc::SIGCHLD);
         let caller = format!("/proc/{}", std::process::id());
-        common::wait_until("the caller blocks", || blocked_in(&caller, libc::SYS_newfstatat, &[]));
+        crate::common::wait_until("the caller blocks", || blocked_in(&caller, libc::SYS_newfstatat, &[]));
         std::process::Command::new("true").status().expect("a child");
     });
 }

@@ -1,11 +1,8 @@
 //! `onpath switch attach|detach|status`: the commands, on a device of a network namespace of this test's own.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::net::{cannot_connect, cannot_redirect};
-use common::server::binary;
-use common::{skipped, wait_until};
+use crate::common::net::{cannot_connect, cannot_redirect};
+use crate::common::server::binary;
+use crate::common::{skipped, wait_until};
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 

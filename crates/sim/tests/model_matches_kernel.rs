@@ -18,7 +18,6 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
@@ -532,7 +531,7 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         // Past libtest, which would hide it.
-        let _ = writeln!(std::io::stderr(), "skipped: model_matches_kernel: acting as other users needs root");
+        onpath_testing::skipped("model_matches_kernel", "acting as other users needs root");
         return;
     }
     let wanted =

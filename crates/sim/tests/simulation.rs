@@ -1,11 +1,8 @@
 //! Whole simulations: same seed, same trace; no violation in any weather.
 
+use crate::shapes;
 use onpath_sim::world::{Commit, WorldConfig};
 use onpath_sim::{Outcome, SimConfig, run};
-
-#[allow(dead_code, reason = "most are for tests/teeth.rs")]
-#[path = "teeth/shapes.rs"]
-mod shapes;
 
 fn clean(config: &SimConfig) -> Outcome {
     let outcome = run(config);

@@ -3,7 +3,6 @@
 #[path = "../examples/headers/text.rs"]
 mod text;
 
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,9 +25,6 @@ fn the_header_for_c_compiles() {
     let flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"];
     match Command::new("cc").args(flags).arg(&header).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        // Past libtest, which hides what a test prints that passes.
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "skipped: the_header_for_c_compiles: cc: {error}");
-        }
+        Err(error) => onpath_testing::skipped("the_header_for_c_compiles", &format!("cc: {error}")),
     }
 }

@@ -6,7 +6,6 @@ use common::{dataplane, vectors};
 use onpath_dataplane::{Counter, Switch};
 use onpath_wire::innet::{DirtySetOp, FIELDS, INNET_UDP_PORT, InNetResult, STRUCTURE_DIRTY_SET};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::process::Command;
 
 fn spec() -> String {
@@ -103,9 +102,6 @@ fn vectors_are_what_their_source_gives() {
     let made = Command::new("python3").arg(dataplane().join("vectors/make.py")).arg("--check").output();
     match made {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        // Past libtest, which hides what a test prints that passes.
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "skipped: vectors_are_what_their_source_gives: python3: {error}");
-        }
+        Err(error) => onpath_testing::skipped("vectors_are_what_their_source_gives", &format!("python3: {error}")),
     }
 }

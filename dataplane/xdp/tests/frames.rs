@@ -3,8 +3,9 @@
 mod common;
 
 use common::frame::{frame_to, seal, sum};
-use common::{SWITCH, network, route, skipped};
+use common::{SWITCH, network, route};
 use onpath_dataplane::{Command, Config, Counter};
+use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INNET_BYTES, INNET_UDP_PORT, InNet};
 use onpath_xdp::{XdpConfig, XdpSwitch};

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Network, SWITCH, network, report, route, skipped};
+use common::{Network, SWITCH, network, report, route};
 use onpath_dataplane::registers::STAGES_MAX;
 use onpath_dataplane::{Command, Config, Counter, Prefix, State};
+use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INDEX_BITS, INNET_UDP_PORT, InNet, InNetResult};
 use onpath_xdp::{XdpConfig, XdpSwitch};

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Network, SWITCH, route, skipped};
+use common::{Network, SWITCH, route};
 use onpath_dataplane::{Command, Config, Tracking};
+use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
 use std::path::Path;
 

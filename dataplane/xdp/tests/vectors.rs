@@ -8,8 +8,9 @@ mod common;
 mod shared;
 
 use common::frame::frame_to;
-use common::{Network, PATIENCE, SWITCH, report, skipped};
+use common::{Network, PATIENCE, SWITCH, report};
 use onpath_dataplane::{Command, Counter, Port};
+use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
 use shared::{Step, Vector};
 use std::collections::BTreeMap;

@@ -2,15 +2,15 @@
 //! agree in the end. `ONPATH_FAILURE_SECONDS` lets faults come at random for so long; the seed is printed and can be given as
 //! `ONPATH_FAILURE_SEED`.
 
+use crate::cluster::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
+use crate::cluster::names::Names;
+use crate::cluster::registers::Registers;
 use crate::common::check::done;
 use crate::common::cluster::{Cluster, Shape};
 use crate::common::net::Loss;
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::{number_from_env, report, skipped, sys, view};
-use crate::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
-use crate::names::Names;
-use crate::registers::Registers;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

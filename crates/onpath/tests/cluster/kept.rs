@@ -1,10 +1,10 @@
 //! A file that one user alone changes, by any mount, and what power losses may leave of it.
 
+use crate::cluster::load::shared;
+use crate::cluster::past::{Losses, Past};
 use crate::common::check::{done, errno_name};
 use crate::common::random::Random;
 use crate::common::sys::{self, R};
-use crate::load::shared;
-use crate::past::{Losses, Past};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,13 +1,13 @@
 //! Clients that work all the time, each call of which must succeed, however long it waits; and what they may expect in the end.
 
+use crate::cluster::names::Names;
+use crate::cluster::registers::Registers;
 use crate::common::chaos::{Chaos, SHARED, SOURCE_BYTES};
 use crate::common::check::{done, errno_name};
 use crate::common::model::{Model, Op, View, differences, observe};
 use crate::common::random::Random;
 use crate::common::xattr::getxattr;
 use crate::common::{Over, sys, view};
-use crate::names::Names;
-use crate::registers::Registers;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{Scope, ScopedJoinHandle};

@@ -1,6 +1,9 @@
 //! Power losses of single hosts under `commit = interval`. What was synced, or is older than the interval, is there; what is younger is
 //! there or as it was before, and never anything between.
 
+use crate::cluster::kept::{File, Names, sorted};
+use crate::cluster::load::{Done, Progress, RECORD, Released, assert_sums, number, prepare, record, shared};
+use crate::cluster::past::{KEPT, Losses};
 use crate::common::chaos::{Chaos, SOURCE_BYTES};
 use crate::common::check::done;
 use crate::common::cluster::{Cluster, Shape};
@@ -9,9 +12,6 @@ use crate::common::server::{Mount, Site};
 use crate::common::stall::Stalled;
 use crate::common::sys;
 use crate::common::{number_from_env, report, skipped, view};
-use crate::kept::{File, Names, sorted};
-use crate::load::{Done, Progress, RECORD, Released, assert_sums, number, prepare, record, shared};
-use crate::past::{KEPT, Losses};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, RwLock};

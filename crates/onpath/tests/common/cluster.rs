@@ -41,10 +41,10 @@ impl Shape<'_> {
         let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
         let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
         let sync = std::env::var("ONPATH_COMMIT").is_ok_and(|commit| commit == "sync");
-        assert!(!(switch && sync), "one of ONPATH_COMMIT=sync and ONPATH_TRACKING=network at a time");
         let init: &[&str] = match (switch, sync) {
-            (true, _) => &["--tracking", "network"],
-            (_, true) => &["--commit", "sync"],
+            (true, true) => &["--tracking", "network", "--commit", "sync"],
+            (true, false) => &["--tracking", "network"],
+            (false, true) => &["--commit", "sync"],
             _ => &[],
         };
         Shape {

@@ -2,7 +2,7 @@
 //!
 //! A suite works on the directory named by `ONPATH_TEST_DIR` if that is set (a directory of a local file system: this is how the
 //! tests themselves are checked), else on a fresh `onpath dev DIR MOUNTPOINT`.
-#![allow(dead_code, unreachable_pub)] // every test binary uses its own part of this module
+#![allow(dead_code, unreachable_pub)] // not everything is used everywhere
 
 pub mod chaos;
 pub mod check;
@@ -22,6 +22,7 @@ pub mod view;
 pub mod watchdog;
 pub mod xattr;
 
+pub use onpath_testing::skipped;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,11 +30,6 @@ use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Says on the real standard error (libtest captures only the print macros) that a test could not run, and why.
-pub fn skipped(what: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {what}: {reason}");
-}
 
 /// Says something on the real standard error that should be seen although the test passes.
 pub fn report(line: &str) {

@@ -13,6 +13,9 @@ const MINUTES: usize = 10;
 /// How long the process may go on after that.
 const LAST: Duration = Duration::from_secs(60);
 
+/// How long a look at those who wait may take.
+const LOOK: Duration = Duration::from_secs(10);
+
 /// Watches a site until it is dropped.
 pub struct Watchdog {
     _alive: Sender<()>,
@@ -29,10 +32,15 @@ impl Watchdog {
             if is_over(Duration::from_secs(60 * minutes as u64)) {
                 return;
             }
-            report(&format!("{name} has not ended in {minutes} minutes; aborting its mounts\n{}", waiting(&site)));
+            // To look at a process may itself wait for a mount.
+            let (tell, told) = channel();
+            let looked_at = site.clone();
+            std::thread::spawn(move || _ = tell.send(waiting(&looked_at)));
+            let waiting_for = told.recv_timeout(LOOK).unwrap_or_else(|_| "who waits cannot be looked at".to_owned());
+            report(&format!("{name} has not ended in {minutes} minutes; aborting its mounts\n{waiting_for}"));
             mounts(&site).iter().for_each(|mount| _ = super::sys::abort(mount));
             if !is_over(LAST) {
-                report(&format!("{name} waits for something else than its mounts\n{}", waiting(&site)));
+                report(&format!("{name} waits for something else than its mounts"));
                 std::process::abort();
             }
         });

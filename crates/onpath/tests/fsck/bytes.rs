@@ -1,7 +1,7 @@
 //! Planted damage of file contents: what the data node has against what the inodes say.
 
-use crate::craft::{Copy, Original};
-use crate::stopped;
+use crate::fsck::craft::{Copy, Original};
+use crate::fsck::stopped;
 use onpath_data::FileSummary;
 use onpath_host::blocks::file_name;
 use onpath_wire::block::{ChunkImage, DATA_FILE_BLOCKS, DATA_FILE_HEADER_BYTES, DataRecord, Extent, PendingMerge};

@@ -1,8 +1,8 @@
 //! Planted damage of the files of a DIR: flipped bits, cuts, files that are missing or belong elsewhere.
 
 use crate::common::server::Site;
-use crate::craft::{Copy, Original};
-use crate::{ARGS, stopped};
+use crate::fsck::craft::{Copy, Original};
+use crate::fsck::{ARGS, stopped};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{LogSeq, NodeId, ShardId, Stamp};
 use onpath_wire::record::Effect;
@@ -74,7 +74,7 @@ fn objects_of_the_checkpoint() {
 fn killed(test: &str) -> Option<(Site, Original)> {
     let site = Site::new(test)?;
     let mut mount = site.dev(&[ARGS, &["--commit", "sync"]].concat());
-    crate::fill(mount.path());
+    crate::fsck::fill(mount.path());
     mount.kill();
     drop(mount);
     let original = Original::of(&site.state());

@@ -1,7 +1,7 @@
 //! Planted damage of names, inodes, listings and directories.
 
-use crate::craft::{Copy, Original, entry, name};
-use crate::stopped;
+use crate::fsck::craft::{Copy, Original, entry, name};
+use crate::fsck::stopped;
 use onpath_store::cold::{class, id_bytes};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};

@@ -1,7 +1,7 @@
 //! Planted damage of change-logs, watermarks, floors and transactions; and what only looks like damage.
 
-use crate::craft::{Original, entry, name};
-use crate::stopped;
+use crate::fsck::craft::{Original, entry, name};
+use crate::fsck::stopped;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{LogSeq, NodeId, ShardId, Stamp, TxnSeq};
@@ -77,7 +77,7 @@ struct Linking {
 }
 
 impl Linking {
-    fn new(of: &Original, copy: &crate::craft::Copy) -> Linking {
+    fn new(of: &Original, copy: &crate::fsck::craft::Copy) -> Linking {
         let inode = of.inode("d/empty");
         let home = of.home(inode.id);
         let new = of.name_elsewhere(of.id("d"), home);

@@ -2,8 +2,8 @@
 
 use crate::common::server::{Site, run};
 use crate::common::{Over, wait_until};
-use crate::craft::Original;
-use crate::{names, stopped};
+use crate::fsck::craft::Original;
+use crate::fsck::{names, stopped};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};

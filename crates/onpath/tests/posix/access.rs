@@ -1,6 +1,6 @@
 //! access(2), faccessat(2), chdir(2): what one would be allowed.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{F_OK, R_OK, W_OK, X_OK};
 
 /// access answers by the bits of the one class that applies, for files and directories.

@@ -1,6 +1,6 @@
 //! POSIX ACLs (acl(5)): what they mean, who sets them, how they go with the permission bits, what new objects inherit.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Whether the file system of the tests has no ACLs.
 fn lacking(d: &Dir) -> bool {
@@ -194,7 +194,7 @@ fn times() {
 
 /// What an ACL (of a file of Alice's and TEAM's) lets somebody do.
 fn check(acl_of_file: &str, user: User, allowed: &str) {
-    let Some(d) = crate::fresh() else { return };
+    let Some(d) = crate::posix::fresh() else { return };
     let f = d.file_with("f", b"12345");
     ok!(chown(&f, ALICE.uid, TEAM));
     ok!(setxattr(&f, ACCESS, acl(acl_of_file)));

@@ -1,6 +1,6 @@
 //! O_APPEND: every write goes to the end, whoever else writes.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A write goes to the end wherever the descriptor stood, and leaves it behind the new bytes.
 #[test]

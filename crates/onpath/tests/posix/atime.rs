@@ -1,6 +1,6 @@
 //! Access times of directories and symlinks (relatime), and O_NOATIME.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::O_NOATIME;
 
 fn atime(path: &Path) -> Time {

@@ -1,6 +1,6 @@
 //! What several threads do at once: exactly one wins, and nobody sees a half-done change.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,6 +1,6 @@
 //! chmod(2), fchmod(2): which bits are set, by whom, and what follows.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// chmod sets exactly the twelve mode bits, on every kind of object.
 #[test]

@@ -1,6 +1,6 @@
 //! chown(2), lchown(2), fchown(2): who may give what to whom.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 fn owner(path: &Path) -> (u32, u32) {
     let stat = ok!(lstat(path));

@@ -1,6 +1,6 @@
 //! copy_file_range(2).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{SEEK_DATA, SEEK_HOLE};
 
 const MIB: usize = 1 << 20;

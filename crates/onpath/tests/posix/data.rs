@@ -1,6 +1,6 @@
 //! read(2), write(2), lseek(2), fsync(2) and their relatives.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{SEEK_CUR, SEEK_END, SEEK_SET};
 
 /// Bytes written anywhere, in any order, across block and chunk borders, are read back as written.

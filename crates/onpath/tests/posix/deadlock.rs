@@ -1,6 +1,6 @@
 //! Deadlocks of fcntl locks: whoever closes a circle of processes that wait for each other is refused (EDEADLK).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{F_OFD_SETLK, F_OFD_SETLKW, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, F_WRLCK};
 use std::os::fd::OwnedFd;
 

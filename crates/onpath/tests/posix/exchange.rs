@@ -1,6 +1,6 @@
 //! renameat2 with RENAME_EXCHANGE and RENAME_WHITEOUT.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT};
 
 fn exchange(one: impl AsRef<Path>, other: impl AsRef<Path>) -> Result<(), i32> {

@@ -1,7 +1,7 @@
 //! fallocate(2): reserve, punch, zero; with and without a change of the size.
 
 use crate::common::random::Random;
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, SEEK_DATA, SEEK_HOLE};
 
 const KEEP_SIZE: i32 = libc::FALLOC_FL_KEEP_SIZE;

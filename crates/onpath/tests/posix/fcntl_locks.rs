@@ -1,6 +1,6 @@
 //! fcntl(2) record locks: F_SETLK, F_SETLKW, F_GETLK, and those of open file descriptions (F_OFD_…).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{F_GETLK, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, F_WRLCK};
 use std::os::fd::{AsFd, AsRawFd};
 

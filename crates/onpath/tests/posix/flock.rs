@@ -1,6 +1,6 @@
 //! flock(2): whole-file locks of open file descriptions.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,6 +1,6 @@
 //! The errors that every call that takes a path shares: one table of calls, one test an error.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 type Call = (&'static str, Box<dyn Fn(&Path) -> R + Sync>);
 

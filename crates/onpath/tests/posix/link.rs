@@ -1,6 +1,6 @@
 //! link(2): names of one inode, their count, and what cannot be linked.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// link makes a second name of the same inode, for every kind of object but a directory; a symlink is linked itself.
 #[test]

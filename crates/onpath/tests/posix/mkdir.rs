@@ -1,6 +1,6 @@
 //! mkdir(2): what a new directory is, and when there is none.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A new directory is empty, has the asked mode, the caller's ids and two links; its parent gains one.
 #[test]

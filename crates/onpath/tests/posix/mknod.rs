@@ -1,6 +1,6 @@
 //! mknod(2), mkfifo(3): FIFOs, sockets, devices, and regular files by mknod.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 

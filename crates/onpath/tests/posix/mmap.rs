@@ -1,6 +1,6 @@
 //! mmap(2), msync(2): mappings and the file they show.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE};
 
 const PAGE: usize = 4096;

@@ -1,6 +1,6 @@
 //! Read-only views of the file system (EROFS), and names that something is mounted on (EBUSY), in a mount namespace of their own.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Runs the closure where mounts are private; false (said on standard error) where that is not allowed.
 fn with_private_mounts(job: impl FnOnce() + Send) {

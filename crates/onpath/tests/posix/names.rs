@@ -1,6 +1,6 @@
 //! Names and paths: their lengths and bytes.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 fn name(length: usize) -> String {
     "n".repeat(length)

@@ -1,6 +1,6 @@
 //! open(2), openat(2), creat(2): flags, creation, and errors.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// O_CREAT makes an empty file with the asked mode, all twelve bits of it, and the caller's ids.
 #[test]

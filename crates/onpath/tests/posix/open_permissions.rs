@@ -1,6 +1,6 @@
 //! The permission bits of files and directories, for every class of user.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A file opens for reading and writing by the bits of the one class that applies to the caller.
 #[test]

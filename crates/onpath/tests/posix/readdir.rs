@@ -1,6 +1,6 @@
 //! getdents64(2) and what readdir, seekdir, telldir and rewinddir make of it.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 

@@ -1,6 +1,6 @@
 //! rename(2), renameat2(2): what moves, what is replaced, what stays.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A renamed object of any kind is the same inode under the new name only.
 #[test]

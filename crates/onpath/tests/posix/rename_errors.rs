@@ -1,6 +1,6 @@
 //! rename(2) refused: the errno, and that nothing has changed.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Directory onto a directory that is not empty: ENOTEMPTY (POSIX also allows EEXIST), whatever is in it.
 #[test]

@@ -1,6 +1,6 @@
 //! rmdir(2): what it removes and what it refuses.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// An empty directory goes; its parent loses one link.
 #[test]

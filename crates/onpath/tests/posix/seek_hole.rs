@@ -1,6 +1,6 @@
 //! lseek(2) with SEEK_HOLE and SEEK_DATA.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{SEEK_CUR, SEEK_DATA, SEEK_HOLE};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! The setgid bit of directories: new objects get the directory's group.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 fn setgid_dir(d: &Dir) -> Dir {
     d.dir_of("d", 0o2777, 0, TEAM)

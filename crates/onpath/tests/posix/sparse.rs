@@ -1,6 +1,6 @@
 //! Holes, and files beyond 4 GiB.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{SEEK_DATA, SEEK_HOLE, SEEK_SET};
 
 const GIB: i64 = 1 << 30;

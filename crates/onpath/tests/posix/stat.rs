@@ -1,6 +1,6 @@
 //! stat(2), lstat(2), fstat(2), statx(2), statvfs(3).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use std::collections::BTreeSet;
 
 /// The path, the link and the descriptor of an object tell the same, for every kind.

@@ -1,6 +1,6 @@
 //! The sticky bit of directories: whose names one may remove.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Who tries, who owns the directory, who owns the object, and whether it is allowed.
 const CASES: [(User, u32, u32, bool); 7] = [
@@ -15,7 +15,7 @@ const CASES: [(User, u32, u32, bool); 7] = [
 
 fn for_each_case(check: impl Fn(&Dir, User, u32, bool)) {
     for (user, dir_owner, owner, allowed) in CASES {
-        let Some(d) = crate::fresh() else { return };
+        let Some(d) = crate::posix::fresh() else { return };
         let dir = d.dir_of("sticky", 0o1777, dir_owner, TEAM);
         check(&dir, user, owner, allowed);
     }

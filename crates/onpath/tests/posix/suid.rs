@@ -1,10 +1,10 @@
 //! When suid and setgid bits of a file are taken away, and when not.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A change by the owner, not root, and the mode that a file with some mode has afterwards.
 fn after(mode: u32, user: User, change: impl FnOnce(&Path) + Send) -> u32 {
-    let Some(d) = crate::fresh() else { return u32::MAX };
+    let Some(d) = crate::posix::fresh() else { return u32::MAX };
     let f = d.file_with("f", b"12345");
     ok!(chown(&f, ALICE.uid, ALICE.gid));
     ok!(chmod(&f, mode));

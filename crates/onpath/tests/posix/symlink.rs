@@ -1,6 +1,6 @@
 //! symlink(2), readlink(2), and how paths go through symlinks.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// readlink gives back exactly the target, of any length up to 4095 bytes and of any bytes; size is its length, mode 0777.
 #[test]

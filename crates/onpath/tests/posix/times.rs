@@ -2,7 +2,7 @@
 //!
 //! The letters are those of `moves`. Reading may move atime by the mount's rules (relatime, noatime), so it is never demanded there.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A new object's three times are the present, and its directory's mtime and ctime move, for every kind.
 #[test]

@@ -1,6 +1,6 @@
 //! A refused operation moves no time and changes nothing, of the object and of its directories.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 type Attempt<'a> = (&'a str, User, i32, Box<dyn Fn() -> R + Send + Sync + 'a>);
 

@@ -1,6 +1,6 @@
 //! O_TMPFILE: files that are born without a name, and may get one.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, O_TMPFILE};
 
 /// An unnamed file, open for reading and writing.
@@ -123,7 +123,7 @@ fn refused_names() {
 #[test]
 fn permissions() {
     for class in CLASSES {
-        let Some(d) = crate::fresh() else { return crate::cannot_run() };
+        let Some(d) = crate::posix::fresh() else { return crate::posix::cannot_run() };
         for (bits, mode) in class.modes() {
             let dir = d.dir_of(format!("{mode:o}"), mode, class.uid, class.gid);
             class.user.run(|| {

@@ -1,6 +1,6 @@
 //! truncate(2), ftruncate(2).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// A size to the byte: shorter drops the rest, longer reads as zeros, also across block and chunk borders.
 #[test]

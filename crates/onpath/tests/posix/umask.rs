@@ -1,6 +1,6 @@
 //! umask(2): the bits that new objects do not get.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Files, directories and FIFOs get the asked mode without the mask's permission bits.
 #[test]

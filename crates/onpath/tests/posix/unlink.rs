@@ -1,6 +1,6 @@
 //! unlink(2), unlinkat(2).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// Every kind of object but a directory loses its name; what a symlink leads to stays.
 #[test]

@@ -1,6 +1,6 @@
 //! Files and directories that have no name any more but are still open.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 /// An unlinked file works through its descriptors as before: data, size, mode, owner, times; nlink is 0.
 #[test]

@@ -1,6 +1,6 @@
 //! utimensat(2), futimens(3): which times can be set, by whom.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 
 fn times(path: &Path) -> [Time; 2] {
     let s = ok!(lstat(path));

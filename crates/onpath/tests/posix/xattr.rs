@@ -1,6 +1,6 @@
 //! Extended attributes: setxattr(2), getxattr(2), listxattr(2), removexattr(2), xattr(7).
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use libc::{XATTR_CREATE, XATTR_REPLACE};
 
 const CAPABILITY: &str = "security.capability";

@@ -3,7 +3,7 @@
 use crate::common::server::{Mount, Site};
 use crate::common::skipped;
 use crate::common::xattr::setxattr;
-use crate::{installed, sh};
+use crate::programs::{installed, sh};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use crate::common::server::Site;
 use crate::common::sys;
-use crate::{installed, sh};
+use crate::programs::{installed, sh};
 use std::fs;
 use std::path::Path;
 

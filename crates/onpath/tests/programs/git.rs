@@ -2,7 +2,7 @@
 
 use crate::common::server::Site;
 use crate::common::tree::{Times, assert_same, list};
-use crate::{installed, prose, sh};
+use crate::programs::{installed, prose, sh};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

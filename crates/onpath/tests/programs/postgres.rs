@@ -243,7 +243,7 @@ fn check(database: &Database, next: &[usize], told: &Acknowledged, when: &str) -
 fn commits_survive_kill_9() {
     let test = "PostgreSQL on the mount";
     let Some(programs) = programs() else { return skipped(test, "no PostgreSQL is installed") };
-    if !crate::installed(test, &["setpriv", "stdbuf"]) {
+    if !crate::programs::installed(test, &["setpriv", "stdbuf"]) {
         return;
     }
     let Some(site) = Site::new(test) else { return };

@@ -4,7 +4,7 @@ use crate::common::server::Site;
 use crate::common::tree::{Times, assert_same, list};
 use crate::common::xattr::setxattr;
 use crate::common::{number_from_env, skipped};
-use crate::{installed, sh};
+use crate::programs::{installed, sh};
 use std::fs;
 use std::path::{Path, PathBuf};
 

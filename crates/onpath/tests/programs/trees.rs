@@ -4,7 +4,7 @@ use crate::common::server::Site;
 use crate::common::sys::{self, at};
 use crate::common::tree::{Times, assert_same, list};
 use crate::common::user::ALICE;
-use crate::{installed, sh};
+use crate::programs::{installed, sh};
 use std::fs;
 use std::path::{Path, PathBuf};
 

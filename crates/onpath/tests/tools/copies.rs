@@ -2,7 +2,7 @@
 
 use crate::common::server::{Mount, Site};
 use crate::common::{skipped, sys, tool};
-use crate::{json, onpath, said, text};
+use crate::tools::{json, onpath, said, text};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, symlink};

@@ -1,8 +1,8 @@
 //! What cannot be done is told, with what to do about it; nothing is half done.
 
 use crate::common::server::{Site, is_mounted};
-use crate::copies::{look, plant, prepared};
-use crate::{json, onpath, said, text};
+use crate::tools::copies::{look, plant, prepared};
+use crate::tools::{json, onpath, said, text};
 use std::fs;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Completions and manual pages.
 
-use crate::{onpath, said, text};
+use crate::tools::{onpath, said, text};
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -2,8 +2,8 @@
 
 use crate::common::server::{Mount, binary};
 use crate::common::{Over, process, sys, wait_until};
-use crate::copies::{look, plant, prepared};
-use crate::{json, onpath, said, text};
+use crate::tools::copies::{look, plant, prepared};
+use crate::tools::{json, onpath, said, text};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

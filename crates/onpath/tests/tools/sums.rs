@@ -4,7 +4,7 @@ use crate::common::server::{Mount, Site};
 use crate::common::user::ALICE;
 use crate::common::xattr::getxattr;
 use crate::common::{Over, skipped, sys, tool};
-use crate::{json, said, text};
+use crate::tools::{json, said, text};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::common::server::Site;
 use crate::common::{Over, wait_until};
-use crate::{json, onpath, said, text};
+use crate::tools::{json, onpath, said, text};
 use std::fs;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::server::Site;
 use crate::common::{Over, process, sys};
-use crate::{json, onpath, said, text};
+use crate::tools::{json, onpath, said, text};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! A mount that is alone caches; nobody ever sees anything old by that (docs/protocol.md, "Alone").
 
-use crate::Pair;
 use crate::common::check::{content, done, refused};
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
@@ -8,6 +7,7 @@ use crate::common::sys::{self, R, Stat};
 use crate::common::user::{ALICE, in_thread};
 use crate::common::xattr;
 use crate::common::{Over, skipped, wait_until};
+use crate::two_mounts::Pair;
 use libc::{O_CREAT, O_RDONLY, O_RDWR, O_WRONLY};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

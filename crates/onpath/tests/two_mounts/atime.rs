@@ -1,8 +1,8 @@
 //! Mount options about times of access: each mount goes by its own.
 
-use crate::Pair;
 use crate::common::check::{Dir, done, tick};
 use crate::common::sys::{self, Time};
+use crate::two_mounts::Pair;
 use std::path::Path;
 
 /// Reads the file, the directory or the symlink through this mount.

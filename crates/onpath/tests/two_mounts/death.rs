@@ -2,11 +2,11 @@
 //!
 //! After a restart of the server nobody gets a lock that somebody else had and still has (DESIGN §6, grace).
 
-use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::process::{End, Steps, code, fork, interrupt_by};
 use crate::common::sys::{self, R};
 use crate::common::wait_until;
+use crate::two_mounts::Pair;
 use libc::{LOCK_EX, LOCK_NB, O_CREAT, O_RDWR};
 use std::os::fd::OwnedFd;
 use std::path::Path;

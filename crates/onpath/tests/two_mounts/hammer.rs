@@ -1,10 +1,10 @@
 //! Both mounts change one directory, or one file, at the same time, from several processes.
 
-use crate::Pair;
 use crate::common::PATIENCE;
 use crate::common::check::{content, done};
 use crate::common::process::{Child, End, fork};
 use crate::common::sys::{self, Stat, at};
+use crate::two_mounts::Pair;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! flock and fcntl locks exclude across mounts; waiting for one can be interrupted.
 
-use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::process::{End, code, fork, interrupt_by};
 use crate::common::sys::{self, R};
 use crate::common::wait_until;
+use crate::two_mounts::Pair;
 use libc::{LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Files that are born without a name (O_TMPFILE), and names that change places, on two mounts and across deaths.
 
-use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::process::fork;
 use crate::common::sys::{self, fd_path};
 use crate::common::wait_until;
+use crate::two_mounts::Pair;
 use libc::{AT_SYMLINK_FOLLOW, O_RDWR, O_TMPFILE, RENAME_EXCHANGE};
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Open files and directories while the other mount changes them: mappings, files without a name, removed directories.
 
-use crate::Pair;
 use crate::common::check::{content, done, refused};
 use crate::common::process::{End, code, fork, set_limit};
 use crate::common::sys;
 use crate::common::wait_until;
+use crate::two_mounts::Pair;
 use libc::{F_OFD_SETLK, F_OFD_SETLKW, F_UNLCK, F_WRLCK};
 use libc::{MAP_SHARED, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, PROT_READ, PROT_WRITE};
 use std::os::fd::OwnedFd;

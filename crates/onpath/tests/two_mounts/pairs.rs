@@ -1,10 +1,10 @@
 //! Checked pairs: a change on one mount has returned, then the other is asked. `ONPATH_PAIRS` says how many.
 
-use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::random::Random;
 use crate::common::sys::{self, R, Time, at};
 use crate::common::{number_from_env, report};
+use crate::two_mounts::Pair;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Ranges of a file that one mount reserves, punches or copies, as the other one sees them.
 
-use crate::Pair;
 use crate::common::check::{content, done};
 use crate::common::random::Random;
 use crate::common::sys;
+use crate::two_mounts::Pair;
 use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE, O_CREAT, O_RDWR, SEEK_DATA, SEEK_HOLE};
 use std::os::fd::OwnedFd;
 

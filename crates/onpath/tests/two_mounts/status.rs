@@ -1,8 +1,8 @@
 //! `onpath status` shows what clients hold, and what that takes.
 
-use crate::Pair;
 use crate::common::check::done;
 use crate::common::sys;
+use crate::two_mounts::Pair;
 
 #[test]
 fn memory_of_what_clients_hold() {

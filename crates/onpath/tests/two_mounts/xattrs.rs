@@ -1,10 +1,10 @@
 //! Extended attributes and ACLs: what one mount has set counts on the other at once, and outlives the server.
 
-use crate::Pair;
 use crate::common::check::done;
 use crate::common::sys::{self, R};
 use crate::common::user::{ALICE, BOB, User};
 use crate::common::xattr::{ACCESS, DEFAULT, acl, acl_text, fgetxattr, getxattr, listxattr, removexattr, setxattr};
+use crate::two_mounts::Pair;
 use libc::{O_CREAT, O_EXCL, O_RDONLY, O_WRONLY};
 use std::path::Path;
 

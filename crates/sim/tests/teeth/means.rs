@@ -1,6 +1,6 @@
 //! By what means a checker notices each removed rule.
 
-use super::shapes;
+use crate::shapes;
 use onpath_meta::planted::Planted;
 use onpath_sim::SimConfig;
 use onpath_sim::explore::Bounds;

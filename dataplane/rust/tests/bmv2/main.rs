@@ -17,7 +17,6 @@ use frame::{Address, BEFORE_PAYLOAD, ETHERNET};
 use onpath_dataplane::{Command, Config, Counter, Port, State};
 use onpath_wire::innet::{FLAG_HANDED_ON, INDEX_BITS, INNET_BYTES, InNet};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::PathBuf;
 use switch::{Input, Running};
 
@@ -30,11 +29,11 @@ fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Whether the tools are there. If not, it is said past libtest, which hides what a test prints that passes.
+/// Whether the tools are there.
 fn tools() -> bool {
     let there = ["p4c-bm2-ss", "simple_switch", "simple_switch_CLI"].iter().all(|program| on_path(program));
     if !there {
-        let _ = writeln!(std::io::stderr(), "skipped: p4c-bm2-ss and simple_switch are not on PATH");
+        onpath_testing::skipped("bmv2", "p4c-bm2-ss and simple_switch are not on PATH");
     }
     there
 }

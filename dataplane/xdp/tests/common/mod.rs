@@ -19,11 +19,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Address of the switch.
 pub(crate) const SWITCH: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 254);
 
-/// Past libtest, which hides what a test prints that passes.
-pub(crate) fn skipped(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-}
-
 /// Says something on the real standard error that should be seen although the test passes.
 pub(crate) fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");

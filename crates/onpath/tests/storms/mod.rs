@@ -6,15 +6,12 @@
 //! before, so that they know exactly what must be there. `ONPATH_STORM_OPERATIONS` says how many operations each writer does; the seed is
 //! printed and can be given as `ONPATH_STORM_SEED`. With `ONPATH_TEST_DIR` all of it runs in a directory of a local file system.
 
-#[path = "../common/mod.rs"]
-mod common;
-
-use common::chaos::{Chaos, SHARED, SOURCE_BYTES};
-use common::check::{done, errno_name};
-use common::model::{Model, differences, observe};
-use common::random::Random;
-use common::server::{Mount, Site};
-use common::{given_dir, number_from_env, report, sys, view, wait_until};
+use crate::common::chaos::{Chaos, SHARED, SOURCE_BYTES};
+use crate::common::check::{done, errno_name};
+use crate::common::model::{Model, differences, observe};
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site};
+use crate::common::{given_dir, number_from_env, report, sys, view, wait_until};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,13 +3,9 @@
 //! S and T are sites, A is the owner of the directory D; the coordinator is S. A *reader* knows the tracking epoch, so the switch
 //! answers its question on the way to A. Every test ends with a comparison of everything.
 
-#[path = "network_form/epochs.rs"]
 pub(crate) mod epochs;
-#[path = "network_form/groups.rs"]
 pub(crate) mod groups;
-#[path = "network_form/marks.rs"]
 pub(crate) mod marks;
-#[path = "network_form/ranges.rs"]
 pub(crate) mod ranges;
 
 use onpath_sim::scenario::{Asker, Scenario, create, listed, mode, read, shard};

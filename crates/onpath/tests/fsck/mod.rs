@@ -3,9 +3,6 @@
 //! Damage is planted on copies of a DIR that real use has left: bits are flipped, the checkpoint rewritten, and records appended
 //! with the program's own encoders, as a faulty shard would have written them.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bytes;
 mod craft;
 mod disk;
@@ -14,9 +11,9 @@ mod protocol;
 mod repair;
 mod served;
 
-use common::disk::Disk;
-use common::server::{Site, binary, run};
-use common::{process, skipped, wait_until};
+use crate::common::disk::Disk;
+use crate::common::server::{Site, binary, run};
+use crate::common::{process, skipped, wait_until};
 use craft::Original;
 use onpath_wire::block::DataRecord;
 use onpath_wire::codec::Wire;

@@ -1,8 +1,5 @@
 //! Two mounts of one file system: what one did is what the other sees, locks exclude across them, and either may die.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod alone;
 mod atime;
 mod death;
@@ -15,8 +12,8 @@ mod ranges;
 mod status;
 mod xattrs;
 
-use common::server::{Mount, Site};
-use common::sys;
+use crate::common::server::{Mount, Site};
+use crate::common::sys;
 
 /// A file system with two mounts.
 struct Pair {

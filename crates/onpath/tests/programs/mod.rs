@@ -2,9 +2,6 @@
 //!
 //! A program that is not installed is skipped with a reason on standard error.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod attributes;
 mod builds;
 mod data;
@@ -15,8 +12,8 @@ mod sqlite;
 mod system;
 mod trees;
 
-use common::random::Random;
-use common::{number_from_env, skipped, tool};
+use crate::common::random::Random;
+use crate::common::{number_from_env, skipped, tool};
 use std::path::Path;
 use std::process::Command;
 

@@ -3,6 +3,7 @@
 //!
 //! `just teeth` prints the table of `docs/teeth.md`.
 
+use crate::{network_form, owner_form, shapes, transactions};
 use means::{MEANS, Means};
 use onpath_meta::planted::{Planted, plant};
 use onpath_sim::shrink::shrink;
@@ -11,18 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::catch_unwind;
 use table::{by_seeds, table};
 
-#[path = "teeth/means.rs"]
 mod means;
-#[path = "network_form.rs"]
-mod network_form;
-#[path = "owner_form.rs"]
-mod owner_form;
-#[path = "teeth/shapes.rs"]
-mod shapes;
-#[path = "teeth/table.rs"]
 mod table;
-#[path = "transactions.rs"]
-mod transactions;
 
 /// Seeds of each shape in which nothing may be noticed where nothing is removed.
 const KEPT_SEEDS: u64 = 16;
@@ -98,7 +89,7 @@ fn every_scenario_fails_without_its_rule() {
 
 /// Every bug that there is, from the source.
 fn planted() -> BTreeSet<String> {
-    let source = include_str!("../../meta/src/planted.rs");
+    let source = include_str!("../../../meta/src/planted.rs");
     let variants = source.lines().filter_map(|line| line.strip_prefix("    ")?.strip_suffix(','));
     variants.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned).collect()
 }

@@ -1,13 +1,10 @@
 //! The semantic suite: what POSIX and the man pages of section 2 promise, one test function a promise, on a real mount.
 //!
-//! All tests of this binary share one mount, each in a directory of its own. `ONPATH_SHARDS` and `ONPATH_COMMIT` choose its number of
+//! All tests of this suite share one mount, each in a directory of its own. `ONPATH_SHARDS` and `ONPATH_COMMIT` choose its number of
 //! shards and its commit mode (scripts/test runs the suite with 1 and 4 shards and with `sync` as well).
-//! `ONPATH_TEST_DIR=/some/dir cargo test --test posix` runs the same tests on a local file system: ext4 and tmpfs pass, which is what
+//! `ONPATH_TEST_DIR=/some/dir cargo test -p onpath --test system -- posix::` runs the same tests on a local file system: ext4 and tmpfs pass, which is what
 //! validates the tests. Where such a file system and a FUSE mount may legitimately differ, the test accepts what a FUSE mount can do and
 //! says so.
-
-#[path = "../common/mod.rs"]
-mod common;
 
 mod access;
 mod acl;
@@ -53,9 +50,9 @@ mod unlinked;
 mod utimensat;
 mod xattr;
 
-use common::check::Dir;
-use common::server::{Mount, Site};
-use common::{cannot_mount, given_dir, skipped, sys};
+use crate::common::check::Dir;
+use crate::common::server::{Mount, Site};
+use crate::common::{cannot_mount, given_dir, skipped, sys};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -152,9 +149,9 @@ fn cannot_run() {
 #[macro_export]
 macro_rules! area {
     () => {
-        match $crate::fresh() {
+        match $crate::posix::fresh() {
             Some(dir) => dir,
-            None => return $crate::cannot_run(),
+            None => return $crate::posix::cannot_run(),
         }
     };
 }

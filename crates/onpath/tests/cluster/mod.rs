@@ -1,8 +1,5 @@
 //! Clusters of processes on hosts of their own (network namespaces), which talk UDP.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod failures;
 mod forms;
 mod kept;

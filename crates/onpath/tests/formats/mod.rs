@@ -1,10 +1,7 @@
 //! DIRs that earlier versions have written are read. `v1.tar.gz` holds one (`state`) with a checkpoint of images and a journal that
 //! goes on after it, killed at work; what was in it by `find` (`listing`) and `sha256sum` (`sums`).
 
-#[path = "../common/mod.rs"]
-mod common;
-
-use common::server::{Site, run};
+use crate::common::server::{Site, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,7 +43,7 @@ fn difference(wanted: &str, found: &str) -> String {
 fn the_first_format() {
     let Some(site) = Site::new("a DIR of the first format") else { return };
     let state = unpacked(&site, "v1.tar.gz");
-    common::server::assert_clean(&state, "of the stored DIR");
+    crate::common::server::assert_clean(&state, "of the stored DIR");
     let mount = site.dev(&[]);
     compare(&site, mount.path());
     assert!(fs::exists(state.join("checkpoint/manifest")).expect("stat"), "nothing was checkpointed yet");

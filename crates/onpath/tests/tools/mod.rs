@@ -1,8 +1,5 @@
 //! The everyday tools: whole trees, copies in and out, live counters, completions and manual pages.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod copies;
 mod errors;
 mod generated;
@@ -18,7 +15,7 @@ use std::process::Output;
 
 /// Runs `onpath ARGS…`.
 fn onpath(args: &[&str]) -> Output {
-    common::server::run(args.iter().map(OsStr::new))
+    crate::common::server::run(args.iter().map(OsStr::new))
 }
 
 fn said(output: &Output) -> String {

@@ -4,13 +4,10 @@
 //! killed, started again on the same DIR, everything is compared, and the writers go on from what was found. `ONPATH_CRASH_ROUNDS`
 //! says how often; the seed is printed and can be given as `ONPATH_CRASH_SEED`.
 
-#[path = "../common/mod.rs"]
-mod common;
-
-use common::model::{Model, Op, View, differences, observe, parent};
-use common::random::Random;
-use common::server::{Mount, Site};
-use common::{number_from_env, report, sys, wait_until};
+use crate::common::model::{Model, Op, View, differences, observe, parent};
+use crate::common::random::Random;
+use crate::common::server::{Mount, Site};
+use crate::common::{number_from_env, report, sys, wait_until};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -170,7 +167,7 @@ fn write(writer: &mut Writer, top: &Path, acknowledged: &AtomicUsize, killed: &A
                 acknowledged.fetch_add(1, Ordering::Relaxed);
             }
             Err(errno) => {
-                let name = common::check::errno_name(errno);
+                let name = crate::common::check::errno_name(errno);
                 assert!(killed.load(Ordering::SeqCst), "{op:?} failed while the server lived: {name}");
                 writer.in_flight = Some(op);
                 return;

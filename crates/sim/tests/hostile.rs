@@ -1,10 +1,7 @@
 //! Whatever peers and clients send: no role panics, and each starts again from what it has written.
 
-#[path = "nonsense/mod.rs"]
-mod nonsense;
-
+use crate::nonsense::cluster::{Cluster, Told};
 use bytes::Bytes;
-use nonsense::cluster::{Cluster, Told};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, OpenMode};
 use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
@@ -55,7 +52,7 @@ fn without_nonsense_all_goes_well() {
 
 #[test]
 fn decoders_survive_nonsense() {
-    let outcome = nonsense::decoders::run(1, |done| done < 1_000_000);
+    let outcome = crate::nonsense::decoders::run(1, |done| done < 1_000_000);
     println!("{outcome:?}");
     assert!(outcome.kinds == 12 && outcome.variants >= 100, "{outcome:?}");
     assert!(outcome.decoded > 100_000, "{outcome:?}");

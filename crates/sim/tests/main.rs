@@ -1,0 +1,27 @@
+//! The tests of the simulator: what each file shows stands at its top. The planted bugs of `teeth` are chosen at run time, so that one build
+//! with the feature `planted` runs everything.
+
+mod alone;
+mod appends;
+mod bounds;
+mod checkers;
+mod cost;
+mod deadlocks;
+mod exchange;
+mod explore;
+mod faults;
+mod hostile;
+mod model_matches_kernel;
+mod network;
+mod network_form;
+mod nonsense;
+mod opens;
+mod owner_form;
+mod requests;
+#[cfg_attr(not(feature = "planted"), allow(dead_code, reason = "most are for teeth"))]
+mod shapes;
+mod simulation;
+mod sync_state;
+#[cfg(feature = "planted")]
+mod teeth;
+mod transactions;
