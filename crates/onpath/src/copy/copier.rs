@@ -5,7 +5,7 @@ use super::file::File;
 use super::inode::{Id, Inode, id};
 use super::links::{Claim, Links, Name};
 use super::special;
-use super::staging::{self, Staging};
+use super::staging::{self, Key, Staging};
 use crate::tree::Counter;
 use crate::walk::{Entry, Failure, Node, Progress, Report, Visitor, Wanted, to};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -78,6 +78,8 @@ pub(super) struct Target {
     fd: OwnedFd,
     id: Id,
     stat: Stat,
+    /// It was there before this run, so an earlier one may have left parts in it.
+    was_there: bool,
 }
 
 /// The inode that is a copy.
@@ -85,8 +87,6 @@ pub(super) type Made = Id;
 
 /// Something that is no directory, and where its copy goes.
 pub(super) struct Job<'a> {
-    /// From the top, for messages and names of parts.
-    pub(super) path: &'a Path,
     /// The directory of the copy.
     pub(super) dir: BorrowedFd<'a>,
     pub(super) name: &'a CStr,
@@ -101,8 +101,8 @@ pub(super) struct Job<'a> {
 pub(super) struct Copier<'a> {
     source: &'a Path,
     staging: &'a Staging,
-    /// Directories at the top of the source in which copies into it are made: the source is an unfinished copy itself.
-    left_out: Vec<CString>,
+    /// Copies that are under way into the source: it is unfinished itself.
+    unfinished: Vec<(CString, Key)>,
     verify: bool,
     progress: &'a Progress,
     links: Links,
@@ -118,8 +118,8 @@ impl<'a> Copier<'a> {
         verify: bool,
         progress: &'a Progress,
     ) -> rustix::io::Result<Copier<'a>> {
-        let left_out = staging::found_in(top)?;
-        Ok(Copier { source, staging, left_out, verify, progress, links: Links::default(), done: Done::default() })
+        let unfinished = staging::under_way(top)?;
+        Ok(Copier { source, staging, unfinished, verify, progress, links: Links::default(), done: Done::default() })
     }
 
     pub(super) fn done(&self) -> &Done {
@@ -162,7 +162,6 @@ impl<'a> Copier<'a> {
 
     fn copy_inode(&self, entry: &Entry<'_, Option<Target>>, target: &Target, source: &Inode) -> Result<Made, Failure> {
         let job = Job {
-            path: &self.below_top(&entry.path()),
             dir: target.fd.as_fd(),
             name: entry.name(),
             staging: self.staging,
@@ -176,8 +175,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Makes the copy of a directory, or opens the one that is there.
-    fn open(&self, parent: &Target, name: &CStr) -> Result<OwnedFd, Failure> {
+    /// Makes the copy of a directory, or opens the one that is there: then true.
+    fn open(&self, parent: &Target, name: &CStr) -> Result<(OwnedFd, bool), Failure> {
         let made = match rustix::fs::mkdirat(&parent.fd, name, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
@@ -199,7 +198,7 @@ impl<'a> Copier<'a> {
             rustix::fs::fchmod(&fd, mode).map_err(to("open the copy of"))?;
         }
         (if made { &self.done.directories } else { &self.done.skipped }).add(1);
-        Ok(fd)
+        Ok((fd, !made))
     }
 }
 
@@ -215,18 +214,19 @@ impl Visitor for Copier<'_> {
     ) -> Result<Option<Target>, Failure> {
         let parent = dir.parent();
         if parent.is_some_and(|parent| parent.is_root())
-            && self.left_out.iter().any(|name| name.as_c_str() == dir.name())
+            && self.unfinished.iter().any(|(mark, _)| mark.as_c_str() == dir.name())
         {
             return Ok(None);
         }
         self.progress.entry();
-        let fd = match parent.map(|parent| &parent.data) {
-            None => rustix::io::fcntl_dupfd_cloexec(self.staging.destination(), 0).map_err(to("open the copy of"))?,
+        let top = || rustix::io::fcntl_dupfd_cloexec(self.staging.destination(), 0).map(|fd| (fd, true));
+        let (fd, was_there) = match parent.map(|parent| &parent.data) {
+            None => top().map_err(to("open the copy of"))?,
             Some(None) => return Ok(None),
             Some(Some(parent)) => self.open(parent, dir.name())?,
         };
         let id = id(&rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?);
-        Ok(Some(Target { fd, id, stat: *stat }))
+        Ok(Some(Target { fd, id, stat: *stat, was_there }))
     }
 
     fn wanted(&self, dir: &Option<Target>) -> Wanted {
@@ -236,6 +236,9 @@ impl Visitor for Copier<'_> {
     fn visit(&self, entry: &Entry<'_, Option<Target>>) -> Result<(), Failure> {
         let parent = entry.parent().expect("the root of a copy is a directory");
         let Some(target) = &parent.data else { return Ok(()) };
+        if self.unfinished.iter().any(|(_, key)| key.made(entry.name())) {
+            return Ok(());
+        }
         self.progress.entry();
         let source = Inode::find(entry.at(), entry.name()).map_err(to("stat"))?;
         match source.kind() {
@@ -247,6 +250,9 @@ impl Visitor for Copier<'_> {
 
     fn leave(&self, dir: &Node<Option<Target>>) -> Result<(), Failure> {
         let Some(target) = &dir.data else { return Ok(()) };
+        if target.was_there && !dir.has_failed() {
+            self.staging.remove_parts(target.fd.as_fd())?;
+        }
         attributes::copy(dir.fd(), &target.stat, target.fd.as_fd(), &self.done)
     }
 }

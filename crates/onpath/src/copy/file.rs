@@ -2,7 +2,7 @@
 
 use super::attributes::{self, same_mtime};
 use super::copier::{Job, Made};
-use super::inode::{Inode, id};
+use super::inode::{Inode, id, is_ours};
 use super::staging;
 use crate::walk::{Failure, to};
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, Stat};
@@ -34,18 +34,18 @@ impl File<'_> {
                 job.done.skipped.add(1);
                 return Ok(there.id());
             }
-            let part = staging::part(job.path, &before);
+            let part = job.staging.part(job.name, &before);
             let written = self.fill(&source, &before, &part)?;
             let after = rustix::fs::fstat(&source).map_err(to("stat"))?;
             if !same_mtime(&before, &after) || before.st_size != after.st_size {
-                job.staging.discard(&part)?;
+                staging::discard(job.dir, &part)?;
                 continue;
             }
             if job.verify {
                 self.reread(&source, &before, &written)?;
             }
             attributes::copy(source.as_fd(), &before, written.as_fd(), job.done)?;
-            job.staging.place(&part, job.dir, job.name)?;
+            staging::place(job.dir, &part, job.name)?;
             job.done.files.add(1);
             return Ok(id(&rustix::fs::fstat(&written).map_err(to("stat the copy of"))?));
         }
@@ -70,23 +70,24 @@ impl File<'_> {
 
     /// A new part, or the one that an earlier run has begun.
     fn part(&self, name: &CStr) -> Result<OwnedFd, Failure> {
-        let staging = self.0.staging;
+        let dir = self.0.dir;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let new = || {
             let flags = flags | OFlags::CREATE | OFlags::EXCL;
-            rustix::fs::openat(staging.fd(), name, flags, Mode::RUSR | Mode::WUSR)
+            rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
         };
         match new() {
             Err(Errno::EXIST) => {}
             result => return result.map_err(to("make the copy of")),
         }
-        if let Ok(begun) = rustix::fs::openat(staging.fd(), name, flags | OFlags::NONBLOCK, Mode::empty()) {
+        if let Ok(begun) = rustix::fs::openat(dir, name, flags | OFlags::NONBLOCK, Mode::empty()) {
             let stat = rustix::fs::fstat(&begun).map_err(to("stat the copy of"))?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1 {
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            if is_file && is_ours(&stat) && stat.st_mode & 0o077 == 0 {
                 return Ok(begun);
             }
         }
-        staging.discard(name)?;
+        staging::discard(dir, name)?;
         new().map_err(to("make the copy of"))
     }
 

@@ -53,3 +53,8 @@ pub(super) fn id(stat: &Stat) -> Id {
 pub(super) fn path(fd: BorrowedFd<'_>) -> CString {
     CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).expect("a number has no zeros")
 }
+
+/// Whether who copies has made it, and nobody has given it a second name.
+pub(super) fn is_ours(stat: &Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1
+}

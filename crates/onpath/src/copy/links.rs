@@ -2,7 +2,7 @@
 
 use super::argument::below;
 use super::inode::{Id, Inode, id};
-use super::staging::{Staging, times};
+use super::staging::{Staging, discard, place, times};
 use crate::walk::{Failure, to};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -138,10 +138,10 @@ pub(super) fn link(first: &First, dir: BorrowedFd<'_>, name: &Name, staging: &St
         Ok(there) if there.id() == of.id() => return Ok(false),
         Ok(there) => {
             // What is there keeps its name until the link takes it over.
-            let part = super::staging::part(&name.path(), &there.stat);
-            staging.discard(&part)?;
-            of.link(staging.fd(), &part).map_err(to("link"))?;
-            staging.place(&part, dir.as_fd(), &name.name)?;
+            let part = staging.part(&name.name, &there.stat);
+            discard(dir.as_fd(), &part)?;
+            of.link(dir.as_fd(), &part).map_err(to("link"))?;
+            place(dir.as_fd(), &part, &name.name)?;
         }
         Err(Errno::NOENT) => of.link(dir.as_fd(), &name.name).map_err(to("link"))?,
         Err(errno) => return Err(Failure { action: "stat", errno }),

@@ -1,9 +1,9 @@
 //! `onpath import DIR DEST` and `onpath export SRC DIR`: parallel copies of trees that can be interrupted at any moment and run again.
 //!
-//! How a second run knows what is done: a file is written in a directory of the copy's own ([`staging`]) and gets its real name when its
+//! How a second run knows what is done: a file is written under a name of its own ([`staging`]) and gets its real name when its
 //! bytes, owner, mode, extended attributes and times are complete. So what has the size and the time of modification of its source is a
 //! complete copy of it. Of a part that was left, whatever equals the source is kept, and copying goes on from there. That much holds after
-//! any kill of this or the serving process. A power loss may keep a file's name but not its bytes: therefore the directory stays, with the
+//! any kill of this or the serving process. A power loss may keep a file's name but not its bytes: therefore a mark stays, with the
 //! boot it was begun under, until all of it is on stable storage. A run that finds one of another boot compares bytes before it trusts.
 //!
 //! Root copies into directories of users, who may put anything in place of anything meanwhile. So everything goes by descriptors: names

@@ -2,7 +2,7 @@
 
 use super::attributes;
 use super::copier::{Job, Made};
-use super::inode::Inode;
+use super::inode::{Inode, is_ours};
 use super::staging;
 use crate::walk::{Failure, to};
 use rustix::fs::{FileType, Mode};
@@ -22,18 +22,24 @@ pub(super) fn copy(job: &Job<'_>, source: &Inode) -> Result<Made, Failure> {
         job.done.skipped.add(1);
         return Ok(there.id());
     }
-    let name = staging::part(job.path, &source.stat);
+    let name = job.staging.part(job.name, &source.stat);
     match make(job, source, target.as_ref(), &name) {
         Err(Errno::EXIST) => {
-            job.staging.discard(&name)?;
+            staging::discard(job.dir, &name)?;
             make(job, source, target.as_ref(), &name)
         }
         result => result,
     }
     .map_err(to("make the copy of"))?;
-    let made = Inode::find(job.staging.fd(), &name).map_err(to("make the copy of"))?;
+    let made = Inode::find(job.dir, &name).map_err(to("make the copy of"))?;
+    if !is_there(source, target.as_ref(), &made) || !is_ours(&made.stat) {
+        return Err(Failure {
+            action: "make the copy of (somebody has put something else in its place)",
+            errno: Errno::STALE,
+        });
+    }
     attributes::copy(source.fd(), &source.stat, made.fd(), job.done)?;
-    job.staging.place(&name, job.dir, job.name)?;
+    staging::place(job.dir, &name, job.name)?;
     (if kind == FileType::Symlink { &job.done.symlinks } else { &job.done.special }).add(1);
     Ok(made.id())
 }
@@ -52,10 +58,10 @@ fn is_there(source: &Inode, target: Option<&CString>, there: &Inode) -> bool {
 
 fn make(job: &Job<'_>, source: &Inode, target: Option<&CString>, name: &CStr) -> rustix::io::Result<()> {
     match target {
-        Some(target) => rustix::fs::symlinkat(target, job.staging.fd(), name),
+        Some(target) => rustix::fs::symlinkat(target, job.dir, name),
         None => {
             let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::mknodat(job.staging.fd(), name, source.kind(), mode, source.stat.st_rdev)
+            rustix::fs::mknodat(job.dir, name, source.kind(), mode, source.stat.st_rdev)
         }
     }
 }

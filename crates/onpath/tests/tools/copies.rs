@@ -202,16 +202,15 @@ fn names_that_look_like_its_own() {
     site.assert_clean("after an import of odd names");
 }
 
-/// A directory in which an interrupted copy was made is left out where the unfinished copy is copied itself.
+/// The mark of an interrupted copy is left out where the unfinished copy is copied itself.
 #[test]
-fn an_unfinished_copy_is_copied_without_its_parts() {
+fn an_unfinished_copy_is_copied_without_its_mark() {
     let Some(site) = Site::new("export of an unfinished copy") else { return };
     let mount = site.dev(&[]);
     let (source, there, back) = (site.root().join("source"), mount.path().join("copy"), site.root().join("back"));
     plant(&source);
     json(&["import", text(&source), text(&there)]);
-    let mark = mark(&there, "a boot of before");
-    fs::write(mark.join("0123456789abcdef0123456789abcdef"), "a part").expect("a file");
+    mark(&there, "a boot of before");
     json(&["export", text(&there), text(&back)]);
     assert_eq!(marks(&back), [] as [PathBuf; 0]);
     json(&["import", text(&source), text(&there)]);
@@ -219,7 +218,7 @@ fn an_unfinished_copy_is_copied_without_its_parts() {
     mount.stop();
 }
 
-/// What is under way in a directory: where a copy makes its parts.
+/// Marks of copies that are under way into a directory.
 pub(crate) fn marks(dir: &Path) -> Vec<PathBuf> {
     let names = sys::names(dir).unwrap_or_default();
     let marks = names.iter().filter(|name| name.to_string_lossy().starts_with(".onpath-copying-"));
@@ -227,13 +226,13 @@ pub(crate) fn marks(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// As if a copy had been interrupted that was begun under this boot.
-fn mark(dir: &Path, boot: &str) -> PathBuf {
+fn mark(dir: &Path, boot: &str) {
     let name = format!(".onpath-copying-{}", "0f".repeat(16));
     let mark = dir.join(&name);
     fs::create_dir(&mark).expect("mkdir");
     assert_eq!(sys::chmod(&mark, 0o700), Ok(()));
-    fs::write(mark.join("mark"), format!("a copy by onpath is made in {name}\n{boot}\n")).expect("the mark");
-    mark
+    let text = format!("this marks a copy by onpath, {name}\n0123456789abcdef\n{boot}\n");
+    fs::write(mark.join("mark"), text).expect("the mark");
 }
 
 /// Extended attributes come along where both sides have them; where the destination has none, that is said.

@@ -25,9 +25,9 @@ fn kill(mut child: Child) {
 
 /// What is being copied into a directory.
 fn parts(dir: &Path) -> Vec<std::path::PathBuf> {
-    let names = |dir: &Path| sys::names(dir).unwrap_or_default();
-    let parts = |mark: &std::path::PathBuf| names(mark).iter().map(|name| mark.join(name)).collect::<Vec<_>>();
-    marks(dir).iter().flat_map(parts).filter(|part| !part.ends_with("mark")).collect()
+    let names = sys::names(dir).unwrap_or_default();
+    let parts = names.iter().filter(|name| name.to_string_lossy().starts_with(".onpath-part-"));
+    parts.map(|name| dir.join(name)).collect()
 }
 
 fn large(source: &Path) {
@@ -90,6 +90,9 @@ fn parts_of_what_has_changed_go() {
     kill(child);
     assert!(!parts(&there).is_empty(), "a part is left");
     fs::write(source.join("large"), "another state").expect("write");
+    let back = source.with_file_name("back");
+    json(&["export", text(&there), text(&back)]);
+    assert!(parts(&back).is_empty() && marks(&back).is_empty(), "what is unfinished is not copied");
     json(&["import", text(&source), text(&there)]);
     assert_eq!(parts(&there), [] as [std::path::PathBuf; 0]);
     assert_eq!(look(&there), look(&source));
