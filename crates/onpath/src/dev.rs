@@ -14,6 +14,7 @@ use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::tracking::Form;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 /// Arguments of `onpath dev`.
