@@ -10,6 +10,7 @@ use crate::common::sys::{self, R};
 use crate::common::{number_from_env, report, skipped, wait_until};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const DISK_BYTES: u64 = 64 << 20;
 /// Files that may be made without content while the disk is full.
@@ -157,6 +158,41 @@ fn filled_and_emptied() {
     assert!(sys::names(mount.path()).expect("readdir").is_empty(), "everything can be removed");
     mount.stop();
     assert_clean(&state, "after everything was removed");
+}
+
+/// A large file is removed right after a restart: its space can be used at once, not only when no mount of before can come back any more.
+#[test]
+fn space_comes_back_right_after_a_restart() {
+    const BYTES: usize = 40 << 20;
+    const SOON: Duration = Duration::from_millis(onpath_wire::limits::SESSION_LEASE_MS / 3);
+    let Some(site) = Site::new("space after a restart") else { return };
+    let disk = match Disk::new(site.root(), DISK_BYTES) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("space after a restart", &reason),
+    };
+    let mount = site.dev_on(&disk.path().join("state"), &["--shards", "2"]);
+    let bytes = bytes_of(5, BYTES);
+    for round in 0..2 {
+        write_file(&mount.path().join(format!("large{round}")), &bytes[..BYTES / 2]).expect("there is room");
+    }
+    let mount = restart(&site, &disk, mount);
+    for round in 0..2 {
+        sys::unlink(mount.path().join(format!("large{round}"))).expect("unlink");
+    }
+    let removed = Instant::now();
+    wait_until("the space can be used again", || {
+        let path = mount.path().join("new");
+        let written = write_file(&path, &bytes);
+        if let Err(errno) = written {
+            assert_eq!(errno, libc::ENOSPC, "write: {}", errno_name(errno));
+            sys::unlink(&path).expect("unlink");
+        }
+        written.is_ok()
+    });
+    let took = removed.elapsed();
+    assert!(took < SOON, "it took {took:?}");
+    mount.stop();
+    assert_clean(&disk.path().join("state"), "after a large file was removed");
 }
 
 /// What fallocate(2) has reserved can be written on a full disk, also after kill -9; what it cannot reserve it does not begin.

@@ -13,6 +13,7 @@
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
+mod beside;
 mod caching;
 mod caller;
 mod convert;
@@ -27,7 +28,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
-use onpath_session::fs::{FsOp, FsRequest, FsResult};
+use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
 
@@ -35,6 +36,7 @@ use crate::reply::Replier;
 use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
 
+use beside::{Beside, Mapping};
 use caching::{Came, Gate, Given, Touches, Valid};
 pub use caller::{supplementary_groups, waits_as_process};
 use interrupts::Interrupts;
@@ -98,6 +100,7 @@ struct Pending {
     pid: u32,
     touches: Touches,
     came: Came,
+    mapping: Mapping,
 }
 
 /// Requests under way, and what the kernel was given to cache.
@@ -107,6 +110,7 @@ struct Table {
     pending: HashMap<u64, Pending>,
     given: Given,
     usage: Usage,
+    beside: Beside,
 }
 
 /// The requests of one mount that the session has not answered yet.
@@ -137,7 +141,10 @@ impl Answers {
             tracing::warn!(unique, "an answer to no request");
             return;
         };
-        let Pending { replier, expected, timing, node, pid: _, touches, came } = pending;
+        let Pending { replier, expected, timing, node, pid: _, touches, came, mapping } = pending;
+        if let (Mapping::Possible, Ok(FsReply::Opened(opened))) = (mapping, &result) {
+            table.beside.opened(node, opened.shared);
+        }
         let before = table.given.end(&touches, &self.gate, &result);
         if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
             table.usage.sample(inode_id(node), page);
@@ -226,6 +233,7 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
         }
         let timing = Timing::start(request.header.opcode);
         let (node, touches) = (request.header.nodeid, Touches::of(&request));
+        let mapping = Mapping::of(&request.operation);
         let Some(prepared) = convert::convert(&request, replier) else { return };
         let Prepared { replier, mut request, expected } = prepared;
         let mut table = self.answers.table();
@@ -238,8 +246,16 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
             _ => {}
         }
         let pid = request.caller.pid;
-        table.pending.insert(request.unique, Pending { replier, expected, timing, node, pid, touches, came });
+        let told = mapping == Mapping::WrittenBack && table.beside.written_back(node);
+        table.pending.insert(request.unique, Pending { replier, expected, timing, node, pid, touches, came, mapping });
         drop(table);
+        if told {
+            tracing::warn!(
+                inode = node,
+                "a file is written through a shared mapping while another mount has it open: mounts do not see each other's stores, \
+                 and of two in the same page one is lost (docs/semantics.md)"
+            );
+        }
         self.driver.submit(request);
     }
 
