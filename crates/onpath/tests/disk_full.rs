@@ -160,39 +160,33 @@ fn filled_and_emptied() {
     assert_clean(&state, "after everything was removed");
 }
 
-/// A large file is removed right after a restart: its space can be used at once, not only when no mount of before can come back any more.
+/// Everything is removed right after a restart: its space can be used at once, not only when no mount of before can come back any more.
 #[test]
 fn space_comes_back_right_after_a_restart() {
-    const BYTES: usize = 40 << 20;
-    const SOON: Duration = Duration::from_millis(onpath_wire::limits::SESSION_LEASE_MS / 3);
+    const SOON: Duration = Duration::from_millis(onpath_wire::limits::SESSION_LEASE_MS / 2);
     let Some(site) = Site::new("space after a restart") else { return };
     let disk = match Disk::new(site.root(), DISK_BYTES) {
         Ok(disk) => disk,
         Err(reason) => return skipped("space after a restart", &reason),
     };
     let mount = site.dev_on(&disk.path().join("state"), &["--shards", "2"]);
-    let bytes = bytes_of(5, BYTES);
-    for round in 0..2 {
-        write_file(&mount.path().join(format!("large{round}")), &bytes[..BYTES / 2]).expect("there is room");
-    }
+    let mut files = Files { files: BTreeMap::new(), next: 0, random: Random::new(5) };
+    let filled = files.fill(mount.path(), usize::MAX);
     let mount = restart(&site, &disk, mount);
-    for round in 0..2 {
-        sys::unlink(mount.path().join(format!("large{round}"))).expect("unlink");
+    for name in std::mem::take(&mut files.files).into_keys() {
+        sys::unlink(mount.path().join(name)).expect("unlink on a full disk");
     }
     let removed = Instant::now();
+    let mut again = 0;
     wait_until("the space can be used again", || {
-        let path = mount.path().join("new");
-        let written = write_file(&path, &bytes);
-        if let Err(errno) = written {
-            assert_eq!(errno, libc::ENOSPC, "write: {}", errno_name(errno));
-            sys::unlink(&path).expect("unlink");
-        }
-        written.is_ok()
+        again += files.fill(mount.path(), (filled / 2).saturating_sub(again));
+        again >= filled / 2
     });
     let took = removed.elapsed();
     assert!(took < SOON, "it took {took:?}");
+    files.check(mount.path(), "after the space was used again");
     mount.stop();
-    assert_clean(&disk.path().join("state"), "after a large file was removed");
+    assert_clean(&disk.path().join("state"), "after everything was removed");
 }
 
 /// What fallocate(2) has reserved can be written on a full disk, also after kill -9; what it cannot reserve it does not begin.

@@ -6,6 +6,7 @@
 
 use crate::request::Operation;
 use hashbrown::HashSet;
+use rustix::fs::OFlags;
 
 /// Inodes that are remembered; of further ones nothing is noticed.
 const INODES_MAX: usize = 1024;
@@ -22,9 +23,9 @@ pub(super) enum Mapping {
 
 impl Mapping {
     pub(super) fn of(operation: &Operation<'_>) -> Mapping {
-        const WITHOUT: u32 = (libc::O_ACCMODE | libc::O_APPEND).cast_unsigned();
+        let is_mappable = |flags| OFlags::from_bits_retain(flags) & (OFlags::ACCMODE | OFlags::APPEND) == OFlags::RDWR;
         match *operation {
-            Operation::Open { flags, .. } if flags & WITHOUT == libc::O_RDWR.cast_unsigned() => Mapping::Possible,
+            Operation::Open { flags, .. } if is_mappable(flags) => Mapping::Possible,
             Operation::Write { from_cache: true, .. } => Mapping::WrittenBack,
             _ => Mapping::Nothing,
         }
