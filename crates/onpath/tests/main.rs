@@ -6,6 +6,7 @@ mod bench;
 mod cluster;
 mod common;
 mod crash;
+mod directories;
 mod disk_full;
 mod docs;
 mod formats;
