@@ -1,7 +1,7 @@
 //! Nobody hangs: a process that waits for the mount ends within a second of a signal, whatever it waits for.
 
 use crate::common::check::{content, done};
-use crate::common::process::{Child, End, block, blocked_in, fork, fork_keeping, send};
+use crate::common::process::{Child, End, Steps, block, blocked_in, fork, fork_keeping, send};
 use crate::common::server::{Mount, Site};
 use crate::common::sys::{self, R};
 use onpath_wire::limits::SESSION_LEASE_MS;
@@ -224,23 +224,25 @@ fn a_server_stopped_for_longer_than_a_lease_goes_on() {
     let server = site.dev(&[]);
     let second = site.mount(1, &[]);
     let mounts = [&server, &second];
-    let held = mounts.map(|mount| {
+    let mut held = mounts.map(|mount| {
         let path = mount.path().join(format!("held by {}", mount.pid()));
-        let file = done("open", sys::open(path, libc::O_RDWR | libc::O_CREAT, 0o644));
-        done("flock", sys::flock(&file, libc::LOCK_EX));
-        file
+        let mut file = None;
+        Steps::new(move |_| match &file {
+            None => sys::flock(file.insert(sys::open(&path, libc::O_RDWR | libc::O_CREAT, 0o644)?), libc::LOCK_EX),
+            Some(file) => sys::pwrite(file, "mine", 0).map(drop),
+        })
     });
     let stopped = Stopped::new(&site, &server);
     std::thread::sleep(Duration::from_millis(SESSION_LEASE_MS + 2_000));
     drop(stopped);
     for (mount, other) in [(0, 1), (1, 0)] {
-        done("write", sys::pwrite(&held[mount], "mine", 0));
+        done("write", held[mount].next());
         let path = mounts[other].path().join(format!("held by {}", mounts[mount].pid()));
         assert_eq!(content(&path), b"mine");
         let again = done("open", sys::open(&path, libc::O_RDWR, 0));
         assert_eq!(sys::flock(again, libc::LOCK_EX | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
     }
-    drop(held);
+    held.into_iter().for_each(Steps::end);
     second.stop();
     server.stop();
     site.assert_clean("after a stop");

@@ -29,14 +29,14 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, val
         (Expected::Page { size, plus: true }, Ok(FsReply::DirPlus(entries))) => {
             list(replier, size, true, entries.iter().map(|(entry, attr)| (entry, attr.as_ref())), valid);
         }
-        (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened, false)),
-        (Expected::OpenFile, Ok(FsReply::Created { attr, opened, fresh })) => {
-            replier.created(&entry(&attr, valid), &file(opened, fresh));
+        (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened)),
+        (Expected::OpenFile, Ok(FsReply::Created { attr, opened, .. })) => {
+            replier.created(&entry(&attr, valid), &file(opened));
         }
-        (Expected::OpenNameless, Ok(FsReply::Created { attr, opened, fresh })) => {
+        (Expected::OpenNameless, Ok(FsReply::Created { attr, opened, .. })) => {
             // Its link count is 0, by which the kernel knows that O_EXCL forbids a name.
             let nameless = Entry { attr: attributes(&attr), ..entry(&attr, Valid::default()) };
-            replier.created(&nameless, &file(opened, fresh));
+            replier.created(&nameless, &file(opened));
         }
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
             replier.opened(&crate::reply::Opened { handle: opened.handle.0, flags: 0 });
@@ -82,13 +82,12 @@ fn simple(replier: Replier, reply: &FsReply, valid: Valid) {
     }
 }
 
-/// Handles of files that another session has open bypass the page cache. No FLUSH for a file that is new: the session drops
-/// locks taken by it at its release.
-fn file(opened: Opened, fresh: bool) -> crate::reply::Opened {
-    let direct = if opened.shared { fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES } else { 0 };
-    let no_flush = if fresh { fopen::NOFLUSH } else { 0 };
+/// Handles of files that another session has open bypass the page cache. Every close is told (never `fopen::NOFLUSH`): it drops the
+/// record locks of the closing process, whoever else has the descriptor.
+fn file(opened: Opened) -> crate::reply::Opened {
+    let flags = if opened.shared { fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES } else { 0 };
     let Handle(handle) = opened.handle;
-    crate::reply::Opened { handle, flags: direct | no_flush }
+    crate::reply::Opened { handle, flags }
 }
 
 fn entry(attr: &AttrWire, valid: Valid) -> Entry {

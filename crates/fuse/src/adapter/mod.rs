@@ -8,8 +8,7 @@
 //!   (entries without have node id 0);
 //! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
-//! - a file that CREATE made needs no FLUSH at close, as nobody else can hold locks by this handle; locks taken by it go
-//!   with the handle.
+//! - every close of a file is told (FLUSH), by which the record locks of its process go; one that drops none costs no message.
 //!
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use super::FloorFs;
 use super::attributes::attr;
 use super::table::NodeId;
-use crate::abi::fopen;
 use crate::reply::{Entry, Opened, Replier};
 use crate::request::{Header, Operation};
 
@@ -104,16 +103,17 @@ impl FloorFs {
         let passed = open_flags(flags);
         let mode = Mode::from_raw_mode(mode);
         let exclusive = rustix::fs::openat(&parent, name, passed | OFlags::CREATE | OFlags::EXCL, mode);
-        let (descriptor, new) = match exclusive {
+        let descriptor = match exclusive {
             Err(Errno::EXIST) if flags & OFlags::EXCL.bits() == 0 => {
-                (rustix::fs::openat(&parent, name, passed | OFlags::CREATE, mode)?, false)
+                rustix::fs::openat(&parent, name, passed | OFlags::CREATE, mode)?
             }
-            result => (result?, true),
+            result => {
+                let descriptor = result?;
+                give_to_caller(header, &parent, &descriptor, c"")?;
+                descriptor
+            }
         };
-        if new {
-            give_to_caller(header, &parent, &descriptor, c"")?;
-        }
-        self.opened_entry(header.nodeid, name, descriptor, new)
+        self.opened_entry(header.nodeid, name, descriptor)
     }
 
     fn tmpfile(&self, header: &Header, flags: u32, mode: u32) -> Result<(Entry, Opened), Errno> {
@@ -123,16 +123,16 @@ impl FloorFs {
         let descriptor = rustix::fs::openat(&parent, c".", passed, Mode::from_raw_mode(mode))?;
         give_to_caller(header, &parent, &descriptor, c"")?;
         // Reached by its handle only, until it gets a name.
-        self.opened_entry(header.nodeid, c"", descriptor, true)
+        self.opened_entry(header.nodeid, c"", descriptor)
     }
 
-    /// Closing a file that was just made need not be told: nobody else can have locked it through this handle.
-    fn opened_entry(&self, parent: u64, name: &CStr, file: OwnedFd, new: bool) -> Result<(Entry, Opened), Errno> {
+    /// Every close is told, as in any file system that has record locks.
+    fn opened_entry(&self, parent: u64, name: &CStr, file: OwnedFd) -> Result<(Entry, Opened), Errno> {
         let stat = rustix::fs::fstat(&file)?;
         let file = Arc::new(file);
         let node = self.nodes.found_open(&stat, parent, name, Arc::clone(&file));
         let handle = self.files.insert(file);
-        Ok((entry(node, &stat), Opened { handle, flags: if new { fopen::NOFLUSH } else { 0 } }))
+        Ok((entry(node, &stat), Opened { handle, flags: 0 }))
     }
 
     fn link(&self, parent: u64, inode: u64, name: &CStr) -> Result<Entry, Errno> {

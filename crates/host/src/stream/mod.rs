@@ -33,7 +33,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -75,6 +75,11 @@ wire_enum! {
             why: Blob,
             /// Trying again may help.
             retry: bool,
+        },
+        /// The server does not know the session that this client was before: it was declared dead. The stream ends.
+        10 => Unknown {
+            /// That session.
+            session: SessionId,
         },
         /// What the client's mount has done, for the status; from time to time.
         7 => Counts {
@@ -144,6 +149,9 @@ pub enum StreamError {
         /// Whether trying again may help.
         retry: bool,
     },
+    /// The server does not know this session.
+    #[error("{0} was declared dead")]
+    UnknownSession(SessionId),
     /// A frame of impossible size.
     #[error("malformed frame: {bytes} bytes with a head of {head}")]
     Frame {

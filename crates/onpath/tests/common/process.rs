@@ -3,7 +3,8 @@
 
 use super::sys::{R, call, errno};
 use super::{PATIENCE, wait_until};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::Command;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
@@ -46,6 +47,47 @@ pub fn spawn_process<'scope, T: Send + 'scope>(
         assert_eq!(done, Ok(0), "close_range");
         job()
     })
+}
+
+/// A child that does one step of a job each time that it is told to, and holds what the job has opened until this is dropped. What belongs to
+/// a mount that is to stand still is held so: a fork of any test closes its copies of this process's descriptors, and each such close waits.
+pub struct Steps {
+    child: Option<Child>,
+    tell: Option<std::io::PipeWriter>,
+    answers: std::io::PipeReader,
+}
+
+impl Steps {
+    /// `job` is called in the child with 0, 1, 2 and so on; step 0 is done when this returns.
+    pub fn new(mut job: impl FnMut(u8) -> R) -> Steps {
+        let (told, tell) = std::io::pipe().expect("pipe");
+        let (answers, answer) = std::io::pipe().expect("pipe");
+        let child = fork_keeping(&[told.as_fd(), answer.as_fd()], || {
+            for step in 0.. {
+                if (&told).read_exact(&mut [0]).is_err() || (&answer).write_all(&[code(job(step)) as u8]).is_err() {
+                    break;
+                }
+            }
+            0
+        });
+        let mut steps = Steps { child: Some(child), tell: Some(tell), answers };
+        steps.next().unwrap_or_else(|errno| panic!("step 0 of a child: errno {errno}"));
+        steps
+    }
+
+    /// The next step, and what came of it.
+    pub fn next(&mut self) -> R {
+        let mut answer = [0];
+        self.tell.as_ref().expect("until this ends").write_all(&[0]).expect("a child that listens");
+        self.answers.read_exact(&mut answer).expect("a child that answers");
+        if answer == [0] { Ok(()) } else { Err(i32::from(answer[0])) }
+    }
+
+    /// What it holds is closed when this returns.
+    pub fn end(mut self) {
+        self.tell = None;
+        assert_eq!(self.child.take().expect("until this ends").wait(), End::Exit(0));
+    }
 }
 
 /// How a child ended.

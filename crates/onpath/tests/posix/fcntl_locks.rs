@@ -2,7 +2,7 @@
 
 use crate::posix::prelude::*;
 use libc::{F_GETLK, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_RDLCK, F_SETLK, F_SETLKW, F_UNLCK, F_WRLCK};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// What one call says to a lock on these bytes, by another process.
 fn other_may(path: &Path, kind: i32, start: i64, length: i64) -> bool {
@@ -142,12 +142,32 @@ fn dropped_by_the_creators_close() {
     ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
     assert!(!other_may(&f, F_RDLCK, 0, 0));
     drop(fd);
-    // Not at once on FUSE: such a close is told to the server behind the back of the caller.
-    wait_until("the close frees the lock", || other_may(&f, F_WRLCK, 0, 0));
+    assert!(other_may(&f, F_WRLCK, 0, 0));
     let fd = ok!(open(d.p("g"), O_RDWR | O_CREAT | O_EXCL, 0o644));
     ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
     drop(ok!(open(d.p("g"), O_RDONLY, 0)));
     assert!(other_may(&d.p("g"), F_WRLCK, 0, 0));
+}
+
+/// So do the close of a copy of that descriptor, and the end of a child that has inherited it, although it stays open.
+#[test]
+fn dropped_by_closes_of_copies_of_the_creators() {
+    let d = area!();
+    for (name, flags) in [("f", O_RDWR | O_CREAT | O_EXCL), ("g", O_RDWR | O_CREAT), ("h", O_RDWR | libc::O_TMPFILE)] {
+        let nameless = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        let fd = ok!(open(if nameless { d.path().to_path_buf() } else { d.p(name) }, flags, 0o644));
+        let f = if nameless { PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())) } else { d.p(name) };
+        ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 10));
+        drop(ok!(dup(&fd)));
+        let free = || {
+            fork_keeping(&[fd.as_fd()], || code(open(&f, O_RDWR, 0).and_then(|fd| lock(fd, F_SETLK, F_WRLCK, 0, 0))))
+                .wait()
+        };
+        assert_eq!(free(), End::Exit(0), "{name}: a copy was closed");
+        let end = fork_keeping(&[fd.as_fd()], || code(lock(&fd, F_SETLK, F_WRLCK, 0, 10))).wait();
+        assert_eq!((end, free()), (End::Exit(0), End::Exit(0)), "{name}: a child that had it has ended");
+        ok!(lock(&fd, F_SETLK, F_WRLCK, 0, 0));
+    }
 }
 
 /// A process that ends, or is killed, drops its locks.
@@ -193,10 +213,6 @@ fn not_inherited() {
 fn kept_at_closes_elsewhere() {
     let d = area!();
     for flags in [O_RDWR, O_RDWR | O_CREAT | O_EXCL] {
-        if flags != O_RDWR && is_fuse(&d) {
-            // A mount may learn of the last close only of descriptors that created their file, and drop the locks then.
-            continue;
-        }
         let f = if flags == O_RDWR { d.file("f") } else { d.p("g") };
         let older = ok!(open(&f, flags, 0o644));
         ok!(lock(&older, F_SETLK, F_WRLCK, 0, 0));

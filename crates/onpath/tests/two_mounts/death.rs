@@ -3,12 +3,13 @@
 //! After a restart of the server nobody gets a lock that somebody else had and still has (DESIGN §6, grace).
 
 use crate::common::check::{content, done};
-use crate::common::process::{End, code, fork, interrupt_by};
+use crate::common::process::{End, Steps, code, fork, interrupt_by};
 use crate::common::sys::{self, R};
 use crate::common::wait_until;
 use crate::two_mounts::Pair;
 use libc::{LOCK_EX, LOCK_NB, O_CREAT, O_RDWR};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A killed mount's locks and open files are gone, what it had written is not.
@@ -56,13 +57,18 @@ fn the_server_is_killed() {
     pair.stop("after a killed server");
 }
 
+/// A child that has made a file and locked it.
+fn locked(path: &Path, lock: fn(&OwnedFd) -> R) -> Steps {
+    let mut held = None;
+    Steps::new(move |_| lock(held.insert(sys::open(path, O_RDWR | O_CREAT, 0o644)?)))
+}
+
 /// The server is started again while the second mount cannot speak: a lock that it holds is not given away meanwhile.
 #[test]
 fn the_lock_of_a_silent_mount_outlives_the_server() {
     let Some(mut pair) = Pair::new("a silent mount's lock", &[]) else { return };
     let [_, there] = pair.both("f");
-    let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
-    done("lock", sys::flock(&fd, LOCK_EX));
+    let theirs = locked(&there, |fd| sys::flock(fd, LOCK_EX));
     pair.mounts[1].signal(libc::SIGSTOP);
     pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
@@ -78,7 +84,7 @@ fn the_lock_of_a_silent_mount_outlives_the_server() {
     pair.mounts[1].signal(libc::SIGCONT);
     assert_eq!(at_once.wait(), End::Exit(libc::EAGAIN), "the lock outlives the server");
     waiter.wait_blocked_in(libc::SYS_flock);
-    drop(fd);
+    theirs.end();
     assert_eq!(waiter.wait(), End::Exit(0), "given back, it is given to who waits");
     drop(mine);
     pair.stop("after a silent mount");
@@ -92,8 +98,7 @@ type Ask<'a> = &'a dyn Fn(&OwnedFd) -> R;
 fn asking_in_the_grace_can_be_interrupted() {
     let Some(mut pair) = Pair::new("signals in the grace of locks", &[]) else { return };
     let [here, there] = pair.both("f");
-    let fd = done("open", sys::open(&there, O_RDWR | O_CREAT, 0o644));
-    done("lock", sys::lock(&fd, libc::F_SETLK, libc::F_WRLCK, 0, 1));
+    let theirs = locked(&there, |fd| sys::lock(fd, libc::F_SETLK, libc::F_WRLCK, 0, 1).map(drop));
     pair.mounts[1].signal(libc::SIGSTOP);
     pair.site.kill_server(&mut pair.mounts[0]);
     pair.mounts[0] = pair.site.dev(&[]);
@@ -124,7 +129,8 @@ fn asking_in_the_grace_can_be_interrupted() {
     let mine = done("open", sys::open(&here, O_RDWR, 0));
     done("nobody has it", flock(&mine));
     done("nobody has it", free(libc::F_SETLK)(&mine));
-    drop((fd, mine));
+    theirs.end();
+    drop(mine);
     pair.stop("after signals in the grace");
 }
 
