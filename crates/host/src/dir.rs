@@ -379,6 +379,11 @@ pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
     Ok(superblock)
 }
 
+/// Whether a DIR is known to hold a part of a file system of several hosts.
+pub(crate) fn is_part(path: &Path) -> bool {
+    read(path).is_ok_and(|(_, part)| part.is_some())
+}
+
 /// Reads and checks the superblock of a DIR, and which part of a file system it holds if that is not all.
 fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
     let name = path.join("superblock");

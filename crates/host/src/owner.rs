@@ -96,7 +96,8 @@ impl Walk {
             let kind = FileType::from_raw_mode(stat.st_mode);
             let is_socket = depth == 0 && name == "socket" && kind == FileType::Socket;
             self.refuse(&below, kind, &stat, is_socket)?;
-            if is_socket {
+            // What root has there (lost+found, say) root alone changes.
+            if is_socket || stat.st_uid != self.owner {
                 continue;
             }
             let mode = if kind == FileType::Directory { SUBDIRECTORY_MODE } else { FILE_MODE };

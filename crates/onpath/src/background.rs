@@ -132,7 +132,10 @@ impl Readiness {
         if self.log_file.is_none() && !logs_to_journal() {
             match default_log(&self.subject) {
                 Ok(file) => rustix::stdio::dup2_stderr(file)?,
-                Err(_) => rustix::stdio::dup2_stderr(&null)?,
+                Err(error) => {
+                    tracing::warn!(%error, "no log can be kept in {LOGS}: name one by --log-file");
+                    rustix::stdio::dup2_stderr(&null)?;
+                }
             }
         }
         Ok(rustix::process::chdir("/")?)

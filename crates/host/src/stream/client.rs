@@ -6,6 +6,7 @@
 
 use super::conn::Conn;
 use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control};
+use crate::dir;
 use crate::node::{Counters, Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
@@ -60,7 +61,13 @@ pub struct StreamClient {
 }
 
 pub(super) fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
-    let stream = reach(dir).map_err(|source| StreamError::NotServed { dir: dir.to_owned(), source })?;
+    let stream = reach(dir).map_err(|source| {
+        let start = match dir::is_part(dir) {
+            true => "this host's `onpath serve`".to_owned(),
+            false => format!("`onpath dev {}`", dir.display()),
+        };
+        StreamError::NotServed { dir: dir.to_owned(), start, source }
+    })?;
     stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
     Ok(stream)
 }

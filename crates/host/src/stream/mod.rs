@@ -126,10 +126,12 @@ wire_enum! {
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// Nobody serves there.
-    #[error("nobody serves {}: start `onpath dev {}` first ({source})", dir.display(), dir.display())]
+    #[error("nobody serves {}: start {start} first ({source})", dir.display())]
     NotServed {
         /// The DIR.
         dir: PathBuf,
+        /// What would serve it.
+        start: String,
         /// What connect(2) said.
         source: io::Error,
     },
