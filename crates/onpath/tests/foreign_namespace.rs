@@ -117,6 +117,8 @@ fn the_mountpoint_is_looked_for_there() {
     let missing = helper(&mount_onpath, &site, &hidden.join("else"), &container.pid(), &[]);
     assert_eq!(missing.status.code(), Some(32), "{}", said(&missing));
     assert!(said(&missing).contains("does not exist"), "{}", said(&missing));
+    let nowhere = helper(&mount_onpath, &site, &at, "/no/where", &[]);
+    assert!(!nowhere.status.success() && said(&nowhere).contains("/no/where"), "{}", said(&nowhere));
     let namespace = format!("/proc/{}/ns/mnt", container.pid());
     let output = helper(&mount_onpath, &site, &at, &namespace, &["-o", "noexec"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -137,8 +139,6 @@ fn the_mountpoint_is_looked_for_there() {
     wait_until("it is unmounted there", || container.mounted(&at) == 0);
     drop(container);
     server.stop();
-    let nowhere = helper(&mount_onpath, &site, &at, "/no/where", &[]);
-    assert!(!nowhere.status.success() && said(&nowhere).contains("/no/where"), "{}", said(&nowhere));
 }
 
 /// The processes that serve a mount at `at`, by their arguments. None of them waits for a file system.
