@@ -142,7 +142,8 @@ fn on_packet(core: &mut Node, packet: Packet) {
 }
 
 fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Packet) {
-    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest() };
+    let until_ns = header.until_ns();
+    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest(), until_ns };
     let home = from.node.class() == Some(NodeClass::Shard);
     match request {
         DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. } => {
@@ -238,8 +239,10 @@ fn on_change(core: &mut Node, from: Caller, merge: PendingMerge, error: Option<E
             core.start(Job::Merge { seq: RecordSeq(0), merge, again: None });
         }
         Seen::Never => {
-            let busy = (core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
-            match core.state.failed(session, from).or(error).or(busy) {
+            // Refused for now, and remembered: a session that lives asks again, under another number.
+            let late = core.state.is_late(from, core.now.wall_ns);
+            let not_now = (late || core.state.running.len() >= OPERATIONS_MAX).then_some(Errno::EAGAIN);
+            match core.state.failed(session, from).or(error).or(not_now) {
                 Some(errno) => write::refuse(core, from, session, &DataReply::Failed { errno }),
                 None if is_stale(core, data, cut) => state::refuse(core, from, &DataReply::Stale),
                 None => {

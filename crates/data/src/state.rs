@@ -163,6 +163,8 @@ pub(crate) struct Caller {
     pub(crate) node: NodeId,
     pub(crate) seq: RequestSeq,
     pub(crate) oldest: RequestSeq,
+    /// From when on it must not change anything, ns since 1970.
+    pub(crate) until_ns: u64,
 }
 
 /// Whether a request may go on.
@@ -212,6 +214,11 @@ impl State {
         believed
     }
 
+    /// Whether a request comes when its session may be dead, and others may have what was its own.
+    pub(crate) fn is_late(&self, from: Caller, wall_ns: u64) -> bool {
+        wall_ns.max(self.stamp.0) > from.until_ns
+    }
+
     /// A header of this node.
     pub(crate) fn header(&mut self, kind: MessageKind, seq: RequestSeq, wall_ns: u64) -> Header {
         let mut header = Header::new(kind, self.id, seq);
@@ -241,12 +248,12 @@ impl State {
         self.answered.get(&session).is_some_and(|oldest| request < *oldest)
     }
 
-    /// A write failed.
     /// Failed writes that are remembered.
     pub(crate) fn failures(&self) -> usize {
         self.failures.len()
     }
 
+    /// A write failed.
     pub(crate) fn note_failed(&mut self, session: SessionId, request: RequestSeq, errno: Errno) {
         self.failures.insert((session, request), errno);
         if self.failures.len() > FAILURES_MAX {

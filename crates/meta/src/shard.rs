@@ -306,6 +306,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         ops::opens::bury(core, session);
         return Ok(()); // the coordinator will tell it
     }
+    let until_ns = if body.request.needs_lease() { header.until_ns() } else { u64::MAX };
     if header.flags & flag::LOCKS_TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }
@@ -325,6 +326,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         session,
         seq: header.seq,
         oldest: header.oldest(),
+        until_ns,
         uid: header.uid,
         gid: header.gid,
         groups: body.groups,

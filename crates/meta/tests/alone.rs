@@ -114,6 +114,7 @@ impl Alone {
 
     fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl Wire) {
         let mut header = Header::new(kind, from, seq);
+        header.until = u32::MAX;
         header.term = TERM;
         header.stamp = Stamp(self.now.wall_ns);
         if kind == MessageKind::Request {

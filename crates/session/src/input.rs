@@ -182,10 +182,7 @@ pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
 fn may_change(packet: &Packet) -> bool {
     match packet.header().map(|header| header.kind) {
         Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| body.request.may_change()),
-        _ => !matches!(
-            packet.body::<DataRequest>(),
-            Ok(DataRequest::Read { .. } | DataRequest::Seek { .. } | DataRequest::Sync { .. } | DataRequest::Space)
-        ),
+        _ => packet.body::<DataRequest>().is_ok_and(|request| request.needs_lease()),
     }
 }
 

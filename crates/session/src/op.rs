@@ -121,6 +121,9 @@ impl Op {
 
     /// Asks, and brings groups if they decide.
     async fn exchange(&mut self, at: HashSlot) -> Result<Reply, Errno> {
+        if self.body.request.needs_lease() {
+            self.may_act().await?;
+        }
         for _ in 0..GROUP_ROUNDS_MAX {
             let touched = exact::touched(&self.body.request);
             let to = self.with(|core| {
@@ -171,6 +174,9 @@ impl Op {
     }
 
     async fn ask_data_once(&self, id: InodeId, request: &DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
+        if request.needs_lease() {
+            self.may_act().await?;
+        }
         let to = self.with(|core| core.state.config.map.data(id));
         let (_, packet) = self
             .call(to, |core, seq| {
@@ -180,6 +186,30 @@ impl Op {
             .await?;
         self.with(|core| kept::note_of(core, id, &packet));
         data_answer(packet)
+    }
+
+    /// Waits until the session has a lease: without one, others may have been given what it had, and nobody executes what it asks for
+    /// . That ends with the caller's signal, and with `soft` after its time.
+    async fn may_act(&self) -> Result<(), Errno> {
+        if self.with(|core| core.state.lease.holds(core.now)) {
+            return Ok(());
+        }
+        Box::pin(async {
+            let since_us = self.with(|core| core.now.mono_us);
+            loop {
+                self.pause(since_us).await?;
+                let acts = self.with(|core| {
+                    let abandoned = core.state.running.get(self.slot).and_then(|running| running.abandoned);
+                    let given_up = core.state.config.soft && core.now.mono_us >= since_us + SOFT_TIMEOUT_US;
+                    let errno = abandoned.or(given_up.then_some(Errno::EIO));
+                    errno.map_or(Ok(core.state.lease.holds(core.now)), Err)
+                })?;
+                if acts {
+                    return Ok(());
+                }
+            }
+        })
+        .await
     }
 
     /// Sends one message and waits for its answer.

@@ -15,7 +15,7 @@ use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind, flag};
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
-use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, SESSION_LEASE_MS, SESSION_WINDOW, memory};
+use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
 use onpath_wire::tracking::Tracking;
@@ -126,6 +126,28 @@ pub(crate) enum Later {
     Close(InodeId),
 }
 
+/// Until when a session may act for its callers, counted from when it asked for that.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lease {
+    /// What its requests say: nobody executes them afterwards; ns since 1970.
+    until_ns: u64,
+    /// When it sends nothing more that changes something, monotonic microseconds: before anybody would refuse it.
+    stop_us: u64,
+}
+
+impl Lease {
+    /// The coordinator has answered what was asked at that time.
+    pub(crate) fn renewed(&mut self, asked: Now, lease_ms: u64) {
+        self.until_ns = asked.wall_ns + lease_ms * 1_000_000;
+        self.stop_us = asked.mono_us + lease_ms.saturating_sub(LEASE_SLACK_MS) * 1_000;
+    }
+
+    /// Whether the session may act.
+    pub(crate) fn holds(&self, now: Now) -> bool {
+        now.mono_us < self.stop_us
+    }
+}
+
 /// A session's state.
 pub(crate) struct State {
     pub(crate) config: SessionConfig,
@@ -133,6 +155,8 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// As the coordinator said.
     pub(crate) lease_ms: u64,
+    /// Until when the session acts.
+    pub(crate) lease: Lease,
     pub(crate) alone: Alone,
     pub(crate) changes: Changes,
     pub(crate) unsynced: Unsynced,
@@ -191,6 +215,7 @@ impl State {
             node: NodeId::session(config.session),
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
+            lease: Lease::default(),
             alone: Alone::default(),
             changes: Changes::default(),
             unsynced: Unsynced::default(),
@@ -295,6 +320,7 @@ impl State {
         let mut header = packet.header().expect("a message that this session made");
         header.term = self.term(to);
         header.flags = self.flags(to);
+        header.tell_until(self.lease.until_ns);
         packet.restamp(&header);
     }
 
@@ -378,6 +404,7 @@ pub(crate) fn header(
     header.cluster = state.config.cluster;
     header.term = state.term(to);
     header.flags = state.flags(to);
+    header.tell_until(state.lease.until_ns);
     header.map_epoch = state.config.map.epoch();
     header.slot = slot;
     header.oldest_behind = u32::try_from(behind).expect("the window is bounded");

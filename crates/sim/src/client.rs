@@ -110,6 +110,8 @@ pub struct Client {
     sent: VecDeque<Sent>,
     armed_ns: Option<u64>,
     stamp: Stamp,
+    /// What its requests say of its lease: by itself that it never ends.
+    pub(crate) until: u32,
 }
 
 /// The slot to which a request is addressed.
@@ -165,7 +167,8 @@ impl Client {
         let terms = map.all().map(|_| Term(0)).collect();
         let trackings = map.all().map(|_| Tracking::default()).collect();
         let session = SessionId(session);
-        Client { session, map, next_seq: 0, terms, trackings, sent: VecDeque::new(), armed_ns: None, stamp: Stamp(0) }
+        let sent = VecDeque::new();
+        Client { session, map, next_seq: 0, terms, trackings, sent, armed_ns: None, stamp: Stamp(0), until: u32::MAX }
     }
 
     /// The client's address.
@@ -198,6 +201,7 @@ impl Client {
         let term = self.terms[to.0 as usize];
         let oldest = self.sent.front().map_or(seq, |sent| sent.seq);
         let mut header = Header::new(MessageKind::Request, self.node(), seq);
+        header.until = self.until;
         header.cluster = 1;
         header.term = term;
         header.slot = slot;

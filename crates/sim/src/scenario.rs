@@ -151,6 +151,11 @@ impl Scenario {
         self.wait_for(asked);
     }
 
+    /// The lease of this client ends when so much time has passed.
+    pub fn lease_ends_in(&mut self, asker: Asker, ns: u64) {
+        self.world.end_lease_in(asker.0, ns);
+    }
+
     /// root asks something through this client, which waits for nothing.
     pub fn ask_by(&mut self, asker: Asker, request: Request) -> Ticket {
         self.submit(asker.0, Caller::default(), request)

@@ -11,6 +11,7 @@ mod exchange;
 mod explore;
 mod faults;
 mod hostile;
+mod leases;
 mod model_matches_kernel;
 mod network;
 mod network_form;

@@ -24,7 +24,7 @@ fn world() -> (Scenario, Asker, InodeId, Name) {
     (sc, opener, d, name)
 }
 
-fn id_of(reply: Reply) -> InodeId {
+pub(crate) fn id_of(reply: Reply) -> InodeId {
     match reply {
         Reply::Entry { attr, .. } | Reply::Attr { attr, .. } => attr.id,
         other => panic!("answered {other:?}"),

@@ -123,6 +123,13 @@ wire_enum! {
     }
 }
 
+impl DataRequest {
+    /// Whether it is executed only while its session has a lease: what changes a file.
+    pub fn needs_lease(&self) -> bool {
+        matches!(self, DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. })
+    }
+}
+
 wire_enum! {
     /// What a data node answers.
     #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,9 @@ pub const MAGIC: u32 = 0x0001_6e4f;
 /// Bytes of an encoded header.
 pub const HEADER_BYTES: usize = 72;
 
+/// The unit of [`Header::until`], ns: about a second, so that 32 bits last for a century.
+pub const UNTIL_NS: u64 = 1 << 30;
+
 /// Bits of [`Header::flags`].
 pub mod flag {
     /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held
@@ -129,10 +132,10 @@ header! {
         34 => pub tracking: TrackingEpoch,
         /// Sequence number of the request, or of the call that this answers.
         36 => pub seq: RequestSeq,
-        /// How far behind `seq` the sender's oldest unanswered request is; of a reply, with `list_position`, [`Header::record`].
+        /// How far behind `seq` the sender's oldest unanswered request is; of a reply, with `until`, [`Header::record`].
         44 => pub oldest_behind: u32,
-        /// Position in the invalidation list (path-API clients).
-        48 => pub list_position: u32,
+        /// Of a session's request: until when it may act, in units of [`UNTIL_NS`] since 1970 (R-24, [`Header::tell_until`]).
+        48 => pub until: u32,
         /// Hybrid-logical-clock stamp of the sender.
         52 => pub stamp: Stamp,
         /// Caller's user id (requests); of a reply, with `gid`, the switches of `tracking` ([`Header::tracked`]).
@@ -178,7 +181,7 @@ impl Header {
             tracking: TrackingEpoch(0),
             seq,
             oldest_behind: 0,
-            list_position: 0,
+            until: 0,
             stamp: Stamp(0),
             uid: 0,
             gid: 0,
@@ -207,12 +210,22 @@ impl Header {
 
     /// Of a reply: the record of its sender on which it rests, if a power loss may take that; else 0.
     pub fn record(&self) -> RecordSeq {
-        RecordSeq(u64::from(self.list_position) << 32 | u64::from(self.oldest_behind))
+        RecordSeq(u64::from(self.until) << 32 | u64::from(self.oldest_behind))
     }
 
     /// Says so.
     pub fn tell_record(&mut self, record: RecordSeq) {
-        (self.list_position, self.oldest_behind) = ((record.0 >> 32) as u32, record.0 as u32);
+        (self.until, self.oldest_behind) = ((record.0 >> 32) as u32, record.0 as u32);
+    }
+
+    /// Of a session's request: says until when it may act, by its own clock, ns since 1970.
+    pub fn tell_until(&mut self, until_ns: u64) {
+        self.until = (until_ns / UNTIL_NS) as u32;
+    }
+
+    /// Of a session's request: the moment from which it is not executed any more, ns since 1970; 0 if its session has no lease.
+    pub fn until_ns(&self) -> u64 {
+        u64::from(self.until) * UNTIL_NS
     }
 
     /// Reads and checks a header.
@@ -242,6 +255,8 @@ mod tests {
             assert_eq!(MessageKind::from_bytes(&[tag]).map(|kind| kind.tag()), Ok(tag));
         }
         assert!(Header::read(&mut Reader::new(&[0; 72])).is_err());
+        header.tell_until(5 * UNTIL_NS + 7);
+        assert_eq!(header.until_ns(), 5 * UNTIL_NS, "rounded down: nobody acts longer than was said");
         header.tell_record(RecordSeq(0x0102_0304_0506_0708));
         assert_eq!(header.record(), RecordSeq(0x0102_0304_0506_0708));
     }

@@ -105,6 +105,9 @@ pub const UNDONE_MAX: usize = 4_096;
 pub const DROPS_COLLECT_US: u64 = 10_000;
 /// Lease of a session, milliseconds (DESIGN §6).
 pub const SESSION_LEASE_MS: u64 = 10_000;
+/// How much longer than its lease the coordinator waits for a session before it gives away what that has, milliseconds; by as much a
+/// session stops acting before its lease is over. Clocks differ by half of it at most.
+pub const LEASE_SLACK_MS: u64 = 2 * CLOCK_SKEW_MS_MAX;
 /// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
 /// not come back by then is dead (DESIGN §6).
 pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS;

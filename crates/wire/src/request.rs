@@ -447,6 +447,22 @@ impl Request {
         )
     }
 
+    /// Whether it is executed only while its session has a lease: what changes something or takes a lock. Not so what is about
+    /// the session itself, gives something up, or takes again what a restarted shard has forgotten, which that shard judges by who lives.
+    pub fn needs_lease(&self) -> bool {
+        match self {
+            Request::SetLock { lock, again, .. } => !again && lock.kind != LockKind::Unlock,
+            Request::Open { flags, .. } => flags & open::AGAIN == 0,
+            Request::Attach { .. }
+            | Request::Renew
+            | Request::RenewAlone
+            | Request::HandBack { .. }
+            | Request::Detach
+            | Request::Release { .. } => false,
+            other => other.may_change(),
+        }
+    }
+
     /// The directory whose names or attributes it reads, as far as the sender knows.
     pub fn reads_directory(&self) -> Option<InodeId> {
         match self {

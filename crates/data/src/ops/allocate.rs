@@ -4,7 +4,7 @@
 //! a reserved block needs none. Blocks of which only a part is punched or zeroed are read, and written anew elsewhere.
 //! Locks: the chunks of those blocks, alone. What lies between is not locked, however long it is: it changes in the step that records,
 //! and a write that has read there before begins anew ([`write::are_same`]).
-//! Journals `Changed`. Upholds as a write does.
+//! Journals `Changed`. Upholds as a write does.
 
 use crate::content::{BLOCK, CHUNK_BLOCKS};
 use crate::disk::{DiskOp, DiskResult};
@@ -230,6 +230,8 @@ fn commit(
     let current = core.state.index.verdict(job.data, job.cut) == Verdict::Current;
     let same = write::are_same(core, job.data, edges);
     let gaps = job.gaps(core);
+    let late = core.state.is_late(job.from, core.now.wall_ns).then_some(Errno::EAGAIN);
+    let error = error.or(late);
     if error.is_some() || !current || !same || gaps.is_err() {
         taken.runs().for_each(|run| core.state.space.give_back(run));
         return match error {

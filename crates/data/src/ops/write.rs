@@ -5,7 +5,7 @@
 //! when the space of removed files, which comes back a little after they are gone, does not suffice.
 //! Locks: the one or two chunks, shared by writes of whole blocks, alone by those that merge or find places that were reserved; they are
 //! held until the record is made, not while the home is told. A punch may come in between all the same: then the write begins anew.
-//! Journals `Written`. Upholds R-20 (checked again in the step that records), R-17 (repeated requests).
+//! Journals `Written`. Upholds R-20 and R-24 (checked again in the step that records), R-17 (repeated requests).
 
 use crate::content::{BLOCK, CHUNK_BLOCKS, KEEP_ALL, Segment};
 use crate::disk::{DiskOp, DiskResult};
@@ -231,6 +231,8 @@ fn commit(
 ) -> Result<Option<RecordSeq>, DataReply> {
     let current = core.state.index.verdict(job.data, job.cut) == Verdict::Current;
     let same = blocks.same(core, job, targets);
+    let late = core.state.is_late(job.from, core.now.wall_ns).then_some(Errno::EAGAIN);
+    let error = error.or(late);
     if error.is_some() || !current || !same {
         free_of(targets).for_each(|run| core.state.space.give_back(run));
         return match error {

@@ -3,7 +3,7 @@
 use crate::world::{BLOCK, CHUNK, World, data};
 use onpath_kernel::Input;
 use onpath_wire::data::{DataReply, DataRequest, Merge};
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, UNTIL_NS};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp};
 use onpath_wire::{Errno, Packet};
 
@@ -227,6 +227,7 @@ fn a_message_from_the_far_future_is_refused() {
     w.now.wall_ns = 5_000_000_000;
     let read = |w: &mut World, seq: u64, stamp: u64| {
         let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(1)), RequestSeq(seq));
+        header.until = u32::MAX;
         header.stamp = Stamp(stamp);
         let body = DataRequest::Read { data: file, cut: 0, offset: 0, bytes: 1 };
         w.input(Input::Packet(Packet::new(&header, &body)));
@@ -281,4 +282,32 @@ fn a_place_for_an_operation_is_as_small_as_said() {
     let w = World::default();
     let place = w.node.place_bytes() as u64;
     assert!(place > 0 && place <= onpath_wire::limits::memory::OPERATION_AT_DATA, "{place} bytes");
+}
+
+/// A write that comes after its session's lease, or whose lease ends while the disk works, is not done, and a copy of it neither.
+#[test]
+fn a_write_after_the_lease_is_refused_for_good() {
+    let mut world = World::default();
+    let file = data(1, 1);
+    let refused = |world: &mut World, seq| world.reply(seq).map(|sent| sent.reply);
+    let again = || Some(DataReply::Failed { errno: Errno::EAGAIN });
+    let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    world.now.wall_ns = 10 * UNTIL_NS;
+    world.until = 9;
+    let late = world.request(&write, &pattern(BLOCK, 1));
+    assert_eq!(refused(&mut world, late), again());
+    (world.until, world.hold_disk) = (11, true);
+    let slow = world.request(&write, &pattern(BLOCK, 2));
+    world.now.wall_ns = 12 * UNTIL_NS;
+    while !world.disk_queue.is_empty() {
+        world.disk_step();
+    }
+    assert_eq!(refused(&mut world, slow), again());
+    (world.until, world.hold_disk) = (u32::MAX, false);
+    for (seq, salt) in [(late, 1), (slow, 2)] {
+        world.request_as(1, seq, late, &write, &pattern(BLOCK, salt));
+        // To what its session has seen answered there is no answer.
+        assert!([None, again()].contains(&refused(&mut world, seq)));
+    }
+    assert!(world.read(file, 0, 0, BLOCK as u32) == Ok(vec![0; BLOCK]), "nothing is written");
 }

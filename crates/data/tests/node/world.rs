@@ -143,6 +143,8 @@ pub(crate) struct World {
     pub(crate) forgotten: Vec<DataId>,
     pub(crate) next_seq: u64,
     pub(crate) term: u32,
+    /// What requests say of their session's lease.
+    pub(crate) until: u32,
     /// Of the last message of the node.
     pub(crate) last_stamp: Stamp,
     pub(crate) kept: Kept,
@@ -202,6 +204,7 @@ impl Default for World {
             heard: vec![],
             hold_home: false,
             forgotten: vec![],
+            until: u32::MAX,
             next_seq: 1,
             term: 1,
             last_stamp: Stamp(0),
@@ -319,6 +322,7 @@ impl World {
         bulk: &[u8],
     ) {
         let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(session)), seq);
+        header.until = self.until;
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.term = Term(self.term);
         self.input(Input::Packet(Packet::with_bulk(&header, body, Bytes::copy_from_slice(bulk))));

@@ -112,6 +112,7 @@ impl World {
         let to = self.map.shard(slot);
         self.next_seq += 1;
         let mut header = Header::new(MessageKind::Request, NodeId::session(SESSION), RequestSeq(self.next_seq));
+        header.until = u32::MAX;
         header.cluster = 1;
         header.term = Term(1 + u32::from(to.0));
         header.slot = slot;

@@ -8,6 +8,7 @@ pub(crate) mod tracking;
 use alone::Alone;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{SessionId, ShardId, Term, term_of_seq};
+use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
 use onpath_wire::peer::TxnId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,9 +92,9 @@ impl Coordinator {
         self.leases.contains_key(&session)
     }
 
-    /// Extends a lease.
+    /// Extends a lease. It is kept for longer than the session may act, so that nothing of it is executed after its death.
     pub(crate) fn renew(&mut self, session: SessionId, now_us: u64) {
-        self.leases.insert(session, now_us + onpath_wire::limits::SESSION_LEASE_MS * 1_000);
+        self.leases.insert(session, now_us + (SESSION_LEASE_MS + LEASE_SLACK_MS) * 1_000);
     }
 
     /// Extends every lease by so much.

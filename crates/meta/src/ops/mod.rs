@@ -50,6 +50,8 @@ pub(crate) struct Req {
     pub(crate) session: SessionId,
     pub(crate) seq: RequestSeq,
     pub(crate) oldest: RequestSeq,
+    /// When it is too late to execute it, ns since 1970.
+    pub(crate) until_ns: u64,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Groups,
@@ -70,6 +72,8 @@ pub(crate) enum Stop {
     Again(Box<Reply>),
     /// Nobody waits for it any more.
     Over,
+    /// Its session may be dead by now: if it lives it asks again.
+    Late,
     /// Answered already, in a way of its own.
     Answered,
 }
@@ -89,9 +93,10 @@ impl From<crate::dir::site::Gone> for Stop {
 /// The outcome of an operation.
 pub(crate) type Step = Result<Reply, Stop>;
 
-/// First thing in the step of every operation that changes something: a retried request gets its first result.
+/// First thing in the step of every operation that changes something: a retried request gets its first result, a late one is not executed.
 pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
     match core.state.replies.seen(req.session, req.seq) {
+        Seen::New if is_late(core, req.until_ns) => Err(Stop::Late),
         Seen::New => Ok(()),
         Seen::Answered(reply) => {
             let reply = Box::new(reply.clone());
@@ -100,6 +105,11 @@ pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
         }
         Seen::Over => Err(Stop::Over),
     }
+}
+
+/// Whether a request comes when its session may be dead, and others may have what was its own.
+pub(crate) fn is_late(core: &Core, until_ns: u64) -> bool {
+    core.state.clock.is_past(until_ns, core.now.wall_ns)
 }
 
 /// ENOSPC before any effect when only what frees space is accepted.
@@ -242,6 +252,7 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
         Ok(reply) => reply,
         Err(Stop::Errno(errno)) => Reply::Failed { errno },
         Err(Stop::NeedGroups(gids)) => Reply::NeedGroups { gids },
+        Err(Stop::Late) => Reply::Busy,
         Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
         Err(Stop::Over | Stop::Answered) => return,
     };

@@ -30,6 +30,11 @@ impl Clock {
         self.last = self.last.max(seen);
     }
 
+    /// Whether a moment is over by this clock.
+    pub(crate) fn is_past(&self, moment_ns: u64, wall_ns: u64) -> bool {
+        wall_ns.max(self.last.0) > moment_ns
+    }
+
     /// The last stamp given or seen.
     pub(crate) fn last(&self) -> Stamp {
         self.last

@@ -19,10 +19,12 @@ const COORDINATOR: Slot = Slot(0);
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
 pub(crate) async fn attach(op: &mut Op, again: SessionId) {
+    let asked = op.with(|core| core.now);
     let result = match op.ask(COORDINATOR, Request::Attach { again }).await {
         Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
             // Whatever a host says, the lease is renewed neither all the time nor never.
             core.state.lease_ms = lease_ms.clamp(SESSION_LEASE_MS / 100, SESSION_LEASE_MS * 100);
+            core.state.lease.renewed(asked, core.state.lease_ms);
             if core.state.config.session == session { Ok(()) } else { Err(Errno::ESTALE) }
         }),
         Ok(_) => Err(Errno::EIO),
@@ -42,24 +44,28 @@ pub(crate) async fn attach(op: &mut Op, again: SessionId) {
     });
 }
 
-/// Renews the lease three times in its length, as long as the session lives; a session that would like to be alone asks at once.
+/// Renews the lease three times in its length, as long as the session lives; a session that would like to be alone asks at once. The
+/// lease counts from when it was asked for, so an answer that took long is followed by the next question at once.
 pub(crate) async fn renew(op: &mut Op) {
     let mut pause = !op.with(|core| core.state.config.caches);
+    let mut asked = op.with(|core| core.now);
     loop {
         if pause {
-            let at_us = op.with(|core| core.now.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
+            let at_us = op.with(|core| asked.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
             op.cx.sleep_until(at_us).await;
         }
         pause = true;
-        let (joined, request, asked_us) = op.with(|core| {
-            let joined = core.state.phase == Phase::Joined;
-            (joined, alone::renewal(core), core.now.mono_us)
-        });
+        asked = op.with(|core| core.now);
+        let (joined, request) = op.with(|core| (core.state.phase == Phase::Joined, alone::renewal(core)));
         if !joined {
             return;
         }
-        match op.ask(COORDINATOR, request).await {
-            Ok(Reply::Renewed { alone }) => op.with(|core| alone::renewed(core, alone, asked_us)),
+        let answer = op.ask(COORDINATOR, request).await;
+        if answer.is_ok() {
+            op.with(|core| core.state.lease.renewed(asked, core.state.lease_ms));
+        }
+        match answer {
+            Ok(Reply::Renewed { alone }) => op.with(|core| alone::renewed(core, alone, asked.mono_us)),
             Ok(_) => {}
             Err(errno) => return op.with(|core| lose(core, LostReason::Expired(errno))),
         }

@@ -4,6 +4,7 @@ mod data;
 mod exact;
 mod files;
 mod halves;
+mod leases;
 mod locks;
 mod loss;
 mod ranges;

@@ -134,6 +134,7 @@ impl Clients {
         let seq = RequestSeq(client.next_seq);
         let oldest = client.sent.front().map_or(seq, |sent| sent.seq);
         let mut header = Header::new(MessageKind::Request, NodeId::session(client.session), seq);
+        header.until = u32::MAX;
         header.cluster = self.cluster.number;
         header.term = Term(self.cluster.first_term.0 + u32::from(shard.0));
         header.slot = slot;

@@ -209,6 +209,11 @@ impl World {
         self.arm_client(client);
     }
 
+    /// What a client asks from now on says that its lease ends when so much time has passed.
+    pub(crate) fn end_lease_in(&mut self, client: usize, ns: u64) {
+        self.clients[client].until = ((EPOCH_NS + self.now_ns + ns) / onpath_wire::header::UNTIL_NS) as u32;
+    }
+
     /// A client asks a shard of its choice.
     pub fn submit_to(&mut self, client: usize, shard: ShardId, asked: std::rc::Rc<crate::client::Asked>) {
         let client_role = &mut self.clients[client];

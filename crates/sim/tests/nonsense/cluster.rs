@@ -305,6 +305,7 @@ impl Cluster {
         *seq += 1;
         let (session, seq) = (*session, *seq);
         let mut header = Header::new(kind, NodeId::session(SessionId(session)), RequestSeq(seq));
+        header.until = u32::MAX;
         header.cluster = CLUSTER;
         header.term = term;
         header.oldest_behind = seq.min(32) as u32 - 1;
