@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn the_flags_of_an_open_tell_whether_it_creates() {
-        let openat = |flags: i32| format!("{} 0xffffff9c 0x7ffd {flags:#x} 0x1b6 0x0 0x0 0x7ffd 0x7f1", libc::SYS_openat);
+        let openat =
+            |flags: i32| format!("{} 0xffffff9c 0x7ffd {flags:#x} 0x1b6 0x0 0x0 0x7ffd 0x7f1", libc::SYS_openat);
         assert!(has_creating_call(&openat(libc::O_CREAT | libc::O_WRONLY)));
         for flags in [libc::O_RDWR, libc::O_CREAT | libc::O_EXCL, libc::O_CREAT | libc::O_PATH] {
             assert!(!has_creating_call(&openat(flags)), "{flags:o}");

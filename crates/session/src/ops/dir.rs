@@ -35,7 +35,8 @@ pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u
 pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
     let Page { entries, flags, .. } = page(op, id, noatime, after, bytes).await?;
-    let attrs = if flags & flag::SEARCHABLE != 0 { attributes(op, to_be_told(op, &entries)).await? } else { BTreeMap::new() };
+    let attrs =
+        if flags & flag::SEARCHABLE != 0 { attributes(op, to_be_told(op, &entries)).await? } else { BTreeMap::new() };
     let pairs = entries.into_iter().map(|entry| {
         let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT);
         let attr = attr.map(|attr| seen(op, *attr, false));

@@ -150,7 +150,10 @@ fn a_signal_ends_a_long_sum() {
         rig.pass(us);
         rig.lose_sent(); // sent again meanwhile
         let entries = vec![child(number, Kind::Directory)];
-        rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: false, due: false, flags: flag::SEARCHABLE });
+        rig.reply(
+            &sent,
+            Reply::Dir { parent: InodeId::ROOT, entries, end: false, due: false, flags: flag::SEARCHABLE },
+        );
     }
     rig.fails(unique, Errno::EINTR);
     rig.silent();
