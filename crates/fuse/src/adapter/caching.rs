@@ -111,7 +111,7 @@ pub(super) struct Touches {
     directories: [u64; 2],
     /// Inodes whose attributes it changes without the kernel's numbering that.
     inodes: [u64; 2],
-    /// It may take the right to search this directory away from somebody.
+    /// It may take the right to search this directory, or to follow names in it, away from somebody.
     closes: u64,
     /// A name moves from one directory to another (both ways if they are exchanged).
     moves: bool,
@@ -322,12 +322,17 @@ fn is_stable(attr: &AttrWire) -> bool {
     attr.flags & flag::UNSETTLED == 0 && attr.nlink > 0 && !suid
 }
 
-/// Whether everybody may (still) search the directory whose mode or ACL was to be changed; nobody knows what an ACL says.
+/// Whether everybody may (still) search the directory whose mode or ACL was to be changed, and no name in it is protected (`protected`); nobody
+/// knows what an ACL says.
 fn is_searchable(result: &FsResult) -> bool {
     const ALL: u16 = 0o111;
+    const WRITABLE: u16 = 0o022;
+    const STICKY: u16 = 0o1000;
     match result {
         Ok(FsReply::Attr { attr, .. }) => {
-            attr.kind != Kind::Directory || attr.mode & ALL == ALL && attr.flags & flag::XATTRS == 0
+            let protects = attr.mode & STICKY != 0 && attr.mode & WRITABLE != 0;
+            let searchable = attr.mode & ALL == ALL && attr.flags & flag::XATTRS == 0;
+            attr.kind != Kind::Directory || searchable && !protects
         }
         Ok(_) | Err(Errno::EIO | Errno::EINTR) => false,
         Err(_) => true,

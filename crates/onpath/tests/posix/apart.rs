@@ -2,7 +2,7 @@
 //!
 //! Where a local file system says EACCES a mount may say that nobody is there: ENXIO of a FIFO or device, ECONNREFUSED of a socket.
 
-use crate::prelude::*;
+use crate::posix::prelude::*;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
 /// The call must be refused.

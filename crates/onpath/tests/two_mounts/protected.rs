@@ -1,11 +1,11 @@
 //! fs.protected_symlinks, protected_regular, protected_fifos and protected_hardlinks (proc(5)), as this host has them set. The same is tried on
 //! a local disk.
 
-use crate::Pair;
 use crate::common::check::{Dir, allowed_or, refused};
 use crate::common::sys::{self, link, lstat, mkfifo, open, readlink, stat, symlink};
 use crate::common::user::{ALICE, BOB, BOB_IN_TEAM, ROOT, TEAM};
 use crate::common::wait_until;
+use crate::two_mounts::Pair;
 use crate::{expect_errno, ok};
 use libc::{EACCES, EPERM, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use std::path::PathBuf;
