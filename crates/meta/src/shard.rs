@@ -332,6 +332,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         groups: body.groups,
         tracked: Tracked::of(packet),
         early: ops::is_early(&body.request),
+        free_links: header.flags & flag::FREE_LINKS != 0,
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())

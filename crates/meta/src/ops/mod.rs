@@ -59,6 +59,8 @@ pub(crate) struct Req {
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
+    /// Whoever may not write to a file may link to it all the same.
+    pub(crate) free_links: bool,
 }
 
 /// Why an operation has no ordinary reply.
