@@ -60,6 +60,7 @@ pub(crate) fn check(held: &Held, path: &Path, modes: Modes) -> Result<(), DirErr
     let mut walk = Walk { owner: stat.st_uid, shared: stat.st_mode & OTHERS_WRITE != 0, modes, changed: 0 };
     if modes == Modes::Close && stat.st_mode & 0o7777 != DIR_MODE {
         // First: from here on nobody else adds anything.
+        let failed = |source| DirError::Io { path: path.to_owned(), what: "change the mode of", source };
         held.set_mode(DIR_MODE).map_err(failed)?;
         walk.changed += 1;
     }
