@@ -158,8 +158,7 @@ impl Shard {
     pub fn start(&mut self, now: Now) {
         self.kernel.handle(now, Input::Tick, |core, _| {
             let wall = core.now.wall_ns;
-            let stamp = core.state.clock.stamp(wall);
-            core.state.fences.doubt(stamp);
+            core.state.clock.stamp(wall);
             core.state.dirs.begin_term();
             core.state.replies.begin_term();
             let promised = core.state.txns.prepared_ids();
@@ -332,6 +331,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         groups: body.groups,
         tracked: Tracked::of(packet),
         early: ops::is_early(&body.request),
+        free_links: header.flags & flag::FREE_LINKS != 0,
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())

@@ -24,6 +24,8 @@ pub struct Caller {
     pub pid: u32,
     /// A supplementary gid known to be the caller's (FUSE's CREATE_SUPP_GROUP extension).
     pub known_group: Option<u32>,
+    /// The host lets everybody link to everything: proc(5), fs.protected_hardlinks.
+    pub free_links: bool,
 }
 
 /// One request. `unique` names it in the reply and in an interrupt.

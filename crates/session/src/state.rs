@@ -443,7 +443,7 @@ pub(crate) fn header(
     let mut header = Header::new(kind, state.node, seq);
     header.cluster = state.config.cluster;
     header.term = state.term(to);
-    header.flags = state.flags(to);
+    header.flags = state.flags(to) | if caller.free_links { flag::FREE_LINKS } else { 0 };
     header.tell_until(state.lease.until_ns);
     header.map_epoch = state.config.map.epoch();
     header.slot = slot;

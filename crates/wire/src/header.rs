@@ -17,6 +17,8 @@ pub mod flag {
     /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held and all
     /// that it had open there before (often nothing).
     pub const TAKEN: u16 = 1;
+    /// Of a request to link: the caller's host lets everybody link to everything (fs.protected_hardlinks is 0).
+    pub const FREE_LINKS: u16 = 2;
 }
 
 /// A struct whose fields are integers at these byte positions, encoded and decoded as one block.

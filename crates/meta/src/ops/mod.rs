@@ -7,7 +7,6 @@ mod acl;
 mod append;
 pub(crate) mod create;
 pub(crate) mod datapending;
-pub(crate) mod fences;
 pub(crate) mod filelock;
 pub(crate) mod getattr;
 pub(crate) mod link;
@@ -59,6 +58,8 @@ pub(crate) struct Req {
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
+    /// Whoever may not write to a file may link to it all the same.
+    pub(crate) free_links: bool,
 }
 
 /// Why an operation has no ordinary reply.

@@ -240,7 +240,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let sent = rig.sent();
     rig.reply(
         &sent,
-        Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false, searchable: true },
+        Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false, flags: flag::SEARCHABLE },
     );
     let asked: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     assert_eq!(asked.len(), 3);
@@ -260,7 +260,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     // Where not everybody may search, nobody is given what a cache may show to others.
     let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(2), bytes: 32 << 10 });
     let sent = rig.sent();
-    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, searchable: false });
+    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, flags: 0 });
     let Ok(FsReply::DirPlus(page)) = rig.result(unique) else { panic!("a page expected") };
     assert!(page.len() == 6 && page.iter().all(|(_, attr)| attr.is_none()));
     // A later page has no dots; after "." comes "..".
@@ -269,7 +269,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
         let sent = rig.sent();
         rig.reply(
             &sent,
-            Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false, searchable: true },
+            Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false, flags: flag::SEARCHABLE },
         );
         assert!(matches!(rig.result(unique), Ok(FsReply::Dir(page)) if page.len() == dots));
     }
