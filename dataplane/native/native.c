@@ -38,13 +38,16 @@ struct onpath_state {
 	struct onpath_pair pairs[ONPATH_SHARDS];
 	struct onpath_peers peers;
 	__u64 counters[ONPATH_COUNTERS];
-	/* Where the copies of the packet go that is on its way. */
+	/* The port by which the packet came in that is on its way, and where its copies go. */
+	__u32 in_port;
 	struct copy *copies;
 	__u32 copies_max;
 	__u32 copies_made;
 	/* Sorted by node. */
 	__u32 routes_used;
 	struct node_route routes[ONPATH_ROUTES_MAX];
+	__u32 hosts_used;
+	__u32 hosts[ONPATH_HOSTS_MAX];
 	__u32 groups_used;
 	struct numbered_group groups[ONPATH_GROUPS_MAX];
 	struct onpath_set sets[];
@@ -125,6 +128,21 @@ ONPATH_INLINE const struct onpath_group *onpath_find_group(struct onpath_state *
 	return at < state->groups_used ? &state->groups[at].nodes : 0;
 }
 
+/* The place of a host's port; behind the last if it is none. */
+static __u32 place_of_host(const struct onpath_state *state, __u32 port)
+{
+	__u32 at = 0;
+
+	while (at < state->hosts_used && state->hosts[at] != port)
+		at++;
+	return at;
+}
+
+ONPATH_INLINE int onpath_from_host(struct onpath_state *state)
+{
+	return place_of_host(state, state->in_port) < state->hosts_used;
+}
+
 /* One thread has the state to itself. */
 ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking)
 {
@@ -201,6 +219,25 @@ ONPATH_INLINE void onpath_drop_group(struct onpath_state *state, __u32 number)
 		state->groups[at] = state->groups[--state->groups_used];
 }
 
+ONPATH_INLINE int onpath_put_host(struct onpath_state *state, const struct onpath_route *way)
+{
+	__u32 at = place_of_host(state, way->port);
+
+	if (at == ONPATH_HOSTS_MAX)
+		return -1;
+	if (at == state->hosts_used)
+		state->hosts[state->hosts_used++] = way->port;
+	return 0;
+}
+
+ONPATH_INLINE void onpath_drop_host(struct onpath_state *state, const struct onpath_route *way)
+{
+	__u32 at = place_of_host(state, way->port);
+
+	if (at < state->hosts_used)
+		state->hosts[at] = state->hosts[--state->hosts_used];
+}
+
 ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state)
 {
 	__u32 set, stage;
@@ -216,6 +253,7 @@ ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state)
 	state->routes_used = 0;
 	state->groups_used = 0;
 	state->peers.count = 0;
+	state->hosts_used = 0;
 }
 
 ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state)
@@ -234,8 +272,8 @@ struct onpath_tracking *onpath_native_tracking(struct onpath_state *state);
 struct onpath_pair *onpath_native_pairs(struct onpath_state *state);
 struct onpath_set *onpath_native_sets(struct onpath_state *state);
 const __u64 *onpath_native_counters(const struct onpath_state *state);
-__u32 onpath_native_step(struct onpath_state *state, __u32 udp_port, const __u8 *payload, __u64 length, struct copy *copies,
-			 __u32 copies_max, __u32 *copies_made);
+__u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
+			 struct copy *copies, __u32 copies_max, __u32 *copies_made);
 __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port, const __u32 *members,
 			    __u64 count);
 void onpath_native_plant(__u32 rule);
@@ -270,8 +308,8 @@ const __u64 *onpath_native_counters(const struct onpath_state *state)
 	return state->counters;
 }
 
-__u32 onpath_native_step(struct onpath_state *state, __u32 udp_port, const __u8 *payload, __u64 length, struct copy *copies,
-			 __u32 copies_max, __u32 *copies_made)
+__u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
+			 struct copy *copies, __u32 copies_max, __u32 *copies_made)
 {
 	union {
 		struct onpath_innet header;
@@ -281,6 +319,7 @@ __u32 onpath_native_step(struct onpath_state *state, __u32 udp_port, const __u8 
 
 	for (at = 0; at < ONPATH_HEADER_BYTES && at < length; at++)
 		packet.bytes[at] = payload[at];
+	state->in_port = port;
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
@@ -322,6 +361,11 @@ __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, 
 		return onpath_control_peer(state, a, b, &way);
 	case 9:
 		return onpath_control_unpeer(state, a, b);
+	case 10:
+		return onpath_control_host(state, &way);
+	case 11:
+		onpath_drop_host(state, &way);
+		return ONPATH_ACCEPTED;
 	default:
 		return onpath_control_reboot(state);
 	}

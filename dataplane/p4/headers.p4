@@ -122,6 +122,8 @@ struct meta_t {
     bit<1> alternative_known;
     bit<1> group_known;
     bit<1> peer_known;
+    // It came in by a port that is a host's (D-44).
+    bit<1> from_host;
     bit<9> destination_port;
     bit<9> shard_port;
     bit<9> alternative_port;

@@ -190,7 +190,7 @@ parser IngressParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
+        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
         frames.apply(packet, hdr.of_frame, meta);
         transition accept;
     }
@@ -295,7 +295,7 @@ control Ingress(inout tna_headers_t all,
             bridge.apply();
         }
         if (meta.kind >= KIND_ANSWERED) {
-            routing.apply(hdr, meta);
+            routing.apply(hdr, meta, ig_intr_md.ingress_port);
             all.bridge.node = NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard;
             all.bridge.peer_mac = meta.peer_mac;
             all.bridge.peer_ip = meta.peer_ip;

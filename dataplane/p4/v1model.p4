@@ -189,7 +189,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             }
         }
         if (meta.kind >= KIND_ANSWERED) {
-            routing.apply(hdr, meta);
+            routing.apply(hdr, meta, standard_metadata.ingress_port);
         }
         if (meta.kind == KIND_QUERY || meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE) {
             tracking.apply(hdr.innet.epoch, meta.tracking);

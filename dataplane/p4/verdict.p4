@@ -1,4 +1,4 @@
-// What becomes of a packet, stage 11: D-11 to D-36 as one table, which counts every packet once (D-43).
+// What becomes of a packet, stage 11: D-11 to D-36 and D-44 as one table, which counts every packet once (D-43).
 // Included inside of the ingress of each architecture, whose actions take it from there:
 //
 //   pass(count)                             as without the program (D-1)
@@ -45,6 +45,8 @@
             ((bit<8>)COUNT_DROP_INDEX, _, _, _, _, _, _, _): discard(COUNT_DROP_INDEX);
             ((bit<8>)COUNT_DROP_TAG, _, _, _, _, _, _, _): discard(COUNT_DROP_TAG);
             ((bit<8>)COUNT_DROP_LOOP, _, _, _, _, _, _, _): discard(COUNT_DROP_LOOP);
+            // D-44: stage 0 has said it.
+            ((bit<8>)COUNT_DROP_STRANGER, _, _, _, _, _, _, _): discard(COUNT_DROP_STRANGER);
             // D-11.
             (KIND_ANSWERED, _, _, _, _, _, _, _): route(COUNT_ANSWERED);
             // D-13, D-15.

@@ -20,7 +20,7 @@ LAYOUT = {name: (int(at), int(length)) for at, length, name in re.findall(r"^\| 
 HEADER_BYTES = 40
 assert sum(length for _, length in LAYOUT.values()) == HEADER_BYTES, LAYOUT
 
-# The world of the vectors: shards 0 to 3 are at ports 10 to 13, clients 1 and 2 at ports 21 and 22.
+# The world of the vectors: shards 0 to 3 are at ports 10 to 13, which are hosts', clients 1 and 2 at ports 21 and 22.
 CLUSTER = 0x0C1A57E2
 UDP_PORT = 4797
 MESSAGE = b"the message follows"
@@ -34,6 +34,7 @@ def shard(number):
 
 
 CLIENT, CLIENT2 = 0x03000001, 0x03000002
+HOSTS = (10, 11, 12, 13)
 ROUTES = {shard(0): 10, shard(1): 11, shard(2): 12, shard(3): 13, CLIENT: 21, CLIENT2: 22}
 
 
@@ -81,8 +82,10 @@ def handed_on(port):
     return ("handed on", port)
 
 
-def comes(packet, *outs, port=21, udp_port=UDP_PORT, passes=False):
-    """A packet comes in; what goes out. `packet` may be bytes."""
+def comes(packet, *outs, port=None, udp_port=UDP_PORT, passes=False):
+    """A packet comes in; what goes out. `packet` may be bytes. Without a port inserts and removes come from shard 2, all else from client 1."""
+    changes = not isinstance(packet, bytes) and packet.fields.get("code") in (INSERT, REMOVE)
+    port = port or (12 if changes else 21)
     return ("in", packet, outs, port, udp_port, passes)
 
 
@@ -124,7 +127,7 @@ class File:
         self.lines = [f"# Made by make.py from source/{name}.py; the format is in ../SPEC.md."]
         self.names = set()
 
-    def vector(self, name, rules, steps, count, before=State(), after=None, own=(0, 0), stages=10, routes=None, groups=None, peers=()):
+    def vector(self, name, rules, steps, count, before=State(), after=None, own=(0, 0), stages=10, routes=None, groups=None, peers=(), hosts=HOSTS):
         """`after` is the state after all steps; None: nothing changed."""
         assert name not in self.names, name
         self.names.add(name)
@@ -140,6 +143,7 @@ class File:
         self.lines += (f"before route {node} {port}" for node, port in sorted(routes.items()))
         self.lines += (f"before group {group} {' '.join(map(str, nodes))}" for group, nodes in sorted((groups or {}).items()))
         self.lines += (f"before peer {value} {bits} {port}" for value, bits, port in peers)
+        self.lines += (f"before host {port}" for port in hosts)
         for step in steps:
             self.step(step, routes)
         self.lines += (after or before).lines("after")

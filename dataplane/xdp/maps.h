@@ -40,6 +40,15 @@ struct settings {
 	__be32 address;
 };
 
+/* Where a host's frames come from (D-44). */
+struct source {
+	/* The number of the device in the kernel by which they come in. */
+	__u32 device;
+	__be32 address;
+	__be16 udp_port;
+	__u16 spare;
+};
+
 /* One lock for all registers: SPEC.md, XDP. */
 struct tracked {
 	struct onpath_tracking tracking;
@@ -52,13 +61,14 @@ struct twins {
 	__u32 half;
 };
 
-#define MAP(name, kind, entries, value_type)           \
-	struct {                                       \
-		KIND(type, kind);                      \
-		KIND(max_entries, entries);            \
-		TYPE(key, __u32);                      \
-		TYPE(value, value_type);               \
+#define KEYED_MAP(name, kind, entries, key_type, value_type) \
+	struct {                                            \
+		KIND(type, kind);                           \
+		KIND(max_entries, entries);                 \
+		TYPE(key, key_type);                        \
+		TYPE(value, value_type);                    \
 	} name SECTION(".maps")
+#define MAP(name, kind, entries, value_type) KEYED_MAP(name, kind, entries, __u32, value_type)
 
 MAP(settings, BPF_MAP_TYPE_ARRAY, 1, struct settings);
 MAP(tracking, BPF_MAP_TYPE_ARRAY, 1, struct tracked);
@@ -67,6 +77,7 @@ MAP(sets, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_INDEX_BITS, struct onpath_set);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, ONPATH_COUNTERS, __u64);
 MAP(peers, BPF_MAP_TYPE_ARRAY, 1, struct onpath_peers);
 MAP(routes, BPF_MAP_TYPE_HASH, ONPATH_ROUTES_MAX, struct onpath_route);
+KEYED_MAP(hosts, BPF_MAP_TYPE_HASH, ONPATH_HOSTS_MAX, struct source, __u32);
 MAP(twins, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct twins);
 /* By which devices a copy leaves; their egress program is onpath_twin. */
 MAP(devices, BPF_MAP_TYPE_DEVMAP, DEVICES_MAX, struct bpf_devmap_val);
@@ -87,8 +98,9 @@ struct {
 	struct two_devices *values[];
 } two_devices SECTION(".maps");
 
-/* A packet: the copies that it makes, at most two. */
+/* A packet: where it comes from, and the copies that it makes, at most two. */
 struct onpath_state {
+	struct source from;
 	__u32 copies;
 	__u32 node;
 	const struct onpath_route *first;
@@ -96,6 +108,11 @@ struct onpath_state {
 	/* The header of the first copy. */
 	struct onpath_innet header;
 };
+
+ONPATH_INLINE int onpath_from_host(struct onpath_state *state)
+{
+	return map_lookup(&hosts, &state->from) != 0;
+}
 
 #define FIND(map, number)                       \
 	__u32 key = number;                     \

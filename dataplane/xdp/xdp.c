@@ -69,6 +69,9 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 	}
 	length = read_header(&frame, end, &header);
 	destination = header.destination;
+	state.from.device = context->ingress_ifindex;
+	state.from.address = frame.ip->saddr;
+	state.from.udp_port = frame.udp->source;
 	onpath_step(&state, own->config.udp_port, &header, length);
 	if (length < ONPATH_HEADER_BYTES || !state.copies || !state.first)
 		return XDP_DROP;

@@ -45,8 +45,9 @@ pub struct MemberConfig {
 
 /// A switch of this host outside this process.
 pub trait KernelSwitch: Elsewhere {
-    /// A node takes what comes through the switch there.
-    fn reach(&mut self, node: NodeId, place: SocketAddr);
+    /// A process with these roles sends from there, and takes there what comes through the switch; if it has shards it may change the
+    /// dirty set.
+    fn reach(&mut self, roles: &[NodeId], place: SocketAddr);
 }
 
 /// Why a host does not start.
@@ -221,7 +222,7 @@ impl EndpointHooks for Hooks {
 
     fn reached_at(&self, roles: &[NodeId], place: SocketAddr) {
         if let Some(switch) = &self.kernel_switch {
-            roles.iter().for_each(|&node| switch.lock().reach(node, place));
+            switch.lock().reach(roles, place);
         }
     }
 

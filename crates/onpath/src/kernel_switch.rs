@@ -32,10 +32,20 @@ impl InKernel {
         Ok(InKernel { switch: switch.context("xdp")?, ways: HashMap::new() })
     }
 
-    fn set(&mut self, node: NodeId, way: Way) -> anyhow::Result<()> {
-        self.switch.set_way(Port(node.0), way.clone())?;
-        self.switch.control(&Command::Route { node: node.0, port: Port(node.0) })?;
-        self.ways.insert(node, way);
+    /// Routes nodes by a way. If they are a host's its frames come in by that way (D-44), and no longer by the former one.
+    fn set(&mut self, roles: &[NodeId], way: &Way) -> anyhow::Result<()> {
+        let host = roles.iter().find(|role| role.as_shard().is_some()).map(|role| Port(role.0));
+        if let Some(port) = host {
+            self.switch.control(&Command::Unhost { port })?;
+        }
+        for &NodeId(node) in roles {
+            self.switch.set_way(Port(node), way.clone())?;
+            self.switch.control(&Command::Route { node, port: Port(node) })?;
+        }
+        if let Some(port) = host {
+            self.switch.control(&Command::Host { port })?;
+        }
+        self.ways.extend(roles.iter().map(|&role| (role, way.clone())));
         Ok(())
     }
 }
@@ -60,13 +70,13 @@ impl Elsewhere for InKernel {
 }
 
 impl KernelSwitch for InKernel {
-    fn reach(&mut self, node: NodeId, place: SocketAddr) {
+    fn reach(&mut self, roles: &[NodeId], place: SocketAddr) {
         let SocketAddr::V4(place) = place else { return };
         let neighbours = std::fs::read_to_string("/proc/net/arp").unwrap_or_default();
         let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
         match way(place, &neighbours, &routes) {
-            Some(way) if self.ways.get(&node) == Some(&way) => {}
-            Some(way) => _ = logged(self.set(node, way)),
+            Some(way) if roles.iter().all(|role| self.ways.get(role) == Some(&way)) => {}
+            Some(way) => _ = logged(self.set(roles, &way)),
             None => tracing::debug!(%place, "the kernel does not know the link address yet"),
         }
     }

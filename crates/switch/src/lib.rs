@@ -8,7 +8,7 @@ use onpath_dataplane::{Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
-use onpath_wire::innet::{DirtySetOp, INNET_BYTES, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{INNET_BYTES, INNET_UDP_PORT, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
 use std::collections::VecDeque;
@@ -42,6 +42,10 @@ pub trait Elsewhere: Send {
     /// Named counters.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
+
+/// By which packets of hosts come in, and those of others. Ports stand for cables; copies leave by one of their node's own.
+const HOSTS: Port = Port(1);
+const ELSEWHERE: Port = Port(0);
 
 /// Where the in-network program runs.
 enum Place {
@@ -82,8 +86,10 @@ impl Switch {
     /// # Panics
     /// More stages than a pass has.
     pub fn new(config: SwitchConfig) -> Switch {
-        let program = Program::new(Config { stages: config.stages, ..Config::whole(config.cluster) });
-        Switch::with(config, Place::Here(Box::new(program.expect("a configuration that fits"))))
+        let program = Program::direct(Config { stages: config.stages, ..Config::whole(config.cluster) });
+        let mut program = program.expect("a configuration that fits");
+        program.control(&Command::Host { port: HOSTS }).expect("room for the first one");
+        Switch::with(config, Place::Here(Box::new(program)))
     }
 
     /// The control plane of a program that was just started elsewhere.
@@ -119,26 +125,25 @@ impl Switch {
         all
     }
 
-    /// Runs the in-network program on the header of a packet; `out` is given the header of each copy and the node it is for.
-    pub fn step(&mut self, header: &[u8; INNET_BYTES], mut out: impl FnMut(NodeId, &[u8; INNET_BYTES])) {
+    /// Runs the in-network program on the header of a packet; `out` is given the header of each copy and the node it is for. Only what
+    /// comes from a host changes a register (D-44).
+    pub fn step(
+        &mut self,
+        from_host: bool,
+        header: &[u8; INNET_BYTES],
+        mut out: impl FnMut(NodeId, &[u8; INNET_BYTES]),
+    ) {
         let Place::Here(program) = &mut self.program else { return };
-        // Ports stand for cables; here every node is on a cable of its own, numbered like the node.
-        let innet = InNet::of_bytes(header);
-        let sender = (innet.op() != Some(DirtySetOp::Query)).then(|| NodeId(1 << 24 | u32::from(innet.shard)).0);
-        for node in [Some(innet.destination), Some(innet.alternative), sender].into_iter().flatten() {
-            if node != 0 {
-                // A table that is full counts the packet as unrouted.
-                _ = program.control(&Command::Route { node, port: Port(node) });
-            }
-        }
         self.copies.clear();
-        program.step(INNET_UDP_PORT, header, &mut self.copies);
+        program.step(if from_host { HOSTS } else { ELSEWHERE }, INNET_UDP_PORT, header, &mut self.copies);
         self.copies.iter().for_each(|copy| out(NodeId(InNet::of_bytes(&copy.header).destination), &copy.header));
     }
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
         let mut outputs = std::mem::take(&mut self.outputs);
-        self.step(&innet.bytes(), |to, header| {
+        // Whoever gives it to this role has looked who sends it; a session inserts and removes nothing.
+        let from_host = packet.header().is_ok_and(|header| header.source.as_shard().is_some());
+        self.step(from_host, &innet.bytes(), |to, header| {
             let packet = packet.clone().through_switch(InNet::of_bytes(header));
             outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
         });

@@ -25,7 +25,10 @@ ONPATH_INLINE int onpath_put_route(struct onpath_state *state, __u32 node, const
 ONPATH_INLINE void onpath_drop_route(struct onpath_state *state, __u32 node);
 ONPATH_INLINE int onpath_put_group(struct onpath_state *state, __u32 group, const __u32 *members, __u32 count);
 ONPATH_INLINE void onpath_drop_group(struct onpath_state *state, __u32 group);
-/* All tags become 0; all routes, groups and peers go; all counters become 0. */
+/* The port of a way is a host's from now on, and not any more. */
+ONPATH_INLINE int onpath_put_host(struct onpath_state *state, const struct onpath_route *way);
+ONPATH_INLINE void onpath_drop_host(struct onpath_state *state, const struct onpath_route *way);
+/* All tags become 0; all routes, groups, peers and hosts go; all counters become 0. */
 ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state);
@@ -143,6 +146,12 @@ ONPATH_INLINE enum onpath_refusal onpath_control_unpeer(struct onpath_state *sta
 	}
 	peers->count = kept;
 	return ONPATH_ACCEPTED;
+}
+
+/* D-41, D-44. */
+ONPATH_INLINE enum onpath_refusal onpath_control_host(struct onpath_state *state, const struct onpath_route *way)
+{
+	return onpath_put_host(state, way) ? ONPATH_REFUSED_FULL : ONPATH_ACCEPTED;
 }
 
 /* D-42. */

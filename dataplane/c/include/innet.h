@@ -13,6 +13,7 @@
 #define ONPATH_SHARDS 0x100
 #define ONPATH_ROUTES_MAX 0x10000
 #define ONPATH_PEERS_MAX 0x40
+#define ONPATH_HOSTS_MAX 0x100
 #define ONPATH_GROUPS_MAX 0x100
 #define ONPATH_MEMBERS_MAX 0x100
 #define ONPATH_TERM_MAX 0xffffff
@@ -81,6 +82,7 @@ enum onpath_counter {
 	ONPATH_HANDED_ON,
 	ONPATH_DROP_LOOP,
 	ONPATH_DROP_PREFIX,
+	ONPATH_DROP_STRANGER,
 	ONPATH_COPIES_SENT,
 	ONPATH_COPIES_UNROUTED,
 	ONPATH_QUERY_NORMAL,
@@ -113,6 +115,7 @@ enum onpath_counter {
 	"handed_on", \
 	"drop_loop", \
 	"drop_prefix", \
+	"drop_stranger", \
 	"copies_sent", \
 	"copies_unrouted", \
 	"query_normal", \

@@ -4,7 +4,7 @@
 
 #include "multicast.h"
 
-/* What becomes of a packet (D-1 to D-36), and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of
+/* What becomes of a packet (D-1 to D-36, D-44), and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of
  * `length`, and 0 for those that are missing; the result is written into it. */
 ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32 udp_port, struct onpath_innet *header,
 					       __u32 length)

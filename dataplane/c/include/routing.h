@@ -1,4 +1,4 @@
-/* Routing by the prefix of the fingerprint: to this or another switch (D-12 to D-15). */
+/* Routing by the prefix of the fingerprint: to this or another switch (D-12 to D-15), if who sends may (D-44). */
 #ifndef ONPATH_ROUTING_H
 #define ONPATH_ROUTING_H
 
@@ -33,17 +33,20 @@ ONPATH_INLINE const struct onpath_route *onpath_peer_of(struct onpath_state *sta
 	return 0;
 }
 
-/* D-12 to D-15: executes the packet, hands it on or drops it. */
+/* D-12 to D-15, D-44: executes the packet, hands it on or drops it. */
 ONPATH_INLINE struct onpath_done onpath_by_prefix(struct onpath_state *state, const struct onpath_config *config,
 						  const struct onpath_innet *header, __u32 op)
 {
 	__u32 index = onpath_be32(header->index), set = index & (onpath_prefix_sets(config->own_bits) - 1);
 	struct onpath_done done = onpath_done(ONPATH_HANDED_ON, 0, ONPATH_TO_PEER);
+	int own = onpath_prefix_holds(config->own_value, config->own_bits, index);
 
-	if (onpath_prefix_holds(config->own_value, config->own_bits, index))
-		return onpath_execute(state, config, header, op, onpath_planted(12) ? set >> 1 : set);
-	if ((header->flags & ONPATH_FLAG_HANDED_ON) && !onpath_planted(14))
+	if (!own && (header->flags & ONPATH_FLAG_HANDED_ON) && !onpath_planted(14))
 		return onpath_done(ONPATH_DROP_LOOP, 0, ONPATH_TO_NOBODY);
+	if (op != ONPATH_OP_QUERY && !onpath_from_host(state) && !onpath_planted(44))
+		return onpath_done(ONPATH_DROP_STRANGER, 0, ONPATH_TO_NOBODY);
+	if (own)
+		return onpath_execute(state, config, header, op, onpath_planted(12) ? set >> 1 : set);
 	done.way = onpath_peer_of(state, index);
 	if (done.way)
 		return done;

@@ -59,6 +59,8 @@ struct onpath_peers {
 
 struct onpath_state;
 
+/* D-44: whether the packet that is on its way came in where the control plane lists a host. */
+ONPATH_INLINE int onpath_from_host(struct onpath_state *state);
 ONPATH_INLINE const struct onpath_config *onpath_get_config(struct onpath_state *state);
 ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *state);
 ONPATH_INLINE struct onpath_peers *onpath_get_peers(struct onpath_state *state);

@@ -65,6 +65,7 @@ unsafe extern "C" {
     fn onpath_native_counters(state: *const RawState) -> *const u64;
     fn onpath_native_step(
         state: *mut RawState,
+        port: u32,
         udp_port: u32,
         payload: *const u8,
         length: u64,
@@ -132,13 +133,14 @@ impl Memory {
     }
 
     /// One packet: what it is counted as, and its copies.
-    pub(crate) fn step(&mut self, udp_port: u16, payload: &[u8]) -> (u32, &[RawCopy]) {
+    pub(crate) fn step(&mut self, port: u32, udp_port: u16, payload: &[u8]) -> (u32, &[RawCopy]) {
         let (copies, mut made, length) = (self.copies.as_mut_ptr(), 0, payload.len() as u64);
         // SAFETY: payload and list are as long as is said, and are used during the call only.
         let counter = unsafe {
             let state = self.words.as_mut_ptr().cast();
             onpath_native_step(
                 state,
+                port,
                 udp_port.into(),
                 payload.as_ptr(),
                 length,

@@ -12,7 +12,7 @@
 //! switch.control(&Command::Route { node: owner.0, port: Port(10) })?;
 //! let query = InNet::query(1, TrackingEpoch(1), Fingerprint::new(5, 7)?, owner);
 //! let mut copies = vec![];
-//! assert_eq!(switch.step(4797, &query.bytes(), &mut copies), Counter::QueryUnknown);
+//! assert_eq!(switch.step(Port(20), 4797, &query.bytes(), &mut copies), Counter::QueryUnknown);
 //! assert_eq!(copies[0].port, Port(10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -22,7 +22,7 @@ mod ffi;
 use ffi::{Memory, RawConfig, RawPair, RawTracking};
 use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
 use onpath_dataplane::registers::Pair;
-use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Tracking};
 
 /// A switch whose program is the one in C.
@@ -100,9 +100,9 @@ impl Switch {
         State { tracking, pairs, tags }
     }
 
-    /// One packet: `payload` of a UDP packet to `udp_port` comes in, its copies are put into `out`. Tells what became of it.
-    pub fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
-        let (counter, copies) = self.memory.step(udp_port, payload);
+    /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it.
+    pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        let (counter, copies) = self.memory.step(port.0, udp_port, payload);
         out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: copy.header }));
         *Counter::ALL.get(counter as usize).expect("a packet is counted as something")
     }
@@ -124,7 +124,9 @@ impl Switch {
             Command::Ungroup { group } => (7, [*group, 0, 0], none),
             Command::Peer { prefix, port } => (8, [prefix.value, prefix.bits, port.0], none),
             Command::Unpeer { prefix } => (9, [prefix.value, prefix.bits, 0], none),
-            Command::Reboot => (10, [0; 3], none),
+            Command::Host { port } => (10, [0, 0, port.0], none),
+            Command::Unhost { port } => (11, [0, 0, port.0], none),
+            Command::Reboot => (12, [0; 3], none),
         };
         match self.memory.control(number, arguments, members) {
             0 => Ok(()),
@@ -149,6 +151,7 @@ fn refused(command: &Command, refusal: u32) -> ControlError {
         (7, Command::Route { .. }) => ControlError::Full("routes", ROUTES_MAX),
         (7, Command::Group { .. }) => ControlError::Full("groups", GROUPS_MAX),
         (7, Command::Peer { .. }) => ControlError::Full("peers", PEERS_MAX),
+        (7, Command::Host { .. }) => ControlError::Full("hosts", HOSTS_MAX),
         (8, _) => ControlError::Full("members of the group", MEMBERS_MAX),
         (9, _) => ControlError::Prefix { value, bits },
         (10, _) => ControlError::Overlap { value, bits },

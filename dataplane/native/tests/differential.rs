@@ -54,10 +54,13 @@ fn full_tables_make_no_difference() {
     commands.extend([route(1), Command::Unroute { node: 1 }, route(65_537), route(65_538)]);
     commands.extend((0..257).map(|number| group(number, 256)));
     commands.extend([group(0, 257), group(255, 2), Command::Ungroup { group: 3 }, group(256, 1), group(257, 1)]);
+    let host = |port| Command::Host { port: Port(port) };
+    commands.extend((0..=256).map(host));
+    commands.extend([host(255), Command::Unhost { port: Port(7) }, host(256), host(257)]);
     commands.extend((65_536..=65_600).map(peer));
     commands.extend([peer(65_536), Command::Unpeer { prefix: prefix(65_599, 17) }, peer(65_600), peer(65_601)]);
     let refused = commands.iter().filter(|command| both.control(command).expect("no difference").is_err()).count();
-    assert_eq!(refused, 7, "one more route, group, member and peer, and again after one went");
+    assert_eq!(refused, 9, "one more route, group, member, host and peer, and again after one went");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f
             Step::Do { command, .. } => {
                 let _refused = switch.control(command);
             }
-            Step::In { udp_port, payload, .. } => {
+            Step::In { port, udp_port, payload, .. } => {
                 let mut copies = Vec::with_capacity(8);
-                let counter = switch.clone().step(*udp_port, payload, &mut copies);
+                let counter = switch.clone().step(*port, *udp_port, payload, &mut copies);
                 let mut payload = payload.clone();
                 let accepted = matches!(counter, Counter::RemoveDone | Counter::RemoveOtherEpoch);
                 let mut sequence =
@@ -68,7 +68,7 @@ fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f
                             sequence += 1;
                         }
                         copies.clear();
-                        switch.step(*udp_port, &payload, &mut copies);
+                        switch.step(*port, *udp_port, &payload, &mut copies);
                     }
                     samples.entry(counter).or_default().push(begin.elapsed().as_nanos() as f64 / BATCH as f64);
                 }
@@ -80,24 +80,29 @@ fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f
 /// A vector's packet of this operation at random indexes, after one tag was put into every set.
 fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
     let vectors = common::vectors();
-    let (vector, packet) = vectors
+    let (vector, port, packet) = vectors
         .iter()
         .find_map(|vector| match vector.steps.as_slice() {
-            [Step::In { payload, outs, .. }] if !outs.is_empty() && vector.config.stages == 10 => {
+            [Step::In { port, payload, outs, .. }] if !outs.is_empty() && vector.config.stages == 10 => {
                 let header = InNet::of_bytes(payload.first_chunk()?);
                 (header.op() == Some(op) && header.result == 0 && vector.config.own.bits == 0)
-                    .then_some((vector, payload))
+                    .then_some((vector, *port, payload))
             }
             _ => None,
         })
         .expect("a vector for every operation");
     let mut switch: Switch = vector.switch();
+    let is_host = |command: &Command| match command {
+        Command::Host { port } => Some(*port),
+        _ => None,
+    };
+    let host = vector.tables.iter().find_map(is_host).expect("a host");
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut header = InNet::of_bytes(packet.first_chunk().expect("a whole header"));
     let mut copies = Vec::with_capacity(8);
     for index in 0..1 << INDEX_BITS {
         let mark = InNet { code: STRUCTURE_DIRTY_SET << 4 | DirtySetOp::Insert as u8, index, tag: 1, ..header };
-        assert_eq!(switch.step(vector.config.udp_port, &mark.bytes(), &mut copies), Counter::InsertMarked);
+        assert_eq!(switch.step(host, vector.config.udp_port, &mark.bytes(), &mut copies), Counter::InsertMarked);
         copies.clear();
     }
     let mut step = |switch: &mut Switch, header: &mut InNet, copies: &mut Vec<_>| {
@@ -109,7 +114,7 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
         let mut payload = [0; INNET_BYTES + 100];
         payload[..INNET_BYTES].copy_from_slice(&header.bytes());
         copies.clear();
-        switch.step(vector.config.udp_port, &payload, copies)
+        switch.step(port, vector.config.udp_port, &payload, copies)
     };
     let mut times = vec![];
     for _ in 0..packets.div_ceil(BATCH) {

@@ -1,7 +1,7 @@
 //! The control plane: epochs, terms, tables, reboot (D-37 to D-42).
 
 use crate::registers::SHARDS;
-use crate::routing::{Peers, Port, Prefix, Routes};
+use crate::routing::{Hosts, Peers, Port, Prefix};
 use crate::{Counters, Switch, multicast::Groups};
 use onpath_wire::ids::Term;
 use thiserror::Error;
@@ -57,6 +57,16 @@ pub enum Command {
     Unpeer {
         /// The prefix.
         prefix: Prefix,
+    },
+    /// Who sends by this port may change registers: a host, or another switch (D-41, D-44).
+    Host {
+        /// The port.
+        port: Port,
+    },
+    /// That port is no host's any more.
+    Unhost {
+        /// The port.
+        port: Port,
     },
     /// The switch loses all that it holds (D-42).
     Reboot,
@@ -123,6 +133,8 @@ impl Switch {
             Command::Ungroup { group } => self.groups.unset(*group),
             Command::Peer { prefix, port } => self.peers.set(self.config.own, *prefix, *port)?,
             Command::Unpeer { prefix } => self.peers.unset(*prefix),
+            Command::Host { port } => self.hosts.set(*port)?,
+            Command::Unhost { port } => self.hosts.unset(*port),
             Command::Reboot => self.reboot(),
         }
         Ok(())
@@ -141,7 +153,8 @@ impl Switch {
 
     fn reboot(&mut self) {
         self.registers.reboot();
-        (self.routes, self.groups, self.peers) = (Routes::default(), Groups::default(), Peers::default());
+        self.routes.clear();
+        (self.groups, self.peers, self.hosts) = (Groups::default(), Peers::default(), Hosts::default());
         self.counters = Counters::default();
     }
 }

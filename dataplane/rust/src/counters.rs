@@ -47,6 +47,8 @@ counters! {
     DropLoop = "drop_loop",
     /// Nobody has its prefix (D-15).
     DropPrefix = "drop_prefix",
+    /// Would change a register, and does not come from a host (D-44).
+    DropStranger = "drop_stranger",
     /// Copies that left (D-16).
     CopiesSent = "copies_sent",
     /// Copies to nodes without a route (D-17).

@@ -1,6 +1,6 @@
 //! The in-network program: the executable form of `dataplane/SPEC.md`, whose rules D-n the code cites.
 //!
-//! A [`Switch`] is a value. It takes the payload of a packet and gives copies of it, each with the port by which it leaves; the
+//! A [`Switch`] is a value. It takes the payload of a packet, with the port by which it comes in, and gives copies of it, each with the port by which it leaves; the
 //! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. The files are
 //! named as in every other target.
 //!
@@ -14,6 +14,7 @@
 //! for (node, port) in [(owner, 10), (NodeId::shard(site), 11), (client, 20)] {
 //!     switch.control(&Command::Route { node: node.0, port: Port(port) })?;
 //! }
+//! switch.control(&Command::Host { port: Port(11) })?;
 //! switch.control(&Command::Epoch(1))?;
 //! switch.control(&Command::Complete(1))?;
 //!
@@ -21,10 +22,10 @@
 //! let mark = InNet::insert(1, TrackingEpoch(1), directory, (site, Term(1), 1), Some(client));
 //! let query = InNet::query(1, TrackingEpoch(1), directory, owner);
 //! let mut copies = vec![];
-//! assert_eq!(switch.step(4797, &mark.bytes(), &mut copies), Counter::InsertMarked);
+//! assert_eq!(switch.step(Port(11), 4797, &mark.bytes(), &mut copies), Counter::InsertMarked);
 //! assert_eq!(copies.iter().map(|copy| copy.port.0).collect::<Vec<_>>(), [11, 20]);
 //! copies.clear();
-//! switch.step(4797, &query.bytes(), &mut copies);
+//! switch.step(Port(20), 4797, &query.bytes(), &mut copies);
 //! let (header, _message) = InNet::split(&copies[0].header)?;
 //! assert_eq!((copies[0].port, header.result()), (Port(10), Some(InNetResult::Scattered)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -49,7 +50,7 @@ pub use routing::{Port, Prefix};
 use multicast::Groups;
 use onpath_wire::innet::{INDEX_BITS, INNET_UDP_PORT};
 use registers::{Registers, STAGES_MAX};
-use routing::{Peers, Routes};
+use routing::{Hosts, Peers, Routes};
 use thiserror::Error;
 
 /// What is fixed when the program is loaded; it outlives a reboot.
@@ -117,6 +118,7 @@ pub struct Switch {
     routes: Routes,
     groups: Groups,
     peers: Peers,
+    hosts: Hosts,
     counters: Counters,
 }
 
@@ -136,8 +138,18 @@ impl Switch {
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
         let registers = Registers::load(config.own, config.stages, state)?;
-        let (routes, groups, peers) = (Routes::default(), Groups::default(), Peers::default());
-        Ok(Switch { config, registers, routes, groups, peers, counters: Counters::default() })
+        let (groups, peers, hosts) = (Groups::default(), Peers::default(), Hosts::default());
+        let routes = Routes::Table(Default::default());
+        Ok(Switch { config, registers, routes, groups, peers, hosts, counters: Counters::default() })
+    }
+
+    /// A switch after a reboot to which every node has a cable of its own, numbered like the node: it needs no routes, and has no table
+    /// that packets could fill.
+    ///
+    /// # Errors
+    /// Too many stages, or a prefix that is none.
+    pub fn direct(config: Config) -> Result<Switch, ConfigError> {
+        Ok(Switch { routes: Routes::Direct, ..Switch::new(config)? })
     }
 
     /// What was configured.
@@ -160,25 +172,26 @@ impl Switch {
         self.registers.state(self.config.own)
     }
 
-    /// One packet: `payload` of a UDP packet to `udp_port` comes in, its copies are put into `out`. Tells what became of it; for
+    /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
     /// [`Counter::Plain`] it passes as if this program did not exist.
-    pub fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+    pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
         let counter = match parser::parse(&self.config, udp_port, payload) {
             Err(counter) => counter,
-            Ok(packet) => self.taken(packet, out),
+            Ok(packet) => self.taken(port, packet, out),
         };
         self.counters.add(counter);
         counter
     }
 
-    /// D-11 to D-15: routes, executes, hands on or drops a packet that has an in-network header.
-    fn taken(&mut self, packet: parser::Packet, out: &mut Vec<Copy>) -> Counter {
+    /// D-11 to D-15, D-44: routes, executes, hands on or drops a packet that has an in-network header.
+    fn taken(&mut self, port: Port, packet: parser::Packet, out: &mut Vec<Copy>) -> Counter {
         let mut header = *packet.header();
         if packet.is_answered() {
             self.copies(out).send(&header, header.destination);
             return Counter::Answered;
         }
-        match routing::by_prefix(self.config.own, &self.peers, &header) {
+        let strange = self.hosts.is_strange(port, &header);
+        match routing::by_prefix(self.config.own, &self.peers, &header, strange) {
             routing::Direction::Here(set) => {
                 let done = dirty_set::execute(self.registers.pass(packet, set), &header);
                 header.result = done.result.map_or(0, |result| result as u8);

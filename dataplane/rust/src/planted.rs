@@ -101,6 +101,8 @@ bugs! {
     D42,
     /// Packets handed on are not counted.
     D43,
+    /// Anybody may change registers.
+    D44,
 }
 
 #[cfg(feature = "planted")]

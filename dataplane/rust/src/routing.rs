@@ -1,14 +1,16 @@
-//! Routing: by node to a port, by the prefix of the fingerprint to this or another switch (D-12 to D-17).
+//! Routing: by node to a port, by the prefix of the fingerprint to this or another switch (D-12 to D-17), and who is a host (D-44).
 
 use crate::planted::{Planted, planted};
 use crate::{ControlError, Counter};
-use onpath_wire::innet::{FLAG_HANDED_ON, INDEX_BITS, InNet};
-use std::collections::BTreeMap;
+use onpath_wire::innet::{DirtySetOp, FLAG_HANDED_ON, INDEX_BITS, InNet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most routes of a switch.
 pub const ROUTES_MAX: usize = 65_536;
 /// Most other switches of a switch.
 pub const PEERS_MAX: usize = 64;
+/// Most ports of hosts of a switch.
+pub const HOSTS_MAX: usize = 256;
 
 /// A port of the switch, or a peer's address in a program without ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,13 +63,21 @@ impl Prefix {
 }
 
 /// Node → port.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Routes(BTreeMap<u32, Port>);
+#[derive(Clone, Debug)]
+pub(crate) enum Routes {
+    /// As the control plane says.
+    Table(BTreeMap<u32, Port>),
+    /// Every node is at the port of its number.
+    Direct,
+}
 
 impl Routes {
     #[inline]
     pub(crate) fn port(&self, node: u32) -> Option<Port> {
-        let port = self.0.get(&node).copied();
+        let port = match self {
+            Routes::Table(table) => table.get(&node).copied(),
+            Routes::Direct => (node != 0).then_some(Port(node)),
+        };
         if planted(Planted::D17) { port.or(Some(Port(0))) } else { port }
     }
 
@@ -76,15 +86,24 @@ impl Routes {
         if node == 0 {
             return Err(ControlError::NodeZero);
         }
-        if self.0.len() == ROUTES_MAX && !self.0.contains_key(&node) {
+        let Routes::Table(table) = self else { return Ok(()) };
+        if table.len() == ROUTES_MAX && !table.contains_key(&node) {
             return Err(ControlError::Full("routes", ROUTES_MAX));
         }
-        self.0.insert(node, port);
+        table.insert(node, port);
         Ok(())
     }
 
     pub(crate) fn unset(&mut self, node: u32) {
-        self.0.remove(&node);
+        if let Routes::Table(table) = self {
+            table.remove(&node);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if let Routes::Table(table) = self {
+            table.clear();
+        }
     }
 }
 
@@ -122,6 +141,31 @@ impl Peers {
     }
 }
 
+/// The ports by which hosts and other switches send.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hosts(BTreeSet<Port>);
+
+impl Hosts {
+    /// D-44: whether a packet that came in by this port changes what is none of its sender's.
+    #[inline]
+    pub(crate) fn is_strange(&self, port: Port, header: &InNet) -> bool {
+        header.op() != Some(DirtySetOp::Query) && !self.0.contains(&port) && !planted(Planted::D44)
+    }
+
+    /// D-41.
+    pub(crate) fn set(&mut self, port: Port) -> Result<(), ControlError> {
+        if self.0.len() == HOSTS_MAX && !self.0.contains(&port) {
+            return Err(ControlError::Full("hosts", HOSTS_MAX));
+        }
+        self.0.insert(port);
+        Ok(())
+    }
+
+    pub(crate) fn unset(&mut self, port: Port) {
+        self.0.remove(&port);
+    }
+}
+
 /// Where the prefix of a packet's fingerprint sends it.
 pub(crate) enum Direction {
     /// It is executed here, on the set of this number.
@@ -132,14 +176,18 @@ pub(crate) enum Direction {
     Drop(Counter),
 }
 
-/// D-12 to D-15.
+/// D-12 to D-15, D-44.
 #[inline]
-pub(crate) fn by_prefix(own: Prefix, peers: &Peers, header: &InNet) -> Direction {
-    if let Some(set) = own.set_of(header.index) {
-        return Direction::Here(if planted(Planted::D12) { set >> 1 } else { set });
-    }
-    if header.flags & FLAG_HANDED_ON != 0 && !planted(Planted::D14) {
+pub(crate) fn by_prefix(own: Prefix, peers: &Peers, header: &InNet, strange: bool) -> Direction {
+    let set = own.set_of(header.index);
+    if set.is_none() && header.flags & FLAG_HANDED_ON != 0 && !planted(Planted::D14) {
         return Direction::Drop(Counter::DropLoop);
+    }
+    if strange {
+        return Direction::Drop(Counter::DropStranger);
+    }
+    if let Some(set) = set {
+        return Direction::Here(if planted(Planted::D12) { set >> 1 } else { set });
     }
     match peers.port(header.index) {
         Some(port) => Direction::Peer(port),

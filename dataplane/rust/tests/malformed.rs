@@ -18,7 +18,8 @@ fn switch() -> Switch {
     let mut switch = Switch::new(Config { own, stages: 3, ..Config::whole(CLUSTER) }).expect("a valid configuration");
     let peer = Command::Peer { prefix: Prefix { value: 1, bits: 1 }, port: Port(9) };
     let route = Command::Route { node: NodeId::shard(ShardId(2)).0, port: Port(3) };
-    for command in [Command::Epoch(1), Command::Complete(1), Command::Raise { shard: 2, term: 1 }, peer, route] {
+    let host = Command::Host { port: Port(0) };
+    for command in [Command::Epoch(1), Command::Complete(1), Command::Raise { shard: 2, term: 1 }, peer, route, host] {
         switch.control(&command).expect("a command");
     }
     switch
@@ -74,7 +75,7 @@ fn every_packet_is_counted_once_and_what_is_dropped_changes_nothing() {
         // Whole states are compared only now and then: it is the slow part.
         let before = (number % 16 == 0).then(|| switch.state());
         copies.clear();
-        let counter = switch.step(port, &payload, &mut copies);
+        let counter = switch.step(Port(u32::from(random.once_in(8))), port, &payload, &mut copies);
         seen.insert(counter);
         let (packets, all_copies) = totals(&switch);
         sent += copies.len() as u64;
@@ -141,6 +142,15 @@ fn tables_are_bounded() {
     }
     assert_eq!(switch.control(&group(256, 1)), Err(ControlError::Full("groups", 256)));
     switch.control(&group(255, 2)).expect("a known group");
+
+    let host = |port| Command::Host { port: Port(port) };
+    for port in 0..256 {
+        switch.control(&host(port)).expect("room");
+    }
+    assert_eq!(switch.control(&host(256)), Err(ControlError::Full("hosts", 256)));
+    switch.control(&host(255)).expect("a known host");
+    switch.control(&Command::Unhost { port: Port(0) }).expect("away");
+    switch.control(&host(256)).expect("room again");
 
     let peer = |value| Command::Peer { prefix: Prefix { value, bits: 17 }, port: Port(1) };
     for value in 65_536..65_600 {

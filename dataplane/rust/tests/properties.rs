@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const CLUSTER: u32 = 77;
 const SHARDS: u16 = 4;
 const GROUP: u32 = 9;
+/// By which packets of hosts come in, and others.
+const PORTS: [Port; 2] = [Port(0), Port(99)];
 /// Old packets that may come again.
 const BAG_MAX: usize = 64;
 /// Packets of the long run; ONPATH_DATAPLANE_PACKETS changes it.
@@ -42,7 +44,10 @@ struct Model {
 type Answer = (Option<InNetResult>, Vec<u32>);
 
 impl Model {
-    fn step(&mut self, packet: &InNet) -> Answer {
+    fn step(&mut self, port: Port, packet: &InNet) -> Answer {
+        if port != PORTS[0] && packet.op() != Some(DirtySetOp::Query) {
+            return (None, vec![]); // a stranger's
+        }
         let matches = packet.epoch == self.epoch && self.epoch != 0;
         let set = self.marks.entry(packet.index).or_default();
         match packet.op().expect("an operation") {
@@ -120,6 +125,7 @@ fn set_tables(switch: &mut Switch) {
         switch.control(&route).expect("a route");
     }
     switch.control(&Command::Route { node: client(), port: Port(20) }).expect("a route");
+    switch.control(&Command::Host { port: PORTS[0] }).expect("a host");
     let members = (0..SHARDS).map(shard).collect();
     switch.control(&Command::Group { group: GROUP, members }).expect("a group");
 }
@@ -222,9 +228,10 @@ fn run(seed: u64, own: Prefix, stages: usize, packets: u64) -> BTreeMap<&'static
             bag[place] = header;
         }
         copies.clear();
-        let counter = switch.step(switch.config().udp_port, &header.bytes(), &mut copies);
+        let port = PORTS[usize::from(random.once_in(20))];
+        let counter = switch.step(port, switch.config().udp_port, &header.bytes(), &mut copies);
         *seen.entry(counter.name()).or_default() += 1;
-        let (mut expected, mut given) = (model.step(&header), answered(&copies));
+        let (mut expected, mut given) = (model.step(port, &header), answered(&copies));
         expected.1.sort_unstable();
         given.1.sort_unstable();
         assert_eq!(given, expected, "seed {seed}, packet {number}: {header:?}, counted as {}", counter.name());
@@ -299,7 +306,9 @@ fn no_remove_takes_effect_twice_or_late() {
                     let oldest = if random.once_in(2) { sent.len().saturating_sub(5) } else { 0 };
                     let header = sent[oldest + random.below((sent.len() - oldest) as u32) as usize];
                     let mut copies = vec![];
-                    if switch.step(switch.config().udp_port, &header.bytes(), &mut copies) == Counter::RemoveDone {
+                    if switch.step(PORTS[0], switch.config().udp_port, &header.bytes(), &mut copies)
+                        == Counter::RemoveDone
+                    {
                         let name = (header.epoch, header.term, header.sequence);
                         let last = effective.last();
                         assert!(last.is_none_or(|last| *last < name), "seed {seed}: {name:?} after {last:?}");
@@ -324,7 +333,7 @@ fn queries_and_inserts_are_idempotent() {
         let header = packet(&mut random, own, 1, &[1; 4], &mut counters);
         let step = |switch: &mut Switch| {
             let mut copies = vec![];
-            let counter = switch.step(switch.config().udp_port, &header.bytes(), &mut copies);
+            let counter = switch.step(PORTS[0], switch.config().udp_port, &header.bytes(), &mut copies);
             (counter, copies)
         };
         let first = step(&mut switch);

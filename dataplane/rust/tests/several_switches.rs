@@ -12,6 +12,8 @@ const CLUSTER: u32 = 8;
 const SWITCHES: u32 = 4;
 /// Port of switch 0 at all others; nodes have lower ones.
 const FIRST_PEER: u32 = 100;
+/// Where packets of hosts enter.
+const ENTRANCE: Port = Port(1);
 const EPOCH: TrackingEpoch = TrackingEpoch(5);
 
 fn nodes() -> [NodeId; 3] {
@@ -22,6 +24,8 @@ fn switch(own: Prefix) -> Switch {
     let mut switch = Switch::new(Config { own, stages: 2, ..Config::whole(CLUSTER) }).expect("a valid configuration");
     let mut commands = vec![Command::Raise { shard: 0, term: 1 }, Command::Epoch(EPOCH.0), Command::Complete(EPOCH.0)];
     commands.extend(nodes().iter().zip(1..).map(|(node, port)| Command::Route { node: node.0, port: Port(port) }));
+    let trusted = (FIRST_PEER..FIRST_PEER + SWITCHES).map(Port).chain([ENTRANCE]);
+    commands.extend(trusted.map(|port| Command::Host { port }));
     commands.push(Command::Group { group: 1, members: nodes().map(|node| node.0).to_vec() });
     let peers = (0..SWITCHES).filter(|&value| own != Prefix { value, bits: 2 });
     if own != Prefix::ALL {
@@ -52,10 +56,14 @@ fn packet(random: &mut Random, counter: u32) -> InNet {
 fn through(switches: &mut [Switch], enters: usize, payload: &[u8]) -> Vec<(Port, Vec<u8>)> {
     let (mut copies, mut more) = (vec![], vec![]);
     let port = switches[enters].config().udp_port;
-    if switches[enters].step(port, payload, &mut copies) == Counter::HandedOn {
+    if switches[enters].step(ENTRANCE, port, payload, &mut copies) == Counter::HandedOn {
         let [copy] = copies.as_slice() else { panic!("handed on {} times", copies.len()) };
         let (next, payload) = ((copy.port.0 - FIRST_PEER) as usize, copy.payload(payload));
-        assert_ne!(switches[next].step(port, &payload, &mut more), Counter::HandedOn, "handed on twice");
+        assert_ne!(
+            switches[next].step(Port(FIRST_PEER + enters as u32), port, &payload, &mut more),
+            Counter::HandedOn,
+            "handed on twice"
+        );
         copies = more;
     }
     let mut out: Vec<_> = copies.iter().map(|copy| (copy.port, copy.payload(payload))).collect();

@@ -114,6 +114,17 @@ vector("there are at most 64 peers", "D-41 D-13", own=(1, 1), count={"handed_on"
     comes(query(index=64)),
 ])
 
+vector("a port is a host's while it is listed", "D-41 D-44", hosts=(), count={"drop_stranger": 2, "insert_marked": 2, "copies_sent": 4}, steps=[
+    comes(insert()),
+    do("host 12"),
+    do("host 12"),
+    comes(insert(), *MARK),
+    do("unhost 13"),
+    comes(insert(), *MARK),
+    do("unhost 12"),
+    comes(insert()),
+], after=State(tags={(0, 5): T}))
+
 NOTHING = State(epoch=(0, 0), pairs={})
 vector("after a reboot there is nothing", "D-42", before=State(tags={(0, 5): T, (9, 131071): A}), count={}, steps=[do("reboot")], after=NOTHING)
 vector("after a reboot nobody is reached", "D-42 D-17", count={"query_unknown": 1, "copies_unrouted": 1}, steps=[
@@ -125,17 +136,27 @@ vector("after a reboot prefixes and groups are gone", "D-42 D-15", own=(1, 1), p
     count={"drop_prefix": 1, "remove_done": 1, "copies_unrouted": 1}, steps=[
         do("reboot"),
         comes(query()),
+        do("host 12"),
         do("raise 0 4"),
         do("epoch 8"),
         comes(remove(epoch=8, index=0x10005, flags=MULTICAST, destination=7)),
     ], after=State(epoch=(8, 0), pairs={0: (4, 100)}))
-vector("after a reboot removes wait for their term", "D-42 D-31", count={"drop_term_ahead": 1}, steps=[do("reboot"), comes(remove())], after=NOTHING)
+vector("after a reboot removes wait for their term", "D-42 D-31", count={"drop_term_ahead": 1},
+    steps=[do("reboot"), do("host 12"), comes(remove())], after=NOTHING)
+vector("after a reboot nobody is a host", "D-42 D-44", count={"drop_stranger": 2}, steps=[
+    do("reboot"),
+    do("epoch 8"),
+    comes(insert(epoch=8)),
+    do("raise 0 4"),
+    comes(remove(epoch=8)),
+], after=State(epoch=(8, 0), pairs={0: (4, 0)}))
 # C7 of the findings.
 vector("an old remove does not take out a mark of after the reboot", "D-42 D-33",
     count={"insert_marked": 1, "remove_other_epoch": 1, "query_scattered": 1, "copies_sent": 4}, steps=[
         comes(remove(), to(shard(2), REMOVED)),
         do("reboot"),
         *(do(f"route {node} {port}") for node, port in sorted(ROUTES.items())),
+        do("host 12"),
         do("raise 0 4"),
         do("epoch 8"),
         comes(insert(epoch=8), *MARK),

@@ -47,7 +47,7 @@ vector("the message is carried byte for byte", "D-16", count={"query_normal": 1,
 vector("flags are cleared in copies", "D-16 D-23", own=(0, 1), count={"insert_marked": 1, "copies_sent": 2},
     steps=[comes(insert(flags=REDIRECT | HANDED_ON, alternative=shard(1)), to(CLIENT, MARKED), to(shard(2), MARKED))],
     after=State(tags={(0, 5): 0x50001}))
-vector("the port by which a packet comes in decides nothing", "D-16", count={"query_normal": 3, "copies_sent": 3}, steps=[
+vector("the port by which a query comes in decides nothing", "D-16 D-44", count={"query_normal": 3, "copies_sent": 3}, steps=[
     comes(query(), to(shard(0), NORMAL), port=10),
     comes(query(), to(shard(0), NORMAL), port=22),
     comes(query(), to(shard(0), NORMAL), port=500),
@@ -66,3 +66,39 @@ vector("without a route to the shard the client hears of the mark", "D-17", coun
     steps=[comes(insert(shard=9), to(CLIENT, MARKED))], after=State(tags={(0, 5): 0x50001}))
 vector("without a route a remove removes", "D-17", count={"remove_done": 1, "copies_unrouted": 1},
     before=State(tags={(3, 5): 0x50001}), steps=[comes(remove(destination=shard(9)))], after=State(pairs={0: (4, 100)}))
+
+# Whoever can send a datagram to the switch: all registers stay as they are, whatever epoch and term it says.
+vector("a stranger's insert is dropped", "D-44", count={"drop_stranger": 2}, steps=[
+    comes(insert(), port=21),
+    comes(insert(flags=REDIRECT, alternative=shard(1)), port=500),
+])
+vector("a stranger's remove takes no mark out and raises no counter", "D-44 D-28",
+    before=State(tags={(3, 5): 0x50001}), count={"drop_stranger": 3, "query_scattered": 1, "remove_done": 1, "copies_sent": 2}, steps=[
+        comes(remove(), port=22),
+        comes(remove(sequence=0xFFFFFFFF), port=14),
+        comes(remove(flags=MULTICAST, destination=1), port=9),
+        comes(query(), to(shard(0), SCATTERED)),
+        comes(remove(), to(shard(2), REMOVED), port=10),
+    ], after=State(pairs={0: (4, 100)}), groups={})
+vector("what a stranger says of another epoch or term is not looked at", "D-44 D-26 D-30", count={"drop_stranger": 3}, steps=[
+    comes(insert(epoch=6), port=21),
+    comes(remove(epoch=6), port=21),
+    comes(remove(term=3), port=21),
+])
+vector("a stranger's packet is not handed on", "D-44 D-13 D-15", own=(1, 1), peers=[(0, 2, 40)], count={"drop_stranger": 3, "handed_on": 1, "copies_sent": 1}, steps=[
+    comes(insert(), port=21),
+    comes(remove(), port=21),
+    comes(insert(index=0x8000), port=21),
+    comes(query(), handed_on(40)),
+])
+vector("another switch is listed as a host is", "D-44 D-12", own=(0, 1), peers=[(1, 1, 40)], hosts=(40,),
+    count={"insert_marked": 1, "drop_stranger": 1, "copies_sent": 2}, steps=[
+        comes(insert(flags=HANDED_ON), to(CLIENT, MARKED), to(shard(2), MARKED), port=40),
+        comes(insert(flags=HANDED_ON)),
+    ], after=State(tags={(0, 5): 0x50001}))
+vector("a loop is one also from a stranger", "D-14 D-44", own=(1, 1), peers=[(0, 1, 40)], count={"drop_loop": 1},
+    steps=[comes(insert(flags=HANDED_ON), port=21)])
+vector("what was answered goes on from anywhere", "D-11 D-44", count={"answered": 2, "copies_sent": 2}, steps=[
+    comes(insert(result=MARKED), to(CLIENT, MARKED), port=500),
+    comes(remove(result=REMOVED), to(shard(2), REMOVED), port=500),
+])

@@ -4,10 +4,12 @@ use crate::error::Doing;
 use crate::layout::{self, RawRoute};
 use crate::maps;
 use crate::{XdpError, XdpSwitch};
+use aya::maps::MapError;
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
 use onpath_dataplane::{Command, ControlError, Port, Prefix};
 use onpath_wire::ids::Term;
+use std::net::SocketAddrV4;
 
 /// Commands of `onpath_command` in xdp.c.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +46,33 @@ impl XdpSwitch {
             Command::Ungroup { .. } => Ok(()),
             Command::Peer { prefix, port } => self.peer(prefix, port),
             Command::Unpeer { prefix } => self.change_peers(|peers| peers.retain(|(known, _)| *known != prefix)),
+            Command::Host { port } => {
+                let (device, address) = self.source(port)?;
+                self.list(device, address)
+            }
+            Command::Unhost { port } => match self.source(port) {
+                Ok((device, address)) => {
+                    absent(self.maps.hosts.remove(&layout::source(device, address)), "removing a host")
+                }
+                Err(_) => Ok(()),
+            },
             Command::Reboot => self.reboot(),
         }
+    }
+
+    /// Whence frames of a port's host come.
+    fn source(&self, port: Port) -> Result<(u32, SocketAddrV4), XdpError> {
+        let way = self.ways.get(&port.0).ok_or(XdpError::NoWay(port))?;
+        let device = self.devices.iter().find(|device| device.name == way.device).ok_or(XdpError::NoWay(port))?;
+        Ok((device.number, way.address))
+    }
+
+    /// D-44: frames from this address are a host's if they come in by the device of this number.
+    ///
+    /// # Errors
+    /// There are too many, or what the kernel says.
+    pub fn list(&mut self, device: u32, address: SocketAddrV4) -> Result<(), XdpError> {
+        bounded(self.maps.hosts.insert(layout::source(device, address), 1, 0), ("hosts", HOSTS_MAX), "writing a host")
     }
 
     /// Lets the program itself change registers, under its lock.
@@ -78,22 +105,11 @@ impl XdpSwitch {
             return Err(ControlError::NodeZero.into());
         }
         let raw = self.raw_route(port)?;
-        match self.maps.routes.insert(node, raw, 0) {
-            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::E2BIG) => {
-                Err(ControlError::Full("routes", ROUTES_MAX).into())
-            }
-            other => other.doing("writing a route"),
-        }
+        bounded(self.maps.routes.insert(node, raw, 0), ("routes", ROUTES_MAX), "writing a route")
     }
 
     fn unroute(&mut self, node: u32) -> Result<(), XdpError> {
-        match self.maps.routes.remove(&node) {
-            Err(aya::maps::MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => {
-                Ok(())
-            }
-            Err(aya::maps::MapError::KeyNotFound) => Ok(()),
-            other => other.doing("removing a route"),
-        }
+        absent(self.maps.routes.remove(&node), "removing a route")
     }
 
     fn change_peers(&mut self, change: impl FnOnce(&mut layout::Peers)) -> Result<(), XdpError> {
@@ -130,6 +146,10 @@ impl XdpSwitch {
         for node in nodes.doing("reading the routes")? {
             self.unroute(node)?;
         }
+        let hosts: Result<Vec<_>, _> = self.maps.hosts.keys().collect();
+        for host in hosts.doing("reading the hosts")? {
+            absent(self.maps.hosts.remove(&host), "removing a host")?;
+        }
         self.change_peers(Vec::clear)?;
         let none: Vec<u64> = vec![0; aya::util::nr_cpus().map_err(|(_, error)| error).doing("counting processors")?];
         for counter in 0..self.maps.counters.len() {
@@ -137,5 +157,24 @@ impl XdpSwitch {
             self.maps.counters.set(counter, none, 0).doing("clearing a counter")?;
         }
         Ok(())
+    }
+}
+
+/// An entry into a table that has room for so many.
+fn bounded(done: Result<(), MapError>, (what, most): (&'static str, usize), doing: &str) -> Result<(), XdpError> {
+    match done {
+        Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::E2BIG) => {
+            Err(ControlError::Full(what, most).into())
+        }
+        other => other.doing(doing),
+    }
+}
+
+/// What is to go may be gone.
+fn absent(done: Result<(), MapError>, doing: &str) -> Result<(), XdpError> {
+    match done {
+        Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        Err(MapError::KeyNotFound) => Ok(()),
+        other => other.doing(doing),
     }
 }

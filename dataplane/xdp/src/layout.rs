@@ -4,7 +4,7 @@ use crate::device::{Device, Way};
 use onpath_dataplane::registers::{Pair, STAGES_MAX};
 use onpath_dataplane::routing::PEERS_MAX;
 use onpath_dataplane::{Config, Prefix, Tracking};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// `struct settings`: cluster, port, own prefix, arrays, address.
 pub(crate) type RawSettings = [u32; 6];
@@ -16,6 +16,8 @@ pub(crate) type RawPair = [u32; 2];
 pub(crate) type RawSet = [u32; STAGES_MAX];
 /// `struct onpath_route`.
 pub(crate) type RawRoute = [u8; 28];
+/// `struct source`.
+pub(crate) type RawSource = [u8; 12];
 /// `struct onpath_peers`: how many, and for each its prefix and its way.
 pub(crate) type RawPeers = [u8; PEERS_START + PEERS_MAX * PEER_BYTES];
 
@@ -51,6 +53,15 @@ pub(crate) fn route(way: &Way, device: &Device, place: u32) -> RawRoute {
     raw[12..14].copy_from_slice(&way.address.port().to_be_bytes());
     raw[14..20].copy_from_slice(&way.mac);
     raw[20..26].copy_from_slice(&device.mac);
+    raw
+}
+
+/// Where frames come from that come in by a device of this number.
+pub(crate) fn source(device: u32, address: SocketAddrV4) -> RawSource {
+    let mut raw = [0; 12];
+    raw[..4].copy_from_slice(&device.to_ne_bytes());
+    raw[4..8].copy_from_slice(&address.ip().octets());
+    raw[8..10].copy_from_slice(&address.port().to_be_bytes());
     raw
 }
 

@@ -2,7 +2,7 @@
 
 use crate::XdpError;
 use crate::error::Doing;
-use crate::layout::{RawPair, RawPeers, RawRoute, RawSet, RawSettings, RawTracked};
+use crate::layout::{RawPair, RawPeers, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
 use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya_obj::programs::XdpAttachType;
@@ -17,6 +17,7 @@ pub(crate) struct Maps {
     pub(crate) counters: PerCpuArray<MapData, u64>,
     pub(crate) peers: Array<MapData, RawPeers>,
     pub(crate) routes: HashMap<MapData, u32, RawRoute>,
+    pub(crate) hosts: HashMap<MapData, RawSource, u32>,
     pub(crate) devices: DevMap<MapData>,
     pub(crate) two_devices: ArrayOfMaps<MapData, MapData>,
 }
@@ -29,8 +30,8 @@ pub(crate) struct Programs {
 }
 
 /// Names of the maps in maps.h.
-pub(crate) const MAPS: [&str; 9] =
-    ["settings", "tracking", "pairs", "sets", "counters", "peers", "routes", "devices", "two_devices"];
+pub(crate) const MAPS: [&str; 10] =
+    ["settings", "tracking", "pairs", "sets", "counters", "peers", "routes", "hosts", "devices", "two_devices"];
 /// Names of the programs in xdp.c.
 pub(crate) const PROGRAMS: [&str; 3] = ["onpath_switch", "onpath_twin", "onpath_command"];
 
@@ -50,6 +51,7 @@ impl Maps {
             counters: map!("counters"),
             peers: map!("peers"),
             routes: map!("routes"),
+            hosts: map!("hosts"),
             devices: map!("devices"),
             two_devices: map!("two_devices"),
         })

@@ -9,6 +9,7 @@ use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INNET_BYTES, INNET_UDP_PORT, InNet};
 use onpath_xdp::{XdpConfig, XdpSwitch};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
@@ -140,6 +141,10 @@ fn what_has_no_way_is_dropped_and_counted() {
     let fingerprint = Fingerprint::new(5, 7).expect("a fingerprint");
     let remove = InNet::remove(1, TrackingEpoch(1), fingerprint, (ShardId(0), onpath_wire::ids::Term(1), 1), OWNER);
     switch.control(&Command::Raise { shard: 0, term: 1 }).expect("a term");
+    assert_eq!(switch.try_frame(&frame(&remove.bytes()), 1).expect("a frame").0, XDP_DROP);
+    assert_eq!((unrouted(&switch), switch.count(Counter::DropStranger).expect("a counter")), (0, 1), "no host");
+    // What is given to the program comes in by the loopback device, which is number 1 everywhere.
+    switch.list(1, SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000)).expect("a host");
     assert_eq!(switch.try_frame(&frame(&remove.to_group(3).bytes()), 1).expect("a frame").0, XDP_DROP);
     assert_eq!(unrouted(&switch), 1, "a group");
     switch.control(&Command::Unroute { node: OWNER.0 }).expect("a route");

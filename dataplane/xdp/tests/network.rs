@@ -4,12 +4,12 @@ mod common;
 
 use common::{Network, SWITCH, network, report, route};
 use onpath_dataplane::registers::STAGES_MAX;
-use onpath_dataplane::{Command, Config, Counter, Prefix, State};
+use onpath_dataplane::{Command, Config, Counter, Port, Prefix, State};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INDEX_BITS, INNET_UDP_PORT, InNet, InNetResult};
 use onpath_xdp::{XdpConfig, XdpSwitch};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CLUSTER: u32 = 7;
@@ -26,6 +26,11 @@ fn begin(switch: &mut XdpSwitch) {
     switch.control(&Command::Raise { shard: SITE.0, term: 1 }).expect("a term");
     switch.control(&Command::Epoch(EPOCH.0)).expect("an epoch");
     switch.control(&Command::Complete(EPOCH.0)).expect("the present epoch");
+}
+
+/// Lets the place of a node change registers.
+fn list(switch: &mut XdpSwitch, node: NodeId) {
+    switch.control(&Command::Host { port: Port(node.0) }).expect("a host");
 }
 
 fn send(socket: &UdpSocket, header: &InNet) {
@@ -66,6 +71,7 @@ fn three() -> Result<(Network, XdpSwitch, [UdpSocket; 3]), String> {
     for (node, host) in [client(), OWNER, NodeId::shard(SITE)].iter().zip(&network.hosts) {
         route(&mut switch, node.0, host.way(9000));
     }
+    list(&mut switch, NodeId::shard(SITE));
     begin(&mut switch);
     Ok((network, switch, sockets))
 }
@@ -110,6 +116,44 @@ fn a_mark_goes_to_its_client_and_back_to_its_shard() {
     assert_eq!(switch.count(Counter::CopiesSent).expect("a counter"), 203);
 }
 
+/// D-44: device, address and UDP port together tell a host.
+#[test]
+fn strangers_change_nothing() {
+    const TEST: &str = "strangers_change_nothing";
+    let (network, mut switch, [user, owner, site]) = match three() {
+        Ok(all) => all,
+        Err(why) => return skipped(TEST, &why),
+    };
+    let mark = InNet::insert(CLUSTER, EPOCH, directory(), (SITE, Term(1), 4), Some(client()));
+    let remove = |sequence| InNet::remove(CLUSTER, EPOCH, directory(), (SITE, Term(1), sequence), OWNER);
+    send(&site, &mark);
+    assert_eq!((received(&site).result, received(&user).result), (4, 4));
+    // A local user of the host, another host, and one that says it were the host, by another cable.
+    let local = network.hosts[2].socket(9001);
+    let taken = network.hosts[2].address;
+    network.hosts[1].at.ip(&format!("addr add {taken}/32 dev eth0")).expect("an address");
+    let forged = network.hosts[1].at.within(|| UdpSocket::bind((taken, 9000))).expect("a free port");
+    for (sequence, stranger) in (1..).zip([&local, &owner, &forged]) {
+        send(stranger, &remove(sequence));
+        send(stranger, &mark);
+        let deadline = std::time::Instant::now() + common::PATIENCE;
+        while switch.count(Counter::DropStranger).expect("a counter") < 2 * u64::from(sequence) {
+            assert!(std::time::Instant::now() < deadline, "not dropped: {:?}", switch.counters());
+        }
+    }
+    send(&user, &InNet::query(CLUSTER, EPOCH, directory(), OWNER));
+    assert_eq!(received(&owner).result(), Some(InNetResult::Scattered), "the mark is there");
+    send(&site, &remove(1));
+    assert_eq!(received(&owner).result(), Some(InNetResult::Removed), "and no counter was raised");
+    nothing_more(&[&user, &owner, &site]);
+    // A host that is one no longer.
+    switch.control(&Command::Unhost { port: Port(NodeId::shard(SITE).0) }).expect("away");
+    send(&site, &mark);
+    send(&user, &InNet::query(CLUSTER, EPOCH, directory(), OWNER));
+    assert_eq!(received(&owner).result(), Some(InNetResult::Normal));
+    nothing_more(&[&user, &owner, &site]);
+}
+
 /// Both copies leave by one device: two nodes of one host.
 #[test]
 fn two_copies_leave_by_one_device() {
@@ -123,6 +167,7 @@ fn two_copies_leave_by_one_device() {
     route(&mut switch, NodeId::shard(SITE).0, network.hosts[0].way(9000));
     route(&mut switch, client().0, network.hosts[0].way(9001));
     route(&mut switch, far.0, network.hosts[1].way(9000));
+    list(&mut switch, NodeId::shard(SITE));
     begin(&mut switch);
     for generation in 0..200 {
         let to = if generation % 3 == 0 { far } else { client() };
@@ -174,6 +219,10 @@ fn two_processors_lose_no_mark() {
         Err(why) => return skipped(TEST, &why),
     };
     begin(&mut switch);
+    for (number, host) in (1..).zip(&network.hosts) {
+        switch.set_way(Port(number), host.way(9000)).expect("a device of the switch");
+        switch.control(&Command::Host { port: Port(number) }).expect("a host");
+    }
     switch.control(&Command::Raise { shard: 0, term: 1 }).expect("a term");
     // Every shard has tags of its own, at the four indexes of both: those of an even number stay at the end.
     let hammer = |host: usize| {
@@ -233,6 +282,8 @@ fn marks_of_one_moment_are_both_there() {
         return skipped(TEST, "one processor");
     }
     begin(&mut switch);
+    // What is given to the program comes in by the loopback device, which is number 1 everywhere.
+    switch.list(1, SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000)).expect("a host");
     let (switch, sets) = (&switch, 1u32 << INDEX_BITS);
     let reached = [AtomicU32::new(0), AtomicU32::new(0)];
     let mark = &|me: usize| {

@@ -23,7 +23,6 @@ const FIRST_UDP_PORT: u16 = 9000;
 
 struct Stage {
     network: Network,
-    sender: UdpSocket,
     /// Of the ports of a vector, by their order.
     sockets: Vec<UdpSocket>,
 }
@@ -45,7 +44,7 @@ fn applies(vector: &Vector) -> bool {
 fn ports(vector: &Vector) -> BTreeMap<u32, usize> {
     let of_step = |step: &Step| match step {
         Step::Do { command, .. } => port_of(command).into_iter().collect(),
-        Step::In { outs, .. } => outs.iter().map(|(port, _)| port.0).collect::<Vec<u32>>(),
+        Step::In { port, outs, .. } => outs.iter().map(|(port, _)| port.0).chain([port.0]).collect::<Vec<u32>>(),
     };
     let mut ports: Vec<u32> = vector.tables.iter().filter_map(port_of).collect();
     ports.extend(vector.steps.iter().flat_map(of_step));
@@ -57,24 +56,23 @@ fn ports(vector: &Vector) -> BTreeMap<u32, usize> {
 
 fn port_of(command: &Command) -> Option<u32> {
     match command {
-        Command::Route { port, .. } | Command::Peer { port, .. } => Some(port.0),
+        Command::Route { port, .. } | Command::Peer { port, .. } | Command::Host { port } => Some(port.0),
         _ => None,
     }
 }
 
 impl Stage {
     fn new() -> Result<Stage, String> {
-        let network = Network::of(3)?;
-        let sender = network.hosts[0].socket(8999);
-        let place = |place: usize| network.hosts[1 + place % 2].socket(FIRST_UDP_PORT + place as u16);
+        let network = Network::of(2)?;
+        let place = |place: usize| network.hosts[place % 2].socket(FIRST_UDP_PORT + place as u16);
         let sockets = (0..PORTS).map(place).collect();
-        Ok(Stage { network, sender, sockets })
+        Ok(Stage { network, sockets })
     }
 
     fn switch(&self, vector: &Vector, ports: &BTreeMap<u32, usize>) -> Result<XdpSwitch, XdpError> {
         let mut switch = self.network.attach(XdpConfig { program: vector.config, address: SWITCH })?;
         for (&port, &place) in ports {
-            let way = self.network.hosts[1 + place % 2].way(FIRST_UDP_PORT + place as u16);
+            let way = self.network.hosts[place % 2].way(FIRST_UDP_PORT + place as u16);
             switch.set_way(Port(port), way)?;
         }
         switch.set_state(&vector.before)?;
@@ -111,9 +109,9 @@ impl Stage {
                 };
                 as_told.then_some(()).ok_or_else(|| format!("{command:?} gave {result:?}"))
             }
-            Step::In { udp_port, payload, pass, outs, .. } => {
+            Step::In { port, udp_port, payload, pass, outs } => {
                 let before = counted(switch, *pass);
-                self.send(switch, *udp_port, payload)?;
+                self.send(switch, ports[&port.0], *udp_port, payload)?;
                 let deadline = Instant::now() + PATIENCE;
                 while counted(switch, *pass) == before {
                     if Instant::now() > deadline {
@@ -129,10 +127,10 @@ impl Stage {
     }
 
     /// No socket sends to port 0, so such a packet is given to the program alone.
-    fn send(&self, switch: &XdpSwitch, udp_port: u16, payload: &[u8]) -> Result<(), String> {
+    fn send(&self, switch: &XdpSwitch, place: usize, udp_port: u16, payload: &[u8]) -> Result<(), String> {
         match udp_port {
             0 => switch.try_frame(&frame_to(0, payload), 1).map(drop).map_err(|error| error.to_string()),
-            _ => self.sender.send_to(payload, (SWITCH, udp_port)).map(drop).map_err(|error| error.to_string()),
+            _ => self.sockets[place].send_to(payload, (SWITCH, udp_port)).map(drop).map_err(|error| error.to_string()),
         }
     }
 

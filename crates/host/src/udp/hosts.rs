@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoint, Shared};
 use super::hello::{Hello, HostIs};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use onpath_transport::Head;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::NodeId;
@@ -19,6 +19,8 @@ const HOSTS_MAX: usize = 255;
 /// The hosts, by number.
 pub(super) struct Hosts {
     all: RwLock<HashMap<u16, (HostIs, SocketAddr)>>,
+    /// Whence those send that were there at the start: all that can have shards.
+    sources: HashSet<SocketAddr>,
     /// A host whose switch is wanted and not known, 0 for none.
     wanted: AtomicU16,
     ask_us: AtomicU64,
@@ -27,7 +29,13 @@ pub(super) struct Hosts {
 impl Hosts {
     pub(super) fn new(hosts: &[(HostIs, SocketAddr)]) -> Hosts {
         let all = hosts.iter().map(|(host, address)| (host.number, (host.clone(), *address))).collect();
-        Hosts { all: RwLock::new(all), wanted: AtomicU16::new(0), ask_us: AtomicU64::new(0) }
+        let sources = hosts.iter().map(|(_, address)| source(*address)).collect();
+        Hosts { all: RwLock::new(all), sources, wanted: AtomicU16::new(0), ask_us: AtomicU64::new(0) }
+    }
+
+    /// Whether datagrams that come from there are a host's.
+    pub(super) fn is_host(&self, from: SocketAddr) -> bool {
+        self.sources.contains(&source(from))
     }
 
     /// Where switches take packets.
@@ -49,6 +57,11 @@ impl Hosts {
             }
         }
     }
+}
+
+/// Address and port alone, however the system writes them.
+fn source(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 impl Endpoint {

@@ -1,5 +1,6 @@
 //! The switch in user space: packets with an in-network header come to its UDP port, pass the in-network program, and go on to the nodes
-//! for which they are. Nothing behind the header is looked at, but how long it is.
+//! for which they are. Nothing behind the header is looked at, but how long it is. What changes the dirty set is executed if it comes from the
+//! address and port of a host (D-44): whoever is no host gets queries answered, and nothing is kept of them.
 
 use super::UdpError;
 use super::endpoint::{Endpoint, Shared};
@@ -26,8 +27,9 @@ impl Endpoint {
             let mut ways = Ways::default();
             while_open(shared, &socket, |inbox| {
                 let now_us = sys::mono_us();
-                for (run, _) in inbox.received() {
-                    for Copy { header, behind, to } in pass(shared, &node, &role, Datagrams(run)) {
+                for (run, from) in inbox.received() {
+                    let from_host = shared.hosts.is_host(from);
+                    for Copy { header, behind, to } in pass(shared, &node, &role, from_host, Datagrams(run)) {
                         let endpoint = shared.peers.endpoint_of(to);
                         match endpoint.and_then(|to| shared.peers.with(to, |other| other.lock().address)) {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
@@ -54,13 +56,13 @@ struct Copy<'a> {
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
 
 /// Packets that came together pass the in-network program.
-fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, packets: Datagrams<'a>) -> Copies<'a> {
+fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, from_host: bool, packets: Datagrams<'a>) -> Copies<'a> {
     let mut copies = Copies::new();
     node.with_role(role, |switch| {
         for packet in packets {
             match packet.split_first_chunk::<INNET_BYTES>() {
                 Some((header, behind)) => {
-                    switch.step(header, |to, header| copies.push(Copy { header: *header, behind, to }));
+                    switch.step(from_host, header, |to, header| copies.push(Copy { header: *header, behind, to }));
                 }
                 None => shared.malformed(),
             }

@@ -301,7 +301,7 @@ impl Check<'_> {
             tracking: self.one_of(of.tracking.as_ref(), "cluster.tracking", TRACKING)?,
             sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
             sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
-            key_file: of.key_file.clone(),
+            key_file: of.key_file.as_ref().map(|key| self.file.with_file_name("").join(key)),
             hosts,
         })
     }

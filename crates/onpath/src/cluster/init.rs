@@ -40,9 +40,12 @@ pub(crate) struct InitArgs {
     /// A further host that is a switch and nothing else; given several times, each has a range of the directories.
     #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
     switch: Vec<NewHost>,
-    /// Draw a key, write it into this file, and let all messages be sealed with it.
+    /// Where the key is written that all messages are sealed with [default: beside the configuration, its name with `.key`].
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Draw no key: whoever can send UDP to the hosts is a client, and says as which user.
+    #[arg(long, conflicts_with = "key_file")]
+    no_key: bool,
 }
 
 /// A host of the command line.
@@ -88,16 +91,65 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
     if args.tracking == TrackingForm::Network && args.switch.is_empty() {
         bail!("--tracking network needs a switch: name its host with --switch, or one of the hosts itself");
     }
-    let key_file = args.key_file.as_deref().map(absolute).transpose()?;
-    let text = text(&args, &absolute(&args.directory)?, shards, key_file.as_deref())?;
+    let key = KeyFile::of(&args, &file)?;
+    let text = text(&args, &absolute(&args.directory)?, shards, key.as_ref().map(|key| key.named.as_path()))?;
     // What is written is what will be read.
     Cluster::parse(&file, &text)?;
-    if let Some(key_file) = &key_file {
-        write_new(key_file, &key::text(&random_bytes()?), 0o600)?;
+    if let Some(KeyFile { path, .. }) = &key {
+        write_new(path, &key::text(&random_bytes()?), 0o600)?;
     }
-    write_new(&file, &text, 0o644)?;
+    if let Err(error) = write_new(&file, &text, 0o644) {
+        if let Some(KeyFile { path, .. }) = &key {
+            _ = std::fs::remove_file(path); // nobody has it yet
+        }
+        return Err(error);
+    }
     say(&format!("onpath: wrote {} for {hosts} hosts with {shards} shards", file.display()));
+    say(&told(&args, &file, key.as_ref()));
     Ok(())
+}
+
+/// Where the key is written, and what the configuration calls that.
+struct KeyFile {
+    path: PathBuf,
+    named: PathBuf,
+}
+
+impl KeyFile {
+    /// Beside the configuration it has no directory there, so that both may lie anywhere on each host.
+    fn of(args: &InitArgs, config: &Path) -> anyhow::Result<Option<KeyFile>> {
+        if args.no_key {
+            return Ok(None);
+        }
+        if let Some(path) = &args.key_file {
+            let path = absolute(path)?;
+            return Ok(Some(KeyFile { named: path.clone(), path }));
+        }
+        let path = config.with_extension("key");
+        ensure!(
+            path != config,
+            "{}: that is where its key is written: call the configuration otherwise",
+            path.display()
+        );
+        let named = path.file_name().context("a file has a name")?.into();
+        Ok(Some(KeyFile { path, named }))
+    }
+}
+
+/// What is to be copied to whom.
+fn told(args: &InitArgs, file: &Path, key: Option<&KeyFile>) -> String {
+    let names: Vec<&str> = args.hosts.iter().chain(&args.switch).map(|host| host.name.as_str()).collect();
+    let (names, file) = (names.join(", "), file.display());
+    match key.map(|key| key.path.display()) {
+        Some(key) => format!(
+            "onpath: wrote {key}, the key that seals all messages\n\
+             onpath: copy {file} and {key} to every host ({names}), and {key} alone to every client, which mounts with \
+             --key-file; keep it readable by root only"
+        ),
+        None => {
+            format!("onpath: copy {file} to every host ({names}); without a key whoever can send them UDP is a client")
+        }
+    }
 }
 
 fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: Option<&Path>) -> anyhow::Result<String> {

@@ -103,6 +103,7 @@ impl Cluster {
         words.extend(["--directory".to_owned(), root.join("DIR").display().to_string()]);
         words.extend((shape.servers..hosts).flat_map(|host| ["--switch".to_owned(), place(host)]));
         words.extend(shape.init.iter().map(|&word| word.to_owned()));
+        words.extend((!shape.init.contains(&"--key-file")).then(|| "--no-key".to_owned()));
         let output = super::server::run(words.iter().map(AsRef::as_ref));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // Hosts on one machine need directories of their own.

@@ -1,14 +1,14 @@
 //! The Rust and the C form side by side: the same events go to both, and any difference is told.
 
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Prefix, State};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State};
 
 /// Something that happens at one of several switches.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A command of its control plane.
     Do(Command),
-    /// A packet: UDP port and payload.
-    In(u16, Vec<u8>),
+    /// A packet: the port by which it comes, UDP port and payload.
+    In(Port, u16, Vec<u8>),
 }
 
 /// The same switch twice.
@@ -38,15 +38,15 @@ impl Both {
     }
 
     /// A packet to both: what it is counted as, and its copies.
-    fn step(&mut self, udp_port: u16, payload: &[u8]) -> Result<(Counter, &[Copy]), String> {
+    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8]) -> Result<(Counter, &[Copy]), String> {
         let [of_rust, of_c] = &mut self.copies;
         of_rust.clear();
         of_c.clear();
-        let rust = self.rust.step(udp_port, payload, of_rust);
-        let c = self.c.step(udp_port, payload, of_c);
+        let rust = self.rust.step(port, udp_port, payload, of_rust);
+        let c = self.c.step(port, udp_port, payload, of_c);
         if (rust, &*of_rust) != (c, &*of_c) {
             let told = format!("{rust:?} and {of_rust:02x?} in Rust, {c:?} and {of_c:02x?} in C");
-            return Err(format!("{payload:02x?} to port {udp_port}: {told}"));
+            return Err(format!("{payload:02x?} by {port:?} to port {udp_port}: {told}"));
         }
         Ok((rust, of_rust))
     }
@@ -97,16 +97,16 @@ impl World {
                 }
                 Ok(())
             }
-            Event::In(udp_port, payload) => self.come_in(at, *udp_port, payload),
+            Event::In(port, udp_port, payload) => self.come_in(at, *port, *udp_port, payload),
         }
     }
 
-    fn come_in(&mut self, at: usize, udp_port: u16, payload: &[u8]) -> Result<(), String> {
+    fn come_in(&mut self, at: usize, mut port: Port, udp_port: u16, payload: &[u8]) -> Result<(), String> {
         let (mut at, mut payload) = (at, std::borrow::Cow::Borrowed(payload));
         let switches = self.switches.len();
         // Whoever is handed a packet drops it rather than hand it on: two at most.
         for hop in 0.. {
-            let (counter, copies) = self.switches[at].step(udp_port, &payload)?;
+            let (counter, copies) = self.switches[at].step(port, udp_port, &payload)?;
             self.packets += 1;
             self.seen[counter as usize] += 1;
             if counter != Counter::HandedOn {
@@ -117,7 +117,10 @@ impl World {
             }
             let [copy] = copies else { return Err(format!("{} copies of a packet handed on", copies.len())) };
             match copy.port.0.checked_sub(FIRST_PEER).map(|next| next as usize) {
-                Some(next) if next < switches => (at, payload) = (next, copy.payload(&payload).into()),
+                Some(next) if next < switches => {
+                    port = Port(FIRST_PEER + at as u32);
+                    (at, payload) = (next, copy.payload(&payload).into());
+                }
                 _ => break,
             }
         }

@@ -14,6 +14,8 @@ const CLUSTER: u32 = 77;
 const SHARDS: [u16; 5] = [0, 1, 2, 255, 7];
 /// The last one is never set up.
 const GROUPS: [u32; 3] = [9, 10, 11];
+/// Ports by which packets come: that of the last one is not listed as a host's at first.
+const PORTS: [u32; 3] = [1, 2, 20];
 /// Old packets that may come again.
 const BAG_MAX: usize = 32;
 /// Packets after which registers and counters are compared.
@@ -62,13 +64,16 @@ impl Source {
         let members = SHARDS.iter().map(|&number| shard(number)).collect();
         let peers = self.configs.iter().zip(FIRST_PEER..).enumerate().filter(|(other, _)| *other != at);
         let peers = peers.map(|(_, (config, port))| Command::Peer { prefix: config.own, port: Port(port) });
+        let hosts = PORTS[..2].iter().copied().chain((0..self.configs.len() as u32).map(|at| FIRST_PEER + at));
+        let hosts = hosts.map(|port| Command::Host { port: Port(port) });
         let rest = [
             Command::Group { group: GROUPS[0], members },
             Command::Group { group: GROUPS[1], members: vec![client()] },
             Command::Epoch(self.epoch),
             Command::Complete(self.epoch),
         ];
-        events.extend(routes.chain(raises).chain(peers).chain(rest).map(|command| (at, Event::Do(command))));
+        events
+            .extend(routes.chain(raises).chain(peers).chain(hosts).chain(rest).map(|command| (at, Event::Do(command))));
     }
 
     /// The events that every run begins with.
@@ -94,12 +99,16 @@ impl Source {
             let place = self.random.below(BAG_MAX as u32) as usize;
             self.bag[place] = packet.clone();
         }
-        events.push((at, Event::In(packet.0, packet.1)));
+        let port = match self.random.once_in(16) {
+            true => self.one_of(&[PORTS[2], PORTS[2], FIRST_PEER, 0]),
+            false => self.one_of(&PORTS[..2]),
+        };
+        events.push((at, Event::In(Port(port), packet.0, packet.1)));
     }
 
     fn command(&mut self, at: usize, events: &mut Vec<(usize, Event)>) {
         let place = self.random.below(SHARDS.len() as u32) as usize;
-        let command = match self.random.below(16) {
+        let command = match self.random.below(18) {
             kind @ 0..=2 => {
                 // A new epoch, mostly for all switches and then complete.
                 self.epoch = if kind == 0 { 0 } else { self.epoch.wrapping_add(1) };
@@ -131,6 +140,8 @@ impl Source {
             12 => Command::Ungroup { group: self.one_of(&GROUPS) },
             13 => Command::Peer { prefix: self.prefix(), port: Port(self.random.below(30)) },
             14 => Command::Unpeer { prefix: self.prefix() },
+            15 => Command::Host { port: Port(self.one_of(&PORTS)) },
+            16 => Command::Unhost { port: Port(self.one_of(&PORTS)) },
             _ => {
                 events.push((at, Event::Do(Command::Reboot)));
                 if !self.random.once_in(8) {

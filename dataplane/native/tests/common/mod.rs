@@ -3,7 +3,7 @@
 #[path = "../../../rust/tests/common/mod.rs"]
 pub(crate) mod runner;
 
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, State};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State};
 use onpath_dataplane_native::Switch;
 use runner::Target;
 
@@ -14,8 +14,8 @@ impl Target for Switch {
     fn control(&mut self, command: &Command) -> Result<(), ControlError> {
         Switch::control(self, command)
     }
-    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
-        Switch::step(self, udp_port, payload, out)
+    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        Switch::step(self, port, udp_port, payload, out)
     }
     fn state(&mut self) -> State {
         Switch::state(self)

@@ -3,7 +3,7 @@
 use onpath_dataplane::Counter;
 use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_dataplane::routing::{PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
 use onpath_wire::ids::{NodeId, ShardId, Term};
 use onpath_wire::innet::*;
 use std::fmt::Write;
@@ -27,6 +27,7 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("SHARDS".into(), SHARDS as u64, 32),
         ("ROUTES_MAX".into(), ROUTES_MAX as u64, 32),
         ("PEERS_MAX".into(), PEERS_MAX as u64, 32),
+        ("HOSTS_MAX".into(), HOSTS_MAX as u64, 32),
         ("GROUPS_MAX".into(), GROUPS_MAX as u64, 32),
         ("MEMBERS_MAX".into(), MEMBERS_MAX as u64, 32),
         ("TERM_MAX".into(), Term::MAX.0.into(), 32),

@@ -42,6 +42,7 @@ pub(crate) struct Control {
     routes: BTreeMap<u32, Route>,
     groups: BTreeMap<u32, Group>,
     peers: BTreeMap<(u32, u32), u64>,
+    hosts: BTreeMap<u32, u64>,
     /// Number of a node in the replication engine.
     nodes: BTreeMap<u32, usize>,
     groups_ever: usize,
@@ -72,8 +73,9 @@ impl Control {
             cli.ask(&format!("mirroring_add {port} {port}"))?;
         }
         let tables = Switch::new(config).map_err(|error| error.to_string())?;
-        let (routes, groups, peers, nodes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Control { config, tables, routes, groups, peers, nodes, groups_ever: 0 })
+        let (routes, groups, peers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (hosts, nodes) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Control { config, tables, routes, groups, peers, hosts, nodes, groups_ever: 0 })
     }
 
     /// Whether the command was accepted; a refused one has changed nothing.
@@ -99,6 +101,8 @@ impl Control {
             Command::Ungroup { group } => self.group(cli, *group, None),
             Command::Peer { prefix, port } => self.peer(cli, (prefix.value, prefix.bits), Some(port.0)),
             Command::Unpeer { prefix } => self.peer(cli, (prefix.value, prefix.bits), None),
+            Command::Host { port } => self.host(cli, port.0, true),
+            Command::Unhost { port } => self.host(cli, port.0, false),
             other => Err(format!("{other:?} is of no table")),
         }
     }
@@ -180,6 +184,20 @@ impl Control {
         let data = format!("{port} {} 1", Address::of_peer(port).words());
         let handle = add(cli, "ingress.routing.peers", "ingress.routing.peer_at", &key, &data)?;
         self.peers.insert(prefix, handle);
+        Ok(())
+    }
+
+    fn host(&mut self, cli: &mut Cli, port: u32, listed: bool) -> Result<(), String> {
+        const TABLE: &str = "ingress.routing.hosts";
+        match self.hosts.remove(&port) {
+            Some(handle) if listed => _ = self.hosts.insert(port, handle),
+            Some(handle) => delete(cli, &[(TABLE, handle)])?,
+            None if listed => {
+                let handle = add(cli, TABLE, "ingress.routing.host_is", &port.to_string(), "")?;
+                self.hosts.insert(port, handle);
+            }
+            None => {}
+        }
         Ok(())
     }
 

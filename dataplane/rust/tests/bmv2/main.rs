@@ -83,7 +83,7 @@ fn port(port: Port) -> Result<u32, String> {
 fn ports(vector: &Vector) -> Result<BTreeSet<u32>, String> {
     let mut ports = BTreeSet::from([PLAIN, NOWHERE]);
     let of_command = |command: &Command| match command {
-        Command::Route { port, .. } | Command::Peer { port, .. } => Some(*port),
+        Command::Route { port, .. } | Command::Peer { port, .. } | Command::Host { port } => Some(*port),
         _ => None,
     };
     for command in &vector.tables {

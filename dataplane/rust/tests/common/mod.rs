@@ -16,7 +16,7 @@ pub(crate) fn dataplane() -> PathBuf {
 pub(crate) trait Target: Sized {
     fn with_state(config: Config, state: &State) -> Result<Self, ConfigError>;
     fn control(&mut self, command: &Command) -> Result<(), ControlError>;
-    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter;
+    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter;
     fn state(&mut self) -> State;
     fn count(&self, counter: Counter) -> u64;
 }
@@ -28,8 +28,8 @@ impl Target for Switch {
     fn control(&mut self, command: &Command) -> Result<(), ControlError> {
         Switch::control(self, command)
     }
-    fn step(&mut self, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
-        Switch::step(self, udp_port, payload, out)
+    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
+        Switch::step(self, port, udp_port, payload, out)
     }
     fn state(&mut self) -> State {
         Switch::state(self)
@@ -44,15 +44,8 @@ impl Target for Switch {
 pub(crate) enum Step {
     /// A command, and whether it is refused.
     Do { command: Command, refused: bool },
-    /// A packet, whether it passes, and its copies. Only targets that see frames look at the port by which it comes.
-    In {
-        #[allow(dead_code, reason = "a value has no ports")]
-        port: Port,
-        udp_port: u16,
-        payload: Vec<u8>,
-        pass: bool,
-        outs: Vec<(Port, Vec<u8>)>,
-    },
+    /// A packet, the port by which it comes, whether it passes, and its copies.
+    In { port: Port, udp_port: u16, payload: Vec<u8>, pass: bool, outs: Vec<(Port, Vec<u8>)> },
 }
 
 /// A vector, as read.
@@ -97,6 +90,8 @@ fn command(words: &[&str]) -> Command {
             Command::Peer { prefix, port: Port(number(at(3))) }
         }
         "unpeer" => Command::Unpeer { prefix: Prefix { value: number(at(1)), bits: number(at(2)) } },
+        "host" => Command::Host { port: Port(number(at(1))) },
+        "unhost" => Command::Unhost { port: Port(number(at(1))) },
         "reboot" => Command::Reboot,
         other => panic!("unknown command {other:?}"),
     }
@@ -197,9 +192,9 @@ fn run_step<T: Target>(switch: &mut T, step: &Step) -> Result<(), String> {
             let result = switch.control(command);
             (result.is_err() == *refused).then_some(()).ok_or_else(|| format!("{command:?} gave {result:?}"))
         }
-        Step::In { udp_port, payload, pass, outs, .. } => {
+        Step::In { port, udp_port, payload, pass, outs } => {
             let mut copies = vec![];
-            let counter = switch.step(*udp_port, payload, &mut copies);
+            let counter = switch.step(*port, *udp_port, payload, &mut copies);
             if (counter == Counter::Plain) != *pass {
                 return Err(format!("counted as {}", counter.name()));
             }

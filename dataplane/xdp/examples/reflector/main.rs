@@ -11,7 +11,7 @@ use aya::Ebpf;
 use aya::programs::{Xdp, XdpMode, loaded_programs};
 use aya::sys::{Stats, enable_stats};
 use common::{Network, SWITCH, route};
-use onpath_dataplane::{Command, Config};
+use onpath_dataplane::{Command, Config, Port};
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
 use onpath_xdp::XdpConfig;
@@ -123,6 +123,7 @@ fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -
     for node in [NodeId::session(SessionId(1)), NodeId::shard(ShardId(0))] {
         route(&mut switch, node.0, network.hosts[0].way(9000));
     }
+    switch.control(&Command::Host { port: Port(NodeId::shard(ShardId(0)).0) })?;
     switch.control(&Command::Epoch(EPOCH.0))?;
     switch.control(&Command::Complete(EPOCH.0))?;
     let payload = [&header.bytes()[..], &[0; 24]].concat();

@@ -9,7 +9,7 @@ use onpath_wire::ids::{InodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
 use serde_json::Value;
 use std::fmt;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -121,7 +121,7 @@ pub(in crate::bench) fn fill(
     before: Counts,
 ) -> anyhow::Result<()> {
     let epoch = TrackingEpoch(before.epoch as u16);
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("a UDP socket")?;
+    let socket = UdpSocket::bind(servers.host).context("a UDP socket")?;
     socket.connect(servers.switch).context("the switch")?;
     let room = Config::whole(client.cluster).stages;
     let marks: Vec<_> = dirs.iter().flat_map(|&dir| others(Fingerprint::of(dir), room)).collect();

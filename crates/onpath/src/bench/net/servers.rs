@@ -15,6 +15,8 @@ const PORTS: Range<u16> = 20_000..30_000;
 const PORTS_APART: usize = 16;
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
+/// Number of a host that serves nothing: the measurement sends as that host what only hosts may.
+const MEASURING_HOST: u16 = 10;
 
 /// Hosts that serve in processes of their own.
 pub(in crate::bench) struct Servers {
@@ -23,6 +25,8 @@ pub(in crate::bench) struct Servers {
     pub(in crate::bench) url: String,
     /// Where the switch is, if there is one.
     pub(in crate::bench) switch: SocketAddr,
+    /// As which host the measurement sends to it.
+    pub(in crate::bench) host: SocketAddr,
     /// Directories of the hosts.
     pub(in crate::bench) dirs: Vec<PathBuf>,
 }
@@ -59,7 +63,7 @@ impl Servers {
         dir: &Path,
         cpu: usize,
     ) -> anyhow::Result<Servers> {
-        let ports = free_ports(shape.hosts + 2)?;
+        let ports = free_ports(shape.hosts + 3)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
         bind_to(cpu)?;
@@ -75,6 +79,7 @@ impl Servers {
             _children: children,
             url: format!("onpath://127.0.0.1:{}/", ports[0]),
             switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
+            host: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 2]).into(),
             dirs: names.iter().chain(&switch).map(|name| dir.join(name)).collect(),
         })
     }
@@ -101,11 +106,12 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
         )?;
     }
     if shape.switch {
-        let (port, switch_port) = (ports[usize::from(hosts)], ports[usize::from(hosts) + 1]);
+        let [port, switch_port, measuring] = [0, 1, 2].map(|more| ports[usize::from(hosts) + more]);
         write!(
             text,
             "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
-             switch_port = {switch_port}\nwait = {wait:?}\n{}",
+             switch_port = {switch_port}\nwait = {wait:?}\n{}\
+             \n[[host]]\nname = \"m\"\nnumber = {MEASURING_HOST}\naddress = \"127.0.0.1\"\nport = {measuring}\n",
             kept("s"),
         )?;
     }

@@ -1,0 +1,86 @@
+//! The key of a cluster: who draws it, and who does not come in without it.
+
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::server::{Site, binary, run};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+fn init(file: &Path, more: &[&str]) -> Output {
+    let file = file.display().to_string();
+    let words = ["cluster", "init", file.as_str(), "a=127.0.0.1", "b=127.0.0.2"];
+    run(words.iter().chain(more).map(AsRef::as_ref))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A new cluster has a key that only root can read, and who needs what is said.
+#[test]
+fn init_draws_a_key() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (file, key) = (dir.path().join("c.toml"), dir.path().join("c.key"));
+    let made = init(&file, &[]);
+    let told = said(&made);
+    assert!(made.status.success(), "{told}");
+    for what in ["c.toml", "c.key", "every host (a, b)", "every client", "--key-file"] {
+        assert!(told.contains(what), "{what}: {told}");
+    }
+    assert_eq!(fs::metadata(&key).expect("the key").permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&key).expect("the key");
+    let lines: Vec<(&str, &str)> =
+        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = ")).collect();
+    let [("key", digits)] = lines[..] else { panic!("{text}") };
+    assert!(digits.len() == 64 && digits.chars().all(|digit| digit.is_ascii_hexdigit()), "{text}");
+    let config = fs::read_to_string(&file).expect("the configuration");
+    assert!(config.contains("key_file = \"c.key\"\n"), "it is beside the configuration, wherever that is: {config}");
+    // Neither is written over, and no key stays for a configuration that was not written.
+    let again = init(&file, &[]);
+    assert!(!again.status.success() && said(&again).contains("left alone"), "{}", said(&again));
+    assert_eq!(fs::read_to_string(&key).expect("the key"), text);
+    fs::remove_file(&key).expect("the key goes");
+    assert!(!init(&file, &[]).status.success() && !key.exists());
+    // Further secrets have a place beside it; a file that others can read, or without a key, is none.
+    let status = |text: &str, mode: u32| {
+        fs::write(&key, text).expect("write");
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("chmod");
+        said(&run(["cluster", "status", &file.display().to_string()].iter().map(AsRef::as_ref)))
+    };
+    assert!(status(&format!("{text}other = secret\n"), 0o600).contains("hosts do not answer"));
+    assert!(status(&text, 0o640).contains("chmod 600"));
+    assert!(status("key = 12\n", 0o600).contains("c.key:1: a key has 64 hexadecimal digits"));
+    assert!(status("other = secret\n", 0o600).contains("no line `key = …`"));
+}
+
+#[test]
+fn init_draws_no_key_if_asked_not_to() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("c.toml");
+    let made = init(&file, &["--no-key"]);
+    assert!(made.status.success() && said(&made).contains("without a key"), "{}", said(&made));
+    assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 1);
+    assert!(!fs::read_to_string(&file).expect("the configuration").contains("key_file"));
+}
+
+/// A client that does not have the key gets no answer.
+#[test]
+fn without_the_key_nobody_comes_in() {
+    const TEST: &str = "cluster::without_the_key_nobody_comes_in";
+    let Some(site) = Site::new(TEST) else { return };
+    let key = site.root().join("cluster.key").display().to_string();
+    let other = site.root().join("other.key");
+    let shape = Shape { servers: 1, clients: 1, init: &["--key-file", &key], ..Shape::default() };
+    let Some(cluster) = Cluster::start(TEST, &site, shape) else { return };
+    assert!(init(&site.root().join("other.toml"), &[]).status.success());
+    let mount = |args: &[&str]| {
+        let mut command = cluster.net.command(1, binary());
+        command.args(["mount", "--timeout", "1", &cluster.url()]).arg(site.mountpoint(0)).args(args);
+        said(&command.output().expect("onpath runs"))
+    };
+    assert!(mount(&[]).contains("no host answers"));
+    assert!(mount(&["--key-file", &other.display().to_string()]).contains("no host answers"));
+    cluster.mount(&site, 0, &[]).stop();
+    cluster.stop();
+}
