@@ -21,9 +21,10 @@ use onpath_wire::superblock::{FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, Part
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 pub use error::DirError;
 
@@ -68,13 +69,13 @@ pub struct Dir {
     pub rebooted: bool,
     /// First term of the last start before this one that followed a loss of power; 0 if none did.
     pub last_loss: Term,
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// What keeps others from a DIR, and its name for this process.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    _lock: Option<File>,
+    lock: Option<File>,
     _held: Arc<Held>,
 }
 
@@ -138,7 +139,7 @@ impl Dir {
             fresh,
             rebooted,
             last_loss,
-            _claim: claim,
+            claim,
         };
         (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
         if fresh {
@@ -174,6 +175,15 @@ impl Dir {
         write_superblock(&self.path, &next, self.part.as_ref())?;
         *held = next;
         Ok(())
+    }
+
+    /// Tells whoever wants DIR next that this process will let go of it soon.
+    pub fn ending(&self) {
+        let Some(lock) = &self.claim.lock else { return };
+        let told = lock.write_all_at(format!("{} {ENDING}\n", std::process::id()).as_bytes(), 0);
+        if let Err(error) = told {
+            tracing::debug!(%error, "nobody hears that this process is ending"); // who waits for it waits less long
+        }
     }
 
     /// The superblock as it is now.
@@ -237,7 +247,7 @@ fn prepare(path: &Path, format: impl FnOnce() -> Result<(), DirError>) -> Result
 /// Locks a DIR in which everything is its owner's.
 fn claim(path: &Path, held: Arc<Held>) -> Result<Claim, DirError> {
     owner::check(&held, path, Modes::Close)?;
-    Ok(Claim { _lock: Some(take_lock(path)?), _held: held })
+    Ok(Claim { lock: Some(take_lock(path)?), _held: held })
 }
 
 fn refuse_part(path: &Path, part: Option<&Part>) -> Result<(), DirError> {
@@ -300,20 +310,60 @@ pub(crate) fn claim_to_look(path: &Path) -> Result<Claim, DirError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(at(&name, "open")(error)),
     };
-    Ok(Claim { _lock: lock, _held: held })
+    Ok(Claim { lock, _held: held })
 }
 
+/// Takes the lock, for which one who says that it is ending is waited for. One who does not may not have noticed yet that its mount is
+/// gone, or be killed.
 fn lock(path: &Path, name: &Path, mut file: File) -> Result<File, DirError> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            file.read_to_string(&mut pid).map_err(at(name, "read"))?;
-            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
-            Err(DirError::InUse { path: path.to_owned(), pid })
+    let (begun, mut told) = (Instant::now(), false);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(at(name, "lock")(error)),
+            Err(TryLockError::WouldBlock) => {}
         }
-        Err(TryLockError::Error(error)) => Err(at(name, "lock")(error)),
+        let Holder { pid, ending } = Holder::read(&mut file).map_err(at(name, "read"))?;
+        if begun.elapsed() >= if ending { ENDS_WITHIN } else { NOTICES_WITHIN } {
+            return Err(DirError::InUse { path: path.to_owned(), pid });
+        }
+        if ending && !std::mem::replace(&mut told, true) {
+            tracing::warn!(dir = %path.display(), pid, "waiting for the process that has served it, which is ending");
+        }
+        std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// The second word of a lock file whose process is ending.
+const ENDING: &str = "ending";
+/// How long a process that is ending is waited for: it writes a checkpoint.
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
+/// Within this a process notices that its mount is gone.
+const NOTICES_WITHIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Who holds the lock of a DIR, as it says itself.
+struct Holder {
+    pid: String,
+    ending: bool,
+}
+
+impl Holder {
+    fn read(file: &mut File) -> io::Result<Holder> {
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        let mut words = text.split_whitespace();
+        let pid = words.next().unwrap_or("(unknown)").to_owned();
+        Ok(Holder { pid, ending: words.next() == Some(ENDING) })
+    }
+}
+
+/// Whether the process that serves DIR, if there is one, is about to end.
+pub fn is_ending(path: &Path) -> bool {
+    let holder = held::open(&path.join("lock")).and_then(|mut file| Holder::read(&mut file));
+    holder.is_ok_and(|holder| holder.ending)
 }
 
 fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {

@@ -369,8 +369,14 @@ fn detach(session: SessionId, term: Term) -> Packet {
 }
 
 impl Server {
+    /// Says that this process will soon let go of DIR, so that a next one waits.
+    pub fn ending(&self) {
+        self.dir.ending();
+    }
+
     /// Lets other processes go (their sessions live on), writes a checkpoint, and stops serving.
     pub fn stop(mut self) -> Result<(), ServerError> {
+        self.ending();
         self.streams.stop();
         self.let_writes_settle();
         self.checkpointer.give_up_waiting();

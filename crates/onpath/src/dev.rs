@@ -2,7 +2,7 @@
 
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute, directory};
-use crate::mounted::{self, Event, Target};
+use crate::mounted::{self, Event, Target, Ways};
 use crate::signals;
 use clap::Args;
 use onpath_fuse::mount::{MountOptions, detach_dead};
@@ -157,7 +157,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         &session,
         effects,
         (sender, receiver),
-        ready,
+        Ways { ready, is_lost: None, ending: Box::new(|| server.ending()) },
     );
     server.stop()?;
     served

@@ -8,6 +8,7 @@ use crate::cli::{LogArgs, absolute, exit_code, start_log, told, usage};
 use crate::cluster::url::is_url;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use onpath_fuse::mount::{MountOptions, Namespace, OptionError, remount};
+use onpath_host::dir::is_ending;
 use onpath_host::stream::request_status;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -227,7 +228,9 @@ fn of_hosts(args: &Helper, wanted: &Wanted, mountpoint: &Path) -> anyhow::Result
 /// The command that serves the mount.
 fn serving(args: &Helper, wanted: &Wanted, source: &Path, mountpoint: &Path) -> anyhow::Result<Vec<OsString>> {
     let server = request_status(source);
-    let verb = if wanted.serve && server.is_err() { "dev" } else { "mount" };
+    // One that is ending answers still.
+    let serves = server.is_ok() && !is_ending(source);
+    let verb = if wanted.serve && !serves { "dev" } else { "mount" };
     let mut command: Vec<OsString> = vec![verb.into(), source.into(), mountpoint.into()];
     match (verb, server) {
         ("dev", _) => {

@@ -4,7 +4,7 @@
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, WaitMode, directory};
 use crate::cluster::url;
-use crate::mounted::{self, Target};
+use crate::mounted::{self, Target, Ways};
 use crate::way::Way;
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
@@ -32,7 +32,7 @@ pub(crate) struct MountArgs {
     /// What this mount caches; also -o cache=….
     #[arg(long, env = "ONPATH_CACHE", value_enum, default_value = "alone")]
     cache: CacheMode,
-    /// The key of the cluster, if it has one: 64 hexadecimal digits in a file that only root can read.
+    /// The key of the cluster, if it has one: the file that `onpath cluster init` wrote, which only root can read.
     #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// How to wait for messages of the hosts of a cluster.
@@ -79,8 +79,9 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         move || connected.begin_anew()
     }));
     let told = connected.tell(effects.answers())?;
-    let served =
-        mounted::serve(target, &options.mount.with_source(&source), &node, &port, effects, (sender, receiver), ready);
+    let ways = Ways { ready, is_lost: Some(connected.is_lost()), ending: Box::new(|| {}) };
+    let mount_options = options.mount.with_source(&source);
+    let served = mounted::serve(target, &mount_options, &node, &port, effects, (sender, receiver), ways);
     drop(told);
     connected.stop();
     node.close()?;

@@ -14,7 +14,7 @@ use onpath_session::{LostReason, Session, SessionIn, SessionOut};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a session's outputs do to its mount.
 #[derive(Clone)]
@@ -152,15 +152,18 @@ pub(crate) fn serve(
     session: &Port<Session>,
     effects: SessionEffects,
     events: (Sender<Event>, Receiver<Event>),
-    ready: Readiness,
+    ways: Ways<'_>,
 ) -> anyhow::Result<()> {
     let Target { mountpoint, namespace } = target;
     let mount = Arc::new(Mount::within(namespace, &mountpoint, options)?);
     let (sender, receiver) = events;
     signals::forward(sender.clone(), Event::Signal)?;
+    let Ways { ready, is_lost, ending } = ways;
     let driver = Driver { node: node.clone(), session: session.clone() };
     assert!(effects.session.set(driver.clone()).is_ok(), "one mount a session");
     effects.answers.attach(Invalidator::start(mount.transport(), Box::new(mount.covered()))?);
+    let _orphaned =
+        is_lost.map(|is_lost| answer_alone(is_lost, driver.clone(), effects.answers.clone())).transpose()?;
     let filesystem = SessionFilesystem::new(driver, effects.answers);
     let reader = {
         let mount = mount.clone();
@@ -171,21 +174,71 @@ pub(crate) fn serve(
             result
         })?
     };
-    wait(&mount, &receiver)?;
-    reader.join().expect("the reader does not panic")?;
+    let over = wait(&mount, &receiver)?;
+    ending();
+    if let Over::Unmounted = over {
+        reader.join().expect("the reader does not panic")?;
+    }
     node.submit(session, SessionIn::Shutdown);
     // The session says that it has left, so that its opens and locks are gone before the process is.
     while !matches!(receiver.recv_timeout(std::time::Duration::from_secs(2)), Ok(Event::Lost(_)) | Err(_)) {}
     Ok(())
 }
 
+/// What a mount has to do with others: who waits for it, and the server of its file system.
+pub(crate) struct Ways<'a> {
+    /// How it is told that it can be used.
+    pub(crate) ready: Readiness,
+    /// Whether the server is gone, if it is another process.
+    pub(crate) is_lost: Option<Box<dyn Fn() -> bool + Send>>,
+    /// To be called when the mount is over, before all that takes time.
+    pub(crate) ending: Box<dyn FnOnce() + 'a>,
+}
+
+/// How often it is looked whether the server is gone, and how long it is waited for then with what umount(8) asks.
+const ORPHANED: Duration = Duration::from_millis(500);
+
+/// While the server is gone, answers what umount(8) asks before it unmounts; until the sender is dropped.
+fn answer_alone(
+    is_lost: impl Fn() -> bool + Send + 'static,
+    driver: Driver,
+    answers: Arc<Answers>,
+) -> std::io::Result<Sender<()>> {
+    let (over, ended) = channel::<()>();
+    std::thread::Builder::new().name("orphaned".into()).spawn(move || {
+        while ended.recv_timeout(ORPHANED) == Err(RecvTimeoutError::Timeout) {
+            if is_lost() {
+                answers.answer_alone(ORPHANED, &driver);
+            }
+        }
+    })?;
+    Ok(over)
+}
+
+/// How a mount has ended.
+pub(crate) enum Over {
+    Unmounted,
+    /// Another mount namespace still has it: nobody there is answered any more when the process ends.
+    Held,
+}
+
 /// Waits until the mount is over, and ends it when a signal asks for that: once nobody uses it, or at the second signal.
-pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()> {
-    let mut leaving = None;
+pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<Over> {
+    let mut leaving = None::<Leaving>;
     loop {
+        let users = leaving.as_ref().filter(|leaving| leaving.is_gone(ENDED_WITHIN)).map(|_| mount.users_elsewhere());
+        let late = leaving.as_ref().is_some_and(|leaving| leaving.is_gone(ENDED_LATE));
+        if let Some(users) = users.filter(|users| late || !users.0.is_empty()) {
+            eprintln!(
+                "onpath: another mount namespace still has it ({users}); who uses it there gets ENOTCONN from now on"
+            );
+            mount.abort_elsewhere();
+            let ended = events.recv_timeout(ABORTED_WITHIN);
+            return Ok(if matches!(ended, Ok(Event::Unmounted)) { Over::Unmounted } else { Over::Held });
+        }
         let pause = leaving.as_ref().map_or(Duration::MAX, Leaving::pause);
         match events.recv_timeout(pause) {
-            Ok(Event::Unmounted) => return Ok(()),
+            Ok(Event::Unmounted) => return Ok(Over::Unmounted),
             Ok(Event::Lost(LostReason::Detached)) => {}
             Ok(Event::Lost(reason)) => {
                 mount.abort()?;
@@ -214,7 +267,16 @@ pub(crate) fn wait(mount: &Mount, events: &Receiver<Event>) -> anyhow::Result<()
 #[derive(Default)]
 struct Leaving {
     tried: u32,
+    /// Since when it is not mounted here any more.
+    gone: Option<Instant>,
 }
+
+/// How soon the kernel ends a file system that no mount namespace has any more.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
+/// The same on a machine that does much else; whoever has it still is nowhere to be seen.
+const ENDED_LATE: Duration = Duration::from_secs(10);
+/// And one whose connection was aborted.
+const ABORTED_WITHIN: Duration = Duration::from_secs(2);
 
 impl Leaving {
     /// Tries of the first second. The kernel answers close(2) before it lets go of the file, so that a mount may be busy for a moment
@@ -223,6 +285,11 @@ impl Leaving {
 
     fn pause(&self) -> Duration {
         Duration::from_millis(if self.tried < Self::SILENT_TRIES { 20 } else { 500 })
+    }
+
+    /// Whether it is not mounted here any more since so long.
+    fn is_gone(&self, since: Duration) -> bool {
+        self.gone.is_some_and(|gone| gone.elapsed() >= since)
     }
 
     fn try_unmount(&mut self, mount: &Mount) -> Result<(), MountError> {
@@ -234,6 +301,10 @@ impl Leaving {
                         "onpath: {busy}; it ends when nobody uses it any more, or interrupt again to detach it at once"
                     );
                 }
+                Ok(())
+            }
+            Ok(()) => {
+                self.gone.get_or_insert_with(Instant::now);
                 Ok(())
             }
             result => result,

@@ -1,7 +1,13 @@
-//! `onpath umount MOUNTPOINT`: as umount(8), but also of a mount whose server is gone, and it says who keeps one busy.
+//! `onpath umount MOUNTPOINT`: as umount(8), but also of a mount whose server is gone, it says who keeps one busy, and it returns when the
+//! process that served the mount has ended.
 
 use clap::Args;
+use onpath_fuse::mount::{server_at, unmount};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a server is waited for, which may have much to write.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Arguments of `onpath umount`.
 #[derive(Args, Debug)]
@@ -14,5 +20,12 @@ pub(crate) struct UmountArgs {
 }
 
 pub(crate) fn run(args: UmountArgs) -> anyhow::Result<()> {
-    Ok(onpath_fuse::mount::unmount(&args.mountpoint, args.lazy)?)
+    let server = if args.lazy { None } else { server_at(&args.mountpoint)? };
+    unmount(&args.mountpoint, args.lazy)?;
+    if let Some(server) = server
+        && !server.ends_within(ENDS_WITHIN)
+    {
+        eprintln!("onpath: unmounted; process {}, which served it, goes on", server.pid);
+    }
+    Ok(())
 }

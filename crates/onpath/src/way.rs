@@ -224,6 +224,18 @@ impl Connected {
         Ok(Some(over))
     }
 
+    /// What tells whether the server, or a host with shards, is gone.
+    pub(crate) fn is_lost(&self) -> Box<dyn Fn() -> bool + Send> {
+        let connected = self.clone();
+        Box::new(move || match &connected {
+            Connected::Stream(stream) => stream.is_lost(),
+            Connected::Udp(hosts) => {
+                let endpoint = hosts.endpoint.lock().expect("a way does not panic");
+                endpoint.as_ref().is_some_and(Endpoint::misses_a_host)
+            }
+        })
+    }
+
     pub(crate) fn stop(&self) {
         match self {
             Connected::Stream(stream) => stream.stop(),

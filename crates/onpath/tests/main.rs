@@ -10,6 +10,7 @@ mod crash;
 mod directories;
 mod disk_full;
 mod docs;
+mod ending;
 mod foreign_namespace;
 mod formats;
 mod fsck;

@@ -64,6 +64,7 @@ fn expected(request: &Request<'_>) -> Expected {
         Operation::Lookup { .. } => Expected::Name,
         Operation::Getattr { .. } => Expected::Attributes,
         Operation::Statx { .. } => Expected::Statx,
+        Operation::Statfs => Expected::Totals,
         Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
         Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
         Operation::Tmpfile { .. } => Expected::OpenNameless,

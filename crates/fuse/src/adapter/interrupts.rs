@@ -11,7 +11,7 @@ use super::caller::has_signal;
 use super::{Answers, SessionDriver};
 
 /// Marks the number of an interrupt, as the kernel does; requests have even numbers.
-const INTERRUPT_BIT: u64 = 1;
+pub(super) const INTERRUPT_BIT: u64 = 1;
 /// How often the callers are looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Requests whose callers are looked at; what is interrupted beyond that counts as signalled.

@@ -4,7 +4,7 @@
 //! from two readings, with an error below 25 %.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::abi;
 
@@ -34,6 +34,11 @@ pub(super) struct Timing {
 impl Timing {
     pub(super) fn start(opcode: u32) -> Timing {
         Timing { opcode, started: Instant::now() }
+    }
+
+    /// Whether it has been under way for so long.
+    pub(super) fn is_older(&self, than: Duration) -> bool {
+        self.started.elapsed() >= than
     }
 }
 

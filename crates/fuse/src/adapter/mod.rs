@@ -23,6 +23,7 @@ mod invalidate;
 mod listings;
 mod meter;
 mod nodes;
+mod orphaned;
 mod protected;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use listings::Usage;
 pub use meter::Meter;
 use meter::Timing;
 use nodes::inode_id;
+use orphaned::Last;
 
 /// What runs the client session of a mount.
 pub trait SessionDriver: Send + Sync {
@@ -61,6 +63,8 @@ pub trait SessionDriver: Send + Sync {
 enum Expected {
     /// Nothing special.
     Simple,
+    /// Totals of the file system.
+    Totals,
     /// Attributes that were asked for.
     Attributes,
     /// The same with the time of birth.
@@ -114,6 +118,7 @@ struct Table {
     pending: HashMap<u64, Pending>,
     given: Given,
     usage: Usage,
+    last: Last,
     beside: Beside,
 }
 
@@ -145,7 +150,11 @@ impl Answers {
         let _writing = self.gate.begin();
         let mut table = self.table();
         let Some(pending) = table.pending.remove(&unique) else {
+            let answered = table.last.was_answered(unique);
             drop(table);
+            if answered {
+                return;
+            }
             tracing::warn!(unique, "an answer to no request");
             return;
         };
@@ -157,6 +166,7 @@ impl Answers {
         if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
             table.usage.sample(inode_id(node), page);
         }
+        table.last.remember(&expected, node, &result);
         let question = matches!(expected, Expected::Attributes | Expected::Statx);
         let valid = match &result {
             // One that has to wait comes when nobody knows whether the session is still alone.

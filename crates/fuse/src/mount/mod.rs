@@ -4,6 +4,7 @@ mod mountinfo;
 mod namespace;
 mod nesting;
 mod options;
+mod server;
 mod users;
 
 use std::ffi::CString;
@@ -23,6 +24,7 @@ pub use mountinfo::{DeviceNumber, MountEntry, mounts};
 pub use namespace::Namespace;
 pub use nesting::{refuse_below, refuse_nesting};
 pub use options::{MountOptions, OptionError, ParsedOptions};
+pub use server::Server;
 pub use users::{Usage, User};
 
 /// Type of our mounts in `/proc/self/mountinfo`.
@@ -237,6 +239,23 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// Who has the file system in another mount namespace.
+    pub fn users_elsewhere(&self) -> Usage {
+        Usage::elsewhere(self.number)
+    }
+
+    /// Ends the connection although another mount namespace has it: users get ENOTCONN. What they have mapped and changed is written
+    /// before, as far as that is done soon. Without the kernel's control file system (fusectl) it ends with this process.
+    pub fn abort_elsewhere(&self) {
+        server::write_back(&self.users_elsewhere());
+        let control = format!("/sys/fs/fuse/connections/{}/abort", self.number.minor);
+        if let Err(error) = std::fs::write(&control, "1") {
+            tracing::debug!(%error, control, "the connection ends with this process");
+        }
+    }
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         if let Err(error) = self.detach() {
@@ -254,6 +273,12 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
         }
         _ => Err(MountError::NotMounted(mountpoint)),
     }
+}
+
+/// Who serves the Onpath mount at `mountpoint`, if that can be told.
+pub fn server_at(mountpoint: &Path) -> Result<Option<Server>, MountError> {
+    let mountpoint = resolve(mountpoint)?;
+    Ok(top(&mountpoint)?.filter(|entry| entry.kind == FILESYSTEM_TYPE).and_then(|entry| Server::of(entry.device)))
 }
 
 /// Takes mounts of `source` out of the name space whose server is gone, but for one at `except`. Where a server lives but does not

@@ -70,7 +70,7 @@ fn covers(mounts: &[MountEntry], device: DeviceNumber) -> bool {
     mounts.iter().any(|entry| ours(entry.parent))
 }
 
-fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
+pub(super) fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
     std::fs::read(thread.join("mountinfo")).map(|table| parse(&table))
 }
 

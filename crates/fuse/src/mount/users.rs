@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::mountinfo::{DeviceNumber, mounts_of};
+
 /// Most users that are named.
 const USERS_MAX: usize = 8;
 
@@ -32,6 +34,28 @@ impl Usage {
             if let Some(path) = used_path(&process.path(), mountpoint) {
                 let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
                 users.push(User { pid, command: command.trim_end().to_owned(), path });
+            }
+        }
+        users.sort_by_key(|user| user.pid);
+        Usage(users)
+    }
+
+    /// Processes in other mount namespaces than the caller's that have the file system mounted, one of each namespace. What it has is
+    /// the mountpoint there.
+    pub(super) fn elsewhere(device: DeviceNumber) -> Usage {
+        let namespace = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
+        let mut seen: Vec<PathBuf> = namespace(Path::new("/proc/self")).into_iter().collect();
+        let mut users = Vec::new();
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(namespace) = namespace(&process.path()).filter(|namespace| !seen.contains(namespace)) else {
+                continue;
+            };
+            seen.push(namespace);
+            let mounts = mounts_of(&process.path()).unwrap_or_default();
+            if let Some(entry) = mounts.into_iter().find(|entry| entry.device == device) {
+                let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+                users.push(User { pid, command: command.trim_end().to_owned(), path: entry.mountpoint });
             }
         }
         users.sort_by_key(|user| user.pid);

@@ -233,6 +233,13 @@ impl Drop for Attached {
     }
 }
 
+impl Attached {
+    /// Whether the server is gone now.
+    pub fn is_lost(&self) -> bool {
+        self.shared.conn.lock().expect("the connection does not panic").is_none()
+    }
+}
+
 /// Serves one stream after another.
 fn run(shared: &Arc<Shared>, stream: UnixStream, conn: Arc<Conn>) {
     let mut current = Some((stream, conn));

@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
+/// A host from which nothing came for so long does not answer greetings, microseconds.
+const SILENT_US: u64 = 3_000_000;
+
 /// What an endpoint is made from.
 #[derive(Debug)]
 pub struct EndpointConfig {
@@ -186,6 +189,13 @@ impl Endpoint {
         let shared = self.shared.clone();
         node.add_status("udp".to_owned(), Box::new(move || shared.status()));
         Ok(())
+    }
+
+    /// Whether a host with shards was silent for so long that it must be gone: hosts that have nothing to say are greeted.
+    pub fn misses_a_host(&self) -> bool {
+        let since = sys::mono_us().saturating_sub(SILENT_US);
+        let has_shards = |other: &&Arc<Other>| other.fixed && other.roles.iter().any(|role| role.as_shard().is_some());
+        self.shared.peers.all().iter().filter(has_shards).any(|other| other.lock().heard_us < since)
     }
 
     /// Stops receiving and sending.

@@ -1,0 +1,82 @@
+//! The process that serves a mount, and mounts that other mount namespaces have.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use super::mountinfo::DeviceNumber;
+use super::users::Usage;
+
+/// How long what is changed in mappings is written back before a connection ends.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether a server has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that serves a mount.
+#[derive(Debug)]
+pub struct Server {
+    /// Its process id.
+    pub pid: u32,
+    device: DeviceNumber,
+}
+
+impl Server {
+    /// The process that has the connection of a FUSE file system, where the kernel tells it (`fuse_connection` in fdinfo, Linux 6.18).
+    pub(super) fn of(device: DeviceNumber) -> Option<Server> {
+        let connection = format!("fuse_connection:\t{}", device.minor);
+        let serves = |process: &Path| {
+            let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+            let devices = files.filter(|file| fs::read_link(file.path()).is_ok_and(|to| to == Path::new("/dev/fuse")));
+            devices.into_iter().any(|file| {
+                let info = fs::read_to_string(process.join("fdinfo").join(file.file_name())).unwrap_or_default();
+                info.lines().any(|line| line == connection)
+            })
+        };
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let pid: u32 = processes
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok().filter(|_| serves(&entry.path())))
+            .next()?;
+        Some(Server { pid, device })
+    }
+
+    /// Waits until it has ended, for at most so long; not while another mount namespace has the file system. Whether it has.
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        loop {
+            if self.has_ended() {
+                return true;
+            }
+            if begun.elapsed() >= patience || !Usage::elsewhere(self.device).0.is_empty() {
+                return false;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Whether all of its threads have ended; its parent may not have heard yet.
+    fn has_ended(&self) -> bool {
+        let process = Path::new("/proc").join(self.pid.to_string());
+        let Ok(stat) = fs::read_to_string(process.join("stat")) else { return true };
+        let threads = fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])) && threads <= 1
+    }
+}
+
+/// Writes back what is changed in the mappings of a file system that other mount namespaces have.
+pub(super) fn write_back(users: &Usage) {
+    let Some(user) = users.0.first() else { return };
+    let inside = user.path.strip_prefix("/").unwrap_or(&user.path);
+    let root = Path::new("/proc").join(user.pid.to_string()).join("root").join(inside);
+    let (done, written) = channel();
+    // It waits for this very process, which may not be able to answer.
+    let thread = std::thread::Builder::new().name("write-back".into()).spawn(move || {
+        if let Ok(root) = fs::File::open(root) {
+            _ = rustix::fs::syncfs(&root);
+        }
+        _ = done.send(());
+    });
+    if thread.is_ok() {
+        _ = written.recv_timeout(WRITTEN_WITHIN);
+    }
+}
