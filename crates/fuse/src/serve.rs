@@ -19,6 +19,7 @@ use crate::transport::{MAX_PAGES, MAX_WRITE, RequestBuffer, Transport, Transport
 pub const INIT_FLAGS: u64 = init::ASYNC_READ
     | init::POSIX_LOCKS
     | init::ATOMIC_O_TRUNC
+    | init::EXPORT_SUPPORT
     | init::BIG_WRITES
     | init::DONT_MASK
     | init::FLOCK_LOCKS
@@ -250,7 +251,6 @@ mod tests {
             | init::READDIRPLUS_AUTO
             | init::NO_OPEN_SUPPORT
             | init::NO_OPENDIR_SUPPORT
-            | init::EXPORT_SUPPORT
             | init::POSIX_ACL
             | init::SETXATTR_EXT
             | init::ALLOW_IDMAP

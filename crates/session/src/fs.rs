@@ -83,6 +83,8 @@ impl OpenMode {
 pub enum FsOp {
     /// → `Entry`, `Missing`; ENOENT.
     Lookup { parent: InodeId, name: Name },
+    /// An inode by its id alone, as a file handle names it (lookup of "."). → `Entry`; ESTALE.
+    LookupId { id: InodeId },
     /// The parent of a directory (lookup of ".."). → `Entry`
     LookupParent { id: InodeId },
     /// `handle`: the file whose read(2) through the page cache begins with this. → `Attr`

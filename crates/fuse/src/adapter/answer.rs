@@ -30,11 +30,11 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, val
         (Expected::Page { size, plus: true }, Ok(FsReply::DirPlus(entries))) => {
             list(replier, size, true, entries.iter().map(|(entry, attr)| (entry, attr.as_ref())), valid);
         }
-        (Expected::OpenFile, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened)),
-        (Expected::OpenFile, Ok(FsReply::Created { attr, opened, .. })) => {
+        (Expected::OpenFile { .. }, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened)),
+        (Expected::OpenFile { .. }, Ok(FsReply::Created { attr, opened, .. })) => {
             replier.created(&entry(&attr, valid), &file(opened));
         }
-        (Expected::OpenNameless, Ok(FsReply::Created { attr, opened, .. })) => {
+        (Expected::OpenNameless { .. }, Ok(FsReply::Created { attr, opened, .. })) => {
             // Its link count is 0, by which the kernel knows that O_EXCL forbids a name.
             let nameless = Entry { attr: attributes(&attr), ..entry(&attr, Valid::default()) };
             replier.created(&nameless, &file(opened));

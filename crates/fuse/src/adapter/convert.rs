@@ -66,8 +66,10 @@ fn expected(request: &Request<'_>) -> Expected {
         Operation::Statx { .. } => Expected::Statx,
         Operation::Statfs => Expected::Totals,
         Operation::CopyFileRange { wide, .. } => Expected::Copy { wide },
-        Operation::Open { .. } | Operation::Create { .. } => Expected::OpenFile,
-        Operation::Tmpfile { .. } => Expected::OpenNameless,
+        Operation::Open { flags, .. } | Operation::Create { flags, .. } => {
+            Expected::OpenFile { read_write: is_read_write(flags) }
+        }
+        Operation::Tmpfile { flags, .. } => Expected::OpenNameless { read_write: is_read_write(flags) },
         Operation::Opendir { .. } => Expected::OpenDirectory,
         Operation::Getxattr { size, .. } | Operation::Listxattr { size } => Expected::Xattr { size },
         Operation::Readdir { size, .. } => Expected::Page { size, plus: false },
@@ -79,6 +81,9 @@ fn expected(request: &Request<'_>) -> Expected {
 fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
     let id = inode_id(request.header.nodeid);
     Ok(match request.operation {
+        // By these the kernel finds again what it has forgotten, for open_by_handle_at(2) and NFS.
+        Operation::Lookup { name } if name == c"." => FsOp::LookupId { id },
+        Operation::Lookup { name } if name == c".." => FsOp::LookupParent { id },
         Operation::Lookup { name } => FsOp::Lookup { parent: id, name: checked(name)? },
         Operation::Getattr { handle } | Operation::Statx { handle, .. } => {
             FsOp::GetAttr { id, handle: handle.map(Handle) }
@@ -200,6 +205,10 @@ fn make(parent: InodeId, operation: &Operation<'_>) -> Result<FsOp, Errno> {
     };
     let (mode, umask) = (permissions(mode), permissions(umask));
     Ok(FsOp::Make { parent, name: checked(name)?, kind, mode, umask, rdev, target: target.to_vec() })
+}
+
+fn is_read_write(flags: u32) -> bool {
+    OFlags::from_bits_retain(flags) & OFlags::ACCMODE == OFlags::RDWR
 }
 
 fn open_mode(flags: u32, kill_suidgid: bool) -> OpenMode {

@@ -145,6 +145,16 @@ impl Invalidator {
         self.shared.changed.notify_one();
     }
 
+    /// Goes on when the kernel has written back, and dropped, the pages of `inode`: what is mapped is dirty again only after another fault.
+    pub(super) fn written_back(&self, inode: InodeId, go_on: impl FnOnce() + Send + 'static) {
+        let kernel = Arc::clone(&self.kernel);
+        let write_back = move || {
+            kernel.forget_inodes(&[(inode, true)], true);
+            go_on();
+        };
+        self.shared.add(Instant::now(), Box::new(write_back));
+    }
+
     /// Gives an answer when the kernel has forgotten what is to be forgotten before.
     pub(super) fn before(&self, before: &Before, give: impl FnOnce() + Send + 'static) {
         for &inode in &before.attributes {

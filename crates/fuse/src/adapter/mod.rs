@@ -9,6 +9,7 @@
 //! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
 //! - every close of a file is told (FLUSH), by which the record locks of its process go; one that drops none costs no message;
+//! - before the modification time of a file is set that may be mapped, its dirty pages are written back (`mappable`);
 //! - who may not open a FIFO, socket or device, or follow a symlink (`protected`), gets another node for it (`nodes`).
 //!
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
@@ -21,6 +22,7 @@ mod convert;
 mod interrupts;
 mod invalidate;
 mod listings;
+mod mappable;
 mod meter;
 mod nodes;
 mod orphaned;
@@ -46,6 +48,7 @@ pub use caller::{supplementary_groups, waits_as_process};
 use interrupts::Interrupts;
 pub use invalidate::{Covered, Invalidator};
 use listings::Usage;
+use mappable::Mappable;
 pub use meter::Meter;
 use meter::Timing;
 use nodes::inode_id;
@@ -75,9 +78,13 @@ enum Expected {
     Copy {
         wide: bool,
     },
-    /// Whether a handle of a file, of a file without a name or of a directory was asked for.
-    OpenFile,
-    OpenNameless,
+    /// Whether a handle of a file, of a file without a name or of a directory was asked for; `read_write`: that can be mapped to be written.
+    OpenFile {
+        read_write: bool,
+    },
+    OpenNameless {
+        read_write: bool,
+    },
     OpenDirectory,
     /// Value or list of extended attributes, of at most `size` bytes; 0 asks how many there are.
     Xattr {
@@ -119,6 +126,7 @@ struct Table {
     given: Given,
     usage: Usage,
     last: Last,
+    mappable: Mappable,
     beside: Beside,
 }
 
@@ -167,6 +175,7 @@ impl Answers {
             table.usage.sample(inode_id(node), page);
         }
         table.last.remember(&expected, node, &result);
+        table.mappable.opened(&expected, node, &result);
         let question = matches!(expected, Expected::Attributes | Expected::Statx);
         let valid = match &result {
             // One that has to wait comes when nobody knows whether the session is still alone.
@@ -262,6 +271,7 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
         let Prepared { replier, mut request, expected } = prepared;
         let mut table = self.answers.table();
         let came = table.given.begin(&touches, &self.answers.gate);
+        let write_back = table.mappable.asks(&request.op);
         match &request.op {
             FsOp::Lookup { parent, name } => table.usage.looked_up(*parent, name),
             &FsOp::ReadDirPlus { handle, after, bytes } if !came.is_alone() || !table.usage.is_likely() => {
@@ -281,7 +291,13 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
                  and of two in the same page one is lost (docs/semantics.md)"
             );
         }
-        self.driver.submit(request);
+        match (write_back, self.answers.kernel.get()) {
+            (Some(inode), Some(kernel)) => {
+                let driver = Arc::clone(&self.driver);
+                kernel.written_back(inode, move || driver.submit(request));
+            }
+            _ => self.driver.submit(request),
+        }
     }
 
     fn interrupt(&self, unique: u64) {

@@ -384,6 +384,34 @@ pub fn copy_range(
     call!(libc::copy_file_range(from, &raw mut from_offset, to, &raw mut offset, count, flags)).map(|n| n as usize)
 }
 
+pub fn sendfile(to: impl AsFd, from: impl AsFd, mut offset: i64, count: usize) -> R<usize> {
+    let (from, to) = (from.as_fd().as_raw_fd(), to.as_fd().as_raw_fd());
+    call!(libc::sendfile(to, from, &raw mut offset, count)).map(|n| n as usize)
+}
+
+/// What name_to_handle_at(2) gives: its length, its type, and bytes.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct FileHandle {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; 128],
+}
+
+pub fn handle_of(path: impl AsRef<Path>) -> R<FileHandle> {
+    let (path, mut mount_id) = (c(path), 0);
+    let mut handle = FileHandle { bytes: 128, kind: 0, handle: [0; 128] };
+    let (handle_ptr, id_ptr) = (&raw mut handle, &raw mut mount_id);
+    call!(libc::syscall(libc::SYS_name_to_handle_at, libc::AT_FDCWD, path.as_ptr(), handle_ptr, id_ptr, 0))?;
+    Ok(handle)
+}
+
+/// `mount` is any descriptor of the file system.
+pub fn open_by_handle(mount: impl AsFd, handle: &FileHandle, flags: i32) -> R<OwnedFd> {
+    let mount = mount.as_fd().as_raw_fd();
+    call!(libc::syscall(libc::SYS_open_by_handle_at, mount, &raw const *handle, flags)).map(|fd| owned(fd as i32))
+}
+
 pub fn dup(fd: impl AsFd) -> R<OwnedFd> {
     call!(libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)).map(owned)
 }

@@ -183,3 +183,31 @@ fn large() {
             && bytes.iter().enumerate().all(|(i, &b)| b == if i % 1021 == 0 { (i % 255) as u8 + 1 } else { 0 })
     );
 }
+
+/// What utimensat sets stays, whatever was dirty before, also if it is written back later; what is written after it moves mtime.
+#[test]
+fn times_that_are_set_stay() {
+    let d = area!();
+    let f = d.file_with("f", &[1; 2 * PAGE]);
+    let mtime = || ok!(stat(&f)).mtime;
+    for round in 1..6_u8 {
+        let fd = ok!(open(&f, O_RDWR, 0));
+        let map = ok!(mmap(&fd, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED));
+        let then = at(1_000_000 + i64::from(round), 5);
+        let set = || if round % 2 == 0 { ok!(utimens(&f, [then; 2])) } else { ok!(futimens(&fd, [OMIT, then])) };
+        map.set(0, round);
+        set();
+        assert_eq!(mtime(), then);
+        ok!(map.msync());
+        assert_eq!(mtime(), then, "written back after it was set");
+        map.set(PAGE, round);
+        ok!(map.msync());
+        assert!(mtime() > then, "written after it was set");
+        map.set(1, round);
+        set();
+        drop(map);
+        drop(fd);
+        assert_eq!(mtime(), then, "written back by the close");
+        assert_eq!(content(&f)[..2], [round; 2]);
+    }
+}

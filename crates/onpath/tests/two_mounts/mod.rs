@@ -4,6 +4,7 @@ mod alone;
 mod atime;
 mod death;
 mod hammer;
+mod handles;
 mod lease;
 mod locks;
 mod nameless;

@@ -3,10 +3,11 @@
 use crate::common::check::{content, done, refused};
 use crate::common::process::{End, code, fork, set_limit};
 use crate::common::sys;
+use crate::common::user::in_thread;
 use crate::common::wait_until;
 use crate::two_mounts::Pair;
 use libc::{F_OFD_SETLK, F_OFD_SETLKW, F_UNLCK, F_WRLCK};
-use libc::{MAP_SHARED, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, PROT_READ, PROT_WRITE};
+use libc::{MAP_SHARED, O_APPEND, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, PROT_READ, PROT_WRITE};
 use std::os::fd::OwnedFd;
 
 /// A mapping made after an open shows what the other mount wrote before it.
@@ -107,6 +108,85 @@ fn removed_directories() {
     assert_eq!(sys::mkdirat(&dir, "d", 0o755), Err(libc::ENOENT));
     drop(dir);
     pair.stop("after removed directories");
+}
+
+/// A working directory that the other mount has moved: the kernel tells its name, and "..", from its cache, which learns of the new place as soon
+/// as somebody here looks at it.
+#[test]
+fn moved_working_directories() {
+    let Some(pair) = Pair::new("working directories moved on the other mount", &[]) else { return };
+    let [old_here, old] = pair.both("old");
+    let [new_here, new] = pair.both("new");
+    done("mkdir", sys::mkdir(&new_here, 0o755));
+    done("mkdir", sys::mkdir(&old_here, 0o755));
+    done("mkdir", sys::mkdir(old_here.join("sub"), 0o755));
+    in_thread(|| {
+        done("chdir", sys::chdir(old.join("sub")));
+        done("rename", sys::rename(old_here.join("sub"), new_here.join("sub")));
+        assert!(std::env::current_dir().is_ok_and(|dir| [old.join("sub"), new.join("sub")].contains(&dir)));
+        done("create", sys::mkdir("by its old place", 0o755));
+        done("stat of the new place", sys::stat(new.join("sub/by its old place")));
+        assert_eq!(std::env::current_dir().expect("a name"), new.join("sub"));
+        assert_eq!(done("stat", sys::stat("..")).ino, done("stat", sys::stat(&new)).ino);
+        done("chdir", sys::chdir("/"));
+    });
+    pair.stop("after moved working directories");
+}
+
+/// One that it has removed is empty, and can be left. It can be listed only as long as somebody has it open, since no request tells of a
+/// working directory.
+#[test]
+fn removed_working_directories() {
+    let Some(pair) = Pair::new("working directories removed on the other mount", &[]) else { return };
+    let [here, there] = pair.both("d");
+    done("mkdir", sys::mkdir(&here, 0o755));
+    in_thread(|| {
+        done("chdir", sys::chdir(&there));
+        let held = done("open", sys::open(".", O_RDONLY | O_DIRECTORY, 0));
+        done("rmdir", sys::rmdir(&here));
+        for _ in 0..2 {
+            assert_eq!(done("list", sys::names(".")), [""; 0]);
+            assert_eq!(done("stat", sys::stat(".")).nlink, 0);
+        }
+        assert_eq!(sys::mkdir("new", 0o755), Err(libc::ENOENT));
+        assert_eq!(sys::stat("f"), Err(libc::ENOENT));
+        drop(held);
+        wait_until("nobody has it open", || sys::names(".") == Err(libc::ESTALE));
+        done("chdir", sys::chdir(".."));
+        assert_eq!(std::env::current_dir().expect("a name"), there.parent().expect("a mount"));
+        done("chdir", sys::chdir("/"));
+    });
+    pair.stop("after removed working directories");
+}
+
+/// sendfile and mappings take the size of a file from the kernel, which asks for it when a file is opened by its name or looked at.
+#[test]
+fn sendfile_after_an_append() {
+    let Some(pair) = Pair::new("sendfile after an append elsewhere", &[]) else { return };
+    let [here, there] = pair.both("f");
+    let sink = done("open", sys::open(pair.site.root().join("sink"), O_RDWR | O_CREAT, 0o644));
+    let mut file = vec![b'.'; 4_096];
+    std::fs::write(&here, &file).expect("write");
+    let fd = done("open", sys::open(&there, O_RDONLY, 0));
+    let asks: [(&str, &dyn Fn()); 3] = [
+        ("open", &|| drop(done("open", sys::open(&there, O_RDONLY, 0)))),
+        ("fstat", &|| _ = done("fstat", sys::fstat(&fd))),
+        ("lseek", &|| _ = done("lseek", sys::lseek(&fd, 0, libc::SEEK_END))),
+    ];
+    for (name, ask) in asks {
+        let before = file.len();
+        file.resize(before + 4_096, b'x');
+        let appending = done("open", sys::open(&here, O_WRONLY | O_APPEND, 0));
+        assert_eq!(sys::write(&appending, &file[before..]), Ok(4_096));
+        let unasked = done("sendfile", sys::sendfile(&sink, &fd, before as i64, 8_192));
+        assert!(unasked == 0 || unasked == 4_096, "{name}: {unasked}");
+        ask();
+        assert_eq!(sys::sendfile(&sink, &fd, before as i64, 8_192), Ok(4_096), "{name}");
+        let map = done("mmap", sys::mmap(&fd, before + 4_096, PROT_READ, MAP_SHARED));
+        assert_eq!(map.get(before), b'x', "{name}");
+    }
+    drop(fd);
+    pair.stop("after sendfile");
 }
 
 /// A client with 10,000 files open and locked: all count for the other mount, take the memory that docs/limits.md says, and go with it.

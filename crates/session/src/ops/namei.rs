@@ -65,8 +65,13 @@ pub(crate) async fn lookup_parent(op: &mut Op, id: InodeId) -> FsResult {
         return Err(Errno::EIO);
     };
     let id = if parent.is_some() { parent } else { id };
+    lookup_id(op, id).await
+}
+
+/// An inode by its id. Nobody is asked for permission: only who may search everything can name one so.
+pub(crate) async fn lookup_id(op: &mut Op, id: InodeId) -> FsResult {
     let (attr, ..) = crate::op::attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
-    Ok(FsReply::Entry(attr))
+    Ok(FsReply::Entry(seen(op, attr, false)))
 }
 
 /// The inode that [`make`] makes.

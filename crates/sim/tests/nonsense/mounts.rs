@@ -210,6 +210,7 @@ impl Mount {
         let (mode, umask) = (0o755, 0o22);
         match dice.below(22) {
             0 | 1 => FsOp::Lookup { parent, name },
+            2 if dice.percent(50) => FsOp::LookupId { id },
             2 => FsOp::LookupParent { id },
             3 => FsOp::GetAttr { id, handle: self.files.first().copied().filter(|_| dice.percent(50)) },
             4 => {
