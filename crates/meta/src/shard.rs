@@ -327,9 +327,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         seq: header.seq,
         oldest: header.oldest(),
         until_ns,
-        uid: header.uid,
-        gid: header.gid,
-        groups: body.groups,
+        caller: body.caller,
         tracked: Tracked::of(packet),
         early: ops::is_early(&body.request),
     };

@@ -20,7 +20,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, open, set};
+use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, set};
 use onpath_wire::tracking::{Form, Switches};
 use onpath_wire::xattr::XattrName;
 
@@ -129,7 +129,7 @@ impl Alone {
     }
 
     fn ask_as(&mut self, session: SessionId, seq: u64, request: Request) {
-        let body = RequestBody { groups: Groups::default(), request };
+        let body = RequestBody::of_session(request);
         self.hear(MessageKind::Request, NodeId::session(session), RequestSeq(seq), &body);
     }
 

@@ -3,7 +3,7 @@
 use crate::background::Readiness;
 use crate::signals;
 use onpath_fuse::adapter::{
-    Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups, waits_as_process,
+    Answers, Invalidator, SessionDriver, SessionFilesystem, read_caller, sees_all_processes, waits_as_process,
 };
 use onpath_fuse::mount::{Mount, MountError, MountOptions};
 use onpath_fuse::serve::{ServeError, ServeOptions};
@@ -57,8 +57,8 @@ impl Effects<Session> for SessionEffects {
             SessionOut::Reply { unique, result } => {
                 self.answers.complete(unique, result);
             }
-            SessionOut::ReadGroups { ticket, pid } => {
-                done.push(SessionIn::Groups { ticket, gids: supplementary_groups(pid) });
+            SessionOut::ReadCaller { ticket, question } => {
+                done.push(SessionIn::Caller { ticket, read: read_caller(&question) });
             }
             SessionOut::HowItWaits { ticket, pid } => {
                 done.push(SessionIn::WaitsAs { ticket, process: waits_as_process(pid) });
@@ -97,6 +97,10 @@ impl SessionDriver for Driver {
     }
 }
 
+/// What a mount says that runs in a pid namespace of its own.
+const BLIND: &str = "this process does not see the processes outside its pid namespace: for them supplementary groups and \
+    capabilities count as missing, root's too, and deadlocks of their locks are not found; run it with the host's pids (--pid=host)";
+
 /// Mounts the session and serves it until a signal, an unmount, or the end of the session.
 pub(crate) fn serve(
     mountpoint: &Path,
@@ -113,6 +117,9 @@ pub(crate) fn serve(
     let driver = Driver { node: node.clone(), session: session.clone() };
     assert!(effects.session.set(driver.clone()).is_ok(), "one mount a session");
     effects.answers.attach(Invalidator::start(mount.transport(), Box::new(mount.covered()))?);
+    if !sees_all_processes() {
+        eprintln!("onpath: {BLIND}");
+    }
     let filesystem = SessionFilesystem::new(driver, effects.answers);
     let reader = {
         let mount = mount.clone();

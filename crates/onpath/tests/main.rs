@@ -15,6 +15,7 @@ mod killed;
 mod large;
 mod layering;
 mod mount_helper;
+mod namespaces;
 mod package;
 mod posix;
 mod power_loss;

@@ -72,7 +72,7 @@ pub struct Workload {
 impl Workload {
     /// A workload over an empty file system.
     pub fn new(config: WorkloadConfig) -> Workload {
-        let with = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.into() };
+        let with = |uid, gid, groups: &[u32]| Caller { groups: groups.into(), ..Caller::new(uid, gid) };
         let mut callers = vec![Caller::default()];
         if config.users {
             callers.extend([with(1001, 2001, &[2002]), with(1002, 2002, &[]), with(1003, 2003, &[2001, 2002])]);

@@ -5,6 +5,7 @@
 
 use onpath_sim::model::{Caller, Model, Plan, Shape};
 use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::caller::{Caps, Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
@@ -15,6 +16,7 @@ use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rustix::thread::CapabilitySet;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -63,7 +65,16 @@ fn become_user(caller: &Caller) {
         libc::setfsgid(caller.gid);
         libc::setfsuid(caller.uid);
     }
+    // The change of the user has set them, to all or none.
+    let mut sets = rustix::thread::capabilities(None).expect("capget");
+    let ours = CapabilitySet::from_bits_retain(u64::from(OF_FILES));
+    let wanted = CapabilitySet::from_bits_retain(u64::from(caller.caps.had & OF_FILES));
+    sets.effective = sets.effective - ours | wanted & sets.permitted;
+    rustix::thread::set_capabilities(None, sets).expect("capset");
 }
+
+/// The capabilities that a thread gives up with its file-system user.
+const OF_FILES: u32 = cap::CHOWN | cap::DAC_OVERRIDE | cap::DAC_READ_SEARCH | cap::FOWNER | cap::FSETID;
 
 impl Local {
     fn fd(&self, id: InodeId) -> libc::c_int {
@@ -222,14 +233,25 @@ struct Test {
     answered: usize,
 }
 
-fn callers() -> [Caller; 5] {
-    let with = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.into() };
+/// Ordinary users, root, root without capabilities, and users with some.
+fn callers() -> [Caller; 14] {
+    let with = |uid, gid, groups: &[u32]| Caller { groups: groups.into(), ..Caller::new(uid, gid) };
+    let capable = |had, caller| Caller { caps: Caps::exactly(had), ..caller };
     [
         with(0, 0, &[]),
         with(1001, 2001, &[2002]),
         with(1002, 2002, &[]),
         with(1003, 2003, &[2001, 2002]),
         with(0, 0, &[]),
+        with(0, 2001, &[2002]),
+        with(1001, 2001, &[2002]),
+        capable(0, with(0, 0, &[])),
+        capable(cap::FOWNER, with(0, 2002, &[])),
+        capable(cap::DAC_OVERRIDE, with(1001, 2001, &[2002])),
+        capable(cap::DAC_READ_SEARCH, with(1002, 2002, &[])),
+        capable(cap::FOWNER, with(1003, 2003, &[2001, 2002])),
+        capable(cap::CHOWN | cap::FSETID, with(1002, 2002, &[])),
+        capable(cap::DAC_READ_SEARCH | cap::FOWNER | cap::CHOWN, with(1001, 2001, &[])),
     ]
 }
 
@@ -359,7 +381,10 @@ impl Test {
     fn step(&mut self) {
         let step = self.answered;
         let mut request = self.request();
-        let caller = callers()[self.rng.random_range(0..5)].clone();
+        let caller = {
+            let callers = callers();
+            callers[self.rng.random_range(0..callers.len())].clone()
+        };
         say_that_suid_goes(&caller, &mut request);
         if self.out_of_scope(&caller, &request) {
             return;
@@ -419,7 +444,8 @@ impl Test {
             Request::Open { id, .. } => kind(id) == Kind::CharDevice,
             // The model has protected_hardlinks = 1, as usual.
             Request::Link { id, .. } => {
-                let owner = caller.is_root() || caller.uid == self.model.node(*id).unwrap().uid;
+                let uid = self.model.node(*id).unwrap().uid;
+                let owner = caller.uid == uid || caller.has(cap::FOWNER, Over::Uid(uid));
                 !owner && !HARDLINKS_PROTECTED.with(|protected| *protected)
             }
             Request::Create { parent, name, node } => {
@@ -499,7 +525,7 @@ thread_local! {
 
 /// The kernel itself clears setuid and setgid for callers without CAP_FSETID; a request says so.
 fn say_that_suid_goes(caller: &Caller, request: &mut Request) {
-    if caller.is_root() {
+    if caller.has(cap::FSETID, Over::All) {
         return;
     }
     match request {

@@ -15,6 +15,7 @@
 mod answer;
 mod caching;
 mod caller;
+mod capabilities;
 mod convert;
 mod interrupts;
 mod invalidate;
@@ -36,7 +37,7 @@ use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
 
 use caching::{Came, Gate, Given, Touches, Valid};
-pub use caller::{supplementary_groups, waits_as_process};
+pub use caller::{read_caller, sees_all_processes, waits_as_process};
 use interrupts::Interrupts;
 pub use invalidate::{Covered, Invalidator};
 use listings::Usage;

@@ -14,6 +14,7 @@ use crate::txn::coordinator::{self, Plan, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::acl::Acls;
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
@@ -69,16 +70,13 @@ pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<
     if inode.nlink >= NLINK_MAX {
         return Err(Errno::EMLINK.into());
     }
-    if req.uid == 0 || req.uid == inode.uid {
+    if req.caller.uid == inode.uid {
         return Ok(());
     }
     let special = inode.kind != Kind::File || inode.mode & access::SETUID != 0 || inode.mode & 0o2010 == 0o2010;
-    let rights = access::check(req, Owned::of(inode, acls), inode.kind, access::READ | access::WRITE);
-    match rights {
-        Err(Stop::NeedGroups(gids)) => Err(Stop::NeedGroups(gids)),
-        Ok(()) if !special => Ok(()),
-        _ => Err(Errno::EPERM.into()),
-    }
+    let rights = || access::check(req, Owned::of(inode, acls), inode.kind, access::READ | access::WRITE);
+    let linkable = if special { Ok(false) } else { access::is_allowed(rights()) };
+    access::or_capable(req, linkable, cap::FOWNER, Over::Uid(inode.uid), Errno::EPERM)
 }
 
 /// An inode with one more name, in this directory; its first name decides which directory is charged for it.

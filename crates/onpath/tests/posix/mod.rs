@@ -11,6 +11,7 @@ mod acl;
 mod append;
 mod atime;
 mod atomic;
+mod capabilities;
 mod chmod;
 mod chown;
 mod copy_range;
