@@ -114,10 +114,15 @@ impl Calls {
         self.order.len()
     }
 
+    /// Sequence numbers of all calls, in order, and their peers.
+    pub(crate) fn all(&self) -> Vec<(RequestSeq, NodeId)> {
+        let of = |place: u32| self.places[place as usize].as_ref().expect("an open call has its place");
+        self.order.iter().map(|(seq, place)| (*seq, of(*place).to)).collect()
+    }
+
     /// Sequence numbers of all calls to a peer, in order.
     pub(crate) fn to(&self, to: NodeId) -> Vec<RequestSeq> {
-        let of = |place: u32| self.places[place as usize].as_ref().expect("an open call has its place");
-        self.order.iter().filter(|(_, place)| of(*place).to == to).map(|(seq, _)| *seq).collect()
+        self.all().into_iter().filter(|(_, peer)| *peer == to).map(|(seq, _)| seq).collect()
     }
 
     /// When something must be sent again or given up; may be early, never late.

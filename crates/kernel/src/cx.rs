@@ -170,6 +170,11 @@ impl<P: Protocol> Core<P> {
         self.calls.get_mut(seq).map(|call| (call.to, &mut call.packet))
     }
 
+    /// All calls in progress, in order, and to whom.
+    pub fn open_calls(&self) -> Vec<(RequestSeq, NodeId)> {
+        self.calls.all()
+    }
+
     /// Oldest call in progress.
     pub fn oldest_call(&self) -> Option<RequestSeq> {
         self.calls.first()

@@ -5,6 +5,7 @@ use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
 use onpath_wire::Wire;
 use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::hash::CookieKey;
@@ -129,7 +130,8 @@ impl Alone {
     }
 
     fn ask_as(&mut self, session: SessionId, seq: u64, request: Request) {
-        let body = RequestBody::of_session(request);
+        let caller = Caller { caps: Caps::exactly(cap::ALL), ..Caller::default() };
+        let body = RequestBody { caller, request };
         self.hear(MessageKind::Request, NodeId::session(session), RequestSeq(seq), &body);
     }
 

@@ -9,11 +9,12 @@ use onpath_fuse::mount::{MountOptions, detach_dead};
 use onpath_host::dir::read_superblock;
 use onpath_host::journal::Commit;
 use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions, TrackingOptions};
-use onpath_session::Session;
+use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::tracking::Form;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 /// Arguments of `onpath dev`.
@@ -124,6 +125,18 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;
+    effects.on_expiry(Box::new({
+        let (node, session, sessions) = (Arc::downgrade(&server.node), session.clone(), server.sessions.clone());
+        let over = sender.clone();
+        move || match (sessions.next(), node.upgrade()) {
+            (Ok(id), Some(node)) => {
+                node.rename(&session, id);
+                node.submit(&session, SessionIn::Anew { session: id });
+            }
+            (Err(why), _) => _ = over.send(Event::Refused(why)),
+            (_, None) => {}
+        }
+    }));
     detach_dead_mounts(&dir, Some(&mountpoint))?;
     let answers = effects.answers();
     let name = format!("mount-{}", address.number());

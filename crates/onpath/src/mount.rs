@@ -66,6 +66,10 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     // This process has no records: whether a reply may leave is decided where they are.
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
     let connected = way.connect(&node, &port, sender.clone(), args.wait.of_endpoint())?;
+    effects.on_expiry(Box::new({
+        let connected = connected.clone();
+        move || connected.begin_anew()
+    }));
     let told = connected.tell(effects.answers())?;
     let served = mounted::serve(
         &absolute(&args.mountpoint)?,

@@ -21,8 +21,13 @@ pub(crate) struct SessionEffects {
     answers: Arc<Answers>,
     /// The session itself, where it hears that nothing is cached any more.
     session: Arc<OnceLock<Driver>>,
+    /// Gets the session another id, which it hears of by [`SessionIn::Anew`].
+    rejoin: Arc<OnceLock<Rejoin>>,
     lost: Sender<Event>,
 }
+
+/// What to do when the session was declared dead; it must not wait.
+pub(crate) type Rejoin = Box<dyn Fn() + Send + Sync>;
 
 /// What ends a mount.
 #[derive(Clone, Debug)]
@@ -40,11 +45,21 @@ pub(crate) enum Event {
 /// A session's outputs and where its mount hears of them.
 pub(crate) fn effects() -> (SessionEffects, Sender<Event>, Receiver<Event>) {
     let (sender, receiver) = channel();
-    let effects = SessionEffects { answers: Arc::default(), session: Arc::default(), lost: sender.clone() };
+    let effects = SessionEffects {
+        answers: Arc::default(),
+        session: Arc::default(),
+        rejoin: Arc::default(),
+        lost: sender.clone(),
+    };
     (effects, sender, receiver)
 }
 
 impl SessionEffects {
+    /// What to do when the session was declared dead; said once.
+    pub(crate) fn on_expiry(&self, rejoin: Rejoin) {
+        assert!(self.rejoin.set(rejoin).is_ok(), "one way to join again");
+    }
+
     /// The requests of the mount.
     pub(crate) fn answers(&self) -> Arc<Answers> {
         self.answers.clone()
@@ -77,6 +92,10 @@ impl Effects<Session> for SessionEffects {
             SessionOut::Forget { open } => self.answers.forget(open),
             SessionOut::Invalidate { id } => self.answers.invalidate(id),
             SessionOut::Attached => tracing::debug!("the session is attached"),
+            SessionOut::Expired => {
+                tracing::warn!("the session was declared dead while nobody heard of it; joining again");
+                self.rejoin.get().expect("set before the session can expire")();
+            }
             SessionOut::Lost(reason) => {
                 // The mount may be over already; then nobody listens.
                 _ = self.lost.send(Event::Lost(reason));

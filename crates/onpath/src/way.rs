@@ -5,17 +5,20 @@ use crate::cluster::{key, url};
 use crate::mounted::Event;
 use anyhow::Context;
 use onpath_fuse::adapter::Answers;
-use onpath_host::node::{Node, Port};
+use onpath_host::node::{Link, Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
-use onpath_host::udp::{self, Endpoint, EndpointConfig, EndpointHooks, Joined, Key, Wait, endpoint_of_session};
+use onpath_host::udp::{
+    self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Key, UdpError, Wait, endpoint_of_session,
+};
 use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::map::ClusterMap;
+use onpath_wire::packet::Packet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 /// What is at the end of the way.
@@ -85,33 +88,124 @@ impl Way {
         Ok(match self {
             Way::Stream(client, _) => Connected::Stream(Arc::new(client.start(node, hooks)?)),
             Way::Udp(joined, key, _) => {
-                let Joined { session, cluster, hosts } = *joined;
-                let any: SocketAddr = match hosts.first().map(|(_, address)| address) {
-                    Some(SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-                    _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
-                };
-                let config = EndpointConfig {
-                    me: endpoint_of_session(session),
-                    cluster: cluster.fsid as u32,
-                    key,
-                    bind: any,
-                    hosts,
-                    serves: false,
-                    wait,
-                };
-                let endpoint = Endpoint::bind(config, hooks)?;
-                endpoint.start(node)?;
-                Connected::Udp(endpoint)
+                let hosts = joined.hosts.iter().map(|(_, address)| *address).collect();
+                let fsid = joined.cluster.fsid;
+                let endpoint = bind(*joined, key.clone(), wait, &hooks)?;
+                let relay = Arc::new(Relay(RwLock::new(endpoint.link())));
+                node.attach_default(relay.clone());
+                endpoint.receive_for(node)?;
+                let endpoint = Mutex::new(Some(endpoint));
+                Connected::Udp(Arc::new(Hosts { hosts, fsid, key, wait, hooks, node: node.clone(), relay, endpoint }))
             }
         })
     }
 }
 
+/// An endpoint of this mount's session.
+fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<Endpoint, UdpError> {
+    let Joined { session, cluster, hosts } = joined;
+    let any: SocketAddr = match hosts.first().map(|(_, address)| address) {
+        Some(SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
+    };
+    let config = EndpointConfig {
+        me: endpoint_of_session(session),
+        cluster: cluster.fsid as u32,
+        key,
+        bind: any,
+        hosts,
+        serves: false,
+        wait,
+    };
+    Endpoint::bind(config, hooks.clone())
+}
+
 /// A way in use.
+#[derive(Clone)]
 pub(crate) enum Connected {
     Stream(Arc<Attached>),
-    Udp(Endpoint),
+    Udp(Arc<Hosts>),
 }
+
+/// The hosts of a cluster, from this mount.
+pub(crate) struct Hosts {
+    hosts: Vec<SocketAddr>,
+    fsid: u64,
+    key: Option<Key>,
+    wait: Wait,
+    hooks: Hooks,
+    node: Arc<Node>,
+    relay: Arc<Relay>,
+    /// That of the present session; none when the mount is over.
+    endpoint: Mutex<Option<Endpoint>>,
+}
+
+/// The way out of this process, by whichever endpoint it has at the time.
+struct Relay(RwLock<Arc<dyn Link>>);
+
+impl Link for Relay {
+    fn send(&self, to: NodeId, packet: Packet) {
+        self.0.read().expect("sending does not panic").send(to, packet);
+    }
+
+    fn send_all(&self, messages: &mut Vec<(NodeId, Packet)>) {
+        self.0.read().expect("sending does not panic").send_all(messages);
+    }
+}
+
+impl Hosts {
+    fn is_over(&self) -> bool {
+        self.endpoint.lock().expect("binding does not panic").is_none()
+    }
+
+    /// Asks the hosts for another session until there is one, and goes on as that.
+    fn begin_anew(&self) {
+        while !self.is_over() {
+            let joined = match udp::join(&self.hosts, self.key.as_ref(), self.fsid, REJOIN_WITHIN) {
+                Ok(joined) => joined,
+                Err(error @ (JoinError::Refused { .. } | JoinError::Contradiction { .. })) => {
+                    return self.hooks.over(&error.to_string());
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "no host gives another session yet");
+                    continue;
+                }
+            };
+            let session = joined.session;
+            let bound = bind(joined, self.key.clone(), self.wait, &self.hooks);
+            let begun = bound.and_then(|endpoint| endpoint.receive_for(&self.node).map(|()| endpoint));
+            match begun {
+                Ok(endpoint) => {
+                    *self.relay.0.write().expect("sending does not panic") = endpoint.link();
+                    let mut place = self.endpoint.lock().expect("binding does not panic");
+                    if place.is_none() {
+                        return; // the mount is over
+                    }
+                    let before = place.replace(endpoint);
+                    drop(place);
+                    drop(before);
+                    tracing::warn!(%session, "goes on as another session");
+                    self.node.rename(&self.hooks.session, session);
+                    return self.node.submit(&self.hooks.session, SessionIn::Anew { session });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no endpoint for another session yet");
+                    std::thread::sleep(REJOIN_WITHIN);
+                }
+            }
+        }
+    }
+
+    fn stop(&self) {
+        let endpoint = self.endpoint.lock().expect("binding does not panic").take();
+        if let Some(endpoint) = endpoint {
+            endpoint.stop();
+        }
+    }
+}
+
+/// How long hosts are asked for another session before it is looked whether the mount is over, and the pause after an error.
+const REJOIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// How often the server is told what this mount does.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
@@ -133,25 +227,55 @@ impl Connected {
     pub(crate) fn stop(&self) {
         match self {
             Connected::Stream(stream) => stream.stop(),
-            Connected::Udp(endpoint) => endpoint.stop(),
+            Connected::Udp(hosts) => hosts.stop(),
+        }
+    }
+
+    /// The session was declared dead: gets it another id, which it hears of by [`SessionIn::Anew`].
+    pub(crate) fn begin_anew(&self) {
+        match self {
+            Connected::Stream(stream) => stream.begin_anew(),
+            Connected::Udp(hosts) => {
+                let hosts = hosts.clone();
+                let started = std::thread::Builder::new().name("rejoin".into()).spawn({
+                    let hosts = hosts.clone();
+                    move || hosts.begin_anew()
+                });
+                if let Err(error) = started {
+                    hosts.hooks.over(&format!("no thread to join again: {error}"));
+                }
+            }
         }
     }
 }
 
+#[derive(Clone)]
 struct Hooks {
     session: Port<Session>,
     map: ClusterMap,
     over: Sender<Event>,
 }
 
+impl Hooks {
+    /// The mount cannot go on.
+    fn over(&self, why: &str) {
+        // It may be over already; then nobody listens.
+        _ = self.over.send(Event::Refused(why.to_owned()));
+    }
+}
+
 impl ClientHooks for Hooks {
+    fn renamed(&self, node: &Node, session: SessionId) {
+        node.rename(&self.session, session);
+        node.submit(&self.session, SessionIn::Anew { session });
+    }
+
     fn reset(&self, node: &Node) {
         self.map.roles().for_each(|peer| node.submit(&self.session, SessionIn::PeerReset(peer)));
     }
 
     fn refused(&self, _node: &Node, why: &StreamError) {
-        // The mount may be over already; then nobody listens.
-        _ = self.over.send(Event::Refused(why.to_string()));
+        self.over(&why.to_string());
     }
 }
 

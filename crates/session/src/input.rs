@@ -8,7 +8,7 @@ use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
 use crate::ops::later::{tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
-use crate::ops::{alone, exact};
+use crate::ops::{alone, anew, exact};
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
@@ -50,6 +50,7 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
                 core.start(Job::Greet { shard }); // it may have restarted, and others wait for what is held there
             }
         }
+        Input::Own(SessionIn::Anew { session }) => anew::begin(core, session),
         Input::Own(SessionIn::Shared) => alone::shared(core),
         Input::Own(SessionIn::Shutdown) => shut_down(core),
         Input::Tick | Input::Durable(_) => {}
@@ -58,8 +59,8 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
 
 fn shut_down(core: &mut Core<State>) {
     match core.state.phase {
-        Phase::Joining => lose(core, LostReason::Detached),
-        Phase::Joined => {
+        Phase::Joining | Phase::Expired => lose(core, LostReason::Detached),
+        Phase::Joined | Phase::Reopening => {
             core.state.phase = Phase::Leaving;
             tell_now(core);
             core.start(Job::Detach);
@@ -78,7 +79,7 @@ fn admit(core: &mut Core<State>, request: FsRequest) {
     if matches!(state.phase, Phase::Lost | Phase::Leaving) {
         return reply(core, request.unique, Err(Errno::ENOTCONN));
     }
-    if state.phase == Phase::Joining || state.running.len() >= REQUESTS_RUNNING_MAX || !state.queue.is_empty() {
+    if state.phase != Phase::Joined || state.running.len() >= REQUESTS_RUNNING_MAX || !state.queue.is_empty() {
         if state.queue.len() >= SESSION_QUEUE_MAX {
             return reply(core, request.unique, Err(Errno::EAGAIN));
         }
@@ -299,7 +300,7 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
     }
     let first_contact = *known == Term(0);
     *known = term;
-    if core.state.phase == Phase::Joined && shard == core.state.config.map.coordinator() {
+    if matches!(core.state.phase, Phase::Joined | Phase::Reopening) && shard == core.state.config.map.coordinator() {
         let again = core.state.config.session;
         core.start(Job::Attach { again });
     }

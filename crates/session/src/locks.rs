@@ -96,6 +96,12 @@ impl HeldLocks {
         gone > 0
     }
 
+    /// Forgets all locks; on which inodes there were any.
+    pub(crate) fn forget_all(&mut self) -> BTreeSet<InodeId> {
+        self.ranges = 0;
+        std::mem::take(&mut self.inodes).into_keys().collect()
+    }
+
     pub(crate) fn any(&self, owner: LockOwner) -> bool {
         self.inodes.get(&owner.id).is_some_and(|held| held.iter().any(|lock| owner.has(lock)))
     }

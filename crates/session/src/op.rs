@@ -29,6 +29,8 @@ pub(crate) struct Op {
     body: RequestBody,
     /// Sequence number of the last request that was answered.
     pub(crate) answered: RequestSeq,
+    /// [`State::lock_losses`] when it began.
+    lock_losses: u64,
 }
 
 /// The answer to a message to a data node. A write is answered by the file's home, unless the node refuses it.
@@ -41,7 +43,8 @@ impl Op {
     /// An operation for a request of the mount.
     pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
         let body = RequestBody { caller: caller.told(), request: Request::Renew };
-        Op { cx, slot, caller, body, answered: RequestSeq(0) }
+        let lock_losses = cx.with(|core| core.state.lock_losses);
+        Op { cx, slot, caller, body, answered: RequestSeq(0), lock_losses }
     }
 
     /// Whether an open(2) that creates comes in two halves.
@@ -188,9 +191,10 @@ impl Op {
     }
 
     /// Waits until the session has a lease: without one, others may have been given what it had, and nobody executes what it asks for
-    /// . That ends with the caller's signal, and with `soft` after its time.
+    /// . That ends with the caller's signal, and with `soft` after its time. What began before locks were lost changes nothing more.
     async fn may_act(&self) -> Result<(), Errno> {
-        if self.with(|core| core.state.lease.holds(core.now)) {
+        let as_before = |core: &Core<State>| core.state.lock_losses == self.lock_losses;
+        if self.with(|core| core.state.lease.holds(core.now) && as_before(core)) {
             return Ok(());
         }
         Box::pin(async {
@@ -200,7 +204,7 @@ impl Op {
                 let acts = self.with(|core| {
                     let abandoned = core.state.running.get(self.slot).and_then(|running| running.abandoned);
                     let given_up = core.state.config.soft && core.now.mono_us >= since_us + SOFT_TIMEOUT_US;
-                    let errno = abandoned.or(given_up.then_some(Errno::EIO));
+                    let errno = abandoned.or((given_up || !as_before(core)).then_some(Errno::EIO));
                     errno.map_or(Ok(core.state.lease.holds(core.now)), Err)
                 })?;
                 if acts {

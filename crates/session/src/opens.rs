@@ -119,6 +119,8 @@ pub(crate) struct OpenHandle {
     pub(crate) direct: bool,
     /// Owners that took fcntl locks through it: released with it, because of locks of an open file (F_OFD_SETLK) nothing else tells.
     pub(crate) lock_owners: SmallVec<[u64; 1]>,
+    /// The session has lost what it had of the file: all but a close says EIO.
+    pub(crate) lost: bool,
     /// The last loss of which an fsync by it has told, or by others before it was opened.
     pub(crate) told_loss: LossNumber,
 }
@@ -181,7 +183,19 @@ impl Opens {
         Handle(u64::from(*version) << 32 | u64::from(at))
     }
 
+    /// A handle that is of use.
     pub(crate) fn get(&mut self, handle: Handle) -> Result<&mut OpenHandle, Errno> {
+        self.find(handle).and_then(|open| if open.lost { Err(Errno::EIO) } else { Ok(open) })
+    }
+
+    /// Whatever is known of an inode's open handles counts no more.
+    pub(crate) fn lose(&mut self, id: InodeId) {
+        let open = self.handles.iter_mut().filter_map(|(_, open)| open.as_mut());
+        open.filter(|open| open.id == id).for_each(|open| open.lost = true);
+    }
+
+    /// A handle that was given out, to be closed.
+    pub(crate) fn find(&mut self, handle: Handle) -> Result<&mut OpenHandle, Errno> {
         match self.handles.get_mut(handle.0 as u32 as usize) {
             Some((version, Some(open))) if u64::from(*version) == handle.0 >> 32 => Ok(open),
             _ => Err(Errno::EBADF),
@@ -195,7 +209,7 @@ impl Opens {
 
     /// Takes a handle back; its inode is still counted.
     pub(crate) fn take(&mut self, handle: Handle) -> Result<OpenHandle, Errno> {
-        self.get(handle)?;
+        self.find(handle)?;
         let at = handle.0 as u32;
         self.free.push(at);
         Ok(self.handles[at as usize].1.take().expect("looked at above"))
@@ -333,7 +347,7 @@ mod tests {
 
     fn file(id: InodeId) -> OpenHandle {
         let (mode, lock_owners, told_loss) = (OpenMode::default(), SmallVec::new(), LossNumber::default());
-        OpenHandle { id, directory: false, mode, direct: false, lock_owners, told_loss }
+        OpenHandle { id, directory: false, mode, direct: false, lock_owners, lost: false, told_loss }
     }
 
     #[test]

@@ -89,6 +89,11 @@ pub enum SessionIn {
     Shared,
     /// The stream to this peer was rebuilt: what is open there is sent again.
     PeerReset(NodeId),
+    /// The answer to [`SessionOut::Expired`], or news of the host: from now on the session has this id, under which it joins.
+    Anew {
+        /// Never used before.
+        session: SessionId,
+    },
     /// Leave the file system; ends with [`SessionOut::Lost`] of [`LostReason::Detached`].
     Shutdown,
 }
@@ -145,6 +150,9 @@ pub enum SessionOut {
         /// The inode.
         id: InodeId,
     },
+    /// The session was declared dead while nobody heard of it, its locks and opens are gone. Answered by [`SessionIn::Anew`] as soon
+    /// as there is another id; requests wait until then.
+    Expired,
     /// The session is over; every further request ends with ENOTCONN.
     Lost(LostReason),
 }
@@ -155,9 +163,6 @@ pub enum LostReason {
     /// It was told to leave.
     #[error("the session has left the file system")]
     Detached,
-    /// The coordinator does not know it any more: its lease ran out while it could not be reached.
-    #[error("the session's lease has run out ({0}): locks and open files are gone, mount again")]
-    Expired(Errno),
     /// The coordinator refused it.
     #[error("the coordinator refused the session: {0}")]
     Refused(Errno),

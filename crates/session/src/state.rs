@@ -37,6 +37,8 @@ pub(crate) enum Job {
     Visit,
     /// Leaves.
     Detach,
+    /// Registers what is open under another id.
+    Reopen,
     /// Registers opens and locks again at a restarted shard.
     Restore { shard: ShardId, term: Term },
     /// Asks what a restarted shard has of its former terms.
@@ -78,8 +80,13 @@ const _: () = assert!(2 * size_of::<FsRequest>() as u64 <= memory::REQUEST_QUEUE
 /// How far the session has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
+    /// It waits for the coordinator's answer; its requests are queued.
     Joining,
     Joined,
+    /// The coordinator does not know it any more; its host looks for another id.
+    Expired,
+    /// It has joined under another id, and registers what is open.
+    Reopening,
     Leaving,
     Lost,
 }
@@ -157,6 +164,10 @@ pub(crate) struct State {
     pub(crate) lease_ms: u64,
     /// Until when the session acts.
     pub(crate) lease: Lease,
+    /// How often it has got another id.
+    pub(crate) lives: u64,
+    /// How often it has lost file locks: what was under way then changes nothing any more.
+    pub(crate) lock_losses: u64,
     pub(crate) alone: Alone,
     pub(crate) changes: Changes,
     pub(crate) unsynced: Unsynced,
@@ -216,6 +227,8 @@ impl State {
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
             lease: Lease::default(),
+            lives: 0,
+            lock_losses: 0,
             alone: Alone::default(),
             changes: Changes::default(),
             unsynced: Unsynced::default(),
@@ -318,6 +331,7 @@ impl State {
     /// Writes what has changed since into a message that is sent again.
     pub(crate) fn restamp(&self, to: NodeId, packet: &mut Packet) {
         let mut header = packet.header().expect("a message that this session made");
+        header.source = self.node;
         header.term = self.term(to);
         header.flags = self.flags(to);
         header.tell_until(self.lease.until_ns);
@@ -350,7 +364,7 @@ impl State {
     /// One owner's locks are taken again; true if they were the last ones at that shard.
     pub(crate) fn relocked(&mut self, shard: ShardId) -> bool {
         let left = &mut self.relocking[shard.0 as usize];
-        *left -= 1;
+        *left = left.saturating_sub(1); // whoever was declared dead meanwhile has none
         *left == 0
     }
 }

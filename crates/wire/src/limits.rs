@@ -111,8 +111,8 @@ pub const SESSION_LEASE_MS: u64 = 10_000;
 /// session stops acting before its lease is over. Clocks differ by half of it at most.
 pub const LEASE_SLACK_MS: u64 = 2 * CLOCK_SKEW_MS_MAX;
 /// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
-/// not come back by then is dead (DESIGN §6).
-pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS;
+/// not come back by then is dead (DESIGN §6), and what it asked for under its locks is not executed any more.
+pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS + LEASE_SLACK_MS;
 /// A peer's stamp may be ahead of our clock by so much, milliseconds.
 pub const CLOCK_SKEW_MS_MAX: u64 = 500;
 /// Default interval between flushes of the journal, milliseconds.

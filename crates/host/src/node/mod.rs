@@ -24,11 +24,11 @@ use links::Links;
 use onpath_kernel::gate::OutputGate;
 use onpath_kernel::{Need, Role};
 use onpath_store::Recoverable;
-use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId};
+use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use timer::Timer;
@@ -192,7 +192,7 @@ impl NodeBuilder {
             cells: self.cells,
             shards: self.shards,
             data: self.data,
-            sessions: self.sessions,
+            sessions: self.sessions.into_iter().map(|(address, index)| (AtomicU32::new(address.0), index)).collect(),
             switches: self.switches,
             among_others: self.among_others,
             commit,
@@ -234,7 +234,8 @@ pub struct Node {
     cells: Vec<Arc<dyn AnyCell>>,
     shards: Vec<Option<usize>>,
     data: Vec<Option<usize>>,
-    sessions: Vec<(NodeId, usize)>,
+    /// Their addresses may change ([`Node::rename`]).
+    sessions: Vec<(AtomicU32, usize)>,
     switches: Vec<Option<usize>>,
     among_others: bool,
     commit: Commit,
@@ -298,6 +299,13 @@ impl Node {
         self.execute(&mut work);
     }
 
+    /// A session goes on under another id: messages to that address are its own from now on.
+    pub fn rename<R: HostedRole>(&self, port: &Port<R>, session: SessionId) {
+        let mine = self.sessions.iter().find(|(_, index)| *index == port.cell.index());
+        let (address, _) = mine.expect("a session of this process");
+        address.store(NodeId::session(session).0, Ordering::Release);
+    }
+
     /// Runs `f` on a role under its lock, between inputs.
     pub fn with_role<R: HostedRole, T>(&self, port: &Port<R>, f: impl FnOnce(&mut R) -> T) -> T {
         let result = port.cell.with_role(f);
@@ -335,7 +343,10 @@ impl Node {
             NodeClass::Shard => self.shards.get(number).copied().flatten(),
             NodeClass::Data => self.data.get(number).copied().flatten(),
             NodeClass::Switch => self.switches.get(number).copied().flatten(),
-            NodeClass::Session => self.sessions.iter().find(|(a, _)| *a == to).map(|(_, index)| *index),
+            NodeClass::Session => {
+                let is_it = |(address, _): &&(AtomicU32, usize)| address.load(Ordering::Acquire) == to.0;
+                self.sessions.iter().find(is_it).map(|(_, index)| *index)
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! The attaching end: one session in this process, its peers behind the stream.
 //!
 //! When the stream ends (the server restarts), it connects again under its session id, with growing pauses; then
-//! the session sends again what it waits for. Meanwhile its messages are lost, which the session expects.
+//! the session sends again what it waits for. Meanwhile its messages are lost, which the session expects. A session that was declared dead
+//! gets another id.
 
 use super::conn::Conn;
 use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control, with_socket_path};
@@ -11,7 +12,7 @@ use onpath_wire::packet::Packet;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,6 +30,8 @@ const READ_BYTES: usize = 256 << 10;
 pub trait ClientHooks: Send + Sync {
     /// The stream was rebuilt: messages may be lost on both ways, all peers may have restarted.
     fn reset(&self, node: &Node);
+    /// The session was declared dead; from now on it has this id.
+    fn renamed(&self, node: &Node, session: SessionId);
     /// The server will not have this session again; nothing more will come.
     fn refused(&self, node: &Node, why: &StreamError);
 }
@@ -67,6 +70,7 @@ pub(super) fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
         Received::Control(Control::Refused { why, retry }) => {
             Err(StreamError::Refused { why: String::from_utf8_lossy(&why.0).into_owned(), retry })
         }
+        Received::Control(Control::Unknown { session }) => Err(StreamError::UnknownSession(session)),
         Received::Control(control) => Ok(control),
         Received::Message(..) => Err(StreamError::Unexpected("a message before the welcome")),
     }
@@ -114,6 +118,8 @@ struct Shared {
     welcome: Welcome,
     node: Arc<Node>,
     hooks: Box<dyn ClientHooks>,
+    /// The present session; 0 while it needs another id.
+    session: AtomicU32,
     conn: Mutex<Option<Arc<Conn>>>,
     stopped: AtomicBool,
     pause: Mutex<()>,
@@ -151,6 +157,7 @@ impl StreamClient {
         let shared = Arc::new(Shared {
             dir: self.dir,
             welcome: self.welcome,
+            session: AtomicU32::new(self.welcome.session.0),
             node: node.clone(),
             hooks: Box::new(hooks),
             conn: Mutex::new(Some(conn.clone())),
@@ -177,6 +184,14 @@ impl Attached {
         let conn = self.shared.conn.lock().expect("the connection does not panic").clone();
         if let Some(conn) = conn {
             conn.send(NodeId(0), control(&counts(counters)));
+        }
+    }
+
+    /// The session was declared dead: the stream is rebuilt for another one, and [`ClientHooks::renamed`] says which.
+    pub fn begin_anew(&self) {
+        self.shared.session.store(0, Ordering::Release);
+        if let Some(conn) = self.shared.conn.lock().expect("the connection does not panic").as_ref() {
+            conn.close();
         }
     }
 
@@ -229,7 +244,7 @@ fn serve(shared: &Shared, stream: &UnixStream, conn: &Arc<Conn>) -> StreamError 
         Ok(writer) => writer,
         Err(error) => return error.into(),
     };
-    let session = NodeId::session(shared.welcome.session);
+    let session = NodeId::session(SessionId(shared.session.load(Ordering::Acquire)));
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     let ended = loop {
         match receive(&mut from) {
@@ -245,7 +260,7 @@ fn serve(shared: &Shared, stream: &UnixStream, conn: &Arc<Conn>) -> StreamError 
     ended
 }
 
-/// Connects again under the same session id; nothing when stopped or refused for good.
+/// Connects again under the same session id, or another one where that is dead; nothing when stopped or refused for good.
 fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
     let mut pause = PAUSE;
     loop {
@@ -263,6 +278,10 @@ fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
                 return None;
             }
             Ok(attached) => return Some(attached),
+            Err(StreamError::UnknownSession(session)) => {
+                tracing::warn!(%session, "the session was declared dead");
+                shared.session.store(0, Ordering::Release);
+            }
             Err(error @ StreamError::Refused { retry: false, .. }) => {
                 tracing::error!(%error, "the session is over");
                 shared.hooks.refused(&shared.node, &error);
@@ -275,11 +294,17 @@ fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
 }
 
 fn attach_again(shared: &Shared) -> Result<(UnixStream, Arc<Conn>), StreamError> {
-    let (stream, welcome) = hello(&shared.dir, shared.welcome.fsid, shared.welcome.session)?;
+    let before = SessionId(shared.session.load(Ordering::Acquire));
+    let (stream, welcome) = hello(&shared.dir, shared.welcome.fsid, before)?;
     if welcome.shards != shared.welcome.shards {
         return Err(StreamError::Refused { why: "the number of shards has changed".into(), retry: false });
     }
     let conn = Arc::new(Conn::new(stream.try_clone()?));
     *shared.conn.lock().expect("the connection does not panic") = Some(conn.clone());
+    if before != welcome.session {
+        tracing::warn!(session = %welcome.session, "goes on as another session");
+        shared.session.store(welcome.session.0, Ordering::Release);
+        shared.hooks.renamed(&shared.node, welcome.session);
+    }
     Ok((stream, conn))
 }

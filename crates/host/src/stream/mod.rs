@@ -78,6 +78,11 @@ wire_enum! {
             /// Trying again may help.
             retry: bool,
         },
+        /// The server does not know the session that this client was before: it was declared dead. The stream ends.
+        10 => Unknown {
+            /// That session.
+            session: SessionId,
+        },
         /// What the client's mount has done, for the status; from time to time.
         7 => Counts {
             /// Lines of a name and a number.
@@ -146,6 +151,9 @@ pub enum StreamError {
         /// Whether trying again may help.
         retry: bool,
     },
+    /// The server does not know this session.
+    #[error("{0} was declared dead")]
+    UnknownSession(SessionId),
     /// A frame of impossible size.
     #[error("malformed frame: {bytes} bytes with a head of {head}")]
     Frame {

@@ -192,12 +192,14 @@ fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
         Err(error) => {
             shared.counts.refused.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, "a client is refused");
-            let (why, retry) = match error {
-                StreamError::Refused { why, retry } => (why, retry),
-                other => (other.to_string(), false),
+            let refused = |why: String, retry| Control::Refused { why: Blob(why.into_bytes()), retry };
+            let answer = match error {
+                StreamError::Refused { why, retry } => refused(why, retry),
+                StreamError::UnknownSession(session) => Control::Unknown { session },
+                other => refused(other.to_string(), false),
             };
             // It may not listen any more.
-            let _ = send_control(&mut stream, &Control::Refused { why: Blob(why.into_bytes()), retry });
+            let _ = send_control(&mut stream, &answer);
         }
     }
     shared.streams.fetch_sub(1, Ordering::AcqRel);
@@ -260,7 +262,7 @@ fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, 
     let session = match wanted {
         SessionId(0) => (config.new_session)().map_err(|why| refusal(why, false))?,
         wanted if !(config.known_session)(wanted) => {
-            return Err(refusal(format!("session {wanted} is unknown"), false));
+            return Err(StreamError::UnknownSession(wanted));
         }
         wanted => wanted,
     };

@@ -62,6 +62,7 @@ struct Answers {
     got: Mutex<Vec<(u64, usize)>>,
     resets: AtomicU32,
     refused: AtomicU32,
+    renamed: Mutex<Option<SessionId>>,
     came: Condvar,
 }
 
@@ -121,6 +122,10 @@ impl HostHooks for Hooks {
 }
 
 impl ClientHooks for Arc<Answers> {
+    fn renamed(&self, _: &Node, session: SessionId) {
+        *self.renamed.lock().unwrap() = Some(session);
+    }
+
     fn reset(&self, _: &Node) {
         self.resets.fetch_add(1, Ordering::AcqRel);
         self.changed();
@@ -265,7 +270,6 @@ fn wrong_hellos_are_refused_with_words() {
         (Control::Hello { magic: 1, version, fsid, session }, "no Onpath client"),
         (Control::Hello { magic, version: 9, fsid, session }, "version 9"),
         (Control::Hello { magic, version, fsid: 1, session }, "another file system"),
-        (Control::Hello { magic, version, fsid, session: SessionId(77) }, "session 77 is unknown"),
         (Control::StatusIs { json: Blob(vec![]) }, "the first frame is a hello"),
     ];
     for (i, (first, words)) in (1..).zip(cases) {
@@ -274,6 +278,8 @@ fn wrong_hellos_are_refused_with_words() {
         assert!(String::from_utf8_lossy(&why.0).contains(words), "{}", String::from_utf8_lossy(&why.0));
         serving.until(|s| s.count("refused") == i);
     }
+    let (_, unknown) = raw(tmp.path(), &hello(77));
+    assert!(matches!(unknown, Ok(Received::Control(Control::Unknown { session: SessionId(77) }))), "{unknown:?}");
     let (_first, welcome) = raw(tmp.path(), &hello(4));
     assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { session: SessionId(4), .. }))));
     let (_, twice) = raw(tmp.path(), &hello(4));

@@ -164,9 +164,19 @@ impl Endpoint {
 
     /// Begins to receive, and becomes the way of `node` to all roles that it does not have.
     pub fn start(&self, node: &Arc<Node>) -> Result<(), UdpError> {
+        node.attach_default(self.link());
+        self.receive_for(node)
+    }
+
+    /// The way to all others.
+    pub fn link(&self) -> Arc<dyn Link> {
+        Arc::new(UdpLink(self.shared.clone()))
+    }
+
+    /// Begins to receive for `node`, which has its way to others already.
+    pub fn receive_for(&self, node: &Arc<Node>) -> Result<(), UdpError> {
         assert!(self.shared.node.set(node.clone()).is_ok(), "an endpoint is started once");
         CLOCK.be_steady(sys::reading);
-        node.attach_default(Arc::new(UdpLink(self.shared.clone())));
         self.shared.spawn("udp", receive::run)?;
         self.shared.spawn("udp-timer", timer::run)?;
         if let Some(this) = self.shared.peers.get(self.shared.config.me) {

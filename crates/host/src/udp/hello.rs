@@ -25,7 +25,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 7;
+pub(super) const VERSION: u32 = 8;
 
 wire_enum! {
     /// A message between processes.

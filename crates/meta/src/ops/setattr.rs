@@ -184,7 +184,12 @@ fn change_owner(req: &Req, inode: &mut Inode, change: SetAttr) -> Result<(), Sto
     let allowed = if uid.is_some_and(|uid| !owns || uid != inode.uid) { Ok(false) } else { own_group };
     access::or_capable(req, allowed, cap::CHOWN, Over::Inode(inode.uid, inode.gid), Errno::EPERM)?;
     if !inode.is_dir() {
-        inode.mode = access::without_suid(req, inode)?;
+        let mode = access::without_suid(req, inode)?;
+        // Linux takes the bits as a chmod does, which is the owner's (setattr_prepare).
+        if mode != inode.mode {
+            access::owner(req, inode.uid)?;
+        }
+        inode.mode = mode;
     }
     inode.uid = uid.unwrap_or(inode.uid);
     inode.gid = gid.unwrap_or(inode.gid);

@@ -4,6 +4,7 @@ mod alone;
 mod atime;
 mod death;
 mod hammer;
+mod lease;
 mod locks;
 mod nameless;
 mod opened;

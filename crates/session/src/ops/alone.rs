@@ -133,6 +133,13 @@ pub(crate) fn leave(core: &mut Core<State>) -> Option<AloneId> {
     (id != AloneId::default()).then_some(id)
 }
 
+/// The session was declared dead: it is not alone any more, and has nothing to hand back.
+pub(crate) fn over(core: &mut Core<State>) {
+    let before = std::mem::take(&mut core.state.alone);
+    let upto = before.over.max(before.id);
+    core.state.alone = Alone { over: upto, uncertain: before.uncertain, ..Alone::default() };
+}
+
 /// A server has restarted. After a power loss it may not know any more what it has answered.
 pub(crate) fn restarted(core: &mut Core<State>) {
     exact::restarted(core);

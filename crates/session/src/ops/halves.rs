@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 /// A file whose second half has not come yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Half {
-    id: InodeId,
+    pub(crate) id: InodeId,
     pid: u32,
     until_us: u64,
 }

@@ -3,9 +3,10 @@
 use crate::input::{NOBODY, drain_queue, lose};
 use crate::limits::DETACH_TIMEOUT_US;
 use crate::op::Op;
-use crate::ops::alone;
+use crate::ops::{alone, anew};
 use crate::session::{LostReason, SessionOut};
-use crate::state::{Job, Phase, header};
+use crate::state::{Job, Phase, State, header};
+use onpath_kernel::Core;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Slot};
@@ -19,7 +20,7 @@ const COORDINATOR: Slot = Slot(0);
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
 pub(crate) async fn attach(op: &mut Op, again: SessionId) {
-    let asked = op.with(|core| core.now);
+    let (asked, life) = op.with(|core| (core.now, core.state.lives));
     let result = match op.ask(COORDINATOR, Request::Attach { again }).await {
         Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
             // Whatever a host says, the lease is renewed neither all the time nor never.
@@ -31,24 +32,40 @@ pub(crate) async fn attach(op: &mut Op, again: SessionId) {
         Err(errno) => Err(errno),
     };
     op.with(|core| match (result, core.state.phase) {
+        _ if core.state.lives != life => {}
         (Ok(()), Phase::Joining) => {
-            core.state.phase = Phase::Joined;
-            core.emit(SessionOut::Attached);
             core.start(Job::Renew);
             core.start(Job::Visit);
-            drain_queue(core);
+            if life == 0 {
+                joined(core);
+            } else {
+                core.state.phase = Phase::Reopening;
+                core.start(Job::Reopen);
+            }
         }
         (Ok(()), _) => {}
-        (Err(errno), _) if again == NOBODY => lose(core, LostReason::Refused(errno)),
-        (Err(errno), _) => lose(core, LostReason::Expired(errno)),
+        (Err(errno), _) if again == NOBODY && life == 0 => lose(core, LostReason::Refused(errno)),
+        (Err(_), _) => anew::expired(core),
     });
+}
+
+/// From now on requests are served.
+pub(crate) fn joined(core: &mut Core<State>) {
+    core.state.phase = Phase::Joined;
+    core.emit(SessionOut::Attached);
+    drain_queue(core);
+}
+
+/// Whether a job of this life of the session goes on.
+fn is_member(core: &Core<State>, life: u64) -> bool {
+    core.state.lives == life && matches!(core.state.phase, Phase::Joined | Phase::Reopening)
 }
 
 /// Renews the lease three times in its length, as long as the session lives; a session that would like to be alone asks at once. The
 /// lease counts from when it was asked for, so an answer that took long is followed by the next question at once.
 pub(crate) async fn renew(op: &mut Op) {
     let mut pause = !op.with(|core| core.state.config.caches);
-    let mut asked = op.with(|core| core.now);
+    let (mut asked, life) = op.with(|core| (core.now, core.state.lives));
     loop {
         if pause {
             let at_us = op.with(|core| asked.mono_us + core.state.lease_ms.max(3) * 1_000 / 3);
@@ -56,18 +73,21 @@ pub(crate) async fn renew(op: &mut Op) {
         }
         pause = true;
         asked = op.with(|core| core.now);
-        let (joined, request) = op.with(|core| (core.state.phase == Phase::Joined, alone::renewal(core)));
-        if !joined {
+        let (member, request) = op.with(|core| (is_member(core, life), alone::renewal(core)));
+        if !member {
             return;
         }
         let answer = op.ask(COORDINATOR, request).await;
+        if !op.with(|core| is_member(core, life)) {
+            return;
+        }
         if answer.is_ok() {
             op.with(|core| core.state.lease.renewed(asked, core.state.lease_ms));
         }
         match answer {
             Ok(Reply::Renewed { alone }) => op.with(|core| alone::renewed(core, alone, asked.mono_us)),
             Ok(_) => {}
-            Err(errno) => return op.with(|core| lose(core, LostReason::Expired(errno))),
+            Err(_) => return op.with(anew::expired),
         }
     }
 }
@@ -76,11 +96,12 @@ pub(crate) async fn renew(op: &mut Op) {
 /// again what it has open and locked there before the grace is over. A shard that is down keeps nobody waiting.
 pub(crate) async fn visit(op: &Op) {
     let body = RequestBody::of_session(Request::StatFs);
+    let life = op.with(|core| core.state.lives);
     loop {
         let pause_us = op.with(|core| core.state.lease_ms.max(3) * 1_000 / 3);
         let at_us = op.with(|core| core.now.mono_us + pause_us);
         op.cx.sleep_until(at_us).await;
-        if op.with(|core| core.state.phase != Phase::Joined) {
+        if !op.with(|core| is_member(core, life)) {
             return;
         }
         let slots = op.with(|core| core.state.a_slot_of.clone());

@@ -362,7 +362,11 @@ pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
             let reply = answer.packet().and_then(|packet| packet.body::<Reply>().ok());
             if !matches!(reply, Some(Reply::Done | Reply::Granted)) {
                 let lost = FileLock { kind: LockKind::Unlock, ..*lock };
-                op.with(|core| core.state.held.apply(id, lost));
+                op.with(|core| {
+                    core.state.held.apply(id, lost);
+                    core.state.opens.lose(id);
+                    core.state.lock_losses += 1;
+                });
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod allocate;
 pub(crate) mod alone;
+pub(crate) mod anew;
 mod attr;
 mod copy;
 mod deadlock;
@@ -50,6 +51,7 @@ async fn background(mut op: Op, job: Job) {
         Job::HandBack(id) => alone::hand_back(&mut op, id).await,
         Job::Visit => lease::visit(&op).await,
         Job::Detach => lease::detach(&mut op).await,
+        Job::Reopen => anew::reopen(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
         Job::AskKept { shard } => kept::ask(&op, shard).await,

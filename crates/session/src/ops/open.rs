@@ -104,7 +104,8 @@ pub(crate) fn add(
     }
     let directory = attr.kind == Kind::Directory;
     let told_loss = core.state.unsynced.told_loss(attr.id);
-    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, direct, lock_owners: SmallVec::new(), told_loss })
+    let lock_owners = SmallVec::new();
+    core.state.opens.add(OpenHandle { id: attr.id, directory, mode, direct, lock_owners, lost: false, told_loss })
 }
 
 /// open(2) with O_CREAT of a name that the caller believes missing.
@@ -164,7 +165,7 @@ pub(crate) fn at_once(core: &mut Core<State>, op: &FsOp) -> Option<FsResult> {
         FsOp::ReleaseDir { handle } => (handle, None),
         _ => return None,
     };
-    let open = match core.state.opens.get(handle) {
+    let open = match core.state.opens.find(handle) {
         Ok(open) => open,
         Err(errno) => return Some(Err(errno)),
     };
@@ -193,7 +194,7 @@ pub(crate) fn left(core: &mut Core<State>, id: InodeId) {
 
 /// close(2) of one descriptor: the fcntl locks of its owner go, before close returns.
 pub(crate) async fn flush(op: &mut Op, handle: Handle, lock_owner: u64) -> FsResult {
-    let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
+    let id = op.with(|core| core.state.opens.find(handle).map(|open| open.id))?;
     // A handle that goes later must not take what this owner locks from now on.
     op.with(|core| core.state.opens.forget_lock_owner(id, lock_owner));
     lock::drop_owner(op, LockOwner { id, flock: false, owner: lock_owner }).await?;

@@ -242,24 +242,6 @@ fn a_restarted_coordinator_is_joined_again() {
 }
 
 #[test]
-fn the_lease_is_renewed_and_its_loss_ends_the_session() {
-    let mut rig = Rig::new();
-    let stuck = rig.fs(FsOp::GetAttr { id: inode_at(1, 1), handle: None });
-    rig.lose_sent();
-    for _ in 0..3 {
-        rig.pass(LEASE_MS * 1_000 / 3 + 1_000);
-        let renew = std::iter::from_fn(|| rig.try_sent()).find(|s| s.request() == Request::Renew).expect("a renewal");
-        assert_eq!(renew.to, NodeId::shard(ShardId(0)));
-        rig.reply(&renew, Reply::Done);
-    }
-    rig.pass(LEASE_MS * 1_000 / 3 + 1_000);
-    let renew = std::iter::from_fn(|| rig.try_sent()).find(|s| s.request() == Request::Renew).expect("a renewal");
-    rig.reply(&renew, Reply::Failed { errno: Errno::ESTALE });
-    assert!(matches!(rig.own(), SessionOut::Lost(LostReason::Expired(Errno::ESTALE))));
-    rig.fails(stuck, Errno::EIO);
-}
-
-#[test]
 fn leaving_tells_the_coordinator_and_does_not_wait_for_ever() {
     let mut rig = Rig::new();
     rig.input(Input::Own(SessionIn::Shutdown));

@@ -32,6 +32,11 @@ impl Model {
         if has(set::GID) && !may_give() && !caller.has_over(cap::CHOWN, old) {
             return Err(Errno::EPERM);
         }
+        // Bits that a chown takes are changed as by chmod(2).
+        let chown = has(set::UID | set::GID) && !old.is_dir();
+        if chown && without_suid_sgid_by(caller, old) != old.mode && !owns(caller, old) {
+            return Err(Errno::EPERM);
+        }
         if has(set::MODE) && !owns(caller, old) {
             return Err(Errno::EPERM);
         }

@@ -221,7 +221,7 @@ impl World {
         }
         let now = shown(self.now_ns, self.sessions[number].skew_ns + self.sessions[number].wrong_ns);
         self.sessions[number].session.handle(now, input);
-        let (mut asks, mut kinds, mut next) = (vec![], vec![], vec![]);
+        let (mut asks, mut kinds, mut next, mut over) = (vec![], vec![], vec![], false);
         while let Some(output) = self.sessions[number].session.poll_output() {
             match output {
                 Output::Send { packet, .. } if self.is_unheard(number, &packet) => {}
@@ -248,9 +248,13 @@ impl World {
                 Output::Own(SessionOut::Share { upto, .. }) => self.session_shares(number, upto),
                 Output::Own(SessionOut::Forget { .. }) => self.sessions[number].kernel.forget(),
                 Output::Own(SessionOut::Lost(LostReason::Detached)) => self.sessions[number].dead = true,
-                Output::Own(SessionOut::Lost(_)) if self.sessions[number].unheard_until_ns > 0 => {
+                // The simulator's sessions do not come back under another id.
+                Output::Own(SessionOut::Expired) if self.sessions[number].unheard_until_ns > 0 => {
                     self.narrate(|| format!("session {} knows that it is dead", FIRST_SESSION as usize + number));
-                    self.sessions[number].dead = true;
+                    over = true;
+                }
+                Output::Own(SessionOut::Expired) => {
+                    self.checker.violation(format!("session {number} was declared dead"));
                 }
                 Output::Own(SessionOut::Lost(reason)) => {
                     self.checker.violation(format!("session {number} is lost: {reason}"))
@@ -268,6 +272,9 @@ impl World {
         }
         for (unique, caller, op) in next {
             self.ask(number, unique, caller, op);
+        }
+        if over {
+            self.session_input(number, Input::Own(SessionIn::Shutdown));
         }
         self.look_at_session(number);
         self.arm_session(number);

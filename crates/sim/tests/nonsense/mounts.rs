@@ -151,7 +151,7 @@ impl Mount {
                 return Some(SessionIn::WaitsAs { ticket, process: Some(true) });
             }
             SessionOut::Share { .. } => return Some(SessionIn::Shared),
-            SessionOut::Lost(_) => self.lost = true,
+            SessionOut::Lost(_) | SessionOut::Expired => self.lost = true,
             SessionOut::Attached | SessionOut::Alone { .. } | SessionOut::Forget { .. } => {}
             SessionOut::Invalidate { .. } => {}
         }
