@@ -5,7 +5,6 @@ import ctypes, errno, os, shutil, stat, struct, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 CHOWN, OVERRIDE, SEARCH, FOWNER, FSETID, MKNOD, ADMIN, SETFCAP = (1 << n for n in (0, 1, 2, 3, 4, 27, 21, 31))
-KEEP_OTHERS = 1 << 6 | 1 << 7  # setgid, setuid: of no file
 FULL = (1 << 38) - 1
 NEWUSER = 0x10000000
 
@@ -173,42 +172,52 @@ DIR_OPS = {
     "setgid program": lambda me, path: os.close(os.open(path + "/new", os.O_CREAT | os.O_WRONLY, 0o2775)),
 }
 OWNERS = [(0, 0), (1002, 2002), (1003, 2003)]
-PLAN = [(FILE_OPS, [0o640, 0o606, 0o001], "file"), (SUID_OPS, [0o6777], "file"),
-        (DIR_OPS, [0o750, 0o705, 0o3777, 0o1070], "dir")]
+PLAN = [(FILE_OPS, [0o640, 0o001], "file"), (SUID_OPS, [0o6777], "file"),
+        (DIR_OPS, [0o750, 0o3777, 0o1070], "dir")]
 
 
-def prepare(kind, path, uid, gid, mode):
+# What else a call may leave, beside its object.
+BESIDE = {"link": [".link"], "rename": [".to"], "replace": [".other"], "remove": ["/file"], "rmdir within": ["/dir"]}
+MAKING = {"create", "mkdir", "symlink", "fifo", "device", "setgid program"}
+WITH_XATTRS = {"get user", "get trusted", "list"}
+
+
+def prepare(kind, op, path, uid, gid, mode):
+    """Makes the object of a call; whether it gets file capabilities."""
     if kind == "dir":
         os.mkdir(path)
-        os.mkdir(path + "/dir")
-        for name, owner in ("/file", (1003, 2003)), ("/dir", (1002, 2002)):
-            if name == "/file":
-                open(path + name, "w").close()
-            os.chown(path + name, *owner)
+        if op in ("rmdir within", "readdir"):
+            os.mkdir(path + "/dir")
+            os.chown(path + "/dir", 1002, 2002)
+        if op in ("remove", "search", "readdir"):
+            os.close(os.open(path + "/file", os.O_CREAT))
+            os.chown(path + "/file", 1003, 2003)
     else:
-        for name in path, path + ".other":
+        for name in [path] + ([path + ".other"] if op == "replace" else []):
             with open(name, "w") as file:
                 file.write("text")
-        os.setxattr(path, "user.old", b"v")
-        if mode != 0o6777:
+            os.chown(name, 1003, 2003)
+        if op in WITH_XATTRS:
+            os.setxattr(path, "user.old", b"v")
             os.setxattr(path, "trusted.old", b"v")
-        os.chown(path + ".other", 1003, 2003)
     os.chown(path, uid, gid)
-    if kind == "file" and mode == 0o640:
+    privileged = kind == "file" and mode == 0o640 and (op.split()[0] in ("chown", "truncate", "list", "remove", "open"))
+    if privileged:
         os.setxattr(path, "security.capability", FILE_CAPS)
     os.chmod(path, mode)
+    return privileged
 
 
-def seen(path):
+def seen(op, path, privileged):
     said = []
-    for name in path, path + ".link", path + ".to", path + ".other", "room/" + path, path + "/new", path + "/file", path + "/dir":
+    for name in [path] + [path + more for more in BESIDE.get(op, ["/new"] if op in MAKING else [])]:
         try:
             found = os.lstat(name)
         except OSError:
             continue
-        caps = "security.capability" in os.listxattr(name, follow_symlinks=False)
+        caps = (privileged or op == "set capability") and "security.capability" in os.listxattr(name)
         said.append("%s %o %d:%d%s" % (name[len(path):], found.st_mode, found.st_uid, found.st_gid, " caps" if caps else ""))
-    return "; ".join(said)
+    return ";".join(said)
 
 
 def in_child(me, work):
@@ -260,12 +269,13 @@ def main(base):
                 for mode in modes:
                     for uid, gid in OWNERS:
                         path = "t%d" % len(targets)
-                        prepare(kind, path, uid, gid, mode)
-                        targets.append((path, what, "%s | %s | %o of %d:%d" % (me.name, op, mode, uid, gid)))
+                        privileged = prepare(kind, op, path, uid, gid, mode)
+                        label = "%s | %s | %o of %d:%d" % (me.name, op, mode, uid, gid)
+                        targets.append((path, what, label, op, privileged))
 
         def work(told):
             here = os.open(".", os.O_PATH)
-            for path, what, _ in targets:
+            for path, what, *_ in targets:
                 try:
                     line = what(me, path) or "done"
                 except OSError as error:
@@ -275,8 +285,8 @@ def main(base):
 
         lines = in_child(me, work)
         assert len(lines) == len(targets), lines[-3:]
-        for (path, _, label), line in zip(targets, lines):
-            print("%s | %s | %s" % (label, line, seen(path)))
+        for (path, _, label, op, privileged), line in zip(targets, lines):
+            print("%s | %s | %s" % (label, line, seen(op, path, privileged)))
         os.chdir("..")
         shutil.rmtree("area")
 
