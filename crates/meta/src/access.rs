@@ -170,11 +170,20 @@ pub(crate) fn searchable(dir: &Access) -> bool {
     dir.mode & ALL == ALL && dir.acls.as_ref().is_none_or(|acls| acls.access.is_none())
 }
 
-/// Says of an answer by name whether everybody may search its directory.
-pub(crate) fn mark_searchable(dir: &Access, attr: &mut AttrWire) {
-    if searchable(dir) {
-        attr.flags |= flag::SEARCHABLE;
-    }
+/// Says of an answer by name what is to be known of its directory: whether everybody may search it, and what fs.protected_* look at.
+pub(crate) fn mark(dir: &Access, attr: &mut AttrWire) {
+    let of_others = attr.uid != dir.uid;
+    attr.flags |= flags(dir) & if of_others { u8::MAX } else { flag::SEARCHABLE };
+}
+
+/// The same of all names in it, whoever owns their inodes.
+pub(crate) fn flags(dir: &Access) -> u8 {
+    let sticky = match (dir.mode & STICKY != 0, dir.mode & 0o022) {
+        (false, _) | (_, 0) => 0,
+        (true, 0o020) => flag::STICKY_FOR_GROUP,
+        (true, _) => flag::STICKY_FOR_ALL,
+    };
+    sticky | if searchable(dir) { flag::SEARCHABLE } else { 0 }
 }
 
 /// Permission to add or remove names in a directory.

@@ -102,6 +102,39 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
 }
 
+/// Devices work as mount(8) is told; it tells nothing of what is the default anyway.
+#[test]
+fn devices_as_mount_is_told() {
+    let Some(site) = Site::new("devices of mounts") else { return };
+    if cannot_enter_namespaces("devices of mounts") {
+        return;
+    }
+    let mount = site.dev(&[]);
+    let output = in_namespace(
+        &site,
+        r#"
+        for options in defaults dev rw nodev,dev; do
+            mount -t onpath -o $options "$2" "$1"
+            test -e "$1/zero" || mknod -m 600 "$1/zero" c 1 5
+            test "$(head -c 3 "$1/zero" | wc -c)" = 3
+            umount "$1"
+        done
+        for options in nodev nodev,exec; do
+            mount -t onpath -o $options "$2" "$1"
+            if head -c 3 "$1/zero"; then exit 9; fi
+            mount -o remount,dev "$1"
+            test "$(head -c 3 "$1/zero" | wc -c)" = 3
+            mount -o remount,nodev "$1"
+            if head -c 3 "$1/zero"; then exit 9; fi
+            umount "$1"
+        done
+        "#,
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(std::fs::File::open(mount.path().join("zero")).is_ok(), "the default of `onpath dev`");
+    mount.stop();
+}
+
 #[test]
 fn remounted_read_only() {
     let Some(site) = Site::new("remount") else { return };

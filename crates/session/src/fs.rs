@@ -25,13 +25,15 @@ pub struct Caller {
     pub pid: u32,
     /// A supplementary gid known to be the caller's (FUSE's CREATE_SUPP_GROUP extension).
     pub known_group: Option<u32>,
+    /// The host lets everybody link to everything: proc(5), fs.protected_hardlinks.
+    pub free_links: bool,
 }
 
 impl Caller {
     /// What is known of it before anything is read.
     pub fn told(&self) -> wire::Caller {
         let groups = wire::Groups { member: self.known_group.into_iter().collect(), ..wire::Groups::default() };
-        wire::Caller { uid: self.uid, gid: self.gid, groups, caps: wire::Caps::default() }
+        wire::Caller { uid: self.uid, gid: self.gid, groups, caps: wire::Caps::default(), free_links: self.free_links }
     }
 }
 

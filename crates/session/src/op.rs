@@ -342,8 +342,7 @@ impl Op {
         let Caller { pid, uid, .. } = self.caller;
         let mut read = ReadCaller { groups: Some(Vec::new()), caps: Caps::exactly(0) };
         if pid != 0 {
-            let access = matches!(self.body.request, Request::Access { .. });
-            let question = CallerQuestion { pid, uid, caps, groups: !gids.is_empty(), access };
+            let question = CallerQuestion { pid, uid, caps, groups: !gids.is_empty() };
             let ticket = self.with(|core| {
                 core.state.last_ticket += 1;
                 let ticket = core.state.last_ticket;

@@ -53,8 +53,6 @@ pub struct CallerQuestion {
     pub caps: u32,
     /// Whether supplementary groups decide, unless one of `caps` is there.
     pub groups: bool,
-    /// It may be access(2), which asks for the real ids.
-    pub access: bool,
 }
 
 /// What can be seen of a caller.

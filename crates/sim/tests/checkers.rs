@@ -8,7 +8,7 @@ use onpath_sim::client::Asked;
 use onpath_sim::model::Caller;
 use onpath_sim::scenario::{alice, create, mode, read, unlink};
 use onpath_wire::Wire;
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
@@ -171,7 +171,7 @@ fn listing(names: &[(&str, u32)]) -> Reply {
     };
     let mut entries: Vec<_> = names.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.cookie);
-    Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, searchable: true }
+    Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, flags: flag::SEARCHABLE }
 }
 
 fn look(what: &str) -> Request {
@@ -305,9 +305,9 @@ fn a_listing_out_of_order_or_with_a_foreign_cookie() {
     let mut h = History::new();
     h.makes("a", 1);
     let list = h.ask(read(InodeId::ROOT));
-    let Reply::Dir { parent, mut entries, end, due, searchable } = listing(&[("a", 1)]) else { unreachable!() };
+    let Reply::Dir { parent, mut entries, end, due, flags } = listing(&[("a", 1)]) else { unreachable!() };
     entries[0].cookie = Cookie(entries[0].cookie.0 + (1 << 20));
-    h.emits(&list, &Reply::Dir { parent, entries, end, due, searchable });
+    h.emits(&list, &Reply::Dir { parent, entries, end, due, flags });
     h.is_wrong("instead of");
 }
 

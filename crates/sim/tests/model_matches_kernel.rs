@@ -222,6 +222,7 @@ impl Local {
 }
 
 struct Test {
+    callers: Vec<Caller>,
     rng: ChaCha8Rng,
     model: Model,
     local: Local,
@@ -233,11 +234,25 @@ struct Test {
     answered: usize,
 }
 
-/// Ordinary users, root, root without capabilities, and users with some.
-fn callers() -> [Caller; 14] {
-    let with = |uid, gid, groups: &[u32]| Caller { groups: groups.into(), ..Caller::new(uid, gid) };
+fn with(uid: u32, gid: u32, groups: &[u32]) -> Caller {
+    Caller { groups: groups.into(), ..Caller::new(uid, gid) }
+}
+
+/// Users, and root.
+fn users() -> Vec<Caller> {
+    vec![
+        with(0, 0, &[]),
+        with(1001, 2001, &[2002]),
+        with(1002, 2002, &[]),
+        with(1003, 2003, &[2001, 2002]),
+        with(0, 0, &[]),
+    ]
+}
+
+/// Root, root without capabilities, and users with some.
+fn capable() -> Vec<Caller> {
     let capable = |had, caller| Caller { caps: Caps::exactly(had), ..caller };
-    [
+    vec![
         with(0, 0, &[]),
         with(1001, 2001, &[2002]),
         with(1002, 2002, &[]),
@@ -381,10 +396,7 @@ impl Test {
     fn step(&mut self) {
         let step = self.answered;
         let mut request = self.request();
-        let caller = {
-            let callers = callers();
-            callers[self.rng.random_range(0..callers.len())].clone()
-        };
+        let caller = self.callers[self.rng.random_range(0..self.callers.len())].clone();
         say_that_suid_goes(&caller, &mut request);
         if self.out_of_scope(&caller, &request) {
             return;
@@ -418,7 +430,7 @@ impl Test {
         for id in touched(&request).chain([id]) {
             self.compare(id, step, &request);
         }
-        if step.is_multiple_of(1000) {
+        if step.is_multiple_of(1000) || DEBUG.with(|d| *d) {
             self.compare_all(step);
         }
     }
@@ -519,6 +531,7 @@ impl Test {
 }
 
 thread_local! {
+    static DEBUG: bool = std::env::var("ONPATH_DEBUG_ALL").is_ok();
     static HARDLINKS_PROTECTED: bool =
         std::fs::read_to_string("/proc/sys/fs/protected_hardlinks").is_ok_and(|s| s.trim() != "0");
 }
@@ -554,6 +567,16 @@ fn touched(request: &Request) -> impl Iterator<Item = InodeId> {
 
 #[test]
 fn random_operations_of_five_users_end_as_on_the_local_file_system() {
+    compare_trees(1, users);
+}
+
+#[test]
+fn random_operations_of_capable_callers_end_as_on_the_local_file_system() {
+    compare_trees(5, capable);
+}
+
+/// `share`: one operation of so many that are wanted.
+fn compare_trees(share: usize, callers: fn() -> Vec<Caller>) {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         // Past libtest, which would hide it.
@@ -562,15 +585,16 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
     }
     let wanted =
         std::env::var("ONPATH_MODEL_OPERATIONS").map(|n| n.parse().expect("ONPATH_MODEL_OPERATIONS is a number"));
-    let operations: usize = wanted.unwrap_or(OPERATIONS);
+    let operations: usize = wanted.unwrap_or(OPERATIONS) / share;
     std::thread::scope(|threads| {
-        (1..=TREES as u64).for_each(|seed| drop(threads.spawn(move || compare_tree(seed, operations.div_ceil(TREES)))));
+        (1..=TREES as u64)
+            .for_each(|seed| drop(threads.spawn(move || compare_tree(seed, operations.div_ceil(TREES), callers()))));
     });
     println!("{operations} operations were answered alike");
 }
 
 /// Random operations from a seed on a fresh directory, by this thread.
-fn compare_tree(seed: u64, operations: usize) {
+fn compare_tree(seed: u64, operations: usize, callers: Vec<Caller>) {
     // SAFETY: no memory is concerned: this thread gets a umask of its own.
     assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "a umask of its own for a thread");
     let dir = tempfile::tempdir().unwrap();
@@ -578,6 +602,7 @@ fn compare_tree(seed: u64, operations: usize) {
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
     let mut test = Test {
+        callers,
         rng: ChaCha8Rng::seed_from_u64(seed),
         model: Model::new(CookieKey([3; 16])),
         local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },

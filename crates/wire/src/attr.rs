@@ -13,6 +13,13 @@ pub mod flag {
     pub const SEARCHABLE: u8 = 2;
     /// The attributes will change by themselves: a data node has yet to say how many blocks a shrink has left.
     pub const UNSETTLED: u8 = 4;
+    /// Of an answer by name: the directory is sticky, everybody may write it, and who owns it does not own the inode. That matters to the
+    /// rules of fs.protected_symlinks, protected_regular and protected_fifos (proc(5)), which hosts set as they like.
+    pub const STICKY_FOR_ALL: u8 = 8;
+    /// The same of a directory that its group may write, not everybody.
+    pub const STICKY_FOR_GROUP: u8 = 16;
+    /// Of an answer by name to a mount: the caller is to get another node than who may open this one. Never in a message.
+    pub const APART: u8 = 32;
 }
 
 wire_struct! {

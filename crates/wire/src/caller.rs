@@ -85,6 +85,8 @@ wire_struct! {
         pub groups: Groups,
         /// Capabilities.
         pub caps: Caps,
+        /// The caller's host lets everybody link to everything: proc(5), fs.protected_hardlinks.
+        pub free_links: bool,
     }
 }
 

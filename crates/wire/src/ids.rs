@@ -114,8 +114,9 @@ const COUNT_BITS: u32 = 24;
 const SEQ_BITS: u32 = 40;
 
 impl Term {
-    /// Largest term that fits into an id.
-    pub const MAX: Term = Term((1 << 24) - 1);
+    /// Largest term that is given out. An id has room for one bit more, which a mount needs for itself in the numbers that it gives the
+    /// kernel.
+    pub const MAX: Term = Term((1 << 23) - 1);
 
     /// First value of a `term:24 | count:40` counter in this term.
     pub fn first_seq(self) -> u64 {

@@ -95,8 +95,8 @@ wire_enum! {
             end: bool,
             /// The directory's access time is due (relatime): the reader says that it has read.
             due: bool,
-            /// Everybody may search the directory: see [`crate::attr::flag::SEARCHABLE`].
-            searchable: bool,
+            /// What is to be said of the directory in answers by the names in it: [`crate::attr::flag`].
+            flags: u8,
         },
         /// Target of a symlink.
         6 => Target {

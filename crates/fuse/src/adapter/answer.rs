@@ -1,7 +1,7 @@
 //! Session answers as replies to the kernel.
 
 use onpath_session::fs::{FsReply, FsResult, Handle, Opened, Totals};
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::{BLOCK_BYTES, NAME_BYTES_MAX};
 use onpath_wire::reply::DirEntry;
@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use super::Expected;
 use super::caching::{Valid, named};
 use super::convert::{F_UNLCK, LOCK_KINDS, os};
-use super::nodes::node_id;
+use super::nodes::{self, node_id};
+use super::protected::depends;
 use crate::abi::{self, fopen};
 use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
 
@@ -94,13 +95,24 @@ fn entry(attr: &AttrWire, valid: Valid) -> Entry {
     let mut attributes = attributes(attr);
     // Of nlink 0 the kernel concludes that the inode is dead. A name leads to it, so this can only be an old value.
     attributes.nlink = attributes.nlink.max(if attr.kind == Kind::Directory { 2 } else { 1 });
+    let apart = attr.flags & flag::APART != 0;
+    if apart && attributes.rdev != 0 {
+        attributes.rdev = nowhere(attributes.rdev);
+    }
     Entry {
-        nodeid: node_id(attr.id),
+        nodeid: if apart { nodes::apart(attr.id) } else { node_id(attr.id) },
         generation: 0,
         attr: attributes,
         entry_valid: valid.name,
         attr_valid: valid.attributes,
     }
+}
+
+/// The number of a device that nobody has, in place of another one: major 0, and not the 0:0 of an overlay's whiteout. The kernel takes it from
+/// the first answer about a node, opens it and shows it.
+fn nowhere(rdev: u32) -> u32 {
+    const MAJOR: u32 = 0xf_ff00;
+    (rdev & !MAJOR).max(1)
 }
 
 /// Seconds (as the kernel's structure holds them, two's complement) and nanoseconds of a time in nanoseconds.
@@ -184,7 +196,8 @@ fn lock(conflict: Option<&FileLock>) -> abi::FileLock {
     }
 }
 
-/// The page. Entries that do not fit come with the next request. Attributes that the kernel may not keep are not worth their inodes.
+/// The page. Entries that do not fit come with the next request. Attributes that the kernel may not keep are not worth their inodes; what a name
+/// leads to that depends on who looks is left to their LOOKUP.
 fn list<'a>(
     replier: Replier,
     size: u32,
@@ -200,7 +213,8 @@ fn list<'a>(
             kind: u32::from(listed.kind.d_type()),
             name: listed.name.as_bytes(),
         };
-        let has_room = match attr.filter(|attr| attr.nlink > 0 && !valid.name.is_zero()) {
+        let is_kept = |attr: &&AttrWire| attr.nlink > 0 && !valid.name.is_zero() && !depends(attr);
+        let has_room = match attr.filter(is_kept) {
             Some(attr) => {
                 let valid = Valid { attributes: named(attr, valid.attributes), ..valid };
                 buffer.push_with_inode(&entry(attr, valid), &record)

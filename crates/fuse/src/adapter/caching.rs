@@ -23,6 +23,8 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::{CACHED_MS, CACHED_SLACK_MS};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::nodes::{common, is_apart};
+use super::protected::depends;
 use crate::request::{Operation, Request};
 
 /// How long a cached answer may be used in all, microseconds.
@@ -109,7 +111,7 @@ pub(super) struct Touches {
     directories: [u64; 2],
     /// Inodes whose attributes it changes without the kernel's numbering that.
     inodes: [u64; 2],
-    /// It may take the right to search this directory away from somebody.
+    /// It may take the right to search this directory, or to follow names in it, away from somebody.
     closes: u64,
     /// A name moves from one directory to another (both ways if they are exchanged).
     moves: bool,
@@ -129,14 +131,19 @@ impl Touches {
             | Operation::Rmdir { .. } => names(0),
             Operation::Rename { new_parent, .. } if new_parent == node => names(0),
             Operation::Rename { new_parent, .. } => Touches { moves: true, ..names(new_parent) },
-            Operation::Setattr(set) if set.mode.is_some() => Touches { closes: node, ..Touches::default() },
+            // Changes through a node of its own are not the kernel's to number for the other one.
+            Operation::Setattr(set) => Touches {
+                inodes: [if is_apart(node) { common(node) } else { 0 }, 0],
+                closes: if set.mode.is_some() { node } else { 0 },
+                ..Touches::default()
+            },
             Operation::Setxattr { name, .. } => Touches {
-                inodes: [node, 0],
+                inodes: [common(node), 0],
                 closes: if name.to_bytes() == ACCESS_ACL { node } else { 0 },
                 ..Touches::default()
             },
             Operation::Removexattr { .. } | Operation::Fallocate { .. } | Operation::Write { from_cache: true, .. } => {
-                Touches { inodes: [node, 0], ..Touches::default() }
+                Touches { inodes: [common(node), 0], ..Touches::default() }
             }
             Operation::CopyFileRange { to_inode, .. } => Touches { inodes: [node, to_inode], ..Touches::default() },
             _ => Touches::default(),
@@ -282,15 +289,18 @@ impl Given {
         }
         let (name, attributes) = match reply {
             FsReply::Entry(attr) | FsReply::Created { attr, fresh: true, .. } if attr.nlink > 0 => {
-                (self.name(attr.flags, node, came, valid), named(attr, valid))
+                let name = if depends(attr) { Duration::ZERO } else { self.name(attr.flags, node, came, valid) };
+                (name, named(attr, valid))
             }
             // The kernel does not look whether it has newer attributes than these.
+            FsReply::Linked(attr) if depends(attr) => return Valid::default(),
             FsReply::Linked(attr) => (self.name(attr.flags, node, came, valid), Duration::ZERO),
             FsReply::Missing => (self.name(flag::SEARCHABLE, node, came, valid), Duration::ZERO),
             // Of each entry as of an `Entry`; none has attributes if not everybody may search the directory.
             FsReply::DirPlus(entries) if entries.iter().any(|(_, attr)| attr.is_some()) => {
                 (self.name(flag::SEARCHABLE, node, came, valid), valid)
             }
+            FsReply::Attr { .. } if is_apart(node) => return Valid::default(),
             FsReply::Attr { attr, .. } if question || attr.kind != Kind::Directory => {
                 (Duration::ZERO, self.attributes(attr, node, came, valid))
             }
@@ -302,7 +312,8 @@ impl Given {
 
 /// For how long the attributes in an answer by name are valid: those of a directory are not exact.
 pub(super) fn named(attr: &AttrWire, valid: Duration) -> Duration {
-    if is_stable(attr) && attr.kind != Kind::Directory { valid } else { Duration::ZERO }
+    let apart = attr.flags & flag::APART != 0;
+    if is_stable(attr) && attr.kind != Kind::Directory && !apart { valid } else { Duration::ZERO }
 }
 
 /// Whether attributes stay as they are unless this mount changes them, and the kernel notices when it does.
@@ -311,12 +322,17 @@ fn is_stable(attr: &AttrWire) -> bool {
     attr.flags & flag::UNSETTLED == 0 && attr.nlink > 0 && !suid
 }
 
-/// Whether everybody may (still) search the directory whose mode or ACL was to be changed; nobody knows what an ACL says.
+/// Whether everybody may (still) search the directory whose mode or ACL was to be changed, and no name in it is protected (`protected`); nobody
+/// knows what an ACL says.
 fn is_searchable(result: &FsResult) -> bool {
     const ALL: u16 = 0o111;
+    const WRITABLE: u16 = 0o022;
+    const STICKY: u16 = 0o1000;
     match result {
         Ok(FsReply::Attr { attr, .. }) => {
-            attr.kind != Kind::Directory || attr.mode & ALL == ALL && attr.flags & flag::XATTRS == 0
+            let protects = attr.mode & STICKY != 0 && attr.mode & WRITABLE != 0;
+            let searchable = attr.mode & ALL == ALL && attr.flags & flag::XATTRS == 0;
+            attr.kind != Kind::Directory || searchable && !protects
         }
         Ok(_) | Err(Errno::EIO | Errno::EINTR) => false,
         Err(_) => true,

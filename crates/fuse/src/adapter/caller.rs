@@ -91,9 +91,63 @@ fn is_wait(call: &str) -> Option<bool> {
     Some(WAITS.contains(&u64::from_str_radix(command, 16).ok()?))
 }
 
+/// Whether thread `pid` is in an open(2) with O_CREAT of what may be there already. The flags of openat2(2) are in its memory, and are not
+/// looked for: reading that can take as long as the caller likes.
+pub(super) fn creates(pid: u32) -> bool {
+    has_creating_call(&fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default())
+}
+
+fn has_creating_call(call: &str) -> bool {
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|number| number.parse().ok());
+    let flags_at = match number {
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_creat) => return true,
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_open) => 1,
+        Some(libc::SYS_openat) => 2,
+        _ => return false,
+    };
+    let flags = words.nth(flags_at).and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let flags = flags.unwrap_or_default() as i32;
+    flags & (libc::O_CREAT | libc::O_EXCL | libc::O_PATH) == libc::O_CREAT
+}
+
+/// Whether thread `pid` asks for the target of a symlink in order to know it (readlink(2)), or for a file server in the kernel, and does not
+/// follow it.
+pub(super) fn reads_link(pid: u32) -> bool {
+    is_readlink(&fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default())
+}
+
+fn is_readlink(call: &str) -> bool {
+    const IN_THE_KERNEL: i64 = -1;
+    let number = call.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
+    #[cfg(target_arch = "x86_64")]
+    if number == Some(libc::SYS_readlink) {
+        return true;
+    }
+    matches!(number, Some(libc::SYS_readlinkat | IN_THE_KERNEL))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flags_of_an_open_tell_whether_it_creates() {
+        let openat =
+            |flags: i32| format!("{} 0xffffff9c 0x7ffd {flags:#x} 0x1b6 0x0 0x0 0x7ffd 0x7f1", libc::SYS_openat);
+        assert!(has_creating_call(&openat(libc::O_CREAT | libc::O_WRONLY)));
+        for flags in [libc::O_RDWR, libc::O_CREAT | libc::O_EXCL, libc::O_CREAT | libc::O_PATH] {
+            assert!(!has_creating_call(&openat(flags)), "{flags:o}");
+        }
+        for call in ["running", "", "-1 0x7ffd 0x7f1", "0 0x3 0x7f 0x41"] {
+            assert!(!has_creating_call(call));
+        }
+        assert!(!creates(0) && !reads_link(0));
+        assert!(is_readlink(&format!("{} 0xffffff9c 0x7ffd 0x7ffd 0xff 0x0 0x0 0x1 0x2", libc::SYS_readlinkat)));
+        assert!(is_readlink("-1 0x0 0x0") && !is_readlink(&openat(0)) && !is_readlink("running"));
+    }
 
     #[test]
     fn the_command_tells_whose_lock_it_is() {

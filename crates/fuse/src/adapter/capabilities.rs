@@ -33,7 +33,9 @@ pub(super) fn capabilities(question: &CallerQuestion) -> Caps {
     if permitted == 0 {
         return none;
     }
-    let real = if question.access { by_real_ids(question.pid) } else { Some(false) };
+    // For root with all that it may have it makes no difference.
+    let same = question.uid == 0 && effective == permitted;
+    let real = if same { Some(false) } else { by_real_ids(question.pid) };
     if effective == 0 && real == Some(false) || !asks_for_itself(question, real) {
         return none;
     }
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     fn of(pid: u32, uid: u32) -> Caps {
-        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, groups: false, access: false })
+        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, groups: false })
     }
 
     #[test]

@@ -13,6 +13,7 @@ use onpath_wire::xattr::XattrName;
 use rustix::fs::OFlags;
 
 use super::nodes::inode_id;
+use super::protected::Levels;
 use super::{Expected, Prepared};
 use crate::reply::Replier;
 use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
@@ -41,8 +42,14 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
     let expected = expected(request);
     match operation(request) {
         Ok(op) => {
-            let caller =
-                Caller { uid: header.uid, gid: header.gid, pid: header.pid, known_group: request.supplementary_group };
+            let links = matches!(op, FsOp::Link { .. });
+            let caller = Caller {
+                uid: header.uid,
+                gid: header.gid,
+                pid: header.pid,
+                known_group: request.supplementary_group,
+                free_links: links && !Levels::now().keeps_links(),
+            };
             Some(Prepared { replier, request: FsRequest { unique: header.unique, caller, op }, expected })
         }
         Err(errno) => {

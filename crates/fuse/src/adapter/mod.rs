@@ -8,7 +8,8 @@
 //!   (entries without have node id 0);
 //! - a handle bypasses the page cache if another session has the file open or the session says so, else pages are kept as long as size and
 //!   modification time say so;
-//! - every close of a file is told (FLUSH), by which the record locks of its process go; one that drops none costs no message.
+//! - every close of a file is told (FLUSH), by which the record locks of its process go; one that drops none costs no message;
+//! - who may not open a FIFO, socket or device, or follow a symlink (`protected`), gets another node for it (`nodes`).
 //!
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
@@ -22,15 +23,17 @@ mod invalidate;
 mod listings;
 mod meter;
 mod nodes;
+mod protected;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
-use onpath_session::fs::{FsOp, FsRequest, FsResult};
+use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
+use rustix::io::Errno;
 
 use crate::reply::Replier;
 use crate::request::{Operation, Request};
@@ -95,7 +98,8 @@ struct Pending {
     expected: Expected,
     timing: Timing,
     node: u64,
-    /// Thread id of who asks, 0 if unknown.
+    /// Who asks: user id, and thread id, 0 if unknown.
+    uid: u32,
     pid: u32,
     touches: Touches,
     came: Came,
@@ -131,6 +135,10 @@ impl Answers {
 
     /// Hands in the answer to request `unique`.
     pub fn complete(&self, unique: u64, mut result: FsResult) {
+        if protected::matters(&result) {
+            let (uid, pid) = self.table().pending.get(&unique).map_or((0, 0), |pending| (pending.uid, pending.pid));
+            protected::decide(&mut result, uid, pid);
+        }
         let _writing = self.gate.begin();
         let mut table = self.table();
         let Some(pending) = table.pending.remove(&unique) else {
@@ -138,7 +146,7 @@ impl Answers {
             tracing::warn!(unique, "an answer to no request");
             return;
         };
-        let Pending { replier, expected, timing, node, pid: _, touches, came } = pending;
+        let Pending { replier, expected, timing, node, uid: _, pid: _, touches, came } = pending;
         let before = table.given.end(&touches, &self.gate, &result);
         if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
             table.usage.sample(inode_id(node), page);
@@ -225,6 +233,12 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
         if let Operation::Access { mask: 0 } = request.operation {
             return replier.ok(); // F_OK: the kernel has looked the name up just now
         }
+        if nodes::is_apart(request.header.nodeid)
+            && matches!(request.operation, Operation::Readlink)
+            && !caller::reads_link(request.header.pid)
+        {
+            return replier.error(Errno::ACCESS);
+        }
         let timing = Timing::start(request.header.opcode);
         let (node, touches) = (request.header.nodeid, Touches::of(&request));
         let Some(prepared) = convert::convert(&request, replier) else { return };
@@ -238,8 +252,8 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
             }
             _ => {}
         }
-        let pid = request.caller.pid;
-        table.pending.insert(request.unique, Pending { replier, expected, timing, node, pid, touches, came });
+        let Caller { uid, pid, .. } = request.caller;
+        table.pending.insert(request.unique, Pending { replier, expected, timing, node, uid, pid, touches, came });
         drop(table);
         self.driver.submit(request);
     }

@@ -5,6 +5,10 @@
 
 use onpath_wire::ids::InodeId;
 
+/// Most inodes have one node. A FIFO, socket or device that a caller may not open has another one for them, with the same attributes: the kernel
+/// asks nobody who opens it or connects, and behind another node is another pipe, no socket, no device. So has a symlink that
+/// fs.protected_symlinks keeps from the caller. The top bit tells them apart; no inode id has it ([`Term::MAX`](onpath_wire::ids::Term::MAX)).
+const APART: u64 = 1 << 63;
 /// FUSE's number for the root.
 const ROOT: u64 = 1;
 /// Bits of the slot, which become the lowest.
@@ -15,9 +19,24 @@ pub(super) fn node_id(id: InodeId) -> u64 {
     if id == InodeId::ROOT { ROOT } else { id.0.rotate_left(SLOT_BITS) }
 }
 
+/// The same for those who are to be kept apart.
+pub(super) fn apart(id: InodeId) -> u64 {
+    node_id(id) | APART
+}
+
+/// Whether it is a node for those.
+pub(super) fn is_apart(node: u64) -> bool {
+    node & APART != 0
+}
+
+/// The node of all others.
+pub(super) fn common(node: u64) -> u64 {
+    node & !APART
+}
+
 /// The inode that the kernel means.
 pub(super) fn inode_id(node: u64) -> InodeId {
-    if node == ROOT { InodeId::ROOT } else { InodeId(node.rotate_right(SLOT_BITS)) }
+    if node == ROOT { InodeId::ROOT } else { InodeId(common(node).rotate_right(SLOT_BITS)) }
 }
 
 #[cfg(test)]
@@ -33,5 +52,14 @@ mod tests {
         let low: std::collections::BTreeSet<u64> = nodes.iter().map(|node| node & 0xffff).collect();
         assert_eq!(low.len(), 1_000);
         assert_eq!((node_id(InodeId::ROOT), inode_id(1)), (1, InodeId::ROOT));
+    }
+
+    #[test]
+    fn every_inode_has_room_for_two_nodes() {
+        for term in [Term(1), Term::MAX] {
+            let id = InodeId::new(Slot(u16::MAX), term, (1 << 24) - 1);
+            assert!(!is_apart(node_id(id)) && is_apart(apart(id)));
+            assert_eq!((inode_id(apart(id)), common(apart(id))), (id, node_id(id)));
+        }
     }
 }

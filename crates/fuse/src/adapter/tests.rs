@@ -111,7 +111,7 @@ fn lookup_says_who_asks_and_lets_nothing_be_cached() {
     let bench = Bench::new();
     bench.ask(2, 1, Operation::Lookup { name: c"a" });
     let request = bench.submitted();
-    assert_eq!(request.caller, Caller { uid: 1000, gid: 100, pid: 77, known_group: Some(5) });
+    assert_eq!(request.caller, Caller { uid: 1000, gid: 100, pid: 77, known_group: Some(5), free_links: false });
     assert!(matches!(request.op, FsOp::Lookup { parent: InodeId::ROOT, name } if name.as_bytes() == b"a"));
     bench.answer(2, Ok(FsReply::Entry(file_attr(0))));
     let (unique, error, content) = bench.sent();

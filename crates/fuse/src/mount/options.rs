@@ -15,8 +15,8 @@ pub struct MountOptions {
 
 impl Default for MountOptions {
     fn default() -> Self {
-        // The kernel opens device nodes without asking a FUSE server, whatever their mode says.
-        Self { flags: MountFlags::NODEV, source: "onpath".to_owned() }
+        // As mount(8) has it of any file system; who may not open a device is kept from it all the same.
+        Self { flags: MountFlags::empty(), source: "onpath".to_owned() }
     }
 }
 
@@ -153,13 +153,16 @@ mod tests {
     #[test]
     fn the_last_of_opposite_options_counts() {
         let parsed = MountOptions::parse("ro,nosuid,rw,noatime,,_netdev,x-systemd.requires=net", &[]).unwrap();
-        assert_eq!(parsed.mount.flags, MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME);
+        assert_eq!(parsed.mount.flags, MountFlags::NOSUID | MountFlags::NOATIME);
     }
 
     #[test]
-    fn devices_are_opened_only_where_that_was_asked_for() {
-        assert_eq!(MountOptions::default().flags, MountFlags::NODEV);
-        assert_eq!(MountOptions::parse("dev", &[]).unwrap().mount.flags, MountFlags::empty());
+    fn devices_are_opened_unless_nodev_is_said() {
+        for (list, flags) in
+            [("", MountFlags::empty()), ("nodev", MountFlags::NODEV), ("nodev,dev", MountFlags::empty())]
+        {
+            assert_eq!(MountOptions::parse(list, &[]).unwrap().mount.flags, flags, "{list}");
+        }
     }
 
     #[test]

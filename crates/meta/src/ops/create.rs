@@ -27,8 +27,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: 
         let dir = site::grant(cx, parent, part::BOTH).await;
         match cx.with(|core| step(core, cx.op(), req, dir, parent, name, node))? {
             Outcome::Reply(reply) => return Ok(reply),
-            Outcome::Exists(id) => match at_home.take() {
-                Some(Some((attr, data))) => return Ok(Reply::Entry { attr, data, created: false }),
+            Outcome::Exists(id, dir) => match at_home.take() {
+                Some(Some((attr, data))) => return Ok(entry(&dir, Reply::Entry { attr, data, created: false })),
                 Some(None) => return Err(Errno::ESTALE.into()),
                 None => at_home = Some(named::read_home(cx, id).await),
             },
@@ -38,8 +38,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: 
 
 enum Outcome {
     Reply(Reply),
-    /// The name exists, and its inode lives elsewhere.
-    Exists(InodeId),
+    /// The name exists in this directory, and its inode lives elsewhere.
+    Exists(InodeId, Access),
 }
 
 fn step(
@@ -61,7 +61,7 @@ fn step(
         }
         return Ok(match core.state.inodes.shown(found.child) {
             Some((attr, data)) => Outcome::Reply(entry(&dir, Reply::Entry { attr, data, created: false })),
-            None => Outcome::Exists(found.child),
+            None => Outcome::Exists(found.child, dir),
         });
     }
     access::modify(req, &dir)?;
@@ -93,7 +93,7 @@ fn step(
 /// The reply, with what is to be said of the directory.
 fn entry(dir: &Access, mut reply: Reply) -> Reply {
     if let Reply::Entry { attr, .. } = &mut reply {
-        access::mark_searchable(dir, attr);
+        access::mark(dir, attr);
     }
     reply
 }

@@ -1,7 +1,7 @@
 //! link: a further name for a file, decided at the new name's site.
 //!
 //! Semantics: no links to directories; a file that is not the caller's must be readable and writable for them and
-//! not set-uid (as Linux does with protected_hardlinks). The home counts the link: a transaction if it is elsewhere.
+//! not set-uid, unless their host has protected_hardlinks off (as in Linux). The home counts the link: a transaction if it is elsewhere.
 //! Locks: the new name and a local inode, exclusive. Journals: name, change-log entry, inode. Rules.
 
 use super::{Req, Step, Stop, begin, need_space};
@@ -70,7 +70,7 @@ pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<
     if inode.nlink >= NLINK_MAX {
         return Err(Errno::EMLINK.into());
     }
-    if req.caller.uid == inode.uid {
+    if req.caller.uid == inode.uid || req.caller.free_links {
         return Ok(());
     }
     let special = inode.kind != Kind::File || inode.mode & access::SETUID != 0 || inode.mode & 0o2010 == 0o2010;

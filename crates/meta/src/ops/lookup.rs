@@ -47,6 +47,6 @@ fn step(
         (None, None) => return Ok(Err(found.child)),
         (None, Some(None)) => return Err(Errno::ESTALE.into()),
     };
-    access::mark_searchable(&dir, &mut attr);
+    access::mark(&dir, &mut attr);
     Ok(Ok(Reply::Entry { attr, data, created: false }))
 }

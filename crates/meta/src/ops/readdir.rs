@@ -24,10 +24,10 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, after: Cookie, bytes: u
     collect::collect(cx, id, req.tracked).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).ok_or(Errno::ESTALE)?;
-        let searchable = core.state.inodes.access(id).is_some_and(|dir| access::searchable(&dir));
+        let flags = core.state.inodes.access(id).map_or(0, |dir| access::flags(&dir));
         let (entries, end) = core.state.listings.page(id, after, (bytes as usize).min(IO_BYTES_MAX));
         let due = after <= Cookie::DOTDOT && atime_is_due(&inode, core.now.wall_ns);
-        Ok(Reply::Dir { parent: inode.parent, entries, end, due, searchable })
+        Ok(Reply::Dir { parent: inode.parent, entries, end, due, flags })
     })
 }
 

@@ -1,14 +1,17 @@
 //! The copy of a tree, entry by entry.
 
-use super::attributes::{self, Place};
+use super::attributes;
 use super::file::File;
-use super::links::Links;
-use super::{marker, part, special};
+use super::inode::{Id, Inode, id};
+use super::links::{Claim, Links, Name};
+use super::special;
+use super::staging::{self, Key, Staging};
 use crate::tree::Counter;
-use crate::walk::{Entry, Failure, Node, Progress, Report, Visitor, to};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use crate::walk::{Entry, Failure, Node, Progress, Report, Visitor, Wanted, to};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -73,15 +76,33 @@ impl Done {
 /// The copy of a directory.
 pub(super) struct Target {
     fd: OwnedFd,
+    id: Id,
     stat: Stat,
     /// It was there before this run, so an earlier one may have left parts in it.
     was_there: bool,
 }
 
+/// The inode that is a copy.
+pub(super) type Made = Id;
+
+/// Something that is no directory, and where its copy goes.
+pub(super) struct Job<'a> {
+    /// The directory of the copy.
+    pub(super) dir: BorrowedFd<'a>,
+    pub(super) name: &'a CStr,
+    pub(super) staging: &'a Staging,
+    /// Compare every byte with the source.
+    pub(super) verify: bool,
+    pub(super) done: &'a Done,
+    pub(super) progress: &'a Progress,
+}
+
 /// Copies what a walk over the source visits.
 pub(super) struct Copier<'a> {
     source: &'a Path,
-    destination: &'a Path,
+    staging: &'a Staging,
+    /// Copies that are under way into the source: it is unfinished itself.
+    unfinished: Vec<(CString, Key)>,
     verify: bool,
     progress: &'a Progress,
     links: Links,
@@ -89,8 +110,16 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(source: &'a Path, destination: &'a Path, verify: bool, progress: &'a Progress) -> Copier<'a> {
-        Copier { source, destination, verify, progress, links: Links::default(), done: Done::default() }
+    /// `source` is the path of `top`.
+    pub(super) fn new(
+        source: &'a Path,
+        top: BorrowedFd<'_>,
+        staging: &'a Staging,
+        verify: bool,
+        progress: &'a Progress,
+    ) -> rustix::io::Result<Copier<'a>> {
+        let unfinished = staging::under_way(top)?;
+        Ok(Copier { source, staging, unfinished, verify, progress, links: Links::default(), done: Done::default() })
     }
 
     pub(super) fn done(&self) -> &Done {
@@ -100,116 +129,130 @@ impl<'a> Copier<'a> {
     /// Makes the names that could not be made yet: their inode was still being copied.
     pub(super) fn link_the_rest(&self, report: &Report) {
         for (first, name) in self.links.rest() {
-            match super::links::link(&first, &name) {
+            match super::links::link_later(&first, &name, self.staging) {
                 Ok(true) => self.done.hard_links.add(1),
                 Ok(false) => self.done.skipped.add(1),
-                Err(failure) => report.fail(&name, failure),
+                Err(failure) => report.fail(&name.path(), failure),
             }
         }
     }
 
-    fn copy_of(&self, path: &Path) -> PathBuf {
-        self.destination.join(path.strip_prefix(self.source).expect("a walk stays below its root"))
+    fn below_top(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.source).expect("a walk stays below its root").to_owned()
     }
 
     /// Something of several names: copied under the first that comes.
-    fn copy_linked(&self, entry: &Entry<'_, Target>, target: &Target, stat: &Stat) -> Result<(), Failure> {
-        let copy = self.copy_of(&entry.path());
-        match self.links.claim(stat, &copy) {
-            None => {
-                let result = self.copy_inode(entry, target, stat);
-                self.links.settle(stat, result.is_ok());
-                result
+    fn copy_linked(&self, entry: &Entry<'_, Option<Target>>, target: &Target, source: &Inode) -> Result<(), Failure> {
+        let dir = self.below_top(&entry.parent().map(Node::path).unwrap_or_default());
+        let name = || Name { dir: dir.clone(), dir_id: target.id, name: entry.name().to_owned() };
+        match self.links.claim(&source.stat, name()) {
+            Claim::Copy => {
+                let made = self.copy_inode(entry, target, source);
+                self.links.settle(&source.stat, made.as_ref().ok().copied());
+                made.map(drop)
             }
-            Some(first) => {
-                // None: it will be linked when all is done.
-                if let Some(first) = first {
-                    let made = super::links::link(&first, &copy)?;
-                    if made { self.done.hard_links.add(1) } else { self.done.skipped.add(1) }
-                }
+            Claim::Link(first) => {
+                let made = super::links::link(&first, target.fd.as_fd(), &name(), self.staging)?;
+                (if made { &self.done.hard_links } else { &self.done.skipped }).add(1);
                 Ok(())
             }
+            Claim::Later => Ok(()),
         }
     }
 
-    fn copy_inode(&self, entry: &Entry<'_, Target>, target: &Target, stat: &Stat) -> Result<(), Failure> {
-        let source = Place { at: entry.at(), name: entry.name() };
-        let copy = Place { at: target.fd.as_fd(), name: entry.name() };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {
-                File { source, copy, verify: self.verify, done: &self.done, progress: self.progress }.copy()
-            }
-            _ => special::copy(source, stat, copy, &self.done),
+    fn copy_inode(&self, entry: &Entry<'_, Option<Target>>, target: &Target, source: &Inode) -> Result<Made, Failure> {
+        let job = Job {
+            dir: target.fd.as_fd(),
+            name: entry.name(),
+            staging: self.staging,
+            verify: self.verify,
+            done: &self.done,
+            progress: self.progress,
+        };
+        match source.kind() {
+            FileType::RegularFile => File(&job).copy(source),
+            _ => special::copy(&job, source),
         }
     }
 
-    /// Removes parts that an earlier run left, of states that their sources are not in any more.
-    fn remove_parts(&self, dir: &Node<Target>) -> Result<(), Failure> {
-        let target = &dir.data;
-        for entry in Dir::read_from(&target.fd).map_err(to("list the copy of"))? {
-            let entry = entry.map_err(to("list the copy of"))?;
-            let name = entry.file_name();
-            let is_copy = || rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-            if part::is_one(name) && !is_copy() {
-                match rustix::fs::unlinkat(&target.fd, name, AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(errno) => return Err(Failure { action: "remove an unfinished part in the copy of", errno }),
-                }
-            }
+    /// Makes the copy of a directory, or opens the one that is there: then true.
+    fn open(&self, parent: &Target, name: &CStr) -> Result<(OwnedFd, bool), Failure> {
+        let made = match rustix::fs::mkdirat(&parent.fd, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(Failure { action: "make the copy of", errno }),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
+        let fd = fd.map_err(to("make the copy of (something else has its name)"))?;
+        let stat = rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?;
+        if made && stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(Failure {
+                action: "make the copy of (somebody has put another one in its place)",
+                errno: Errno::STALE,
+            });
         }
-        Ok(())
+        if stat.st_mode & 0o700 != 0o700 {
+            // Complete already, and closed to its owner: it is opened until it is complete again.
+            let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 | 0o700);
+            rustix::fs::fchmod(&fd, mode).map_err(to("open the copy of"))?;
+        }
+        (if made { &self.done.directories } else { &self.done.skipped }).add(1);
+        Ok((fd, !made))
     }
 }
 
 impl Visitor for Copier<'_> {
-    type Dir = Target;
+    /// None: left out.
+    type Dir = Option<Target>;
 
-    fn enter(&self, dir: &Entry<'_, Target>, _fd: BorrowedFd<'_>, stat: &Stat) -> Result<Target, Failure> {
-        self.progress.entry();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Some(parent) = dir.parent() else {
-            let fd = rustix::fs::open(self.destination, flags, Mode::empty()).map_err(to("open the copy of"))?;
-            return Ok(Target { fd, stat: *stat, was_there: true });
-        };
-        let parent = &parent.data;
-        let was_there = match rustix::fs::mkdirat(&parent.fd, dir.name(), Mode::RWXU) {
-            Ok(()) => false,
-            Err(Errno::EXIST) => true,
-            Err(errno) => return Err(Failure { action: "make the copy of", errno }),
-        };
-        let fd = rustix::fs::openat(&parent.fd, dir.name(), flags | OFlags::NOFOLLOW, Mode::empty());
-        let fd = fd.map_err(to("make the copy of (something else has its name)"))?;
-        if was_there {
-            // Complete already, and closed to its owner: it is opened until it is complete again.
-            let mode = rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?.st_mode;
-            if mode & 0o700 != 0o700 {
-                rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode & 0o7777 | 0o700)).map_err(to("open the copy of"))?;
-            }
+    fn enter(
+        &self,
+        dir: &Entry<'_, Option<Target>>,
+        _fd: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Option<Target>, Failure> {
+        let parent = dir.parent();
+        if parent.is_some_and(|parent| parent.is_root())
+            && self.unfinished.iter().any(|(mark, _)| mark.as_c_str() == dir.name())
+        {
+            return Ok(None);
         }
-        (if was_there { &self.done.skipped } else { &self.done.directories }).add(1);
-        Ok(Target { fd, stat: *stat, was_there })
+        self.progress.entry();
+        let top = || rustix::io::fcntl_dupfd_cloexec(self.staging.destination(), 0).map(|fd| (fd, true));
+        let (fd, was_there) = match parent.map(|parent| &parent.data) {
+            None => top().map_err(to("open the copy of"))?,
+            Some(None) => return Ok(None),
+            Some(Some(parent)) => self.open(parent, dir.name())?,
+        };
+        let id = id(&rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?);
+        Ok(Some(Target { fd, id, stat: *stat, was_there }))
     }
 
-    fn visit(&self, entry: &Entry<'_, Target>) -> Result<(), Failure> {
+    fn wanted(&self, dir: &Option<Target>) -> Wanted {
+        if dir.is_some() { Wanted::Everything } else { Wanted::Nothing }
+    }
+
+    fn visit(&self, entry: &Entry<'_, Option<Target>>) -> Result<(), Failure> {
         let parent = entry.parent().expect("the root of a copy is a directory");
-        if parent.parent().is_none() && entry.name() == marker::NAME {
-            return Ok(()); // the source is an unfinished copy itself
+        let Some(target) = &parent.data else { return Ok(()) };
+        if self.unfinished.iter().any(|(_, key)| key.made(entry.name())) {
+            return Ok(());
         }
         self.progress.entry();
-        let stat = entry.stat()?;
-        match FileType::from_raw_mode(stat.st_mode) {
+        let source = Inode::find(entry.at(), entry.name()).map_err(to("stat"))?;
+        match source.kind() {
             FileType::Directory => Err(Failure { action: "copy (it has become a directory)", errno: Errno::ISDIR }),
-            _ if stat.st_nlink > 1 => self.copy_linked(entry, &parent.data, &stat),
-            _ => self.copy_inode(entry, &parent.data, &stat),
+            _ if source.stat.st_nlink > 1 => self.copy_linked(entry, target, &source),
+            _ => self.copy_inode(entry, target, &source).map(drop),
         }
     }
 
-    fn leave(&self, dir: &Node<Target>) -> Result<(), Failure> {
-        let target = &dir.data;
+    fn leave(&self, dir: &Node<Option<Target>>) -> Result<(), Failure> {
+        let Some(target) = &dir.data else { return Ok(()) };
         if target.was_there && !dir.has_failed() {
-            self.remove_parts(dir)?;
+            self.staging.remove_parts(target.fd.as_fd())?;
         }
-        let source = Place { at: dir.fd(), name: c"." };
-        attributes::copy(source, &target.stat, Place { at: target.fd.as_fd(), name: c"." }, &self.done)
+        attributes::copy(dir.fd(), &target.stat, target.fd.as_fd(), &self.done)
     }
 }

@@ -1,12 +1,14 @@
 //! One regular file.
 
-use super::attributes::{self, Place, same_mtime};
-use super::copier::Done;
-use super::part;
-use crate::walk::{Failure, Progress, to};
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use super::attributes::{self, same_mtime};
+use super::copier::{Job, Made};
+use super::inode::{Inode, id, is_ours};
+use super::staging;
+use crate::walk::{Failure, to};
+use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use std::os::fd::OwnedFd;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Bytes read and written at once.
 const CHUNK: usize = 1 << 20;
@@ -18,74 +20,86 @@ const STAT_BLOCK: u64 = 512;
 const TRIES: usize = 3;
 
 /// A file to be copied.
-pub(super) struct File<'a> {
-    pub(super) source: Place<'a>,
-    pub(super) copy: Place<'a>,
-    /// Compare every byte with the source.
-    pub(super) verify: bool,
-    pub(super) done: &'a Done,
-    pub(super) progress: &'a Progress,
-}
+pub(super) struct File<'a>(pub(super) &'a Job<'a>);
 
 impl File<'_> {
-    pub(super) fn copy(&self) -> Result<(), Failure> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let source = rustix::fs::openat(self.source.at, self.source.name, flags, Mode::empty()).map_err(to("open"))?;
+    pub(super) fn copy(&self, source: &Inode) -> Result<Made, Failure> {
+        let job = self.0;
+        let source = source.open(OFlags::RDONLY | OFlags::NONBLOCK)?;
         for _ in 0..TRIES {
             let before = rustix::fs::fstat(&source).map_err(to("stat"))?;
-            if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
-                return Err(Failure { action: "copy (it is no file any more)", errno: Errno::INVAL });
+            if let Some(there) = self.there(&source, &before)?
+                && attributes::renew(source.as_fd(), &before, &there, job.done)?
+            {
+                job.done.skipped.add(1);
+                return Ok(there.id());
             }
-            if self.is_there(&source, &before)? {
-                self.done.skipped.add(1);
-                return attributes::copy(self.source, &before, self.copy, self.done);
-            }
-            let name = part::name(self.copy.name, &before);
-            let part = Place { name: &name, ..self.copy };
-            let written = self.fill(&source, &before, part)?;
+            let part = job.staging.part(job.name, &before);
+            let written = self.fill(&source, &before, &part)?;
             let after = rustix::fs::fstat(&source).map_err(to("stat"))?;
             if !same_mtime(&before, &after) || before.st_size != after.st_size {
-                rustix::fs::unlinkat(part.at, part.name, AtFlags::empty()).map_err(to("remove an outdated copy of"))?;
+                staging::discard(job.dir, &part)?;
                 continue;
             }
-            if self.verify {
+            if job.verify {
                 self.reread(&source, &before, &written)?;
             }
-            attributes::copy(self.source, &before, part, self.done)?;
-            rustix::fs::renameat(part.at, part.name, self.copy.at, self.copy.name).map_err(to("name the copy of"))?;
-            self.done.files.add(1);
-            return Ok(());
+            attributes::copy(source.as_fd(), &before, written.as_fd(), job.done)?;
+            staging::place(job.dir, &part, job.name)?;
+            job.done.files.add(1);
+            return Ok(id(&rustix::fs::fstat(&written).map_err(to("stat the copy of"))?));
         }
         Err(Failure { action: "copy (others go on writing into it)", errno: Errno::BUSY })
     }
 
-    /// Whether the copy is complete: what has its name, its size and its time of modification.
-    fn is_there(&self, source: &OwnedFd, stat: &Stat) -> Result<bool, Failure> {
-        let Ok(there) = self.copy.stat() else { return Ok(false) };
-        let same_kind = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
-        if !same_kind || there.st_size != stat.st_size || !same_mtime(&there, stat) {
-            return Ok(false);
+    /// The copy, if it is complete: what has its name, its size and its time of modification.
+    fn there(&self, source: &OwnedFd, stat: &Stat) -> Result<Option<Inode>, Failure> {
+        let Ok(there) = Inode::find(self.0.dir, self.0.name) else { return Ok(None) };
+        let same = there.kind() == FileType::RegularFile && there.stat.st_size == stat.st_size;
+        if !same || !same_mtime(&there.stat, stat) {
+            return Ok(None);
         }
-        if !self.verify {
-            return Ok(true);
+        if self.0.verify {
+            let copy = there.open(OFlags::RDONLY)?;
+            if self.equal_bytes(source, &copy)? != stat.st_size.cast_unsigned() {
+                return Ok(None);
+            }
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let copy = rustix::fs::openat(self.copy.at, self.copy.name, flags, Mode::empty());
-        let copy = copy.map_err(to("open the copy of"))?;
-        Ok(self.equal_bytes(source, &copy)? == stat.st_size.cast_unsigned())
+        Ok(Some(there))
+    }
+
+    /// A new part, or the one that an earlier run has begun.
+    fn part(&self, name: &CStr) -> Result<OwnedFd, Failure> {
+        let dir = self.0.dir;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let new = || {
+            let flags = flags | OFlags::CREATE | OFlags::EXCL;
+            rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
+        };
+        match new() {
+            Err(Errno::EXIST) => {}
+            result => return result.map_err(to("make the copy of")),
+        }
+        if let Ok(begun) = rustix::fs::openat(dir, name, flags | OFlags::NONBLOCK, Mode::empty()) {
+            let stat = rustix::fs::fstat(&begun).map_err(to("stat the copy of"))?;
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            if is_file && is_ours(&stat) && stat.st_mode & 0o077 == 0 {
+                return Ok(begun);
+            }
+        }
+        staging::discard(dir, name)?;
+        new().map_err(to("make the copy of"))
     }
 
     /// Writes the bytes, from where an earlier run came to.
-    fn fill(&self, source: &OwnedFd, stat: &Stat, part: Place<'_>) -> Result<OwnedFd, Failure> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let copy = rustix::fs::openat(part.at, part.name, flags, Mode::RUSR | Mode::WUSR);
-        let copy = copy.map_err(to("make the copy of"))?;
+    fn fill(&self, source: &OwnedFd, stat: &Stat, part: &CStr) -> Result<OwnedFd, Failure> {
+        let copy = self.part(part)?;
         let begun = rustix::fs::fstat(&copy).map_err(to("stat the copy of"))?.st_size;
         let mut from = 0;
         if begun > 0 {
             from = self.equal_bytes(source, &copy)? & !(BLOCK as u64 - 1);
             rustix::fs::ftruncate(&copy, from).map_err(to("cut the copy of"))?;
-            self.done.resumed.add(1);
+            self.0.done.resumed.add(1);
         }
         let size = stat.st_size.cast_unsigned();
         let sparse = stat.st_blocks.cast_unsigned() * STAT_BLOCK < size;
@@ -117,10 +131,10 @@ impl File<'_> {
             }
             for (start, bytes) in runs(&buffer[..got], sparse) {
                 write_full(copy, bytes, at + start as u64).map_err(to("write the copy of"))?;
-                self.done.bytes.add(bytes.len() as u64);
+                self.0.done.bytes.add(bytes.len() as u64);
             }
             at += got as u64;
-            self.progress.add_bytes(got as u64);
+            self.0.progress.add_bytes(got as u64);
         }
         Ok(())
     }
@@ -144,7 +158,7 @@ impl File<'_> {
             let read = read_full(source, &mut ours, at).map_err(to("read"))?;
             let there = read_full(copy, &mut theirs, at).map_err(to("read the copy of"))?;
             let both = read.min(there);
-            self.done.compared.add(both as u64);
+            self.0.done.compared.add(both as u64);
             let same = ours[..both].iter().zip(&theirs[..both]).position(|(a, b)| a != b).unwrap_or(both);
             at += same as u64;
             if same < CHUNK {

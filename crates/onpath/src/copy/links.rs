@@ -1,15 +1,16 @@
 //! Inodes of several names: each is copied once, under the name that comes first.
 
-use super::attributes::Place;
+use super::argument::below;
+use super::inode::{Id, Inode, id};
+use super::staging::{Staging, discard, place, times};
 use crate::walk::{Failure, to};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The inodes of which not all names were seen yet: a row each.
 #[derive(Default)]
@@ -19,17 +20,47 @@ pub(super) struct Links {
 
 #[derive(Default)]
 struct State {
-    inodes: HashMap<(u64, u64), Inode>,
+    inodes: HashMap<Id, Inodes>,
     /// Names that wait for their first one, with it.
-    waiting: Vec<(PathBuf, PathBuf)>,
+    waiting: Vec<(Arc<First>, Name)>,
 }
 
-struct Inode {
-    /// The copy under its first name.
-    first: PathBuf,
-    complete: bool,
+struct Inodes {
+    first: Arc<First>,
     /// Names that were not seen yet.
     unseen: u64,
+}
+
+/// A name in the destination. Its directory is known by number, too: somebody may move another one there.
+pub(super) struct Name {
+    /// From the destination's top.
+    pub(super) dir: PathBuf,
+    pub(super) dir_id: Id,
+    pub(super) name: CString,
+}
+
+impl Name {
+    pub(super) fn path(&self) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.dir.join(std::ffi::OsStr::from_bytes(self.name.to_bytes()))
+    }
+}
+
+/// The copy under its first name.
+pub(super) struct First {
+    name: Name,
+    /// Its inode, once it is complete.
+    made: OnceLock<Id>,
+}
+
+/// What is to be done with a name.
+pub(super) enum Claim {
+    /// Copy the inode, then call [`Links::settle`].
+    Copy,
+    /// Make it a name of this.
+    Link(Arc<First>),
+    /// Nothing now: the first name is being copied.
+    Later,
 }
 
 impl Links {
@@ -37,71 +68,85 @@ impl Links {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// None: the caller copies the inode, to `copy`, and then calls [`Links::settle`]. Else the copy of its first name, if that is
-    /// complete; if it is not, `copy` is noted for the end.
-    pub(super) fn claim(&self, stat: &Stat, copy: &Path) -> Option<Option<PathBuf>> {
+    /// A name of the inode has come.
+    pub(super) fn claim(&self, stat: &Stat, name: Name) -> Claim {
         let mut state = self.state();
         let State { inodes, waiting } = &mut *state;
-        let key = (stat.st_dev, stat.st_ino);
-        let Some(inode) = inodes.get_mut(&key) else {
+        let Some(inode) = inodes.get_mut(&id(stat)) else {
             let unseen = stat.st_nlink.saturating_sub(1);
-            inodes.insert(key, Inode { first: copy.to_owned(), complete: false, unseen });
-            return None;
+            let first = Arc::new(First { name, made: OnceLock::new() });
+            inodes.insert(id(stat), Inodes { first, unseen });
+            return Claim::Copy;
         };
         inode.unseen = inode.unseen.saturating_sub(1);
-        if !inode.complete {
-            waiting.push((inode.first.clone(), copy.to_owned()));
-            return Some(None);
-        }
         let first = inode.first.clone();
-        if inode.unseen == 0 {
-            inodes.remove(&key);
+        if first.made.get().is_none() {
+            waiting.push((first, name));
+            return Claim::Later;
         }
-        Some(Some(first))
+        if inode.unseen == 0 {
+            inodes.remove(&id(stat));
+        }
+        Claim::Link(first)
     }
 
-    /// The claimed inode is copied, or its copy has failed: then the next name that comes claims it again.
-    pub(super) fn settle(&self, stat: &Stat, complete: bool) {
+    /// The claimed inode is copied; None: its copy has failed, then the next name that comes claims it again.
+    pub(super) fn settle(&self, stat: &Stat, made: Option<Id>) {
         let mut state = self.state();
-        let key = (stat.st_dev, stat.st_ino);
-        match state.inodes.get_mut(&key) {
-            Some(inode) if complete && inode.unseen > 0 => inode.complete = true,
-            _ => _ = state.inodes.remove(&key),
+        let Some(inode) = state.inodes.get(&id(stat)) else { return };
+        let unseen = inode.unseen;
+        if let Some(made) = made {
+            // Only who has claimed it comes here.
+            _ = inode.first.made.set(made);
+        }
+        if made.is_none() || unseen == 0 {
+            state.inodes.remove(&id(stat));
         }
     }
 
     /// The names that are still to be made, with the first ones.
-    pub(super) fn rest(&self) -> Vec<(PathBuf, PathBuf)> {
+    pub(super) fn rest(&self) -> Vec<(Arc<First>, Name)> {
         std::mem::take(&mut self.state().waiting)
     }
 }
 
-/// Makes `name` a name of the copy at `first`. False if it was one.
-pub(super) fn link(first: &Path, name: &Path) -> Result<bool, Failure> {
-    let of = rustix::fs::lstat(first).map_err(to("find the first copy of"))?;
-    let (dir, last) = (name.parent().unwrap_or(Path::new("/")), name.file_name().unwrap_or_default());
-    let last = CString::new(last.as_bytes()).expect("a file name has no zeros");
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(dir, flags, Mode::empty()).map_err(to("open the directory of"))?;
-    let times = rustix::fs::fstat(&dir).map_err(to("stat the directory of"))?;
-    match (Place { at: dir.as_fd(), name: &last }).stat() {
-        Ok(there) if (there.st_dev, there.st_ino) == (of.st_dev, of.st_ino) => return Ok(false),
+/// Makes a name that had to wait. False if it was there.
+pub(super) fn link_later(first: &First, name: &Name, staging: &Staging) -> Result<bool, Failure> {
+    let dir = below(staging.destination(), &name.dir).map_err(to("open the directory of"))?;
+    if id(&rustix::fs::fstat(&dir).map_err(to("stat the directory of"))?) != name.dir_id {
+        return Err(Failure { action: "link (another directory has got the place of its own)", errno: Errno::STALE });
+    }
+    link(first, dir.as_fd(), name, staging)
+}
+
+/// Makes `name`, in `dir`, a name of the copy `first`. False if it was one.
+pub(super) fn link(first: &First, dir: BorrowedFd<'_>, name: &Name, staging: &Staging) -> Result<bool, Failure> {
+    let made = first.made.get().ok_or(Errno::NOENT).map_err(to("find the first copy of"))?;
+    let of = below(staging.destination(), &first.name.dir)
+        .and_then(|dir| Inode::find(dir.as_fd(), &first.name.name))
+        .map_err(to("find the first copy of"))?;
+    if of.id() != *made {
+        return Err(Failure {
+            action: "link (something else has got the place of its first copy)",
+            errno: Errno::STALE,
+        });
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(dir, c".", flags, Mode::empty()).map_err(to("open the directory of"))?;
+    let times = times(dir.as_fd()).map_err(to("stat the directory of"))?;
+    match Inode::find(dir.as_fd(), &name.name) {
+        Ok(there) if there.id() == of.id() => return Ok(false),
         Ok(there) => {
             // What is there keeps its name until the link takes it over.
-            let part = super::part::name(&last, &there);
-            _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
-            rustix::fs::linkat(CWD, first, &dir, &part, AtFlags::empty()).map_err(to("link"))?;
-            rustix::fs::renameat(&dir, &part, &dir, &last).map_err(to("rename a link to"))?;
+            let part = staging.part(&name.name, &there.stat);
+            discard(dir.as_fd(), &part)?;
+            of.link(dir.as_fd(), &part).map_err(to("link"))?;
+            place(dir.as_fd(), &part, &name.name)?;
         }
-        Err(Errno::NOENT) => rustix::fs::linkat(CWD, first, &dir, &last, AtFlags::empty()).map_err(to("link"))?,
+        Err(Errno::NOENT) => of.link(dir.as_fd(), &name.name).map_err(to("link"))?,
         Err(errno) => return Err(Failure { action: "stat", errno }),
     }
     // The directory may have got its times already.
-    let time = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds.cast_signed() };
-    let times = Timestamps {
-        last_access: time(times.st_atime, times.st_atime_nsec),
-        last_modification: time(times.st_mtime, times.st_mtime_nsec),
-    };
     rustix::fs::futimens(&dir, &times).map_err(to("give its times to the directory of"))?;
     Ok(true)
 }

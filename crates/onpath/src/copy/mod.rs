@@ -1,28 +1,33 @@
 //! `onpath import DIR DEST` and `onpath export SRC DIR`: parallel copies of trees that can be interrupted at any moment and run again.
 //!
-//! How a second run knows what is done: a file is written under a name of its own ([`part`]) and gets its real name when its bytes, owner,
-//! mode, extended attributes and times are complete. So what has the size and the time of modification of its source is a complete copy of
-//! it. Of a part that was left, whatever equals the source is kept, and copying goes on from there. That much holds after any kill of this
-//! or the serving process. A power loss may keep a file's name but not its bytes: therefore the destination holds a [`marker`] with the
-//! boot it was begun under until all of it is on stable storage. A run that finds one of another boot compares bytes before it trusts.
+//! How a second run knows what is done: a file is written under a name of its own ([`staging`]) and gets its real name when its
+//! bytes, owner, mode, extended attributes and times are complete. So what has the size and the time of modification of its source is a
+//! complete copy of it. Of a part that was left, whatever equals the source is kept, and copying goes on from there. That much holds after
+//! any kill of this or the serving process. A power loss may keep a file's name but not its bytes: therefore a mark stays, with the
+//! boot it was begun under, until all of it is on stable storage. A run that finds one of another boot compares bytes before it trusts.
+//!
+//! Root copies into directories of users, who may put anything in place of anything meanwhile. So everything goes by descriptors: names
+//! are looked up in open directories, never through links, and what was found is changed through its own descriptor ([`inode`]).
 
+mod argument;
 mod attributes;
 mod copier;
 mod file;
+mod inode;
 mod links;
-mod marker;
-mod part;
 mod special;
+mod staging;
 
-use crate::cli::{absolute, say};
+use crate::cli::say;
 use crate::inspect::served_by;
 use crate::walk::{self, Entry, Failure, Node, Progress, Report, Trees, Visitor, WalkArgs, walk};
 use anyhow::Context;
+use argument::Argument;
 use clap::Args;
 use copier::{Copier, Done};
-use marker::Marker;
 use rustix::fs::Stat;
-use std::os::fd::BorrowedFd;
+use staging::Staging;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `onpath import` and `onpath export`.
@@ -40,45 +45,40 @@ pub(crate) struct CopyArgs {
 }
 
 pub(crate) fn import(args: CopyArgs) -> anyhow::Result<()> {
-    let existing = args.destination.ancestors().find_map(|path| nonempty(path).canonicalize().ok());
-    served_by(&existing.unwrap_or_default())
+    let (source, destination) = arguments(&args)?;
+    served_by(&destination.existing()?)
         .with_context(|| format!("cannot import into {}", args.destination.display()))?;
-    copy(&args, "importing")
+    copy(&args, source, destination, "importing")
 }
 
 pub(crate) fn export(args: CopyArgs) -> anyhow::Result<()> {
-    let source = find(&args.source)?;
-    served_by(&source).with_context(|| format!("cannot export {}", args.source.display()))?;
-    copy(&args, "exporting")
+    let (source, destination) = arguments(&args)?;
+    served_by(&source.existing()?).with_context(|| format!("cannot export {}", args.source.display()))?;
+    copy(&args, source, destination, "exporting")
 }
 
-fn nonempty(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+fn arguments(args: &CopyArgs) -> anyhow::Result<(Argument, Argument)> {
+    let find = |path: &Path| Argument::find(path).with_context(|| format!("cannot find {}", path.display()));
+    Ok((find(&args.source)?, find(&args.destination)?))
 }
 
-fn find(source: &Path) -> anyhow::Result<PathBuf> {
-    let found = source.canonicalize().with_context(|| format!("cannot find {}", source.display()))?;
-    anyhow::ensure!(found.is_dir(), "{} is not a directory: name the directory to copy", source.display());
-    Ok(found)
-}
-
-fn copy(args: &CopyArgs, doing: &'static str) -> anyhow::Result<()> {
-    let source = find(&args.source)?;
-    let destination = absolute(&args.destination)?;
-    let shown = destination.display();
-    std::fs::create_dir_all(&destination).with_context(|| format!("cannot make {shown}"))?;
-    let destination = destination.canonicalize().with_context(|| format!("cannot find {shown}"))?;
+fn copy(args: &CopyArgs, source: Argument, destination: Argument, doing: &'static str) -> anyhow::Result<()> {
+    let (from, to) = (source.path()?, destination.path()?);
     anyhow::ensure!(
-        !destination.starts_with(&source) && !source.starts_with(&destination),
+        !to.starts_with(&from) && !from.starts_with(&to),
         "{} and {} are within each other: copy to a place outside",
-        source.display(),
-        destination.display()
+        from.display(),
+        to.display()
     );
-    let marker = Marker::put(&destination)?;
+    let top = source.open().with_context(|| format!("cannot find {}", args.source.display()))?;
+    let destination = destination.make().with_context(|| format!("cannot make {}", to.display()))?;
+    let staging = Staging::begin(destination)?;
     let progress = Progress::new(doing, args.walk.quiet || args.walk.json);
     let report = Report::new(&progress);
-    let copier = Copier::new(&source, &destination, args.verify || marker.is_of_another_boot(), &progress);
-    let trees = Trees { roots: std::slice::from_ref(&source), follow: true, descend: true, jobs: args.walk.jobs() };
+    let verify = args.verify || staging.is_of_another_boot();
+    let copier = Copier::new(&from, top.as_fd(), &staging, verify, &progress).context("list the source")?;
+    let roots = std::slice::from_ref(&from);
+    let trees = Trees { roots, opened: Some(top.as_fd()), follow: false, descend: true, jobs: args.walk.jobs() };
     std::thread::scope(|scope| {
         if progress.is_shown() {
             scope.spawn(|| foresee(&trees, &progress));
@@ -87,9 +87,8 @@ fn copy(args: &CopyArgs, doing: &'static str) -> anyhow::Result<()> {
         copier.link_the_rest(&report);
     });
     progress.finish();
-    marker.finish(report.failures() == 0)?;
-    let done = copier.done();
-    tell(args, done, &report, &progress);
+    staging.finish(report.failures() == 0)?;
+    tell(args, copier.done(), &report, &progress);
     report.result()
 }
 

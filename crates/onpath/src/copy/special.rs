@@ -1,58 +1,67 @@
 //! Symbolic links, fifos, sockets and devices.
 
-use super::attributes::{self, Place};
-use super::copier::Done;
-use super::part;
+use super::attributes;
+use super::copier::{Job, Made};
+use super::inode::{Inode, is_ours};
+use super::staging;
 use crate::walk::{Failure, to};
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
-pub(super) fn copy(source: Place<'_>, stat: &Stat, copy: Place<'_>, done: &Done) -> Result<(), Failure> {
-    let kind = FileType::from_raw_mode(stat.st_mode);
+pub(super) fn copy(job: &Job<'_>, source: &Inode) -> Result<Made, Failure> {
+    let kind = source.kind();
     let target = match kind {
         FileType::Symlink => Some(read_link(source).map_err(to("read"))?),
         _ => None,
     };
-    if is_there(stat, target.as_ref(), copy) {
-        done.skipped.add(1);
-        return attributes::copy(source, stat, copy, done);
+    let there = Inode::find(job.dir, job.name).ok().filter(|there| is_there(source, target.as_ref(), there));
+    if let Some(there) = there
+        && attributes::renew(source.fd(), &source.stat, &there, job.done)?
+    {
+        job.done.skipped.add(1);
+        return Ok(there.id());
     }
-    let name = part::name(copy.name, stat);
-    let part = Place { at: copy.at, name: &name };
-    match make(stat, target.as_ref(), part) {
+    let name = job.staging.part(job.name, &source.stat);
+    match make(job, source, target.as_ref(), &name) {
         Err(Errno::EXIST) => {
-            rustix::fs::unlinkat(part.at, part.name, AtFlags::empty()).map_err(to("remove an unfinished copy of"))?;
-            make(stat, target.as_ref(), part)
+            staging::discard(job.dir, &name)?;
+            make(job, source, target.as_ref(), &name)
         }
         result => result,
     }
     .map_err(to("make the copy of"))?;
-    attributes::copy(source, stat, part, done)?;
-    rustix::fs::renameat(part.at, part.name, copy.at, copy.name).map_err(to("name the copy of"))?;
-    (if kind == FileType::Symlink { &done.symlinks } else { &done.special }).add(1);
-    Ok(())
+    let made = Inode::find(job.dir, &name).map_err(to("make the copy of"))?;
+    if !is_there(source, target.as_ref(), &made) || !is_ours(&made.stat) {
+        return Err(Failure {
+            action: "make the copy of (somebody has put something else in its place)",
+            errno: Errno::STALE,
+        });
+    }
+    attributes::copy(source.fd(), &source.stat, made.fd(), job.done)?;
+    staging::place(job.dir, &name, job.name)?;
+    (if kind == FileType::Symlink { &job.done.symlinks } else { &job.done.special }).add(1);
+    Ok(made.id())
 }
 
-fn read_link(place: Place<'_>) -> rustix::io::Result<CString> {
-    rustix::fs::readlinkat(place.at, place.name, Vec::new())
+fn read_link(inode: &Inode) -> rustix::io::Result<CString> {
+    rustix::fs::readlinkat(inode.fd(), c"", Vec::new())
 }
 
-fn is_there(stat: &Stat, target: Option<&CString>, copy: Place<'_>) -> bool {
-    let Ok(there) = copy.stat() else { return false };
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let same_kind = FileType::from_raw_mode(there.st_mode) == kind;
-    same_kind
+fn is_there(source: &Inode, target: Option<&CString>, there: &Inode) -> bool {
+    there.kind() == source.kind()
         && match target {
-            Some(target) => read_link(copy).is_ok_and(|there| there == *target),
-            None => there.st_rdev == stat.st_rdev,
+            Some(target) => read_link(there).is_ok_and(|there| there == *target),
+            None => there.stat.st_rdev == source.stat.st_rdev,
         }
 }
 
-fn make(stat: &Stat, target: Option<&CString>, part: Place<'_>) -> rustix::io::Result<()> {
-    let kind = FileType::from_raw_mode(stat.st_mode);
+fn make(job: &Job<'_>, source: &Inode, target: Option<&CString>, name: &CStr) -> rustix::io::Result<()> {
     match target {
-        Some(target) => rustix::fs::symlinkat(target, part.at, part.name),
-        None => rustix::fs::mknodat(part.at, part.name, kind, Mode::RUSR | Mode::WUSR, stat.st_rdev),
+        Some(target) => rustix::fs::symlinkat(target, job.dir, name),
+        None => {
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(job.dir, name, source.kind(), mode, source.stat.st_rdev)
+        }
     }
 }

@@ -99,7 +99,13 @@ impl Task<'_> {
         sum: impl FnOnce(&V, &Report) -> Summary,
     ) -> anyhow::Result<()> {
         let report = Report::new(progress);
-        let trees = Trees { roots: self.paths, follow: self.follow, descend: self.recursive, jobs: self.args.jobs() };
+        let trees = Trees {
+            roots: self.paths,
+            opened: None,
+            follow: self.follow,
+            descend: self.recursive,
+            jobs: self.args.jobs(),
+        };
         walk(&trees, visitor, &report);
         progress.finish();
         let summary = sum(visitor, &report);

@@ -6,6 +6,7 @@ use clap::Args;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 use serde_json::json;
+use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub(crate) fn run(args: RmrArgs) -> anyhow::Result<()> {
         refuse(path)?;
     }
     let there = |path: &&PathBuf| !args.force || path.symlink_metadata().is_ok_or_other();
-    let paths: Vec<PathBuf> = args.paths.iter().filter(there).cloned().collect();
+    let paths: Vec<PathBuf> = args.paths.iter().filter(there).map(|path| itself(path).to_owned()).collect();
     let task = Task { doing: "removing", paths: &paths, follow: false, recursive: true, args: &args.walk };
     let progress = task.progress();
     let visitor = Remover { progress: &progress, files: Counter::default(), directories: Counter::default() };
@@ -58,11 +59,26 @@ impl<T> Existence for std::io::Result<T> {
     }
 }
 
+/// The path without slashes at its end, which would lead through a link.
+fn itself(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+    Path::new(OsStr::from_bytes(&bytes[..end.min(bytes.len())]))
+}
+
 /// What nobody means.
 fn refuse(path: &Path) -> anyhow::Result<()> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty()).unwrap_or_default();
     anyhow::ensure!(last != b"." && last != b"..", "{} is refused: name the directory itself", path.display());
+    let named = itself(path);
+    let is_other = named.as_os_str() != path.as_os_str() && named.symlink_metadata().is_ok_and(|stat| !stat.is_dir());
+    anyhow::ensure!(
+        !is_other,
+        "{} is refused: {} is no directory; name it without a slash, or name the directory that it leads to",
+        path.display(),
+        named.display()
+    );
     let is_root = path.canonicalize().is_ok_and(|path| path == Path::new("/"));
     anyhow::ensure!(!is_root || path.is_symlink(), "{} is the root of everything: refused", path.display());
     Ok(())

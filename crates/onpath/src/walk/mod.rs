@@ -20,6 +20,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,12 +83,7 @@ pub(crate) trait Visitor: Sync {
     type Dir: Send + Sync;
 
     /// A directory was opened; `stat` are its attributes. Before anything in it.
-    fn enter(
-        &self,
-        dir: &Entry<'_, Self::Dir>,
-        fd: std::os::fd::BorrowedFd<'_>,
-        stat: &Stat,
-    ) -> Result<Self::Dir, Failure>;
+    fn enter(&self, dir: &Entry<'_, Self::Dir>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Self::Dir, Failure>;
 
     /// What is still to be visited in a directory that was entered.
     fn wanted(&self, _dir: &Self::Dir) -> Wanted {
@@ -111,6 +107,8 @@ pub(crate) trait Visitor: Sync {
 pub(crate) struct Trees<'a> {
     /// Where they begin.
     pub(crate) roots: &'a [PathBuf],
+    /// The one root, if it is open already: then its path is for messages only.
+    pub(crate) opened: Option<BorrowedFd<'a>>,
     /// Follow a root that is a symbolic link; nothing else is ever followed.
     pub(crate) follow: bool,
     /// Walk what is in directories; else only the roots are visited.
@@ -124,7 +122,7 @@ pub(crate) fn walk<V: Visitor>(trees: &Trees<'_>, visitor: &V, report: &Report) 
     raise_descriptors();
     let jobs = trees.jobs;
     let pool = Pool::new(jobs);
-    let walk = Walk { visitor, report, pool: &pool };
+    let walk = Walk { visitor, report, pool: &pool, opened: trees.opened };
     for path in trees.roots {
         match root(path, trees.follow) {
             Ok(name) if trees.descend => pool.add(Job::Directory(None, name)),
@@ -172,6 +170,7 @@ struct Walk<'a, V: Visitor> {
     visitor: &'a V,
     report: &'a Report<'a>,
     pool: &'a Pool<V::Dir>,
+    opened: Option<BorrowedFd<'a>>,
 }
 
 impl<V: Visitor> Walk<'_, V> {
@@ -266,7 +265,11 @@ impl<V: Visitor> Walk<'_, V> {
         parent: Option<Arc<Node<V::Dir>>>,
     ) -> Result<Option<Frame<V::Dir>>, Failure> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match rustix::fs::openat(entry.at(), entry.name(), flags, Mode::empty()) {
+        let (at, name) = match (&parent, self.opened) {
+            (None, Some(root)) => (root, c"."),
+            _ => (entry.at(), entry.name()),
+        };
+        let fd = match rustix::fs::openat(at, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             // No directory: a root that was given as something else, or what somebody put in its place.
             Err(Errno::NOTDIR | Errno::LOOP) => {
@@ -285,7 +288,7 @@ impl<V: Visitor> Walk<'_, V> {
             parent.iter().for_each(|parent| parent.fail());
             return Ok(None);
         }
-        let data = self.visitor.enter(entry, std::os::fd::AsFd::as_fd(&fd), &stat)?;
+        let data = self.visitor.enter(entry, fd.as_fd(), &stat)?;
         let wanted = self.visitor.wanted(&data);
         let listing = || rustix::io::fcntl_dupfd_cloexec(&fd, 0).and_then(Dir::new).map_err(to("list"));
         let entries = if wanted == Wanted::Nothing { None } else { Some(listing()?) };

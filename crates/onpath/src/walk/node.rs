@@ -43,6 +43,11 @@ impl<D> Node<D> {
         self.parent.clone()
     }
 
+    /// Whether a walk began here.
+    pub(crate) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
     /// Its path, beginning with the root's as it was given.
     pub(crate) fn path(&self) -> PathBuf {
         let mut names: Vec<&CStr> = vec![&self.name];

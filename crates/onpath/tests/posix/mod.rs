@@ -8,6 +8,7 @@
 
 mod access;
 mod acl;
+mod apart;
 mod append;
 mod atime;
 mod atomic;

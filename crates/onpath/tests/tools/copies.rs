@@ -149,19 +149,90 @@ fn a_power_loss_makes_it_compare() {
     let (source, there) = (site.root().join("source"), mount.path().join("copy"));
     plant(&source);
     json(&["import", text(&source), text(&there)]);
-    assert!(!there.join(".onpath-copying").exists(), "a complete copy has no mark");
+    assert_eq!(marks(&there), [] as [PathBuf; 0], "a complete copy has no mark");
     let stat = fs::metadata(there.join("sub/f9")).expect("stat");
     let lost = fs::File::options().write(true).open(there.join("sub/f9")).expect("open");
     lost.write_all_at(&[0; 500], 0).expect("write");
     lost.set_modified(stat.modified().expect("mtime")).expect("utimens");
     drop(lost);
     let times = fs::metadata(&there).expect("stat").modified().expect("mtime");
-    fs::write(there.join(".onpath-copying"), "a boot of before\n").expect("the mark");
+    mark(&there, "a boot of before");
     let copied = json(&["import", text(&source), text(&there)]);
     assert_eq!(copied["files"].as_u64(), Some(1), "{copied}");
     assert_eq!(look(&there), look(&source));
     assert_eq!(fs::metadata(&there).expect("stat").modified().expect("mtime"), times);
     mount.stop();
+}
+
+/// Files of users are files, whatever they are called: nothing is left out, taken over or deleted.
+#[test]
+fn names_that_look_like_its_own() {
+    let Some(site) = Site::new("import of names that look like its own") else { return };
+    let mount = site.dev(&[]);
+    let (source, there) = (site.root().join("source"), mount.path().join("copy"));
+    let digits = "0123456789abcdef";
+    let names = [
+        ".onpath-copying".to_owned(),
+        format!(".onpath-copying-{digits}{digits}"),
+        format!(".onpath-part-{digits}"),
+        format!("sub/.onpath-part-{digits}"),
+        "sub/.onpath-copying".to_owned(),
+        format!(".onpath-copying-{digits}aaaaaaaaaaaaaaaa/mark"),
+    ];
+    for top in [&source, &there] {
+        fs::create_dir_all(top.join("sub")).expect("mkdir");
+        fs::create_dir(top.join(Path::new(&names[5]).parent().expect("a directory"))).expect("mkdir");
+    }
+    for (number, name) in names.iter().enumerate() {
+        fs::write(source.join(name), format!("{number} of a user")).expect("a file");
+    }
+    json(&["import", text(&source), text(&there)]);
+    assert_eq!(look(&there), look(&source));
+    // What is only in the destination stays.
+    for name in &names {
+        fs::remove_file(source.join(name)).expect("unlink");
+    }
+    fs::write(source.join("sub/new"), "new").expect("a file");
+    json(&["import", text(&source), text(&there)]);
+    for (number, name) in names.iter().enumerate() {
+        let content = fs::read_to_string(there.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(content, format!("{number} of a user"));
+    }
+    mount.stop();
+    site.assert_clean("after an import of odd names");
+}
+
+/// The mark of an interrupted copy is left out where the unfinished copy is copied itself.
+#[test]
+fn an_unfinished_copy_is_copied_without_its_mark() {
+    let Some(site) = Site::new("export of an unfinished copy") else { return };
+    let mount = site.dev(&[]);
+    let (source, there, back) = (site.root().join("source"), mount.path().join("copy"), site.root().join("back"));
+    plant(&source);
+    json(&["import", text(&source), text(&there)]);
+    mark(&there, "a boot of before");
+    json(&["export", text(&there), text(&back)]);
+    assert_eq!(marks(&back), [] as [PathBuf; 0]);
+    json(&["import", text(&source), text(&there)]);
+    assert_eq!(look(&there), look(&source));
+    mount.stop();
+}
+
+/// Marks of copies that are under way into a directory.
+pub(crate) fn marks(dir: &Path) -> Vec<PathBuf> {
+    let names = sys::names(dir).unwrap_or_default();
+    let marks = names.iter().filter(|name| name.to_string_lossy().starts_with(".onpath-copying-"));
+    marks.map(|name| dir.join(name)).collect()
+}
+
+/// As if a copy had been interrupted that was begun under this boot.
+fn mark(dir: &Path, boot: &str) {
+    let name = format!(".onpath-copying-{}", "0f".repeat(16));
+    let mark = dir.join(&name);
+    fs::create_dir(&mark).expect("mkdir");
+    assert_eq!(sys::chmod(&mark, 0o700), Ok(()));
+    let text = format!("this marks a copy by onpath, {name}\n0123456789abcdef\n{boot}\n");
+    fs::write(mark.join("mark"), text).expect("the mark");
 }
 
 /// Extended attributes come along where both sides have them; where the destination has none, that is said.

@@ -1,9 +1,12 @@
 //! What cannot be done is told, with what to do about it; nothing is half done.
 
 use crate::common::server::{Site, is_mounted};
-use crate::tools::copies::{look, plant, prepared};
+use crate::common::sys;
+use crate::common::user::ALICE;
+use crate::tools::copies::{look, marks, plant, prepared};
 use crate::tools::{json, onpath, said, text};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 #[track_caller]
@@ -26,6 +29,11 @@ fn bad_arguments() {
     assert_refused(&["import", &format!("{outside}/missing"), inside], &["cannot find", "missing"]);
     assert_refused(&["import", &format!("{outside}/seven"), inside], &["not a directory"]);
     assert_refused(&["export", inside, &format!("{inside}/copy")], &["within each other"]);
+    symlink(&source, source.join("linked")).expect("symlink");
+    assert_eq!(sys::lchown(source.join("linked"), ALICE.uid, ALICE.gid), Ok(()));
+    let linked = source.join("linked/sub");
+    assert_refused(&["import", text(&linked), inside], &["linked", "symbolic link of user 65501", "give the path"]);
+    assert_refused(&["export", inside, text(&linked)], &["linked", "symbolic link of user 65501", "give the path"]);
     assert_refused(&["chmod", "999", inside], &[]);
     assert_refused(&["chown", "no-such-user-here", inside], &["no-such-user-here"]);
     assert_refused(&["find", inside, "--larger", "much"], &["no size"]);
@@ -43,7 +51,7 @@ fn something_in_the_way() {
     fs::create_dir(&there).expect("mkdir");
     fs::write(there.join("sub"), "a file").expect("a file");
     assert_refused(&["import", text(&source), text(&there)], &["sub", "something else has its name", "1 failure"]);
-    assert!(there.join("seven").exists() && there.join(".onpath-copying").exists(), "everything else is done");
+    assert!(there.join("seven").exists() && marks(&there).len() == 1, "everything else is done");
     fs::remove_file(there.join("sub")).expect("unlink");
     json(&["import", text(&source), text(&there)]);
     assert_eq!(look(&there), look(&source));

@@ -5,6 +5,7 @@ mod errors;
 mod generated;
 mod resumed;
 mod sums;
+mod swapped;
 mod top;
 mod trees;
 

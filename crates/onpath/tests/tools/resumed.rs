@@ -2,7 +2,7 @@
 
 use crate::common::server::{Mount, binary};
 use crate::common::{Over, process, sys, wait_until};
-use crate::tools::copies::{look, plant, prepared};
+use crate::tools::copies::{look, marks, plant, prepared};
 use crate::tools::{json, onpath, said, text};
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -23,14 +23,11 @@ fn kill(mut child: Child) {
     child.wait().expect("wait of our child");
 }
 
-/// Names in a directory that begin so.
+/// What is being copied into a directory.
 fn parts(dir: &Path) -> Vec<std::path::PathBuf> {
     let names = sys::names(dir).unwrap_or_default();
-    names
-        .into_iter()
-        .filter(|name| name.to_string_lossy().starts_with(".onpath-part-"))
-        .map(|name| dir.join(name))
-        .collect()
+    let parts = names.iter().filter(|name| name.to_string_lossy().starts_with(".onpath-part-"));
+    parts.map(|name| dir.join(name)).collect()
 }
 
 fn large(source: &Path) {
@@ -55,7 +52,7 @@ fn a_killed_copy_goes_on() {
         let child = copying("import", &source, &there);
         wait_until("the copy has begun", || sys::names(&there).is_ok_and(|names| names.len() > entries));
         kill(child);
-        assert!(there.join(".onpath-copying").exists(), "an unfinished copy is marked");
+        assert_eq!(marks(&there).len(), 1, "an unfinished copy is marked");
     }
     let half = || parts(&there).iter().any(|part| fs::metadata(part).is_ok_and(|stat| stat.len() > LARGE / 8));
     let child = copying("import", &source, &there);
@@ -69,7 +66,7 @@ fn a_killed_copy_goes_on() {
     }
     assert_eq!(look(&there), look(&source));
     assert_eq!(same_bytes(&there.join("large"), &source.join("large")), Ok(()));
-    assert!(!there.join(".onpath-copying").exists());
+    assert!(marks(&there).is_empty());
     assert_eq!(json(&["import", "--verify", text(&source), text(&there)])["files"].as_u64(), Some(0));
     mount.stop();
     site.assert_clean("after killed imports");
@@ -84,12 +81,21 @@ fn same_bytes(a: &Path, b: &Path) -> Result<(), String> {
 #[test]
 fn parts_of_what_has_changed_go() {
     let Some((_site, mount, source)) = prepared("parts of changed files") else { return };
+    large(&source);
     let there = mount.path().join("copy");
-    fs::create_dir(&there).expect("mkdir");
-    fs::write(there.join(".onpath-part-0123456789abcdef"), "old").expect("a part");
-    fs::write(there.join(".onpath-part-of-mine"), "not one of ours").expect("a file");
+    let child = copying("import", &source, &there);
+    wait_until("the large file is being copied", || {
+        parts(&there).iter().any(|part| fs::metadata(part).is_ok_and(|stat| stat.len() > LARGE / 8))
+    });
+    kill(child);
+    assert!(!parts(&there).is_empty(), "a part is left");
+    fs::write(source.join("large"), "another state").expect("write");
+    let back = source.with_file_name("back");
+    json(&["export", text(&there), text(&back)]);
+    assert!(parts(&back).is_empty() && marks(&back).is_empty(), "what is unfinished is not copied");
     json(&["import", text(&source), text(&there)]);
-    assert_eq!(parts(&there), [there.join(".onpath-part-of-mine")]);
+    assert_eq!(parts(&there), [] as [std::path::PathBuf; 0]);
+    assert_eq!(look(&there), look(&source));
     mount.stop();
 }
 

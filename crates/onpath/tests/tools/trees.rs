@@ -42,6 +42,28 @@ fn a_tree_is_removed() {
     site.assert_clean("after rmr");
 }
 
+/// A slash behind a link leads to what it points to: that is not removed.
+#[test]
+fn a_link_with_a_slash_is_refused() {
+    let Some(site) = Site::new("rmr of a link with a slash") else { return };
+    let mount = site.dev(&[]);
+    let (outside, link) = (mount.path().join("outside"), mount.path().join("link"));
+    fs::create_dir(&outside).expect("mkdir");
+    fs::write(outside.join("kept"), "").expect("a file");
+    symlink(&outside, &link).expect("symlink");
+    for slashes in ["/", "//"] {
+        for path in [&link, &outside.join("kept")] {
+            let refused = onpath(&["rmr", &format!("{}{slashes}", text(path))]);
+            assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+            assert!(said(&refused).contains("without a slash"), "{}", said(&refused));
+            assert!(outside.join("kept").exists() && link.is_symlink(), "nothing is removed");
+        }
+    }
+    let removed = json(&["rmr", text(&link), &format!("{}/", text(&outside))]);
+    assert_eq!((removed["directories"].as_u64(), removed["others"].as_u64()), (Some(1), Some(2)));
+    mount.stop();
+}
+
 /// Very deep and very wide, with few threads and many.
 #[test]
 fn odd_shapes_are_removed() {

@@ -9,6 +9,7 @@ mod locks;
 mod nameless;
 mod opened;
 mod pairs;
+mod protected;
 mod ranges;
 mod status;
 mod xattrs;

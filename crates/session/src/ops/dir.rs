@@ -34,12 +34,13 @@ pub(crate) async fn readdir(op: &mut Op, handle: Handle, after: Cookie, bytes: u
 /// A page of names with attributes, if everybody may search the directory: nobody checks who finds them in a cache.
 pub(crate) async fn readdir_plus(op: &mut Op, handle: Handle, after: Cookie, bytes: u32) -> FsResult {
     let (id, noatime) = directory(op, handle)?;
-    let Page { entries, searchable, .. } = page(op, id, noatime, after, bytes).await?;
-    let attrs = if searchable { attributes(op, to_be_told(op, &entries)).await? } else { BTreeMap::new() };
+    let Page { entries, flags, .. } = page(op, id, noatime, after, bytes).await?;
+    let attrs =
+        if flags & flag::SEARCHABLE != 0 { attributes(op, to_be_told(op, &entries)).await? } else { BTreeMap::new() };
     let pairs = entries.into_iter().map(|entry| {
         let attr = attrs.get(&entry.child).filter(|_| entry.cookie > Cookie::DOTDOT);
         let attr = attr.map(|attr| seen(op, *attr, false));
-        let attr = attr.map(|attr| AttrWire { flags: attr.flags | flag::SEARCHABLE, ..attr });
+        let attr = attr.map(|attr| AttrWire { flags: attr.flags | flags, ..attr });
         (entry, attr)
     });
     Ok(FsReply::DirPlus(pairs.collect()))
@@ -66,15 +67,15 @@ pub(super) struct Page {
     pub(super) entries: Vec<DirEntry>,
     /// Nothing follows.
     pub(super) end: bool,
-    /// Everybody may search the directory.
-    searchable: bool,
+    /// What is to be said of the directory with each name.
+    flags: u8,
 }
 
 /// Entries after a cookie.
 pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32) -> Result<Page, Errno> {
     let bytes = bytes.max(PAGE_BYTES_MIN);
     let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
-    let Reply::Dir { parent, mut entries, end, due, searchable } = op.ask_home(id, request).await? else {
+    let Reply::Dir { parent, mut entries, end, due, flags } = op.ask_home(id, request).await? else {
         return Err(Errno::EIO);
     };
     if !noatime {
@@ -90,7 +91,7 @@ pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie,
         let dots = dots.map(|(child, cookie, name)| DirEntry { child, kind: Kind::Directory, cookie, name });
         entries.splice(..0, dots);
     }
-    Ok(Page { entries, end, searchable })
+    Ok(Page { entries, end, flags })
 }
 
 /// Attributes of many inodes: one message a shard. Those that are changed just now or slow to read are left out, and so are all of a busy shard.

@@ -5,6 +5,7 @@ use crate::fs::{FsReply, FsResult};
 use crate::op::{Op, done, entry};
 use crate::ops::attr::seen;
 use crate::ops::halves;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
@@ -21,11 +22,38 @@ pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult
         Reply::Missing => Ok(FsReply::Missing),
         reply => {
             let (attr, ..) = entry(reply)?;
-            let attr = seen(op, attr, false);
+            let mut attr = seen(op, attr, false);
+            if is_special(attr.kind) && !may_open(op, &attr).await? {
+                attr.flags |= flag::APART;
+            }
             let pid = op.caller.pid;
             op.with(|core| halves::looked_up(core, &attr, pid));
             Ok(FsReply::Entry(attr))
         }
+    }
+}
+
+/// Kinds that the kernel opens, or connects to, without asking anybody.
+fn is_special(kind: Kind) -> bool {
+    matches!(kind, Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice)
+}
+
+/// Whether the caller is to get at what is behind a FIFO, socket or device. Nobody asks again when it is opened, nor says for what: who
+/// connects or sends must be allowed to write, who has a device can do all that it can do.
+async fn may_open(op: &mut Op, attr: &AttrWire) -> Result<bool, Errno> {
+    const WRITE: u32 = 2;
+    const READ_WRITE: u32 = 6;
+    let want = if matches!(attr.kind, Kind::Fifo | Kind::Socket) { WRITE } else { READ_WRITE };
+    let class = |shift: u32| u32::from(attr.mode) >> shift & want == want;
+    // The first class that fits decides; an ACL changes what there are.
+    let by_owner = attr.uid == op.caller.uid && class(6);
+    if by_owner || attr.flags & flag::XATTRS == 0 && [6, 3, 0].into_iter().all(class) {
+        return Ok(true);
+    }
+    match op.ask_home(attr.id, Request::Access { id: attr.id, mask: want }).await {
+        Ok(_) => Ok(true),
+        Err(Errno::EACCES | Errno::EPERM) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -145,7 +145,10 @@ fn created(core: &mut Core<State>, attr: AttrWire, data: DataRef, how: OpenMode,
 
 /// Somebody else made the name first: its inode may live elsewhere, and its home decides who may open it.
 async fn open_existing(op: &mut Op, attr: &AttrWire, how: OpenMode) -> FsResult {
+    const STICKY: u8 = flag::STICKY_FOR_ALL | flag::STICKY_FOR_GROUP;
     match attr.kind {
+        // The mount decides with a LOOKUP whether somebody else's may be opened with O_CREAT.
+        Kind::File if attr.flags & STICKY != 0 && attr.uid != op.caller.uid => return Err(Errno::ESTALE),
         Kind::File => {}
         Kind::Directory => return Err(Errno::EISDIR),
         // The kernel looks the name up again, and then follows the symlink or opens the device itself.

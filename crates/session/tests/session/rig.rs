@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 pub(crate) const ME: SessionId = SessionId(42);
 pub(crate) const SHARDS: u16 = 4;
 pub(crate) const LEASE_MS: u64 = 10_000;
-pub(crate) const USER: Caller = Caller { uid: 1000, gid: 100, pid: 77, known_group: None };
+pub(crate) const USER: Caller = Caller { uid: 1000, gid: 100, pid: 77, known_group: None, free_links: false };
 
 /// A message that the session has sent.
 #[derive(Debug)]

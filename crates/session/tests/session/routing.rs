@@ -190,7 +190,7 @@ fn capabilities_are_read_only_when_they_decide_and_membership_only_without_them(
         assert_eq!(first.body().caller.caps, Caps::default());
         rig.reply(&first, Reply::NeedCaller { gids: [6].into_iter().collect(), caps: cap::FOWNER });
         let SessionOut::ReadCaller { ticket, question } = rig.own() else { panic!("it should be read") };
-        assert_eq!((question.caps, question.groups, question.access), (cap::FOWNER, true, false));
+        assert_eq!((question.caps, question.groups), (cap::FOWNER, true));
         let groups = (had == 0).then(|| vec![6]);
         rig.input(Input::Own(SessionIn::Caller { ticket, read: ReadCaller { groups, caps: Caps::exactly(had) } }));
         let second = rig.sent();
@@ -280,7 +280,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let sent = rig.sent();
     rig.reply(
         &sent,
-        Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false, searchable: true },
+        Reply::Dir { parent: InodeId::ROOT, entries: entries.clone(), end: true, due: false, flags: flag::SEARCHABLE },
     );
     let asked: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     assert_eq!(asked.len(), 3);
@@ -300,7 +300,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     // Where not everybody may search, nobody is given what a cache may show to others.
     let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(2), bytes: 32 << 10 });
     let sent = rig.sent();
-    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, searchable: false });
+    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, flags: 0 });
     let Ok(FsReply::DirPlus(page)) = rig.result(unique) else { panic!("a page expected") };
     assert!(page.len() == 6 && page.iter().all(|(_, attr)| attr.is_none()));
     // A later page has no dots; after "." comes "..".
@@ -309,7 +309,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
         let sent = rig.sent();
         rig.reply(
             &sent,
-            Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false, searchable: true },
+            Reply::Dir { parent: InodeId::ROOT, entries: vec![], end: true, due: false, flags: flag::SEARCHABLE },
         );
         assert!(matches!(rig.result(unique), Ok(FsReply::Dir(page)) if page.len() == dots));
     }

@@ -3,7 +3,7 @@
 use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply};
 use onpath_session::limits::{SUM_PAGE_BYTES, UNREACHABLE_US};
-use onpath_wire::attr::AttrWire;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
@@ -29,7 +29,7 @@ fn page(rig: &mut Rig, id: InodeId, after: Cookie, entries: &[DirEntry], end: bo
     let sent = rig.sent();
     assert_eq!(sent.request(), Request::ReadDir { id, after, bytes: SUM_PAGE_BYTES });
     let entries = entries.to_vec();
-    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end, due: true, searchable: false });
+    rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end, due: true, flags: 0 });
 }
 
 fn permit(rig: &mut Rig, id: InodeId) {
@@ -150,7 +150,10 @@ fn a_signal_ends_a_long_sum() {
         rig.pass(us);
         rig.lose_sent(); // sent again meanwhile
         let entries = vec![child(number, Kind::Directory)];
-        rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: false, due: false, searchable: true });
+        rig.reply(
+            &sent,
+            Reply::Dir { parent: InodeId::ROOT, entries, end: false, due: false, flags: flag::SEARCHABLE },
+        );
     }
     rig.fails(unique, Errno::EINTR);
     rig.silent();

@@ -112,7 +112,8 @@ impl World {
     fn ask(&mut self, session: usize, unique: u64, caller: usize, op: FsOp) {
         let who = &self.sessions[session].callers[caller];
         let known_group = None;
-        let caller = onpath_session::fs::Caller { uid: who.uid, gid: who.gid, pid: caller as u32 + 1, known_group };
+        let pid = caller as u32 + 1;
+        let caller = onpath_session::fs::Caller { uid: who.uid, gid: who.gid, pid, known_group, free_links: false };
         self.narrate(|| format!("session {} calls #{unique} {op:?}", FIRST_SESSION as usize + session));
         self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
     }

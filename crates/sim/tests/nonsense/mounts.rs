@@ -110,7 +110,7 @@ impl Mount {
         }
         let (op, asked) = self.op(ids, dice);
         self.unique += 1;
-        let caller = Caller { uid: *dice.one(&[0, 0, 1_000]), gid: 0, pid: 7, known_group: None };
+        let caller = Caller { uid: *dice.one(&[0, 0, 1_000]), gid: 0, pid: 7, ..Caller::default() };
         if !matches!(op, FsOp::Interrupt { .. }) {
             self.asked.insert(self.unique, (asked, handles(&op)));
         }
