@@ -30,9 +30,23 @@ pub(crate) struct File {
     /// Blocks it has.
     pub(crate) blocks: u32,
     pub(crate) content: Content,
+    pub(crate) tail: Tail,
     /// Asked for since the range last looked for something to forget.
     pub(crate) used: bool,
 }
+
+/// Bytes of a file's last block up to the end of the last write there; 0 where nobody knows, as after a start from a checkpoint. It is
+/// no part of what a file is: two that differ in it only are the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tail(pub(crate) u16);
+
+impl PartialEq for Tail {
+    fn eq(&self, _: &Tail) -> bool {
+        true
+    }
+}
+
+impl Eq for Tail {}
 
 /// What a request's generation and cut are to what the node has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +104,7 @@ pub(crate) struct Range {
 
 impl File {
     pub(crate) fn new(data: DataId, cut: u32) -> File {
-        File { generation: data.generation, cut, blocks: 0, content: Content::Empty, used: true }
+        File { generation: data.generation, cut, blocks: 0, content: Content::Empty, tail: Tail(0), used: true }
     }
 
     /// New blocks are current; those that they replace are free, but for places that they were kept for.
@@ -105,6 +119,33 @@ impl File {
                 }
                 places.take(to.phys, 1);
             }
+        }
+    }
+
+    /// Bytes were written up to `end`; `last`: the last block before that.
+    fn note_end(&mut self, end: u64, last: Option<u32>) {
+        let at = end.saturating_sub(1); // a write has bytes
+        let (block, bytes) = (at / BLOCK_BYTES, (at % BLOCK_BYTES + 1) as u16);
+        match last.map(u64::from) {
+            Some(last) if block < last => {}
+            Some(last) if block == last && self.tail.0 == 0 => {}
+            Some(last) if block == last => self.tail.0 = self.tail.0.max(bytes),
+            _ => self.tail.0 = bytes,
+        }
+    }
+
+    /// Whether bytes were written at `offset` or beyond; `before`: the bytes of its block, if it lies within one that has any. Places that
+    /// are kept do not count.
+    pub(crate) fn reaches_beyond(&self, offset: u64, before: &[u8]) -> bool {
+        let (block, within) = ((offset / BLOCK_BYTES) as u32, (offset % BLOCK_BYTES) as usize);
+        let Some(last) = self.content.last() else { return false };
+        if last > block || last == block && within == 0 {
+            return true;
+        }
+        match self.tail.0 {
+            _ if last < block => false,
+            0 => before.get(within..).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0)),
+            written => usize::from(written) > within,
         }
     }
 
@@ -241,7 +282,13 @@ impl Range {
         extents: &[Extent],
         places: &mut Places<'_>,
     ) -> Result<(), StoreError> {
-        self.changed(seq, recorded, None, extents, &[], places)
+        let PendingMerge { data, end, .. } = recorded.merge;
+        let (last, tail) = self.file(data).map_or((None, Tail(0)), |file| (file.content.last(), file.tail));
+        self.changed(seq, recorded, None, extents, &[], places)?;
+        let (_, file) = self.parts(data);
+        file.tail = tail;
+        file.note_end(end, last);
+        Ok(())
     }
 
     pub(crate) fn changed(
@@ -271,6 +318,7 @@ impl Range {
             touched.add((merge.data, Part::Reserved));
         }
         file.put(extents, places);
+        file.tail = Tail(0);
         for &run in reserved {
             let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
             let free = last.and_then(|last| file.content.gaps(run.start, last).next());
@@ -302,6 +350,7 @@ impl Range {
         let first = u32::try_from(bytes / BLOCK_BYTES).unwrap_or(u32::MAX);
         touch_blocks(touched, data, &file.content, first, u32::MAX);
         file.cut = cut;
+        file.tail = Tail(0);
         let File { content, blocks, .. } = file;
         content.trim(bytes, reserved_too, |phys, n| {
             *blocks -= n;
@@ -367,6 +416,7 @@ impl Range {
         let (touched, file) = self.parts(data);
         let only = only_block(&file.content);
         touch_blocks(touched, data, &file.content, block, block);
+        file.tail = Tail(0);
         let before = file.content.set(block, to);
         touch_blocks(touched, data, &file.content, block, block);
         if let (Some(only), Content::Many(_)) = (only, &file.content) {

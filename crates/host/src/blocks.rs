@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::held;
 use crate::sys;
 use bytes::{Bytes, BytesMut};
 use onpath_data::{DiskOp, DiskResult};
@@ -15,7 +16,7 @@ use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::errno::Errno;
 use onpath_wire::limits::{BLOCK_BYTES, IO_BYTES_MAX};
 use onpath_wire::superblock::{FEATURES_KNOWN, FORMAT_VERSION};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -130,7 +131,7 @@ impl BlockFiles {
     /// Opens the data files in `dir` (made if missing), checks their headers, and makes durable what they hold. New data is refused with ENOSPC when
     /// it would leave less than `reserve_bytes` to the file system below.
     pub fn open(dir: &Path, fsid: u64, file_blocks: u32, reserve_bytes: u64) -> Result<BlockFiles, BlocksError> {
-        fs::create_dir_all(dir).map_err(at("create", dir))?;
+        held::make_folder(dir).map_err(at("create", dir))?;
         BlockFiles::existing(dir, fsid, file_blocks, reserve_bytes, Access::Write)
     }
 
@@ -147,8 +148,8 @@ impl BlockFiles {
         access: Access,
     ) -> Result<BlockFiles, BlocksError> {
         let mut numbers = Vec::new();
-        for entry in fs::read_dir(dir).map_err(at("list", dir))? {
-            let name = entry.map_err(at("list", dir))?.file_name();
+        for path in held::list(dir).map_err(at("list", dir))? {
+            let name = path.file_name().unwrap_or_default();
             numbers.extend(name.to_str().and_then(|name| name.strip_suffix(".blk")?.parse::<u32>().ok()));
         }
         numbers.sort_unstable();
@@ -268,7 +269,7 @@ impl BlockFiles {
     fn make_file(&self, number: u32) -> io::Result<BlockFile> {
         let path = self.dir.join(file_name(number));
         let temporary = path.with_extension("tmp");
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&temporary)?;
+        let file = held::create(&temporary)?;
         let header = DataFileHeader {
             magic: DATA_FILE_MAGIC,
             version: FORMAT_VERSION,
@@ -283,7 +284,7 @@ impl BlockFiles {
         file.set_len(DATA_FILE_HEADER_BYTES + u64::from(self.file_blocks) * BLOCK_BYTES)?;
         // The name comes when the header is safe, so that no power loss leaves a file without one.
         file.sync_all()?;
-        fs::rename(&temporary, &path)?;
+        held::rename(&temporary, &path)?;
         self.dir_dirty.store(true, Ordering::Release);
         Ok(BlockFile { file, dirty: AtomicBool::new(true) })
     }
@@ -376,7 +377,7 @@ fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BlocksError 
 
 fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Access) -> Result<BlockFile, BlocksError> {
     let writable = access == Access::Write;
-    let file = OpenOptions::new().read(true).write(writable).open(path).map_err(at("open", path))?;
+    let file = if writable { held::open_to_write(path) } else { held::open(path) }.map_err(at("open", path))?;
     let mut bytes = [0; 256];
     let damaged = |why: String| BlocksError::Damaged { path: path.to_owned(), why };
     file.read_exact_at(&mut bytes, 0).map_err(|error| match error.kind() {
@@ -438,6 +439,7 @@ fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     const FIRST: u64 = DATA_FILE_HEADER_BYTES;

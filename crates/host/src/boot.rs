@@ -1,6 +1,7 @@
 //! The file `boot` of a DIR: in which boot of the machine it was last in use, and in which term a loss of power was last noticed.
 
 use crate::dir::replace_file;
+use crate::held;
 use crate::sys;
 use onpath_wire::ids::Term;
 use std::fs;
@@ -18,7 +19,7 @@ pub(crate) fn is_another(path: &Path) -> bool {
 /// The same, and the first term of the last start that followed a loss of power; 0 if none did.
 pub(crate) fn look(path: &Path) -> io::Result<(bool, Term)> {
     let now = fs::read_to_string(BOOT_ID)?;
-    let noted = fs::read_to_string(path.join("boot")).unwrap_or_default();
+    let noted = held::read_to_string(&path.join("boot")).unwrap_or_default();
     let mut lines = noted.lines();
     let another = lines.next() != now.lines().next();
     Ok((another, Term(lines.next().and_then(|term| term.parse().ok()).unwrap_or(0))))

@@ -4,8 +4,12 @@
 //! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
 //! are taken in blocks, durably and before any role starts.
 
+mod error;
+
 use crate::boot;
+use crate::held::{self, Held};
 use crate::known;
+use crate::owner::{self, DIR_MODE, Modes};
 use crate::shape::Shape;
 use crate::sys;
 use onpath_wire::checksum::crc32c;
@@ -14,12 +18,14 @@ use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::Term;
 use onpath_wire::limits::{SHARDS_MAX, TERM_BLOCK};
 use onpath_wire::superblock::{FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, Part, SUPERBLOCK_MAGIC, Superblock};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use thiserror::Error;
+use std::sync::{Arc, Mutex};
+
+pub use error::DirError;
 
 /// Session ids that a process takes durably at one start.
 pub const SESSION_BLOCK: u32 = 1024;
@@ -28,117 +34,6 @@ const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
 const OWN_NAMES: [&str; 10] =
     ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journal", "checkpoint", "data", "socket", "lost+found"];
-
-/// Why a DIR cannot be used.
-#[derive(Debug, Error)]
-pub enum DirError {
-    /// There is no superblock.
-    #[error("{0} is no Onpath directory: it has no superblock (`onpath dev {0}` makes one of an empty directory)", path.display())]
-    NotOnpath {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Something else is in the directory.
-    #[error("{} is neither an Onpath directory nor empty (it holds {found:?}): choose an empty or a new directory", path.display())]
-    NotEmpty {
-        /// The directory.
-        path: PathBuf,
-        /// A name found in it.
-        found: String,
-    },
-    /// The superblock does not check.
-    #[error("{} is damaged: {why}; restore it from a backup of the directory", path.display())]
-    Superblock {
-        /// The superblock.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// Written by another version.
-    #[error("{} has format version {found}: this program reads version {FORMAT_VERSION}; use an onpath of format version {found}", path.display())]
-    Version {
-        /// The directory.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
-    /// Uses features that this program does not know.
-    #[error("{} uses features {unknown:#x} of format version {version} that this program does not know: use a newer onpath", path.display())]
-    Features {
-        /// The directory.
-        path: PathBuf,
-        /// The unknown bits.
-        unknown: u64,
-        /// The version that wrote them.
-        version: u32,
-    },
-    /// Formatted with another number of shards.
-    #[error("{} was formatted with {have} shards, not {asked}: leave out --shards, or change the number with `onpath reshape {} --shards {asked}`", path.display(), path.display())]
-    Shards {
-        /// The directory.
-        path: PathBuf,
-        /// Its number.
-        have: u16,
-        /// The number asked for.
-        asked: u16,
-    },
-    /// A number of shards that no file system may have.
-    #[error("{asked} shards are not possible: choose 1 to {SHARDS_MAX}")]
-    ShardsRange {
-        /// The number asked for.
-        asked: u16,
-    },
-    /// It holds a part of a file system, not all of it.
-    #[error("{} holds a part of a file system of several hosts: only `onpath serve` with the configuration of that cluster uses it", path.display())]
-    Part {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It is not the part of the file system that the configuration says.
-    #[error("{} does not fit the configuration: {what} is {have} there, not {asked}; give this host the directory that it had, or an empty one if it is new", path.display())]
-    OtherPart {
-        /// The directory.
-        path: PathBuf,
-        /// What differs.
-        what: &'static str,
-        /// What the directory has.
-        have: String,
-        /// What the configuration says.
-        asked: String,
-    },
-    /// What it knows of the hosts does not read.
-    #[error("{} is damaged; bring it back from a backup of the directory, or remove it if the directory is the one that this host had last", path.display())]
-    Hosts {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process uses it.
-    #[error("{} is in use by process {pid}: stop that one first, or attach to it with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
-    InUse {
-        /// The directory.
-        path: PathBuf,
-        /// Who uses it, as it says itself.
-        pid: String,
-    },
-    /// All terms or session ids of the format are used up.
-    #[error("{}: no {what} left in this format", path.display())]
-    UsedUp {
-        /// The directory.
-        path: PathBuf,
-        /// What is used up.
-        what: &'static str,
-    },
-    /// The operating system refused.
-    #[error("{}: {what}: {source}", path.display())]
-    Io {
-        /// File or directory.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// Its error.
-        source: io::Error,
-    },
-}
 
 fn at<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> DirError + use<'a> {
     move |source| DirError::Io { path: path.to_owned(), what, source }
@@ -173,7 +68,14 @@ pub struct Dir {
     pub rebooted: bool,
     /// First term of the last start before this one that followed a loss of power; 0 if none did.
     pub last_loss: Term,
-    _lock: File,
+    _claim: Claim,
+}
+
+/// What keeps others from a DIR, and its name for this process.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    _lock: Option<File>,
+    _held: Arc<Held>,
 }
 
 impl Dir {
@@ -183,40 +85,42 @@ impl Dir {
         if let Some(asked) = shards.filter(|n| !(1..=SHARDS_MAX).contains(n)) {
             return Err(DirError::ShardsRange { asked });
         }
-        let (lock, fresh) = prepare(path, || format(path, shards))?;
+        let (claim, fresh) = prepare(path, || format(path, shards))?;
         let (superblock, part) = read(path)?;
         refuse_part(path, part.as_ref())?;
         if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
         }
-        Dir::start(path, lock, (superblock, None), fresh, SESSION_BLOCK)
+        Dir::start(path, claim, (superblock, None), fresh, SESSION_BLOCK)
     }
 
     /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
-        let (lock, fresh) = prepare(path, || format_part(path, wanted))?;
+        let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
         let (superblock, part) = read(path)?;
         fits(path, &superblock, part.as_ref(), wanted)?;
-        Dir::start(path, lock, (superblock, part), fresh, SESSION_BLOCK)
+        Dir::start(path, claim, (superblock, part), fresh, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR.
     pub fn open(path: &Path) -> Result<Dir, DirError> {
-        read_superblock(path)?;
-        let lock = take_lock(path)?;
-        Dir::start(path, lock, (read_superblock(path)?, None), false, SESSION_BLOCK)
+        Dir::existing(path, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR to change it while nobody has sessions: those of before stay the last that were given out.
     pub(crate) fn open_unserved(path: &Path) -> Result<Dir, DirError> {
+        Dir::existing(path, 0)
+    }
+
+    fn existing(path: &Path, sessions: u32) -> Result<Dir, DirError> {
         read_superblock(path)?;
-        let lock = take_lock(path)?;
-        Dir::start(path, lock, (read_superblock(path)?, None), false, 0)
+        let claim = claim(path, owner::hold(path)?)?;
+        Dir::start(path, claim, (read_superblock(path)?, None), false, sessions)
     }
 
     fn start(
         path: &Path,
-        lock: File,
+        claim: Claim,
         (superblock, part): (Superblock, Option<Part>),
         fresh: bool,
         sessions: u32,
@@ -234,7 +138,7 @@ impl Dir {
             fresh,
             rebooted,
             last_loss,
-            _lock: lock,
+            _claim: claim,
         };
         (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
         if fresh {
@@ -309,20 +213,31 @@ impl Dir {
 }
 
 /// Makes the directory and locks it; `format` is called if it holds nothing yet, of which the second result tells.
-fn prepare(path: &Path, format: impl FnOnce() -> Result<(), DirError>) -> Result<(File, bool), DirError> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(path, "create")(error)),
-        _ => {}
+fn prepare(path: &Path, format: impl FnOnce() -> Result<(), DirError>) -> Result<(Claim, bool), DirError> {
+    let made = match DirBuilder::new().mode(DIR_MODE).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true).map_err(at(path, "create"))?,
+    };
+    let held = owner::hold(path)?;
+    if made {
+        // Whatever the umask.
+        held.set_mode(DIR_MODE).map_err(at(path, "change the mode of"))?;
     }
-    let formatted = path.join("superblock").try_exists().map_err(at(path, "look for a superblock"))?;
+    let formatted = held::exists(&path.join("superblock")).map_err(at(path, "look for a superblock"))?;
     if !formatted {
         refuse_foreign(path)?;
     }
-    let lock = take_lock(path)?;
+    let claim = claim(path, held)?;
     if !formatted {
         format()?;
     }
-    Ok((lock, !formatted))
+    Ok((claim, !formatted))
+}
+
+/// Locks a DIR in which everything is its owner's.
+fn claim(path: &Path, held: Arc<Held>) -> Result<Claim, DirError> {
+    owner::check(&held, path, Modes::Close)?;
+    Ok(Claim { _lock: Some(take_lock(path)?), _held: held })
 }
 
 fn refuse_part(path: &Path, part: Option<&Part>) -> Result<(), DirError> {
@@ -349,9 +264,8 @@ fn fits(path: &Path, superblock: &Superblock, part: Option<&Part>, wanted: &Part
 }
 
 fn refuse_foreign(path: &Path) -> Result<(), DirError> {
-    for entry in fs::read_dir(path).map_err(at(path, "list"))? {
-        let name = entry.map_err(at(path, "list"))?.file_name();
-        let name = name.to_string_lossy();
+    for found in held::list(path).map_err(at(path, "list"))? {
+        let name = found.file_name().unwrap_or_default().to_string_lossy();
         if !OWN_NAMES.contains(&name.as_ref()) {
             return Err(DirError::NotEmpty { path: path.to_owned(), found: name.into_owned() });
         }
@@ -361,8 +275,7 @@ fn refuse_foreign(path: &Path) -> Result<(), DirError> {
 
 fn take_lock(path: &Path) -> Result<File, DirError> {
     let name = path.join("lock");
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).open(&name).map_err(at(&name, "open"))?;
+    let file = held::open_or_create(&name).map_err(at(&name, "open"))?;
     let mut file = lock(path, &name, file)?;
     let write_pid = |file: &mut File| {
         file.set_len(0)?;
@@ -378,13 +291,16 @@ fn take_lock(path: &Path) -> Result<File, DirError> {
 
 /// Keeps others from using DIR while somebody looks at it, and changes nothing: a lock file that is not there is held by
 /// nobody.
-pub(crate) fn lock_to_look(path: &Path) -> Result<Option<File>, DirError> {
+pub(crate) fn claim_to_look(path: &Path) -> Result<Claim, DirError> {
+    let held = owner::hold(path)?;
+    owner::check(&held, path, Modes::Leave)?;
     let name = path.join("lock");
-    match File::open(&name) {
-        Ok(file) => lock(path, &name, file).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at(&name, "open")(error)),
-    }
+    let lock = match held::open(&name) {
+        Ok(file) => Some(lock(path, &name, file)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(at(&name, "open")(error)),
+    };
+    Ok(Claim { _lock: lock, _held: held })
 }
 
 fn lock(path: &Path, name: &Path, mut file: File) -> Result<File, DirError> {
@@ -415,7 +331,7 @@ fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
 fn format_as(path: &Path, fsid: u64, cookie_key: CookieKey, shards: u16, part: Option<&Part>) -> Result<(), DirError> {
     for sub in ["journal", "checkpoint", "data"] {
         let sub = path.join(sub);
-        fs::create_dir_all(&sub).map_err(at(&sub, "create"))?;
+        held::make_folder(&sub).map_err(at(&sub, "create"))?;
     }
     let superblock = Superblock {
         magic: SUPERBLOCK_MAGIC,
@@ -448,12 +364,12 @@ fn write_superblock(path: &Path, superblock: &Superblock, part: Option<&Part>) -
 pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), (PathBuf, io::Error)> {
     let (tmp, to) = (dir.join(format!("{name}.tmp")), dir.join(name));
     let write = || {
-        let mut file = File::create(&tmp)?;
+        let mut file = held::create(&tmp)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
     write().map_err(|error| (tmp.clone(), error))?;
-    fs::rename(&tmp, &to).and_then(|()| sys::sync_dir(dir)).map_err(|error| (to, error))
+    held::rename(&tmp, &to).and_then(|()| sys::sync_dir(dir)).map_err(|error| (to, error))
 }
 
 /// Reads and checks the superblock of a DIR that holds a whole file system, without locking it.
@@ -463,10 +379,15 @@ pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
     Ok(superblock)
 }
 
+/// Whether a DIR is known to hold a part of a file system of several hosts.
+pub(crate) fn is_part(path: &Path) -> bool {
+    read(path).is_ok_and(|(_, part)| part.is_some())
+}
+
 /// Reads and checks the superblock of a DIR, and which part of a file system it holds if that is not all.
 fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
     let name = path.join("superblock");
-    let bytes = match fs::read(&name) {
+    let bytes = match held::read(&name) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Err(DirError::NotOnpath { path: path.to_owned() });
         }
@@ -514,6 +435,7 @@ fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn rewrite(dir: &Path, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = read_superblock(dir).unwrap();

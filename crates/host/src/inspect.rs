@@ -7,7 +7,7 @@
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::boot;
 use crate::checkpoint::{CheckpointError, Draft, Loaded, Piece, Store};
-use crate::dir::{self, DirError};
+use crate::dir::{self, Claim, DirError};
 use crate::journal::{self, JournalError, RecoveryReport, Replay};
 use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
 use crate::stream::{StreamError, examine};
@@ -18,7 +18,6 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RecordSeq, Term};
 use onpath_wire::superblock::Superblock;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -76,13 +75,13 @@ pub struct Inspection {
     pub served: bool,
     files: u32,
     blocks: Option<BlockFiles>,
-    _lock: Option<File>,
+    _claim: Option<Claim>,
 }
 
 /// Looks at the DIR `path`. The error says why it cannot be looked at, or what is wrong with its superblock.
 pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     dir::read_superblock(path)?;
-    let lock = dir::lock_to_look(path)?;
+    let claim = Some(dir::claim_to_look(path)?);
     // Again, now that nobody can replace it.
     let superblock = dir::read_superblock(path)?;
     let mut problems: Vec<Problem> = Vec::new();
@@ -113,7 +112,19 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     }
     let State { shards, data, .. } = state;
     let served = false;
-    Ok(Inspection { superblock, shards, data, loaded, journal, problems, rebooted, served, files, blocks, _lock: lock })
+    Ok(Inspection {
+        superblock,
+        shards,
+        data,
+        loaded,
+        journal,
+        problems,
+        rebooted,
+        served,
+        files,
+        blocks,
+        _claim: claim,
+    })
 }
 
 /// Asks the process that serves the DIR `path` for its state as of now. It goes on meanwhile. What its store has is kept in a file in
@@ -158,7 +169,7 @@ pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectErr
         served,
         files,
         blocks: None,
-        _lock: None,
+        _claim: None,
     })
 }
 

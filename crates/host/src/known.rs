@@ -10,9 +10,9 @@
 //! ```
 
 use crate::dir::{DirError, replace_file};
+use crate::held;
 use crate::sys;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -111,7 +111,7 @@ impl Known {
             let path = name.clone();
             move |source| DirError::Io { path, what, source }
         };
-        let before = match fs::read_to_string(&name) {
+        let before = match held::read_to_string(&name) {
             Ok(text) => Some(Book::read(&text).ok_or_else(|| DirError::Hosts { path: name.clone() })?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(DirError::Hosts { path: name }),
@@ -193,6 +193,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn known(dir: &Path, wanted: &[u16], meant: bool) -> Known {
         Known::open(dir, wanted.iter().copied().collect(), meant).unwrap()

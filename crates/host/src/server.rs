@@ -185,7 +185,7 @@ impl ServerBuilder {
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
         let mut replayed = Replayed::default();
         shards.iter().for_each(|shard| replayed += shard.replayed());
-        tracing::info!(
+        tracing::debug!(
             checkpoint_objects = loaded.objects,
             checkpoint_interrupted = u64::from(interrupted),
             batches = report.batches,

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::clock::{CLOCK, Reading};
+use crate::held;
 use bytes::BytesMut;
 use onpath_kernel::Now;
 use std::cell::Cell;
@@ -62,6 +63,25 @@ pub fn give_way(nice: i32) {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
 }
 
+/// The name of a user, if the system has one.
+pub(crate) fn user_name(uid: u32) -> Option<String> {
+    let mut room = vec![0; USER_BYTES_MAX];
+    // SAFETY: all-zero bytes are a valid passwd.
+    let mut user: libc::passwd = unsafe { std::mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all buffers are valid, of the length that is told, and outlive the call.
+    unsafe { libc::getpwuid_r(uid, &raw mut user, room.as_mut_ptr(), room.len(), &raw mut found) };
+    if found.is_null() || user.pw_name.is_null() {
+        return None;
+    }
+    // SAFETY: the call has found a user: its name is a C string in `room`.
+    let name = unsafe { std::ffi::CStr::from_ptr(user.pw_name) };
+    name.to_str().ok().map(str::to_owned)
+}
+
+/// Room for what the system knows of a user, bytes.
+const USER_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes from the system's random generator.
 pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -105,16 +125,9 @@ pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Size and free space (for this process) of the file system that holds `path`, bytes.
+/// Size and free space (for this process) of the file system that holds the directory `path`, bytes.
 pub fn space(path: &Path) -> io::Result<(u64, u64)> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: all-zero bytes are a valid statvfs.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `path` is a C string and `stat` a valid buffer; both outlive the call.
-    if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let stat = rustix::fs::fstatvfs(held::folder(path)?)?;
     Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
@@ -175,7 +188,7 @@ pub fn is_no_space(error: &io::Error) -> bool {
 
 /// Makes the entries of a directory durable.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+    Ok(rustix::fs::fsync(held::folder(path)?)?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
 use crate::background::BackgroundArgs;
-use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute};
-use crate::mounted::{self, Event};
+use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute, directory};
+use crate::mounted::{self, Event, Target};
 use crate::signals;
 use clap::Args;
 use onpath_fuse::mount::{MountOptions, detach_dead};
@@ -56,6 +56,9 @@ pub(crate) struct DevArgs {
     /// What this mount caches; also -o cache=….
     #[arg(long, env = "ONPATH_CACHE", value_enum, default_value = "alone")]
     cache: CacheMode,
+    /// Mount in this mount namespace: a file, or the id of a process that is in it (for mount.onpath).
+    #[arg(long, value_name = "NAMESPACE", requires = "mountpoint", hide = true)]
+    mount_namespace: Option<PathBuf>,
     #[command(flatten)]
     background: BackgroundArgs,
 }
@@ -87,8 +90,15 @@ pub(crate) fn parse_bytes(text: &str, least: u64) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
-    let Some(ready) = args.background.begin()? else { return Ok(()) };
     let parsed = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
+    let caches = args.cache.chosen(&parsed)?;
+    let dir = directory(&args.dir)?;
+    let target = args.mountpoint.as_deref().map(|at| Target::new(at, args.mount_namespace.as_deref())).transpose()?;
+    if let Some(target) = &target {
+        target.check(&dir.to_string_lossy(), Some(&dir), &args.background)?;
+    }
+    let subject = target.as_ref().map_or(&dir, |target| &target.mountpoint);
+    let Some(ready) = args.background.begin(subject)? else { return Ok(()) };
     let commit = match args.commit {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
         CommitMode::Sync => Commit::Sync,
@@ -104,12 +114,11 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         memory_bytes: args.meta_memory,
         tracking: TrackingOptions { form, ..TrackingOptions::default() },
     };
-    let dir = absolute(&args.dir)?;
     if args.existing {
         read_superblock(&dir)?;
     }
     let mut server = ServerBuilder::open(&dir, options)?;
-    let Some(mountpoint) = args.mountpoint else {
+    let Some(target) = target else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
@@ -121,7 +130,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let (effects, sender, receiver) = mounted::effects();
     let mut config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
     config.access_times = parsed.mount.access_times();
-    config.caches = args.cache.chosen(&parsed)?;
+    config.caches = caches;
     let address = NodeId::session(config.session);
     let session = server.builder.add(address, Session::new(config), effects.clone());
     let server = server.start()?;
@@ -137,12 +146,12 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
             (_, None) => {}
         }
     }));
-    detach_dead_mounts(&dir, Some(&mountpoint))?;
+    detach_dead_mounts(&dir, Some(&target.mountpoint))?;
     let answers = effects.answers();
     let name = format!("mount-{}", address.number());
     server.node.add_status(name, Box::new(move || answers.meter().counters()));
     let served = mounted::serve(
-        &absolute(&mountpoint)?,
+        target,
         &parsed.mount.with_source(&dir.to_string_lossy()),
         &server.node,
         &session,

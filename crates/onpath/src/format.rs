@@ -1,6 +1,6 @@
 //! `onpath format DIR`: makes an empty file system, without serving it.
 
-use crate::cli::{absolute, say};
+use crate::cli::{directory, say};
 use clap::Args;
 use onpath_host::dir::Dir;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) struct FormatArgs {
 }
 
 pub(crate) fn run(args: FormatArgs) -> anyhow::Result<()> {
-    let dir = Dir::open_or_format(&absolute(&args.dir)?, args.shards)?;
+    let dir = Dir::open_or_format(&directory(&args.dir)?, args.shards)?;
     anyhow::ensure!(
         dir.fresh,
         "{} holds a file system already; it was left alone (onpath dev {0} MOUNTPOINT mounts it)",

@@ -4,16 +4,12 @@
 //! It returns when the file system can be used, with the exit codes of mount(8); a process in the background serves it.
 
 use crate::background::{self, Started};
-use crate::cli::{LogArgs, absolute, exit_code, start_log, usage};
+use crate::cli::{LogArgs, absolute, exit_code, start_log, told, usage};
 use crate::cluster::url::is_url;
-use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
-use onpath_fuse::mount::{MountOptions, OptionError, remount};
+use onpath_fuse::mount::{MountOptions, Namespace, OptionError, remount};
 use onpath_host::stream::request_status;
-use rustix::fs::{Mode, OFlags};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -106,7 +102,7 @@ pub(crate) fn main() -> ExitCode {
     match mount(&args) {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Err(error) => {
-            eprintln!("mount.onpath: {error:#}");
+            eprintln!("mount.onpath: {}", told(&error));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -185,13 +181,12 @@ impl Wanted {
 }
 
 fn mount(args: &Helper) -> anyhow::Result<i32> {
-    if let Some(namespace) = &args.namespace {
-        enter(namespace)?;
-    }
     let wanted = Wanted::parse(&args.options, args.sloppy)?;
     if wanted.remount {
         if !args.fake {
-            remount(&args.mountpoint, &wanted.mount)?;
+            // Nothing of another namespace is executed: it is entered by a thread that mounts, and by nobody else.
+            let namespace = args.namespace.as_deref().map(Namespace::open).transpose()?;
+            remount(namespace.as_ref(), &absolute(&args.mountpoint)?, &wanted.mount)?;
         }
         return Ok(0);
     }
@@ -250,6 +245,11 @@ fn serving(args: &Helper, wanted: &Wanted, source: &Path, mountpoint: &Path) -> 
 
 /// A command with the options of its mount, and where and what it logs.
 fn with_logs(args: &Helper, wanted: &Wanted, mut command: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
+    if let Some(namespace) = &args.namespace {
+        let is_id = namespace.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
+        let namespace = if is_id { namespace.clone() } else { absolute(namespace)? };
+        command.extend(["--mount-namespace".into(), namespace.into()]);
+    }
     if !wanted.list.is_empty() {
         command.extend(["-o".into(), wanted.list.clone().into()]);
     }
@@ -264,13 +264,4 @@ fn with_logs(args: &Helper, wanted: &Wanted, mut command: Vec<OsString>) -> anyh
     };
     command.extend(level.into_iter().flat_map(|level| ["--log".into(), level.into()]));
     Ok(command)
-}
-
-/// Enters a mount namespace. No other thread runs yet, as that needs.
-fn enter(namespace: &Path) -> anyhow::Result<()> {
-    let id = namespace.to_str().and_then(|text| text.parse::<u32>().ok());
-    let path = id.map_or_else(|| namespace.to_owned(), |id| format!("/proc/{id}/ns/mnt").into());
-    let entered = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .and_then(|file| move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Mount)));
-    entered.with_context(|| format!("cannot enter the mount namespace {}", path.display()))
 }

@@ -1,6 +1,6 @@
 //! `onpath inspect PATH`: what the shards know of a directory.
 
-use crate::cli::{absolute, say};
+use crate::cli::{absolute, directory, say};
 use crate::cluster::url;
 use crate::status;
 use anyhow::Context;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
         Some(inode) => (args.path, inode),
         None => on_a_mount(&args.path)?,
     };
-    let text = request_inspection(&absolute(&dir)?, InodeId(inode))?;
+    let text = request_inspection(&directory(&dir)?, InodeId(inode))?;
     if args.json {
         say(&text);
         return Ok(());
@@ -56,7 +56,10 @@ fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
 pub(crate) fn serving(path: &Path) -> anyhow::Result<PathBuf> {
     let path = absolute(path)?;
     let is_dir = path.join("superblock").exists() || path.join("socket").exists();
-    let dir = if is_dir { path.clone() } else { served_by(&path).unwrap_or(path.clone()) };
+    let dir = match served_by(&path) {
+        Ok(dir) if !is_dir => dir,
+        _ => directory(&path)?,
+    };
     anyhow::ensure!(
         !url::is_url(&dir),
         "{} is on a mount of a cluster, whose hosts do not tell this over the network: give the directory of a host, on that host",

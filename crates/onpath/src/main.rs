@@ -43,9 +43,12 @@ fn main() -> ExitCode {
     };
     cli::start_log(&args.log);
     match cli::run(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            background::forget_empty_log();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
-            eprintln!("onpath: {error:#}");
+            eprintln!("onpath: {}", cli::told(&error));
             ExitCode::from(cli::exit_code(&error))
         }
     }

@@ -2,8 +2,9 @@
 //! `onpath serve` serves on others.
 
 use crate::background::BackgroundArgs;
-use crate::cli::{CacheMode, WaitMode, absolute};
-use crate::mounted;
+use crate::cli::{CacheMode, WaitMode, directory};
+use crate::cluster::url;
+use crate::mounted::{self, Target};
 use crate::way::Way;
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
@@ -41,13 +42,20 @@ pub(crate) struct MountArgs {
     #[arg(long, env = "ONPATH_JOIN_TIMEOUT", value_name = "SECONDS", default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
+    /// Mount in this mount namespace: a file, or the id of a process that is in it (for mount.onpath).
+    #[arg(long, value_name = "NAMESPACE", hide = true)]
+    mount_namespace: Option<PathBuf>,
     #[command(flatten)]
     background: BackgroundArgs,
 }
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
-    let Some(ready) = args.background.begin()? else { return Ok(()) };
     let options = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
+    let caches = args.cache.chosen(&options)?;
+    let dir = if url::is_url(&args.source) { None } else { Some(directory(&args.source)?) };
+    let target = Target::new(&args.mountpoint, args.mount_namespace.as_deref())?;
+    target.check("", dir.as_deref(), &args.background)?;
+    let Some(ready) = args.background.begin(&target.mountpoint)? else { return Ok(()) };
     let way = Way::find(&args.source, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
     let source = way.source();
     let there = way.there();
@@ -58,7 +66,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         soft: options.own.iter().any(|(name, _)| name == "soft"),
         access_times: options.mount.access_times(),
         in_halves: there.sync,
-        caches: args.cache.chosen(&options)?,
+        caches,
     });
     let (effects, sender, receiver) = mounted::effects();
     let mut builder = NodeBuilder::new();
@@ -71,15 +79,8 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         move || connected.begin_anew()
     }));
     let told = connected.tell(effects.answers())?;
-    let served = mounted::serve(
-        &absolute(&args.mountpoint)?,
-        &options.mount.with_source(&source),
-        &node,
-        &port,
-        effects,
-        (sender, receiver),
-        ready,
-    );
+    let served =
+        mounted::serve(target, &options.mount.with_source(&source), &node, &port, effects, (sender, receiver), ready);
     drop(told);
     connected.stop();
     node.close()?;

@@ -1,16 +1,17 @@
 //! A client session behind a mount: the kernel's requests go in, answers go back, until it is unmounted.
 
-use crate::background::Readiness;
+use crate::background::{BackgroundArgs, Readiness};
+use crate::cli::absolute;
 use crate::signals;
 use onpath_fuse::adapter::{
     Answers, Invalidator, SessionDriver, SessionFilesystem, read_caller, sees_all_processes, waits_as_process,
 };
-use onpath_fuse::mount::{Mount, MountError, MountOptions};
+use onpath_fuse::mount::{Mount, MountError, MountOptions, Namespace, refuse_below, refuse_nesting};
 use onpath_fuse::serve::{ServeError, ServeOptions};
 use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::FsRequest;
 use onpath_session::{LostReason, Session, SessionIn, SessionOut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -120,9 +121,36 @@ impl SessionDriver for Driver {
 const BLIND: &str = "this process does not see the processes outside its pid namespace: for them supplementary groups and \
     capabilities count as missing, root's too, and deadlocks of their locks are not found; run it with the host's pids (--pid=host)";
 
+/// Where a mount shall be.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) mountpoint: PathBuf,
+    /// The mount namespace in which that is looked for; none for that of this process.
+    namespace: Option<Namespace>,
+}
+
+impl Target {
+    pub(crate) fn new(mountpoint: &Path, namespace: Option<&Path>) -> anyhow::Result<Target> {
+        let namespace = namespace.map(Namespace::open).transpose()?;
+        Ok(Target { mountpoint: absolute(mountpoint)?, namespace })
+    }
+
+    /// What can be said against it before anything is done. `dir`: where the server keeps its state, if that is on this host.
+    pub(crate) fn check(&self, source: &str, dir: Option<&Path>, background: &BackgroundArgs) -> anyhow::Result<()> {
+        // Of another namespace the paths mean something else, and its mounts hide nothing here.
+        if self.namespace.is_none() {
+            dir.map_or(Ok(()), |dir| refuse_nesting(dir, &self.mountpoint))?;
+            let below = |log| refuse_below(&absolute(log)?, &self.mountpoint).map_err(anyhow::Error::from);
+            background.log_file().map_or(Ok(()), below)?;
+        }
+        background.check()?;
+        Ok(Mount::check(self.namespace.as_ref(), &self.mountpoint, source)?)
+    }
+}
+
 /// Mounts the session and serves it until a signal, an unmount, or the end of the session.
 pub(crate) fn serve(
-    mountpoint: &Path,
+    target: Target,
     options: &MountOptions,
     node: &Arc<Node>,
     session: &Port<Session>,
@@ -130,7 +158,8 @@ pub(crate) fn serve(
     events: (Sender<Event>, Receiver<Event>),
     ready: Readiness,
 ) -> anyhow::Result<()> {
-    let mount = Arc::new(Mount::new(mountpoint, options)?);
+    let Target { mountpoint, namespace } = target;
+    let mount = Arc::new(Mount::within(namespace, &mountpoint, options)?);
     let (sender, receiver) = events;
     signals::forward(sender.clone(), Event::Signal)?;
     let driver = Driver { node: node.clone(), session: session.clone() };
@@ -142,9 +171,8 @@ pub(crate) fn serve(
     let filesystem = SessionFilesystem::new(driver, effects.answers);
     let reader = {
         let mount = mount.clone();
-        let shown = mountpoint.to_owned();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
-            let mounted = |_: &_| ready.announce(&format!("onpath: mounted on {}", shown.display()));
+            let mounted = |_: &_| ready.announce(&format!("onpath: mounted on {}", mountpoint.display()));
             let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

@@ -1,6 +1,6 @@
 //! `onpath reshape DIR --shards N`: gives a file system that nobody serves another number of shards.
 
-use crate::cli::{absolute, say};
+use crate::cli::{directory, say};
 use crate::walk::Progress;
 use clap::Args;
 use onpath_host::dir::read_superblock;
@@ -21,7 +21,7 @@ pub(crate) struct ReshapeArgs {
 }
 
 pub(crate) fn run(args: ReshapeArgs) -> anyhow::Result<()> {
-    let dir = absolute(&args.dir)?;
+    let dir = directory(&args.dir)?;
     let before = read_superblock(&dir)?.shards;
     let progress = Progress::of("moving", "objects", args.quiet);
     let mut moved = 0u64;

@@ -33,9 +33,10 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let Some(ready) = args.background.begin()? else { return Ok(()) };
     let cluster = Cluster::read(&args.config)?;
     let host = this_host(&cluster, &args)?;
+    let subject = host.directory.clone().unwrap_or_else(|| PathBuf::from(&host.name));
+    let Some(ready) = args.background.begin(&subject)? else { return Ok(()) };
     let (sender, receiver) = channel();
     let strange = {
         let sender = sender.clone();

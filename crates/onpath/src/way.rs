@@ -1,6 +1,6 @@
 //! How a mount reaches the roles of its file system: by the socket of a process on this host, or by UDP.
 
-use crate::cli::absolute;
+use crate::cli::directory;
 use crate::cluster::{key, url};
 use crate::mounted::Event;
 use anyhow::Context;
@@ -45,7 +45,7 @@ impl Way {
     /// Finds the way to a DIR or an `onpath://` URL.
     pub(crate) fn find(source: &Path, key_file: Option<&Path>, patience: Duration) -> anyhow::Result<Way> {
         if !url::is_url(source) {
-            let dir = absolute(source)?;
+            let dir = directory(source)?;
             return Ok(Way::Stream(StreamClient::connect(&dir)?, dir.to_string_lossy().into_owned()));
         }
         let key = key_file.map(key::read).transpose()?;

@@ -309,6 +309,28 @@ fn requests_over_udp_are_compared_with_an_echo() {
     assert_empty(dir.path());
 }
 
+/// `--binary A --binary B`: the same benchmark by two builds, figure by figure.
+#[test]
+fn two_builds_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let words =
+        ["bench", "net", "--operations", "100", "--rounds", "2", "--waits", "block", "--cases", "getattr", "--json"];
+    let builds = ["--binary", server::binary(), "--binary", server::binary(), "--dir"];
+    let words = words.into_iter().chain(builds).map(OsStr::new).chain([dir.path().as_os_str()]);
+    let output = server::run(words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let figures = list(&report, "figures");
+    let latency = figures.iter().find(|one| one["name"].as_str().is_some_and(|name| name.ends_with(" us")));
+    let latency = latency.unwrap_or_else(|| panic!("no latency in {report}"));
+    for name in ["first", "second", "ratio"] {
+        assert_spread(&latency[name], f64::MIN_POSITIVE);
+    }
+    assert_empty(dir.path());
+    let alone = server::run(["bench", "net", "--binary", "/bin/true"].map(OsStr::new));
+    assert!(String::from_utf8_lossy(&alone.stderr).contains("give it twice"), "{alone:?}");
+}
+
 /// One shard has the directory and its names, so that no switch is asked.
 #[test]
 fn creates_that_need_no_mark_are_not_compared() {

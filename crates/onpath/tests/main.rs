@@ -1,13 +1,16 @@
 //! The tests of the whole program, each suite a module. `scripts/test` runs each suite in a process of its own
 //! (`cargo test -p onpath --test system -- SUITE::`), since some change what a process has only once: its umask, its mounts, its signals.
 
+mod arguments;
 mod bad_input;
 mod bench;
 mod cluster;
 mod common;
 mod crash;
+mod directories;
 mod disk_full;
 mod docs;
+mod foreign_namespace;
 mod formats;
 mod fsck;
 mod inspect;

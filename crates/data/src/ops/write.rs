@@ -221,6 +221,15 @@ pub(crate) fn failed(errno: Errno) -> DataReply {
     DataReply::Failed { errno }
 }
 
+/// Whether somebody else has written at or beyond the end that an append has reserved. Then its session reserves the new end: what has
+/// returned is not written over.
+fn overtaken(core: &mut Node, job: &WriteJob, blocks: &Blocks) -> bool {
+    let first = blocks.edges.iter().find(|edge| edge.block == job.first());
+    let before = first.map_or(&[][..], |edge| &edge.before);
+    let file = core.state.index.file(job.data);
+    job.append && file.is_some_and(|file| file.reaches_beyond(job.offset, before))
+}
+
 /// The synchronous step: checks again, records, frees what is replaced.
 fn commit(
     core: &mut Node,
@@ -233,6 +242,7 @@ fn commit(
     let same = blocks.same(core, job, targets);
     let late = core.state.is_late(job.from, core.now.wall_ns).then_some(Errno::EAGAIN);
     let error = error.or(late);
+    let current = current && !overtaken(core, job, blocks);
     if error.is_some() || !current || !same {
         free_of(targets).for_each(|run| core.state.space.give_back(run));
         return match error {

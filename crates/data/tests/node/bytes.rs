@@ -2,7 +2,7 @@
 
 use crate::world::{BLOCK, CHUNK, World, data};
 use onpath_kernel::Input;
-use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::header::{Header, MessageKind, UNTIL_NS};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp};
 use onpath_wire::{Errno, Packet};
@@ -310,4 +310,56 @@ fn a_write_after_the_lease_is_refused_for_good() {
         assert!([None, again()].contains(&refused(&mut world, seq)));
     }
     assert!(world.read(file, 0, 0, BLOCK as u32) == Ok(vec![0; BLOCK]), "nothing is written");
+}
+
+/// An append has reserved an end at or beyond which somebody else has written meanwhile: it is refused, with nothing written over, also where
+/// the other one has written zeros. Places that are kept, and what it has written itself, do not count.
+#[test]
+fn an_append_does_not_lie_over_what_was_written_at_its_end() {
+    for (n, (at, other)) in (1..).zip([
+        (0, (0, vec![7; BLOCK])),
+        (100, (50, vec![7; 100])),
+        (100, (4_000, vec![0; 10])),
+        (100, (CHUNK, vec![7; 1])),
+        (2 * BLOCK as u64 + 1, (2 * BLOCK as u64 + 1, vec![0; 1])),
+    ]) {
+        let mut world = World::default();
+        let file = data(n, 1);
+        if at > 0 {
+            world.write(file, 0, 0, &pattern(at as usize, 1));
+        }
+        let append = |bytes: &'static [u8]| {
+            (DataRequest::Write { data: file, cut: 0, offset: at, kill_suidgid: false, append: true }, bytes)
+        };
+        world.write(file, 0, other.0, &other.1);
+        let (request, bytes) = append(b"appended");
+        let refused = world.request(&request, bytes);
+        assert_eq!(world.reply(refused).map(|sent| sent.reply), Some(DataReply::Stale), "{at} {}", other.0);
+        let read = world.read(file, 0, other.0, other.1.len() as u32).expect("bytes");
+        assert!(read == other.1, "nothing is written over at {}", other.0);
+    }
+}
+
+#[test]
+fn an_append_is_not_refused_for_kept_places_or_its_own_bytes() {
+    let mut world = World::default();
+    let file = data(9, 1);
+    world.write(file, 0, 0, &pattern(100, 1));
+    let keep = DataRequest::Allocate {
+        data: file,
+        cut: 0,
+        offset: 0,
+        bytes: CHUNK,
+        how: Allocation::Reserve,
+        end: 100,
+        kill_suidgid: false,
+    };
+    world.request(&keep, &[]);
+    let append = DataRequest::Write { data: file, cut: 0, offset: 100, kill_suidgid: false, append: true };
+    let heard = world.heard.len();
+    let seq = world.request(&append, &[5; 5_000]);
+    assert!(world.reply(seq).is_none() && world.heard.len() == heard + 1, "the home answers");
+    world.request_as(1, seq, seq, &append, &[5; 5_000]);
+    assert!(world.reply(seq).is_none(), "a repetition is no other write");
+    assert!(world.read(file, 0, 100, 5_000) == Ok(vec![5; 5_000]));
 }

@@ -1,11 +1,13 @@
 //! The life of a mount: mount(2), read-ahead, unmount, and the removal of what a killed server left behind.
 
 mod mountinfo;
+mod namespace;
+mod nesting;
 mod options;
 mod users;
 
 use std::ffi::CString;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use crate::serve::{Filesystem, Negotiated, ServeError, ServeOptions};
 use crate::transport::{DevFuse, Transport};
 
 pub use mountinfo::{DeviceNumber, MountEntry, mounts};
+pub use namespace::Namespace;
+pub use nesting::{refuse_below, refuse_nesting};
 pub use options::{MountOptions, OptionError, ParsedOptions};
 pub use users::{Usage, User};
 
@@ -57,6 +61,26 @@ pub enum MountError {
     /// Nothing of ours is mounted there.
     #[error("{0} is not an Onpath mount")]
     NotMounted(PathBuf),
+    /// The mount would hide the directory of its own server.
+    #[error(
+        "directory {dir} and mountpoint {mountpoint} lie one in the other: the mount would hide what its own server keeps; choose a mountpoint beside the directory"
+    )]
+    Nested {
+        /// DIR.
+        dir: PathBuf,
+        /// The mountpoint.
+        mountpoint: PathBuf,
+    },
+    /// The mount would hide a file to which its own server writes.
+    #[error(
+        "{file} lies below the mountpoint {mountpoint}: who serves the mount would wait for itself to write it; choose another place for it"
+    )]
+    Hidden {
+        /// The file.
+        file: PathBuf,
+        /// The mountpoint.
+        mountpoint: PathBuf,
+    },
     /// Something else is mounted over our mount.
     #[error("another file system is mounted over {0}: unmount that first")]
     Covered(PathBuf),
@@ -83,6 +107,7 @@ impl MountError {
 #[derive(Debug)]
 pub struct Mount {
     mountpoint: PathBuf,
+    namespace: Option<Namespace>,
     device: Arc<DevFuse>,
     number: DeviceNumber,
 }
@@ -91,15 +116,16 @@ impl Mount {
     /// Mounts at `mountpoint`, first removing what a killed server left there. Requests queue until
     /// [`Mount::serve`] runs; until then nobody can use the mount, not even stat it.
     pub fn new(mountpoint: &Path, options: &MountOptions) -> Result<Mount, MountError> {
-        let mountpoint = resolve(mountpoint)?;
-        if !rustix::process::geteuid().is_root() {
-            return Err(MountError::NotRoot);
-        }
-        clear_dead(&mountpoint)?;
-        let metadata = std::fs::metadata(&mountpoint).map_err(|error| missing_or(&mountpoint, error))?;
-        if !metadata.is_dir() {
-            return Err(MountError::NotADirectory(mountpoint));
-        }
+        Mount::within(None, mountpoint, options)
+    }
+
+    /// The same in another mount name space, in which the mountpoint is looked for.
+    pub fn within(
+        namespace: Option<Namespace>,
+        mountpoint: &Path,
+        options: &MountOptions,
+    ) -> Result<Mount, MountError> {
+        must_be_root()?;
         let device =
             rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(
                 |error| match error {
@@ -108,22 +134,29 @@ impl Mount {
                     _ => MountError::system("open", Path::new("/dev/fuse"), error),
                 },
             )?;
-        let data = options.mount_data(device.as_raw_fd());
-        rustix::mount::mount(options.source(), &mountpoint, FILESYSTEM_TYPE, options.flags(), Some(data.as_c_str()))
-            .map_err(|error| match error {
-                Errno::PERM => MountError::NotRoot,
-                Errno::NOENT => MountError::Missing(mountpoint.clone()),
-                Errno::NOTDIR => MountError::NotADirectory(mountpoint.clone()),
-                Errno::NODEV => MountError::NoDevice,
-                Errno::BUSY => MountError::AlreadyMounted(mountpoint.clone()),
-                _ => MountError::system("mount", &mountpoint, error),
-            })?;
-        match top(&mountpoint)? {
-            Some(entry) if entry.kind == FILESYSTEM_TYPE => {
-                Ok(Mount { mountpoint, device: Arc::new(DevFuse::new(device)), number: entry.device })
+        let (mountpoint, number) = namespace::within(namespace.as_ref(), || {
+            let mountpoint = resolve(mountpoint)?;
+            clear_dead(&mountpoint)?;
+            must_be_directory(&mountpoint)?;
+            mount_at(&device, &mountpoint, options).map(|number| (mountpoint, number))
+        })?;
+        Ok(Mount { mountpoint, namespace, device: Arc::new(DevFuse::new(device)), number })
+    }
+
+    /// Whether a file system of this source could be mounted there, as far as can be told beforehand: changes nothing. A mount of the same
+    /// source that is there is no error; who serves that is told of its server.
+    pub fn check(namespace: Option<&Namespace>, mountpoint: &Path, source: &str) -> Result<(), MountError> {
+        must_be_root()?;
+        namespace::within(namespace, || {
+            let mountpoint = resolve(mountpoint)?;
+            match top(&mountpoint)? {
+                Some(entry) if entry.kind == FILESYSTEM_TYPE => {
+                    let taken = entry.source != source && !is_dead(&mountpoint);
+                    if taken { Err(MountError::AlreadyMounted(mountpoint)) } else { Ok(()) }
+                }
+                _ => must_be_directory(&mountpoint),
             }
-            _ => Err(MountError::NotMounted(mountpoint)),
-        }
+        })
     }
 
     /// Where it is mounted (absolute, without symbolic links).
@@ -181,20 +214,23 @@ impl Mount {
 
     /// Unmounts; [`MountError::Busy`] names the users. No error if somebody else has unmounted it.
     pub fn unmount(&self) -> Result<(), MountError> {
-        if self.is_mounted()? { umount(&self.mountpoint, UnmountFlags::empty()) } else { Ok(()) }
+        self.umount(UnmountFlags::empty())
     }
 
     /// Takes the mount out of the name space. It is served on until the last user is gone.
     pub fn detach(&self) -> Result<(), MountError> {
-        if self.is_mounted()? { umount(&self.mountpoint, UnmountFlags::DETACH) } else { Ok(()) }
+        self.umount(UnmountFlags::DETACH)
+    }
+
+    fn umount(&self, flags: UnmountFlags) -> Result<(), MountError> {
+        namespace::within(self.namespace.as_ref(), || {
+            if self.is_mounted()? { umount(&self.mountpoint, flags) } else { Ok(()) }
+        })
     }
 
     /// Ends the connection (requests under way fail with ECONNABORTED, users get ENOTCONN), then detaches.
     pub fn abort(&self) -> Result<(), MountError> {
-        if !self.is_mounted()? {
-            return Ok(());
-        }
-        match umount(&self.mountpoint, UnmountFlags::FORCE) {
+        match self.umount(UnmountFlags::FORCE) {
             Err(MountError::Busy { .. }) => self.detach(),
             result => result,
         }
@@ -234,25 +270,59 @@ pub fn detach_dead(source: &str, except: Option<&Path>) -> Result<(), MountError
 }
 
 /// Changes the flags (`ro`, `noatime`, …) of the Onpath mount at `mountpoint` to those of `options`.
-pub fn remount(mountpoint: &Path, options: &MountOptions) -> Result<(), MountError> {
-    let mountpoint = resolve(mountpoint)?;
-    if top(&mountpoint)?.is_none_or(|entry| entry.kind != FILESYSTEM_TYPE) {
-        return Err(MountError::NotMounted(mountpoint));
-    }
-    rustix::mount::mount_remount(&mountpoint, options.flags(), "").map_err(|error| match error {
-        Errno::PERM => MountError::NotRoot,
-        Errno::BUSY => MountError::Busy { mountpoint: mountpoint.clone(), users: Usage::of(&mountpoint) },
-        _ => MountError::system("remount", &mountpoint, error),
+pub fn remount(namespace: Option<&Namespace>, mountpoint: &Path, options: &MountOptions) -> Result<(), MountError> {
+    namespace::within(namespace, || {
+        let mountpoint = resolve(mountpoint)?;
+        if top(&mountpoint)?.is_none_or(|entry| entry.kind != FILESYSTEM_TYPE) {
+            return Err(MountError::NotMounted(mountpoint));
+        }
+        rustix::mount::mount_remount(&mountpoint, options.flags(), "").map_err(|error| match error {
+            Errno::PERM => MountError::NotRoot,
+            Errno::BUSY => busy(&mountpoint),
+            _ => MountError::system("remount", &mountpoint, error),
+        })
     })
+}
+
+fn busy(mountpoint: &Path) -> MountError {
+    // What /proc is in another name space is anybody's.
+    let users = if namespace::is_elsewhere() { Usage::default() } else { Usage::of(mountpoint) };
+    MountError::Busy { mountpoint: mountpoint.to_path_buf(), users }
+}
+
+fn must_be_root() -> Result<(), MountError> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(MountError::NotRoot) }
+}
+
+fn must_be_directory(mountpoint: &Path) -> Result<(), MountError> {
+    let metadata = std::fs::metadata(mountpoint).map_err(|error| missing_or(mountpoint, error))?;
+    if metadata.is_dir() { Ok(()) } else { Err(MountError::NotADirectory(mountpoint.to_path_buf())) }
+}
+
+/// Mounts what is served by this device in the thread's name space.
+fn mount_at(device: &OwnedFd, mountpoint: &Path, options: &MountOptions) -> Result<DeviceNumber, MountError> {
+    let data = options.mount_data(device.as_raw_fd());
+    let mounted =
+        rustix::mount::mount(options.source(), mountpoint, FILESYSTEM_TYPE, options.flags(), Some(data.as_c_str()));
+    mounted.map_err(|error| match error {
+        Errno::PERM => MountError::NotRoot,
+        Errno::NOENT => MountError::Missing(mountpoint.to_path_buf()),
+        Errno::NOTDIR => MountError::NotADirectory(mountpoint.to_path_buf()),
+        Errno::NODEV => MountError::NoDevice,
+        Errno::BUSY => MountError::AlreadyMounted(mountpoint.to_path_buf()),
+        _ => MountError::system("mount", mountpoint, error),
+    })?;
+    match top(mountpoint)? {
+        Some(entry) if entry.kind == FILESYSTEM_TYPE => Ok(entry.device),
+        _ => Err(MountError::NotMounted(mountpoint.to_path_buf())),
+    }
 }
 
 fn umount(mountpoint: &Path, flags: UnmountFlags) -> Result<(), MountError> {
     match rustix::mount::unmount(mountpoint, flags | UnmountFlags::NOFOLLOW) {
         // Not mounted any more: somebody was faster.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
-        Err(Errno::BUSY) => {
-            Err(MountError::Busy { mountpoint: mountpoint.to_path_buf(), users: Usage::of(mountpoint) })
-        }
+        Err(Errno::BUSY) => Err(busy(mountpoint)),
         Err(Errno::PERM) => Err(MountError::NotRoot),
         Err(error) => Err(MountError::system("unmount", mountpoint, error)),
     }

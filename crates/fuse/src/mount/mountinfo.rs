@@ -1,5 +1,6 @@
 //! `/proc/self/mountinfo`: what is mounted where, without touching any of it.
 
+use super::namespace;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
@@ -30,6 +31,8 @@ pub struct MountEntry {
     pub parent: u32,
     /// Number of the file system.
     pub device: DeviceNumber,
+    /// What of the file system is mounted: `/`, or what a bind mount shows.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub mountpoint: PathBuf,
     /// Type, such as `ext4` or `fuse.onpath`.
@@ -38,9 +41,9 @@ pub struct MountEntry {
     pub source: String,
 }
 
-/// All mounts in this mount name space, older before newer.
+/// All mounts in this thread's mount name space, older before newer.
 pub fn mounts() -> std::io::Result<Vec<MountEntry>> {
-    mounts_of(Path::new("/proc/self"))
+    namespace::table().map(|table| parse(&table))
 }
 
 /// Whether something is mounted on a name of this file system, in the mount name space of any thread. A thread that ends meanwhile has
@@ -68,8 +71,11 @@ fn covers(mounts: &[MountEntry], device: DeviceNumber) -> bool {
 }
 
 fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
-    let text = std::fs::read(thread.join("mountinfo"))?;
-    Ok(text.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
+    std::fs::read(thread.join("mountinfo")).map(|table| parse(&table))
+}
+
+fn parse(table: &[u8]) -> Vec<MountEntry> {
+    table.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
@@ -78,11 +84,12 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let (id, parent) = (number()?, number()?);
     let (major, minor) = std::str::from_utf8(fields.next()?).ok()?.split_once(':')?;
     let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
-    let mountpoint = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
+    let mut path = || Some(PathBuf::from(OsString::from_vec(unescape(fields.next()?))));
+    let (root, mountpoint) = (path()?, path()?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(fields.next()?).into_owned();
     let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
-    Some(MountEntry { id, parent, device, mountpoint, kind, source })
+    Some(MountEntry { id, parent, device, root, mountpoint, kind, source })
 }
 
 /// Undoes the kernel's `\ooo` for blanks and backslashes.
@@ -108,9 +115,10 @@ mod tests {
 
     #[test]
     fn a_line_with_optional_fields_and_escapes() {
-        let line = br"36 35 0:52 / /mnt/a\040b\134c rw,nosuid shared:1 master:2 - fuse.onpath on\011path rw,user_id=0";
+        let line = br"36 35 0:52 /srv/a\040b /mnt/a\040b\134c rw,nosuid shared:1 master:2 - fuse.onpath on\011path rw,user_id=0";
         let entry = parse_line(line).unwrap();
         assert_eq!(entry.device, DeviceNumber { major: 0, minor: 52 });
+        assert_eq!(entry.root, PathBuf::from("/srv/a b"));
         assert_eq!(entry.mountpoint, PathBuf::from(r"/mnt/a b\c"));
         assert_eq!((entry.kind.as_str(), entry.source.as_str()), ("fuse.onpath", "on\tpath"));
     }

@@ -8,9 +8,10 @@ use super::frozen::Frozen;
 use super::pages::Room;
 use super::store::{Bytes, HEAD, RANGES, REST, Store, guarded, put_objects, unsealed};
 use super::{CheckpointError, at};
+use crate::held;
 use onpath_store::Pair;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = held::remove(&self.0);
     }
 }
 
@@ -57,13 +58,13 @@ impl Compaction {
     /// Begins a copy in `dir`.
     pub(super) fn begin(dir: &Path, fsid: u64) -> Result<Compaction, CheckpointError> {
         let path = copy(dir);
-        match fs::remove_file(&path) {
+        match held::remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
             _ => {}
         }
         let unfinished = Unfinished(path.clone());
         let new = Store::open_file(path.clone(), fsid, Room::none())?;
-        let file = File::open(&path).map_err(at(&path))?;
+        let file = held::open(&path).map_err(at(&path))?;
         let mut transaction = guarded(&path, || new.db.begin_write())?;
         transaction.set_quick_repair(true);
         Ok(Compaction { transaction, new, file, upto: (String::new(), None), failed: None, unfinished })
@@ -73,7 +74,7 @@ impl Compaction {
     pub(super) fn step(&mut self, old: &Store) -> Result<bool, CheckpointError> {
         self.failed.take().map_or(Ok(()), Err)?;
         // A checkpoint that lacks room ends it.
-        fs::metadata(&self.unfinished.0).map_err(at(&self.unfinished.0))?;
+        held::look(&self.unfinished.0).map_err(at(&self.unfinished.0))?;
         let frozen = old.frozen()?;
         let mut left = STEP_BYTES;
         for (name, _) in frozen.object_tables()? {
@@ -141,7 +142,7 @@ impl Compaction {
         if whole.head()? != frozen.head()? {
             return Err(whole.damaged("it is not the copy that was written"));
         }
-        fs::rename(&unfinished.0, old.file()).map_err(at(&unfinished.0))?;
+        held::rename(&unfinished.0, old.file()).map_err(at(&unfinished.0))?;
         Ok(whole.named(old.file()))
     }
 }

@@ -3,14 +3,15 @@
 
 use super::load::{Loaded, OnError, Roles};
 use super::{CheckpointError, at};
+use crate::held;
 use onpath_store::image;
 use onpath_store::{Pair, Recoverable};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use onpath_wire::wire_struct;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 /// "OnpCkp01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpCkp01");
@@ -57,7 +58,7 @@ impl Entry {
 /// The manifest in `dir`, or nothing if no checkpoint was ever completed.
 fn read(dir: &Path, fsid: u64) -> Result<Option<Manifest>, CheckpointError> {
     let file = dir.join(FILE_NAME);
-    let bytes = match fs::read(&file) {
+    let bytes = match held::read(&file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(at(&file))?,
     };
@@ -112,11 +113,11 @@ pub(super) fn load(
 /// Removes what is left of such a checkpoint.
 pub(super) fn remove(dir: &Path) {
     // The manifest goes first: without it nobody looks for the images.
-    let _ = fs::remove_file(dir.join(FILE_NAME));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "img") {
-            let removed = fs::remove_file(entry.path());
-            removed.unwrap_or_else(|error| tracing::warn!(%error, file = %entry.path().display(), "cannot be removed"));
+    let _ = held::remove(&dir.join(FILE_NAME));
+    for file in held::list(dir).unwrap_or_default() {
+        if file.extension().is_some_and(|extension| extension == "img") {
+            let removed = held::remove(&file);
+            removed.unwrap_or_else(|error| tracing::warn!(%error, file = %file.display(), "cannot be removed"));
         }
     }
 }
@@ -143,7 +144,7 @@ fn load_image(
 }
 
 fn read_image(file: &Path, fsid: u64, entry: &Entry) -> Result<Vec<Pair>, CheckpointError> {
-    let bytes = fs::read(file).map_err(at(file))?;
+    let bytes = held::read(file).map_err(at(file))?;
     let mismatch = |why| CheckpointError::Mismatch { file: file.to_owned(), why };
     if bytes.len() as u64 != entry.bytes {
         return Err(mismatch("its length differs"));

@@ -2,11 +2,12 @@
 
 use super::beside;
 use super::run::RESERVE;
+use crate::held;
 use crate::sys;
 use redb::StorageBackend;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ impl Room {
                 Err(error) if sys::is_no_space(&error) => error,
                 done => return done,
             };
-            if self.dir.get().is_some_and(|dir| beside::end_copy(dir) || fs::remove_file(dir.join(RESERVE)).is_ok()) {
+            if self.dir.get().is_some_and(|dir| beside::end_copy(dir) || held::remove(&dir.join(RESERVE)).is_ok()) {
                 continue;
             }
             if self.given_up.load(Ordering::Acquire) {
@@ -201,6 +202,7 @@ impl StorageBackend for Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn error(errno: i32) -> io::Error {
         io::Error::from_raw_os_error(errno)

@@ -4,12 +4,12 @@ use super::compact::{self, Compaction};
 use super::frozen::Examined;
 use super::store::{OnDamage, Store};
 use super::{CheckpointError, at, legacy};
+use crate::held;
 use crate::journal::Journal;
 use crate::node::{Counters, FlushWatch, Node};
 use crate::sys;
 use onpath_store::{FORGET_PARTS, Image};
 use onpath_wire::ids::{Lsn, NodeId};
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -406,10 +406,10 @@ impl Inner {
         let hurries = awaited || late || journal.is_full();
         let begin = Instant::now();
         let marker = self.dir.join(MARKER);
-        File::create(&marker).map_err(at(&marker))?;
+        held::create(&marker).map_err(at(&marker))?;
         let mut taken = Vec::new();
         let written = self.write(&node, journal, hurries, copying.copy.as_mut(), &mut taken);
-        let _ = fs::remove_file(&marker);
+        let _ = held::remove(&marker);
         if written.is_ok() {
             self.attach(&node);
         }
@@ -510,17 +510,17 @@ impl Inner {
     fn keep_room(&self) {
         let room = (self.store().allocated() / 4).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
         let path = self.dir.join(RESERVE);
-        let reserved = fs::metadata(&path).is_ok_and(|about| (room..=room * 2).contains(&about.len()));
-        if !reserved && File::create(&path).and_then(|file| sys::allocate(&file, room)).is_err() {
+        let reserved = held::look(&path).is_ok_and(|about| (room..=room * 2).contains(&about.len()));
+        if !reserved && held::create(&path).and_then(|file| sys::allocate(&file, room)).is_err() {
             // Without room for a whole reserve half of one helps nobody.
-            let _ = fs::remove_file(&path);
+            let _ = held::remove(&path);
         }
     }
 }
 
 /// Forgets that a checkpoint in `dir` was interrupted by the end of its process; whether one was.
 pub fn clear_interrupted(dir: &Path) -> bool {
-    fs::remove_file(dir.join(MARKER)).is_ok()
+    held::remove(&dir.join(MARKER)).is_ok()
 }
 
 #[cfg(test)]

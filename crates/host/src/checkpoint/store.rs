@@ -14,6 +14,7 @@ use super::beside;
 use super::compact::Compaction;
 use super::pages::{Look, Pages, Room};
 use super::{CheckpointError, at};
+use crate::held;
 use crate::sys;
 use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
@@ -25,7 +26,7 @@ use redb::{
     TableDefinition, TableError, TableHandle, WriteTransaction,
 };
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,8 +133,7 @@ impl Store {
     }
 
     pub(super) fn open_file(path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(at(&path))?;
+        let file = held::open_or_create(&path).map_err(at(&path))?;
         Store::of(file, path, fsid, room)?.checked()
     }
 
@@ -153,8 +153,8 @@ impl Store {
     /// Looks at the store in `dir`, of so many shards, and changes nothing; none if there is none. All of the file is checked.
     pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
         let new = beside::reshaped(dir, shards);
-        let path = if new.exists() { new } else { dir.join(FILE_NAME) };
-        let file = match File::open(&path) {
+        let path = if held::exists(&new).map_err(at(&new))? { new } else { dir.join(FILE_NAME) };
+        let file = match held::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(at(&path))?,
         };
@@ -184,7 +184,7 @@ impl Store {
 
     /// Bytes that the file takes on the disk.
     pub(super) fn allocated(&self) -> u64 {
-        fs::metadata(&self.file).map_or(0, |about| about.blocks() * 512)
+        held::look(&self.file).map_or(0, |about| about.blocks() * 512)
     }
 
     /// Bytes of all objects with their keys; none if no checkpoint of this version was ever completed.

@@ -6,9 +6,9 @@
 
 use super::segment::{Segment, Source};
 use super::{JournalEvents, Options, Shared};
+use crate::held;
 use crate::sys;
 use std::collections::VecDeque;
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -203,7 +203,7 @@ fn sort_returned(shared: &Shared, maker: &mut Maker, returned: Vec<(PathBuf, u64
             && maker.reserve.len() == RESERVE_SEGMENTS;
         // In order, oldest first: what a crash leaves in the journal has no gap.
         let free = free_path(&path);
-        let result = if keep { fs::rename(&path, &free) } else { fs::remove_file(&path) };
+        let result = if keep { held::rename(&path, &free) } else { held::remove(&path) };
         match result {
             Ok(()) if keep => maker.free.push(free),
             Ok(()) => {}
@@ -240,10 +240,10 @@ pub(super) fn reserve_path(dir: &Path, index: usize) -> PathBuf {
 }
 
 fn reserve(path: &Path, bytes: u64) -> io::Result<()> {
-    let result = File::create(path).and_then(|file| sys::allocate(&file, bytes));
+    let result = held::create(path).and_then(|file| sys::allocate(&file, bytes));
     if result.is_err() {
         // The space counts: half a reserve must not stay behind. It may not exist at all.
-        let _ = fs::remove_file(path);
+        let _ = held::remove(path);
     }
     result
 }

@@ -5,13 +5,13 @@ use super::hold::Holds;
 use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};
 use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
+use crate::held;
 use crate::sys;
 use onpath_store::StoreError;
 use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -153,7 +153,7 @@ impl Journal {
     ) -> Result<(Journal, RecoveryReport), JournalError> {
         let (segments, leftovers) = list(dir)?;
         for path in &leftovers {
-            fs::remove_file(path).map_err(at(path))?;
+            held::remove(path).map_err(at(path))?;
         }
         let from = from.max(Lsn(1));
         let Prefix { report, closed, stop } = prefix(dir, &segments, options.fsid, from, replay)?;
@@ -163,7 +163,7 @@ impl Journal {
             None => None,
         };
         for segment in &closed {
-            File::open(&segment.path).and_then(|file| file.sync_all()).map_err(at(&segment.path))?;
+            held::open(&segment.path).and_then(|file| file.sync_all()).map_err(at(&segment.path))?;
         }
         sys::sync_dir(dir).map_err(at(dir))?;
         let number = segments.last().map_or(1, |s| s.number + 1);
@@ -193,7 +193,7 @@ pub(super) fn read_held(
     let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay, unconfirmed: VecDeque::new() };
     for (index, path) in segments.iter().enumerate() {
         let open = index + 1 == segments.len();
-        let mut bytes = fs::read(path).map_err(at(path))?;
+        let mut bytes = held::read(path).map_err(at(path))?;
         bytes.truncate(if open { end as usize } else { bytes.len() });
         let number = path.file_name().and_then(|name| number_of(&name.to_string_lossy())).unwrap_or_default();
         let found = Found { number, path: path.clone(), bytes: bytes.len() as u64 };
@@ -237,12 +237,10 @@ fn prefix(
 /// The segments in order, and what an interrupted preparation left.
 fn list(dir: &Path) -> Result<(Vec<Found>, Vec<PathBuf>), JournalError> {
     let (mut found, mut leftovers) = (vec![], vec![]);
-    for entry in fs::read_dir(dir).map_err(at(dir))? {
-        let entry = entry.map_err(at(dir))?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
+    for path in held::list(dir).map_err(at(dir))? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(number) = number_of(&name) {
-            let bytes = entry.metadata().map_err(at(&path))?.len();
+            let bytes = held::look(&path).map_err(at(&path))?.len();
             found.push(Found { number, path, bytes });
         } else if name.ends_with(".tmp") {
             leftovers.push(path);
@@ -257,7 +255,7 @@ impl Scan<'_> {
     fn all(&mut self, segments: &[Found]) -> Result<Option<Stop>, JournalError> {
         let foreign = |file: &Path, why| JournalError::Foreign { file: file.to_owned(), why };
         for (index, segment) in segments.iter().enumerate() {
-            let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
+            let bytes = held::read(&segment.path).map_err(at(&segment.path))?;
             let stop = match read_header(&bytes, segment.number, self.fsid) {
                 Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
                 Err(BadHead::Torn(why)) => {
@@ -385,7 +383,7 @@ impl Scan<'_> {
     fn refuse_damage(&self, rest: &[Found], stop: &Stop) -> Result<(), JournalError> {
         let next = self.next.unwrap_or(self.from);
         for later in &rest[1..] {
-            let bytes = fs::read(&later.path).map_err(at(&later.path))?;
+            let bytes = held::read(&later.path).map_err(at(&later.path))?;
             let Ok(head) = read_header(&bytes, later.number, self.fsid) else { continue };
             if durable_evidence(&bytes[HEADER_BYTES..], head.salt) >= next {
                 let offset = stop.place.map_or(0, |(offset, _)| offset);
@@ -430,11 +428,11 @@ fn cut(
     }
     let first_useless = stop.index + usize::from(stop.place.is_some());
     for later in &segments[first_useless..] {
-        fs::rename(&later.path, prepare::free_path(&later.path)).map_err(at(&later.path))?;
+        held::rename(&later.path, &prepare::free_path(&later.path)).map_err(at(&later.path))?;
     }
     sys::sync_dir(dir).map_err(at(dir))?;
     let Some((offset, salt)) = stop.place else { return Ok(None) };
-    let bytes = fs::read(&segment.path).map_err(at(&segment.path))?;
+    let bytes = held::read(&segment.path).map_err(at(&segment.path))?;
     let resumed = Segment::resume(&segment.path, salt, offset as usize, &bytes, options.segment_bytes)
         .map_err(at(&segment.path))?;
     Ok(Some((resumed, offset as usize)))
@@ -450,15 +448,15 @@ fn begin(
 ) -> Result<Journal, JournalError> {
     let mut maker = Maker { next_number: number, free: vec![], reserve: vec![] };
     for path in put_aside(dir)? {
-        let len = fs::metadata(&path).map_or(0, |m| m.len());
+        let len = held::look(&path).map_or(0, |m| m.len());
         if len == options.segment_bytes {
             maker.free.push(path);
         } else {
-            fs::remove_file(&path).map_err(at(&path))?;
+            held::remove(&path).map_err(at(&path))?;
         }
     }
     for path in (0..RESERVE_SEGMENTS).map(|i| reserve_path(dir, i)) {
-        if fs::metadata(&path).is_ok_and(|m| m.len() == options.segment_bytes) {
+        if held::look(&path).is_ok_and(|m| m.len() == options.segment_bytes) {
             maker.reserve.push(path);
         }
     }
@@ -492,8 +490,7 @@ fn begin(
 /// Segments that this recovery or an earlier run put aside for use again.
 fn put_aside(dir: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let mut found = vec![];
-    for entry in fs::read_dir(dir).map_err(at(dir))? {
-        let path = entry.map_err(at(dir))?.path();
+    for path in held::list(dir).map_err(at(dir))? {
         if path.extension().is_some_and(|e| e == "free") {
             found.push(path);
         }

@@ -6,10 +6,11 @@
 
 #![allow(unsafe_code)]
 
+use crate::held;
 use crate::sys;
 use memmap2::{Advice, MmapRaw};
 use onpath_wire::checksum::crc32c;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ impl Segment {
         let result = Segment::prepare_as(&tmp, dir, number, bytes, fsid, source, settle);
         if result.is_err() {
             // The space counts: half a segment must not stay behind on a full disk. It may not exist at all.
-            let _ = fs::remove_file(&tmp);
+            let _ = held::remove(&tmp);
         }
         result
     }
@@ -142,13 +143,11 @@ impl Segment {
         source: &Source,
         settle: bool,
     ) -> io::Result<Segment> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
         let file = match source {
-            Source::New => options.create(true).truncate(true).open(tmp)?,
+            Source::New => held::create(tmp)?,
             Source::Reserve(path) | Source::Old(path) => {
-                fs::rename(path, tmp)?;
-                options.open(tmp)?
+                held::rename(path, tmp)?;
+                held::open_to_write(tmp)?
             }
         };
         if !matches!(source, Source::Old(_)) {
@@ -163,7 +162,7 @@ impl Segment {
         if settle {
             file.sync_all()?;
         }
-        fs::rename(tmp, &path)?;
+        held::rename(tmp, &path)?;
         if settle {
             sys::sync_dir(dir)?;
         }
@@ -177,7 +176,7 @@ impl Segment {
 
     /// Goes on in a segment after a recovery: zeros what follows the prefix that ends at `at`, durably.
     pub(crate) fn resume(path: &Path, salt: u32, at: usize, bytes: &[u8], len_min: u64) -> io::Result<Segment> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = held::open_to_write(path)?;
         if (bytes.len() as u64) < len_min {
             file.set_len(len_min)?;
         }

@@ -5,11 +5,14 @@
 //! gets another id.
 
 use super::conn::Conn;
-use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control, with_socket_path};
+use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control};
+use crate::dir;
 use crate::node::{Counters, Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
-use std::io::BufReader;
+use rustix::fs::{Mode, OFlags};
+use std::io::{self, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -58,10 +61,24 @@ pub struct StreamClient {
 }
 
 pub(super) fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
-    let stream = with_socket_path(dir, |path| UnixStream::connect(path));
-    let stream = stream.map_err(|source| StreamError::NotServed { dir: dir.to_owned(), source })?;
+    let stream = reach(dir).map_err(|source| {
+        let start = match dir::is_part(dir) {
+            true => "this host's `onpath serve`".to_owned(),
+            false => format!("`onpath dev {}`", dir.display()),
+        };
+        StreamError::NotServed { dir: dir.to_owned(), start, source }
+    })?;
     stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
     Ok(stream)
+}
+
+/// Connects to the socket of a DIR, of whose owner nothing but the name of that socket is needed: no link is followed to it, and the DIR
+/// need not be readable.
+fn reach(dir: &Path) -> io::Result<UnixStream> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let socket = rustix::fs::openat(folder, "socket", flags | OFlags::NOFOLLOW, Mode::empty())?;
+    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
 }
 
 /// Reads the server's answer to a first frame.

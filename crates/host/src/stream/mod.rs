@@ -27,7 +27,7 @@ use onpath_wire::{WireError, wire_enum};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// "OnpStr01", little-endian.
@@ -42,8 +42,6 @@ const INNET_BIT: u32 = 1 << 31;
 type FrameStart = SmallVec<[u8; FRAME_BYTES]>;
 /// Largest frame, counted without its first four bytes.
 const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + IO_BYTES_MAX + 4096;
-/// Longest path that a socket address takes, bytes; longer ones go through an open directory.
-const SOCKET_PATH_BYTES_MAX: usize = 100;
 
 wire_enum! {
     /// A frame that is no message between roles.
@@ -128,10 +126,12 @@ wire_enum! {
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// Nobody serves there.
-    #[error("nobody serves {}: start `onpath dev {}` first ({source})", dir.display(), dir.display())]
+    #[error("nobody serves {}: start {start} first ({source})", dir.display())]
     NotServed {
         /// The DIR.
         dir: PathBuf,
+        /// What would serve it.
+        start: String,
         /// What connect(2) said.
         source: io::Error,
     },
@@ -261,17 +261,6 @@ fn counters_of(lines: &Blob) -> Counters {
 fn send_control(to: &mut impl io::Write, frame: &Control) -> io::Result<()> {
     let packet = control(frame);
     to.write_all(&[frame_start(NodeId(0), &packet).as_slice(), &packet.head].concat())
-}
-
-/// Calls `f` with a path to the socket of `dir` that fits into a socket address.
-fn with_socket_path<T>(dir: &Path, f: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    use std::os::fd::AsRawFd;
-    let path = dir.join("socket");
-    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
-        return f(&path);
-    }
-    let open = std::fs::File::open(dir)?;
-    f(&PathBuf::from(format!("/proc/self/fd/{}/socket", open.as_raw_fd())))
 }
 
 /// Counters as a JSON object of objects.

@@ -2,16 +2,19 @@
 
 use super::conn::Conn;
 use super::examine::{Examination, tell};
-use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control, with_socket_path};
+use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control};
+use crate::held;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use crate::udp::may_send;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::io::{self, BufReader};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,7 +138,7 @@ impl StreamServer {
         }
         self.shared.open.lock().expect("the table does not panic").values().for_each(|conn| conn.close());
         // It may be gone with its DIR.
-        let _ = std::fs::remove_file(self.shared.config.dir.join("socket"));
+        let _ = held::remove(&self.shared.config.dir.join("socket"));
     }
 }
 
@@ -146,14 +149,18 @@ impl Drop for StreamServer {
 }
 
 fn listen(dir: &Path, path: &Path) -> io::Result<(UnixListener, u32)> {
-    match std::fs::remove_file(path) {
+    match held::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = with_socket_path(dir, |path| UnixListener::bind(path))?;
+    let folder = held::folder(dir)?;
+    let listener = UnixListener::bind(format!("/proc/self/fd/{}/socket", folder.as_raw_fd()))?;
     // Who may attach is decided by credentials, with an answer that says so.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
-    Ok((listener, std::fs::metadata(dir)?.uid()))
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let socket = rustix::fs::openat(&folder, "socket", flags, Mode::empty())?;
+    let open = format!("/proc/self/fd/{}", socket.as_raw_fd());
+    std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o666))?;
+    Ok((listener, rustix::fs::fstat(&folder)?.st_uid))
 }
 
 fn accept(shared: &Arc<Shared>) {

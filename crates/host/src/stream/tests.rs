@@ -9,6 +9,7 @@ use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod arguments;
 mod groups;
 
 use crate::{
@@ -16,6 +17,9 @@ use onpath_host::udp::{JoinError, Wait};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use arguments::ArgumentError;
+pub(crate) use arguments::{directory, told};
 
 /// A POSIX distributed file system whose metadata is coordinated on the network path.
 #[derive(Parser, Debug)]
@@ -224,6 +228,9 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         Some(MountError::NotRoot) => return 1,
         Some(_) => return 32,
         None => {}
+    }
+    if error.is::<ArgumentError>() {
+        return 32;
     }
     if error.is::<OptionError>() {
         return 1;

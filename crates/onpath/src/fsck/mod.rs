@@ -15,7 +15,7 @@ mod sorted;
 mod spill;
 mod view;
 
-use crate::cli::{absolute, try_say};
+use crate::cli::{directory, try_say};
 use crate::dev::parse_bytes;
 use crate::walk::Progress;
 use anyhow::Context;
@@ -114,7 +114,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
 
 pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let cancel = cancel::watch().map_err(FsckError::Failed)?;
-    let dir = absolute(&args.dir).map_err(FsckError::Failed)?;
+    let dir = directory(&args.dir).map_err(FsckError::Failed)?;
     let quiet = args.quiet || args.json;
     let progress = Progress::of("reading", "blocks", quiet || !args.data);
     let data = args.data.then_some(&progress);

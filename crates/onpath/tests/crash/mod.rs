@@ -96,7 +96,17 @@ fn acknowledged_operations_survive_kill_9() {
 
 fn start(site: &Site, round: usize) -> Mount {
     let commit = if round.is_multiple_of(2) { "interval" } else { "sync" };
-    site.dev(&["--log-json", "--shards", "4", "--commit", commit, "--checkpoint-bytes", CHECKPOINT_BYTES])
+    site.dev(&[
+        "--log-json",
+        "--log",
+        "info,onpath_host::server=debug",
+        "--shards",
+        "4",
+        "--commit",
+        commit,
+        "--checkpoint-bytes",
+        CHECKPOINT_BYTES,
+    ])
 }
 
 fn recovery(mount: &Mount) -> Recovery {

@@ -61,12 +61,18 @@ pub(crate) struct FormsArgs {
     /// Where the servers keep their state; the directory for temporary files otherwise.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Compare two builds of onpath by this benchmark, in turn: give it twice.
+    #[arg(long = "binary", value_name = "PATH")]
+    binaries: Vec<PathBuf>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &FormsArgs) -> anyhow::Result<()> {
+    if !args.binaries.is_empty() {
+        return super::builds::compare(&args.binaries, args.rounds, args.json);
+    }
     for (at, form) in args.forms.iter().enumerate() {
         ensure!(!args.forms[..at].contains(form), "--forms: {form} is asked for twice");
     }

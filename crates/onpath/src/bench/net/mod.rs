@@ -65,12 +65,18 @@ pub(crate) struct NetArgs {
     /// Where the servers keep their state; the directory for temporary files otherwise.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Compare two builds of onpath by this benchmark, in turn: give it twice.
+    #[arg(long = "binary", value_name = "PATH")]
+    binaries: Vec<PathBuf>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &NetArgs) -> anyhow::Result<()> {
+    if !args.binaries.is_empty() {
+        return super::builds::compare(&args.binaries, args.rounds, args.json);
+    }
     let alone = args.shards == 1 && args.cases.contains(&Case::CreateMarked);
     ensure!(!alone, "creates need no mark where there is one shard: --shards 2, or other --cases");
     let own = own_cpus()?;

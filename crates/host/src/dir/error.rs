@@ -1,0 +1,136 @@
+//! Why a DIR cannot be used.
+
+use onpath_wire::limits::SHARDS_MAX;
+use onpath_wire::superblock::FORMAT_VERSION;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a DIR cannot be used.
+#[derive(Debug, Error)]
+pub enum DirError {
+    /// There is no superblock.
+    #[error("{0} is no Onpath directory: it has no superblock (`onpath dev {0}` makes one of an empty directory)", path.display())]
+    NotOnpath {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Something else is in the directory.
+    #[error("{} is neither an Onpath directory nor empty (it holds {found:?}): choose an empty or a new directory", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// A name found in it.
+        found: String,
+    },
+    /// The superblock does not check.
+    #[error("{} is damaged: {why}; restore it from a backup of the directory", path.display())]
+    Superblock {
+        /// The superblock.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Written by another version.
+    #[error("{} has format version {found}: this program reads version {FORMAT_VERSION}; use an onpath of format version {found}", path.display())]
+    Version {
+        /// The directory.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// Uses features that this program does not know.
+    #[error("{} uses features {unknown:#x} of format version {version} that this program does not know: use a newer onpath", path.display())]
+    Features {
+        /// The directory.
+        path: PathBuf,
+        /// The unknown bits.
+        unknown: u64,
+        /// The version that wrote them.
+        version: u32,
+    },
+    /// Formatted with another number of shards.
+    #[error("{} was formatted with {have} shards, not {asked}: leave out --shards, or change the number with `onpath reshape {} --shards {asked}`", path.display(), path.display())]
+    Shards {
+        /// The directory.
+        path: PathBuf,
+        /// Its number.
+        have: u16,
+        /// The number asked for.
+        asked: u16,
+    },
+    /// A number of shards that no file system may have.
+    #[error("{asked} shards are not possible: choose 1 to {SHARDS_MAX}")]
+    ShardsRange {
+        /// The number asked for.
+        asked: u16,
+    },
+    /// It holds a part of a file system, not all of it.
+    #[error("{} holds a part of a file system of several hosts: only `onpath serve` with the configuration of that cluster uses it", path.display())]
+    Part {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is not the part of the file system that the configuration says.
+    #[error("{} does not fit the configuration: {what} is {have} there, not {asked}; give this host the directory that it had, or an empty one if it is new", path.display())]
+    OtherPart {
+        /// The directory.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// What the directory has.
+        have: String,
+        /// What the configuration says.
+        asked: String,
+    },
+    /// What it knows of the hosts does not read.
+    #[error("{} is damaged; bring it back from a backup of the directory, or remove it if the directory is the one that this host had last", path.display())]
+    Hosts {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It belongs to another user.
+    #[error("{} belongs to uid {uid}: only that user works in it (`{prefix} onpath …`); what that user serves root can mount with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
+    Owner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+        /// What runs a command as that user.
+        prefix: String,
+    },
+    /// Something in it cannot be trusted to be its owner's.
+    #[error("{} {why}", path.display())]
+    Contents {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// Another process uses it.
+    #[error("{} is in use by process {pid}: stop that one first, or attach to it with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Who uses it, as it says itself.
+        pid: String,
+    },
+    /// All terms or session ids of the format are used up.
+    #[error("{}: no {what} left in this format", path.display())]
+    UsedUp {
+        /// The directory.
+        path: PathBuf,
+        /// What is used up.
+        what: &'static str,
+    },
+    /// The operating system refused.
+    #[error("{}: {what}: {source}", path.display())]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+}
