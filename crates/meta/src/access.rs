@@ -234,7 +234,7 @@ mod tests {
         with(uid, gid, Groups::default(), 0)
     }
     fn with(uid: u32, gid: u32, groups: Groups, caps: u32) -> Req {
-        Req { caller: Caller { uid, gid, groups, caps: Caps::exactly(caps) }, ..Req::default() }
+        Req { caller: Caller { uid, gid, groups, caps: Caps::exactly(caps), ..Caller::default() }, ..Req::default() }
     }
     fn stranger(gid: u32) -> Groups {
         Groups { stranger: smallvec![gid], ..Groups::default() }

@@ -3,9 +3,10 @@
 //! Needs root (to act as other users); skipped with a reason otherwise.
 #![allow(unsafe_code)] // helpers that change the thread's file-system user
 
+use crate::callers::{become_user, capable, users};
 use onpath_sim::model::{Caller, Model, Plan, Shape};
 use onpath_wire::acl::{Acl, AclEntry, Who};
-use onpath_wire::caller::{Caps, Over, cap};
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
@@ -16,7 +17,6 @@ use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rustix::thread::CapabilitySet;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -54,27 +54,6 @@ fn xattr_cname(name: &XattrName) -> CString {
 fn xattr_names() -> [XattrName; 4] {
     [&b"user.a"[..], b"user.b", ACL_ACCESS, ACL_DEFAULT].map(|name| XattrName::new(name).expect("a name"))
 }
-
-/// Makes this thread act on files as `caller`.
-fn become_user(caller: &Caller) {
-    // SAFETY: raw system calls with valid pointers; they change credentials of this thread only.
-    unsafe {
-        libc::setfsuid(0);
-        let groups = caller.groups.as_slice();
-        assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0);
-        libc::setfsgid(caller.gid);
-        libc::setfsuid(caller.uid);
-    }
-    // The change of the user has set them, to all or none.
-    let mut sets = rustix::thread::capabilities(None).expect("capget");
-    let ours = CapabilitySet::from_bits_retain(u64::from(OF_FILES));
-    let wanted = CapabilitySet::from_bits_retain(u64::from(caller.caps.had & OF_FILES));
-    sets.effective = sets.effective - ours | wanted & sets.permitted;
-    rustix::thread::set_capabilities(None, sets).expect("capset");
-}
-
-/// The capabilities that a thread gives up with its file-system user.
-const OF_FILES: u32 = cap::CHOWN | cap::DAC_OVERRIDE | cap::DAC_READ_SEARCH | cap::FOWNER | cap::FSETID;
 
 impl Local {
     fn fd(&self, id: InodeId) -> libc::c_int {
@@ -232,42 +211,6 @@ struct Test {
     count: u32,
     /// Operations that both have answered.
     answered: usize,
-}
-
-fn with(uid: u32, gid: u32, groups: &[u32]) -> Caller {
-    Caller { groups: groups.into(), ..Caller::new(uid, gid) }
-}
-
-/// Users, and root.
-fn users() -> Vec<Caller> {
-    vec![
-        with(0, 0, &[]),
-        with(1001, 2001, &[2002]),
-        with(1002, 2002, &[]),
-        with(1003, 2003, &[2001, 2002]),
-        with(0, 0, &[]),
-    ]
-}
-
-/// Root, root without capabilities, and users with some.
-fn capable() -> Vec<Caller> {
-    let capable = |had, caller| Caller { caps: Caps::exactly(had), ..caller };
-    vec![
-        with(0, 0, &[]),
-        with(1001, 2001, &[2002]),
-        with(1002, 2002, &[]),
-        with(1003, 2003, &[2001, 2002]),
-        with(0, 0, &[]),
-        with(0, 2001, &[2002]),
-        with(1001, 2001, &[2002]),
-        capable(0, with(0, 0, &[])),
-        capable(cap::FOWNER, with(0, 2002, &[])),
-        capable(cap::DAC_OVERRIDE, with(1001, 2001, &[2002])),
-        capable(cap::DAC_READ_SEARCH, with(1002, 2002, &[])),
-        capable(cap::FOWNER, with(1003, 2003, &[2001, 2002])),
-        capable(cap::CHOWN | cap::FSETID, with(1002, 2002, &[])),
-        capable(cap::DAC_READ_SEARCH | cap::FOWNER | cap::CHOWN, with(1001, 2001, &[])),
-    ]
 }
 
 impl Test {

@@ -320,11 +320,10 @@ impl Cluster {
         let mut header = self.header_of(place, MessageKind::Request, term_of(shard));
         header.slot = slot;
         let to = NodeId::shard(shard);
-        let user = if place + 1 < SESSIONS { 0 } else { 1_000 };
-        let caps = Caps::exactly(if user == 0 { cap::ALL } else { 0 });
-        let caller = Caller { uid: user, gid: user, caps, ..Caller::default() };
-        let body = RequestBody { caller, request };
-        let packet = body.packet(&header, to, self.trackings[usize::from(shard.0)], &self.map);
+        let (id, caps) = if place + 1 < SESSIONS { (0, cap::ALL) } else { (1_000, 0) };
+        let caller = Caller { uid: id, gid: id, caps: Caps::exactly(caps), ..Caller::default() };
+        let packet =
+            RequestBody { caller, request }.packet(&header, to, self.trackings[usize::from(shard.0)], &self.map);
         self.send(Flight { from: header.source, to, packet });
     }
 
