@@ -322,8 +322,7 @@ impl Cluster {
         let to = NodeId::shard(shard);
         let (id, caps) = if place + 1 < SESSIONS { (0, cap::ALL) } else { (1_000, 0) };
         let caller = Caller { uid: id, gid: id, caps: Caps::exactly(caps), ..Caller::default() };
-        let packet =
-            RequestBody { caller, request }.packet(&header, to, self.trackings[usize::from(shard.0)], &self.map);
+        let packet = RequestBody { caller, request }.packet(&header, to, self.trackings[shard.0 as usize], &self.map);
         self.send(Flight { from: header.source, to, packet });
     }
 
