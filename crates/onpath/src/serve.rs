@@ -1,8 +1,10 @@
 //! `onpath serve --config FILE`: runs the roles of one host of a cluster.
 
 use crate::background::BackgroundArgs;
+use crate::cli::absolute;
 use crate::cluster::config::{Cluster, Host};
-use crate::cluster::key;
+use crate::cluster::{key, url};
+use crate::inspect::served_by;
 use crate::kernel_switch::InKernel;
 use crate::signals;
 use anyhow::{Context, bail, ensure};
@@ -12,7 +14,7 @@ use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
 /// Arguments of `onpath serve`.
@@ -35,6 +37,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let cluster = Cluster::read(&args.config)?;
     let host = this_host(&cluster, &args)?;
+    host.directory.as_deref().map_or(Ok(()), refuse_mounts)?;
     let subject = host.directory.clone().unwrap_or_else(|| PathBuf::from(&host.name));
     let Some(ready) = args.background.begin(&subject)? else { return Ok(()) };
     let (sender, receiver) = channel();
@@ -60,6 +63,18 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
                 tracing::error!(error = format!("{error:#}"), "the configuration is not taken; that of before goes on");
             }
         }
+    }
+}
+
+/// A host whose directory lies on a mount of its own cluster would wait for itself. Nothing of that mount is looked at.
+fn refuse_mounts(directory: &Path) -> anyhow::Result<()> {
+    match served_by(&absolute(directory)?) {
+        Ok(source) if url::is_url(&source) => bail!(
+            "{} lies on a mount of a cluster ({}), whose hosts a host must not wait for: unmount that, or give this host another directory",
+            directory.display(),
+            source.display()
+        ),
+        _ => Ok(()),
     }
 }
 

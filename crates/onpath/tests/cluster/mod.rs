@@ -1,6 +1,7 @@
 //! Clusters of processes on hosts of their own (network namespaces), which talk UDP.
 
 mod clients;
+mod covered;
 mod failures;
 mod forms;
 mod kept;
