@@ -43,7 +43,6 @@ impl State {
         self.replies.gauges(all);
         self.opens.gauges(all);
         self.filelocks.gauges(all);
-        self.fences.gauges(all);
         self.buried.gauges(all);
         self.coordinator.gauges(operations, all);
     }

@@ -59,8 +59,6 @@ pub enum Planted {
     TrimsOvertake,
     /// sessions hear of a cut that a power loss may still take back.
     CutBeforeDurable,
-    /// a reservation of a file's end does not shut out writes that an earlier term allowed.
-    ReservationWithoutFence,
     /// a push does not rest on its records.
     PushBeforeDurable,
     /// an update is exposed before its mark is acknowledged.

@@ -158,8 +158,7 @@ impl Shard {
     pub fn start(&mut self, now: Now) {
         self.kernel.handle(now, Input::Tick, |core, _| {
             let wall = core.now.wall_ns;
-            let stamp = core.state.clock.stamp(wall);
-            core.state.fences.doubt(stamp);
+            core.state.clock.stamp(wall);
             core.state.dirs.begin_term();
             core.state.replies.begin_term();
             let promised = core.state.txns.prepared_ids();

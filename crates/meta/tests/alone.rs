@@ -448,31 +448,6 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
     assert_eq!(size_after(&mut alone, counted(25)), 400, "told again: what ends there now is new");
 }
 
-/// The write that a dead session's reservation allowed may still come: every file of before is fenced once, and no other.
-#[test]
-fn after_the_death_of_an_appender_the_next_reservation_is_fenced() {
-    let mut alone = Alone::new();
-    let (file, other) = (alone.create(1).inode, alone.create(2).inode);
-    let mut seq = 2;
-    let mut cut_of = |alone: &mut Alone, session, id| {
-        seq += 1;
-        alone.ask_as(session, seq, Request::Reserve { id });
-        match alone.replies.pop() {
-            Some((_, Reply::Reserved { data, .. })) => data.cut,
-            other => panic!("{other:?}"),
-        }
-    };
-    let (mortal, survivor) = (SessionId(7), SessionId(1));
-    assert_eq!(cut_of(&mut alone, mortal, file), 0, "nothing is under way");
-    alone.bury(1, mortal);
-    let cuts = [file, file, other, other].map(|id| cut_of(&mut alone, survivor, id));
-    assert_eq!(cuts, [1, 1, 1, 1], "each once");
-    let newer = alone.create(100).inode;
-    alone.bury(2, SessionId(8));
-    let cuts = [file, newer].map(|id| cut_of(&mut alone, survivor, id));
-    assert_eq!(cuts, [1, 0], "born since; and a session that had nothing reserved leaves no doubt");
-}
-
 /// what was answered to a session is forgotten with it, so a late copy of a request must not be taken for a new one.
 #[test]
 fn a_late_copy_of_a_request_of_the_dead_is_not_executed() {

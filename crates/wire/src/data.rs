@@ -6,7 +6,7 @@ use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::{wire_enum, wire_struct};
 
-/// Bit of the size of a trim: blocks that are only reserved stay, wherever they are. The trim of a fence takes away bytes that nobody was
+/// Bit of the size of a trim: blocks that are only reserved stay, wherever they are. The trim of a raised cut takes away bytes that nobody was
 /// told of, not what fallocate(2) has reserved behind the end of the file.
 pub const KEEP_RESERVED: u64 = 1 << 63;
 

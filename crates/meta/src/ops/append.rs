@@ -2,12 +2,10 @@
 //!
 //! Semantics: the size moves when the bytes are there, so no reader sees a hole (DESIGN §5). A reservation ends
 //! with the write's Merge, by being given back, or with its session. Volatile: after a restart, or the death of its
-//! session, a write that it allowed may still be on its way (`super::fences`). The next reservation raises the cut, so that
-//! such a write is refused or finds itself stale, and its session begins anew.
-//! Locks: the inode, shared, or exclusive to raise the cut. Journals: then the inode and the trim at its size.
+//! session, a write that it allowed may still be on its way. Data nodes refuse it where others have written meanwhile, and its
+//! session reserves anew. Locks: the inode, shared. Journals: nothing; a cut that is raised the inode and the trim at its size.
 
 use super::{Req, Step, Stop, begin, datapending, named};
-use crate::planted::{self, Planted};
 use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
@@ -26,22 +24,13 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
     if !granted {
         return Err(Stop::Over); // the session has given up waiting
     }
-    let in_doubt = cx.with(|core| {
-        let born = core.state.inodes.data_ref(id).map(|data| data.btime);
-        born.is_some_and(|btime| core.state.fences.needed(id, btime))
-    });
-    let fence = in_doubt && !planted::is(Planted::ReservationWithoutFence);
-    named::lock_inode(cx, id, if fence { Mode::Exclusive } else { Mode::Shared }).await;
+    named::lock_inode(cx, id, Mode::Shared).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).filter(|inode| inode.kind == Kind::File);
         let Some(inode) = inode else {
             give_back(core, id, req);
             return Err(Errno::ESTALE.into());
         };
-        if fence {
-            raise_cut(core, cx.op(), inode.clone());
-            core.state.fences.settled(id);
-        }
         let data = core.state.inodes.data_ref(id).expect("the inode is here");
         Ok(Reply::Reserved { offset: inode.size, data })
     })

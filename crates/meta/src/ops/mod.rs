@@ -7,7 +7,6 @@ mod acl;
 mod append;
 pub(crate) mod create;
 pub(crate) mod datapending;
-pub(crate) mod fences;
 pub(crate) mod filelock;
 pub(crate) mod getattr;
 pub(crate) mod link;

@@ -266,9 +266,6 @@ pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: Ses
 /// Drops everything that a dead session holds here.
 pub(crate) fn bury(core: &mut Core, session: SessionId) {
     let (closed, reserved) = core.state.opens.forget(session);
-    if !reserved.is_empty() {
-        core.state.fences.doubt(core.state.clock.last());
-    }
     for id in closed {
         if core.state.inodes.nlink(id) == Some(0) {
             core.start(Job::Reclaim(id));

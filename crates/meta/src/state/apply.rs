@@ -116,7 +116,6 @@ impl State {
                 self.orphans.remove(id);
                 self.linkable.remove(id);
                 self.unreclaimed.remove(id);
-                self.fences.gone(*id);
                 self.listings.drop_dir(*id);
             }
             Effect::Merged { id, size, blocks, version, kill_suidgid } if wants.wants(range_of(id.slot())) => {

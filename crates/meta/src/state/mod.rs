@@ -19,7 +19,6 @@ use crate::dir::Directories;
 use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
 use crate::ops::datapending::Drops;
-use crate::ops::fences::Fences;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
@@ -52,7 +51,6 @@ pub(crate) struct State {
     pub(crate) replies: Replies,
     pub(crate) buried: Buried,
     pub(crate) opens: Opens,
-    pub(crate) fences: Fences,
     pub(crate) filelocks: FileLocks,
     pub(crate) lock_grace: Grace,
     pub(crate) returning: Returning,
@@ -155,7 +153,6 @@ impl State {
             replies: Replies::default(),
             buried: Buried::default(),
             opens: Opens::default(),
-            fences: Fences::default(),
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),
             returning: Returning::default(),

@@ -109,8 +109,6 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (20, Planted::TrimsOvertake, LATE_WRITERS),
     (20, Planted::TrimsOvertake, explored("trims", LATE)),
     (20, Planted::CutBeforeDurable, POWERLESS),
-    (20, Planted::ReservationWithoutFence, WRITERS),
-    (20, Planted::ReservationWithoutFence, explored("appends", KILLS)),
     (21, Planted::JoinsWhileAlone, CACHERS),
     (23, Planted::PromiseWithoutDoubt, OWNER),
     (23, Planted::DecisionWithoutLook, OWNER),
