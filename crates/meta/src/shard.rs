@@ -306,7 +306,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(()); // the coordinator will tell it
     }
     let until_ns = if body.request.needs_lease() { header.until_ns() } else { u64::MAX };
-    if header.flags & flag::LOCKS_TAKEN != 0 {
+    if header.flags & flag::TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }
     let running = &mut core.state.running;

@@ -10,6 +10,7 @@ use crate::common::sys::{self, R};
 use crate::common::{number_from_env, report, skipped, wait_until};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const DISK_BYTES: u64 = 64 << 20;
 /// Files that may be made without content while the disk is full.
@@ -157,6 +158,35 @@ fn filled_and_emptied() {
     assert!(sys::names(mount.path()).expect("readdir").is_empty(), "everything can be removed");
     mount.stop();
     assert_clean(&state, "after everything was removed");
+}
+
+/// Everything is removed right after a restart: its space can be used at once, not only when no mount of before can come back any more.
+#[test]
+fn space_comes_back_right_after_a_restart() {
+    const SOON: Duration = Duration::from_millis(onpath_wire::limits::SESSION_LEASE_MS / 2);
+    let Some(site) = Site::new("space after a restart") else { return };
+    let disk = match Disk::new(site.root(), DISK_BYTES) {
+        Ok(disk) => disk,
+        Err(reason) => return skipped("space after a restart", &reason),
+    };
+    let mount = site.dev_on(&disk.path().join("state"), &["--shards", "2"]);
+    let mut files = Files { files: BTreeMap::new(), next: 0, random: Random::new(5) };
+    let filled = files.fill(mount.path(), usize::MAX);
+    let mount = restart(&site, &disk, mount);
+    for name in std::mem::take(&mut files.files).into_keys() {
+        sys::unlink(mount.path().join(name)).expect("unlink on a full disk");
+    }
+    let removed = Instant::now();
+    let mut again = 0;
+    wait_until("the space can be used again", || {
+        again += files.fill(mount.path(), (filled / 2).saturating_sub(again));
+        again >= filled / 2
+    });
+    let took = removed.elapsed();
+    assert!(took < SOON, "it took {took:?}");
+    files.check(mount.path(), "after the space was used again");
+    mount.stop();
+    assert_clean(&disk.path().join("state"), "after everything was removed");
 }
 
 /// What fallocate(2) has reserved can be written on a full disk, also after kill -9; what it cannot reserve it does not begin.

@@ -264,7 +264,12 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         // The answer of a term under which the request was not last sent: `adopt` has sent it again.
         Some(to) if to == header.source && header.term != known => {}
         // A write goes to the data node, and is answered by the file's home.
-        Some(to) if to == header.source || to.class() == Some(NodeClass::Data) => deliver(core, header.seq, packet),
+        Some(to) if to == header.source || to.class() == Some(NodeClass::Data) => {
+            deliver(core, header.seq, packet);
+            if let Some(shard) = core.state.opened(shard, header.seq) {
+                core.start(Job::Greet { shard });
+            }
+        }
         Some(_) => {}
         None => {
             if core.state.waiting.contains_key(&header.seq) {
@@ -308,10 +313,28 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
         resend(core, shard);
     } else {
         alone::restarted(core); // before anything is answered under the new term
-        core.state.relock(shard); // before anything else is said under the new term
+        // Before anything else is said under the new term.
+        core.state.relock(shard);
+        core.state.reopening[shard.0 as usize] += 1;
+        note_opening(core, shard);
         core.start(Job::Restore { shard, term });
         if core.state.unsynced.rests_on(shard) {
             core.start(Job::AskKept { shard });
+        }
+    }
+}
+
+/// Notes which requests under way open something at a shard: it may have executed them in its former term, and forgotten that.
+fn note_opening(core: &mut Core<State>, shard: ShardId) {
+    core.state.opening.retain(|(at, _)| *at != shard);
+    for (seq, to) in core.open_calls() {
+        let opens = to == NodeId::shard(shard)
+            && core.open_call(seq).is_some_and(|(_, packet)| {
+                packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
+                    && packet.body::<RequestBody>().is_ok_and(|body| body.request.registers())
+            });
+        if opens {
+            core.state.opening.insert((shard, seq));
         }
     }
 }

@@ -193,6 +193,10 @@ pub(crate) struct State {
     pub(crate) relock: BTreeSet<LockOwner>,
     /// Of every shard: owners in `relock`, and those whose locks are being taken again.
     pub(crate) relocking: Vec<usize>,
+    /// Of every shard: restorations of what is open there that are under way.
+    pub(crate) reopening: Vec<usize>,
+    /// Requests that open something, under way when their shard restarted: it may have executed them before.
+    pub(crate) opening: BTreeSet<(ShardId, RequestSeq)>,
     /// Turns taken (hashed [`WaitKey`]s).
     pub(crate) turns: HashSet<u64>,
     /// Questions for groups and their answers.
@@ -247,6 +251,8 @@ impl State {
             watching: false,
             relock: BTreeSet::new(),
             relocking: vec![0; shards],
+            reopening: vec![0; shards],
+            opening: BTreeSet::new(),
             turns: HashSet::new(),
             callers: BTreeMap::new(),
             kinds: BTreeMap::new(),
@@ -342,9 +348,17 @@ impl State {
     #[inline]
     fn flags(&self, to: NodeId) -> u16 {
         match to.as_shard() {
-            Some(shard) if self.relocking[shard.0 as usize] == 0 => flag::LOCKS_TAKEN,
+            Some(shard) if self.has_taken(shard) => flag::TAKEN,
             _ => 0,
         }
+    }
+
+    /// Whether everything that was held at a shard before it restarted is taken again there.
+    pub(crate) fn has_taken(&self, shard: ShardId) -> bool {
+        let at = shard.0 as usize;
+        let opening =
+            |shard| self.opening.range((shard, RequestSeq(0))..=(shard, RequestSeq(u64::MAX))).next().is_some();
+        self.relocking[at] == 0 && self.reopening[at] == 0 && (self.opening.is_empty() || !opening(shard))
     }
 
     /// The locks held at a restarted shard are to be taken again.
@@ -361,11 +375,23 @@ impl State {
         Some((owner, self.config.map.home(owner.id)))
     }
 
-    /// One owner's locks are taken again; true if they were the last ones at that shard.
+    /// One owner's locks are taken again; true if nothing is missing at that shard any more.
     pub(crate) fn relocked(&mut self, shard: ShardId) -> bool {
         let left = &mut self.relocking[shard.0 as usize];
         *left = left.saturating_sub(1); // whoever was declared dead meanwhile has none
-        *left == 0
+        self.has_taken(shard)
+    }
+
+    /// One restoration of what is open has ended; true if nothing is missing at that shard any more.
+    pub(crate) fn reopened(&mut self, shard: ShardId) -> bool {
+        let left = &mut self.reopening[shard.0 as usize];
+        *left = left.saturating_sub(1); // as above
+        self.has_taken(shard)
+    }
+
+    /// A request is answered; the shard at which nothing is missing any more because of that.
+    pub(crate) fn opened(&mut self, shard: ShardId, seq: RequestSeq) -> Option<ShardId> {
+        (self.opening.remove(&(shard, seq)) && self.has_taken(shard)).then_some(shard)
     }
 }
 

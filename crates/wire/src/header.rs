@@ -14,9 +14,9 @@ pub const UNTIL_NS: u64 = 1 << 30;
 
 /// Bits of [`Header::flags`].
 pub mod flag {
-    /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held
-    /// there before (often none).
-    pub const LOCKS_TAKEN: u16 = 1;
+    /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held and all
+    /// that it had open there before (often nothing).
+    pub const TAKEN: u16 = 1;
 }
 
 /// A struct whose fields are integers at these byte positions, encoded and decoded as one block.

@@ -436,6 +436,15 @@ impl Request {
         )
     }
 
+    /// Whether its session has something open from then on.
+    pub fn registers(&self) -> bool {
+        match self {
+            Request::Open { flags, .. } => flags & open::REGISTER != 0,
+            Request::Create { node, .. } | Request::TmpFile { node, .. } => node.open & open::REGISTER != 0,
+            _ => false,
+        }
+    }
+
     /// Whether it is executed only while its session has a lease: what changes something or takes a lock. Not so what is about
     /// the session itself, gives something up, or takes again what a restarted shard has forgotten, which that shard judges by who lives.
     pub fn needs_lease(&self) -> bool {

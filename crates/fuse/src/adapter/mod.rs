@@ -14,6 +14,7 @@
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
+mod beside;
 mod caching;
 mod caller;
 mod capabilities;
@@ -30,7 +31,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
-use onpath_session::fs::{Caller, FsOp, FsRequest, FsResult};
+use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
 use rustix::io::Errno;
@@ -39,6 +40,7 @@ use crate::reply::Replier;
 use crate::request::{Operation, Request};
 use crate::serve::Filesystem;
 
+use beside::{Beside, Mapping};
 use caching::{Came, Gate, Given, Touches, Valid};
 pub use caller::{read_caller, sees_all_processes, waits_as_process};
 use interrupts::Interrupts;
@@ -103,6 +105,7 @@ struct Pending {
     pid: u32,
     touches: Touches,
     came: Came,
+    mapping: Mapping,
 }
 
 /// Requests under way, and what the kernel was given to cache.
@@ -112,6 +115,7 @@ struct Table {
     pending: HashMap<u64, Pending>,
     given: Given,
     usage: Usage,
+    beside: Beside,
 }
 
 /// The requests of one mount that the session has not answered yet.
@@ -146,7 +150,10 @@ impl Answers {
             tracing::warn!(unique, "an answer to no request");
             return;
         };
-        let Pending { replier, expected, timing, node, uid: _, pid: _, touches, came } = pending;
+        let Pending { replier, expected, timing, node, uid: _, pid: _, touches, came, mapping } = pending;
+        if let (Mapping::Possible, Ok(FsReply::Opened(opened))) = (mapping, &result) {
+            table.beside.opened(node, opened.shared);
+        }
         let before = table.given.end(&touches, &self.gate, &result);
         if let (Expected::Page { plus: true, .. }, Ok(page)) = (&expected, &mut result) {
             table.usage.sample(inode_id(node), page);
@@ -241,6 +248,7 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
         }
         let timing = Timing::start(request.header.opcode);
         let (node, touches) = (request.header.nodeid, Touches::of(&request));
+        let mapping = Mapping::of(&request.operation);
         let Some(prepared) = convert::convert(&request, replier) else { return };
         let Prepared { replier, mut request, expected } = prepared;
         let mut table = self.answers.table();
@@ -253,8 +261,17 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
             _ => {}
         }
         let Caller { uid, pid, .. } = request.caller;
-        table.pending.insert(request.unique, Pending { replier, expected, timing, node, uid, pid, touches, came });
+        let told = mapping == Mapping::WrittenBack && table.beside.written_back(node);
+        let pending = Pending { replier, expected, timing, node, uid, pid, touches, came, mapping };
+        table.pending.insert(request.unique, pending);
         drop(table);
+        if told {
+            tracing::warn!(
+                inode = node,
+                "a file is written through a shared mapping while another mount has it open: mounts do not see each other's stores, \
+                 and of two in the same page one is lost (docs/semantics.md)"
+            );
+        }
         self.driver.submit(request);
     }
 

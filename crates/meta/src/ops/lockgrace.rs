@@ -2,8 +2,9 @@
 //! before wait until whoever may have held one has taken it again.
 //!
 //! The coordinator module says which sessions live. The grace ends when each of them has said, by a flag of its requests,
-//! that it has taken its locks again, or is dead; and at the latest after [`LOCK_GRACE_MS`]. Who is not among those that live was declared
-//! dead before the restart and may not know it yet: what it opens and locks again is nobody's, and nobody would give it back. Locks: none.
+//! that it has taken its locks and opens again, or is dead; that of opens ([`opens::end_grace`]) is over then, too. At the latest it
+//! ends after [`LOCK_GRACE_MS`]. Who is not among those that live was declared dead before the restart and may not know it yet: what it
+//! opens and locks again is nobody's, and nobody would give it back. Locks: none.
 
 use super::{lock, opens};
 use crate::planted::{self, Planted};
@@ -113,9 +114,10 @@ pub(crate) async fn run(cx: &Cx) {
     };
     let sessions: Option<BTreeSet<SessionId>> = sessions;
     let over = sessions.is_some_and(|sessions| cx.with(|core| begin_returning(core, sessions)));
-    if !over {
-        cx.sleep_until(end_us).await;
+    if over {
+        return cx.with(all_are_back);
     }
+    cx.sleep_until(end_us).await;
     cx.with(end);
 }
 
@@ -126,11 +128,16 @@ fn begin_returning(core: &mut Core, sessions: BTreeSet<SessionId>) -> bool {
     core.state.lock_grace.expect(sessions)
 }
 
-/// A session has its locks again, or is dead.
+/// A session has its locks and opens again, or is dead.
 pub(crate) fn heard(core: &mut Core, session: SessionId) {
     if core.state.lock_grace.heard(session) {
-        end(core);
+        all_are_back(core);
     }
+}
+
+fn all_are_back(core: &mut Core) {
+    end(core);
+    opens::end_grace(core);
 }
 
 fn end(core: &mut Core) {

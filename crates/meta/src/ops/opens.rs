@@ -1,7 +1,8 @@
 //! Which sessions have which inodes open, reservations of O_APPEND, and reclaiming orphans (DESIGN §6).
 //!
-//! Volatile: after a restart sessions register their opens again, and until the grace (one session lease) is over
-//! no orphan is reclaimed.
+//! Volatile: after a restart sessions register their opens again, and until the grace is over no orphan is reclaimed. It ends when all
+//! sessions that lived have said that they have done so (`super::lockgrace`), so that the space of what is removed comes back soon; at the
+//! latest after one session lease.
 
 use super::unlink::{drop_data, drop_inode};
 use super::{Req, Step, Stop, begin, datapending, named};
@@ -244,11 +245,14 @@ pub(crate) async fn grace(cx: &Cx) {
     if cx.with(|core| core.state.opens.grace) {
         cx.sleep_until(now_us + SESSION_LEASE_MS * 1_000).await;
     }
-    cx.with(|core| {
-        core.state.opens.grace = false;
-        let orphans = orphans(core);
-        orphans.into_iter().for_each(|id| core.start(Job::Reclaim(id)));
-    });
+    cx.with(end_grace);
+}
+
+/// Whatever is open is registered again: orphans that are not are reclaimed.
+pub(crate) fn end_grace(core: &mut Core) {
+    core.state.opens.grace = false;
+    let orphans = orphans(core);
+    orphans.into_iter().for_each(|id| core.start(Job::Reclaim(id)));
 }
 
 fn orphans(core: &Core) -> Vec<InodeId> {

@@ -1,10 +1,10 @@
-//! SQLite: several processes write one database, in WAL mode on one mount and with the rollback journal on two.
+//! SQLite: several processes write one database, in WAL mode on one mount and with the rollback journal on two; in WAL mode two are one too many.
 
 use crate::common::server::{Mount, Site};
 use crate::common::tool;
 use crate::common::{process, skipped};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 /// Processes that write.
 const WRITERS: usize = 4;
@@ -106,6 +106,36 @@ fn wal_on_one_mount_while_another_is_attached() {
     assert_complete(&first);
     first.stop();
     site.assert_clean("after SQLite");
+}
+
+/// In WAL mode SQLite shares memory through a mapped file, which two mounts do not: the mount that comes second says so.
+#[test]
+fn wal_on_two_mounts_is_noticed() {
+    if !has_sqlite("SQLite in WAL mode on two mounts") {
+        return;
+    }
+    let Some(site) = Site::new("SQLite in WAL mode on two mounts") else { return };
+    let first = site.dev(&[]);
+    let second = site.mount(1, &[]);
+    const NOTICE: &str = "written through a shared mapping while another mount has it open";
+    run(PREPARE, &[text(&first.path().join("db")), "wal"]);
+    write(&[&first], "normal");
+    assert!(!first.said().contains(NOTICE), "one mount has nothing to notice: {}", first.said());
+    let words = |mount: &Mount, n: &str| [text(&mount.path().join("db")), n, "5", "normal"].map(str::to_owned);
+    // The first one keeps the database open, so that its index in memory is that of before.
+    let mut keeper = python(&format!("{WRITER}\nprint('open', flush=True); sys.stdin.read()"), &[]);
+    keeper.args(words(&first, "100")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut keeper = process::spawn(&mut keeper).expect("python3 starts");
+    let mut open = [0; 4];
+    std::io::Read::read_exact(keeper.stdout.as_mut().expect("a pipe"), &mut open).expect("it writes");
+    // Whether it says an error or loses rows: both happen.
+    let output = python(WRITER, &words(&second, "101").each_ref().map(String::as_str)).output().expect("python3 runs");
+    crate::common::wait_until("the mount says it", || second.said().contains(NOTICE));
+    assert_eq!(second.said().matches(NOTICE).count(), 1, "once a file: {output:?}");
+    drop(keeper.stdin.take());
+    keeper.wait().expect("wait");
+    second.stop();
+    first.stop();
 }
 
 #[test]

@@ -63,6 +63,8 @@ fn end_life(core: &mut Core<State>) {
     }
     core.state.relock.clear();
     core.state.relocking.fill(0);
+    core.state.reopening.fill(0);
+    core.state.opening.clear();
     for half in core.state.halves.split_off(0) {
         left(core, half.id);
     }

@@ -13,21 +13,37 @@ use onpath_wire::request::{Request, RequestBody, open};
 /// Registers all open inodes of a shard again, a batch at a time. Its locks are taken again at the same time, and then
 /// all that is open there is sent again.
 pub(crate) async fn restore(op: &Op, shard: ShardId, term: Term) {
+    let life = op.with(|core| core.state.lives);
+    let nothing = reopen(op, shard, term).await;
+    op.with(|core| {
+        if !nothing && core.state.lives == life && core.state.reopened(shard) {
+            core.start(Job::Greet { shard }); // what was removed waits for this news
+        }
+    });
+}
+
+/// True if there was nothing to be done, which is noted already.
+async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
     let ids = op.with(|core| {
         let map = core.state.config.map.clone();
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
         // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
         core.start(Job::Resend { shard });
-        core.state.opens.registered(|id| map.home(id) == shard)
+        let ids = core.state.opens.registered(|id| map.home(id) == shard);
+        if ids.is_empty() {
+            core.state.reopened(shard); // before anything is sent again, so that it tells the news
+        }
+        ids
     });
     for batch in ids.chunks(RESTORE_BATCH) {
         // A newer term has begun its own restoration.
         if op.with(|core| core.state.terms[shard.0 as usize] != term) {
-            return;
+            return false;
         }
         restore_batch(op, shard, batch).await;
     }
+    ids.is_empty()
 }
 
 /// Also what an older restoration still waits for: an answer that it had is of a term that is over.

@@ -299,8 +299,8 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
 }
 
 #[test]
-fn a_request_says_whether_all_locks_are_taken_again() {
-    let taken = |sent: &Sent| sent.header.flags & flag::LOCKS_TAKEN != 0;
+fn a_request_says_whether_everything_is_taken_again() {
+    let taken = |sent: &Sent| sent.header.flags & flag::TAKEN != 0;
     let mut rig = Rig::new();
     let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
     let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });
@@ -314,11 +314,14 @@ fn a_request_says_whether_all_locks_are_taken_again() {
     let sent: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     let again = sent.iter().find(|s| s.header.seq == upgrade.header.seq).expect("sent again");
     assert!(!sent.iter().any(taken), "a lock of before is not taken yet");
+    let reopen = sent.iter().find(|s| matches!(s.request(), Request::Open { .. })).expect("opened again");
     rig.reply(again, Reply::Queued);
     let retake = rig.sent();
     assert_eq!(retake.request(), Request::SetLock { id, lock: lock(LockKind::Read, 1), wait: false, again: true });
     assert!(!taken(&retake));
     rig.reply(&retake, Reply::Done);
+    rig.silent();
+    rig.reply(reopen, attr_reply(id, 0, data_ref(5, 0)));
     let news = rig.sent();
     assert!(news.to == retake.to && taken(&news), "the shard hears of it at once");
     rig.silent();
