@@ -17,7 +17,7 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::ops::Range;
@@ -365,7 +365,7 @@ pub(crate) fn recover(
 fn detach(session: SessionId, term: Term) -> Packet {
     let mut header = Header::new(MessageKind::Request, NodeId::session(session), RequestSeq(u64::MAX));
     header.term = term;
-    Packet::new(&header, &RequestBody { groups: Groups::default(), request: Request::Detach })
+    Packet::new(&header, &RequestBody::of_session(Request::Detach))
 }
 
 impl Server {

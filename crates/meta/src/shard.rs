@@ -326,12 +326,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         seq: header.seq,
         oldest: header.oldest(),
         until_ns,
-        uid: header.uid,
-        gid: header.gid,
-        groups: body.groups,
+        caller: body.caller,
         tracked: Tracked::of(packet),
         early: ops::is_early(&body.request),
-        free_links: header.flags & flag::FREE_LINKS != 0,
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())

@@ -5,6 +5,7 @@ use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
 use onpath_wire::Wire;
 use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::hash::CookieKey;
@@ -20,7 +21,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, NewNode, Request, RequestBody, SetAttr, open, set};
+use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, set};
 use onpath_wire::tracking::{Form, Switches};
 use onpath_wire::xattr::XattrName;
 
@@ -129,7 +130,8 @@ impl Alone {
     }
 
     fn ask_as(&mut self, session: SessionId, seq: u64, request: Request) {
-        let body = RequestBody { groups: Groups::default(), request };
+        let caller = Caller { caps: Caps::exactly(cap::ALL), ..Caller::default() };
+        let body = RequestBody { caller, request };
         self.hear(MessageKind::Request, NodeId::session(session), RequestSeq(seq), &body);
     }
 

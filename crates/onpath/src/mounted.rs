@@ -4,7 +4,7 @@ use crate::background::{BackgroundArgs, Readiness};
 use crate::cli::absolute;
 use crate::signals;
 use onpath_fuse::adapter::{
-    Answers, Invalidator, SessionDriver, SessionFilesystem, supplementary_groups, waits_as_process,
+    Answers, Invalidator, SessionDriver, SessionFilesystem, read_caller, sees_all_processes, waits_as_process,
 };
 use onpath_fuse::mount::{Mount, MountError, MountOptions, Namespace, refuse_below, refuse_nesting};
 use onpath_fuse::serve::{ServeError, ServeOptions};
@@ -73,8 +73,8 @@ impl Effects<Session> for SessionEffects {
             SessionOut::Reply { unique, result } => {
                 self.answers.complete(unique, result);
             }
-            SessionOut::ReadGroups { ticket, pid } => {
-                done.push(SessionIn::Groups { ticket, gids: supplementary_groups(pid) });
+            SessionOut::ReadCaller { ticket, question } => {
+                done.push(SessionIn::Caller { ticket, read: read_caller(&question) });
             }
             SessionOut::HowItWaits { ticket, pid } => {
                 done.push(SessionIn::WaitsAs { ticket, process: waits_as_process(pid) });
@@ -116,6 +116,10 @@ impl SessionDriver for Driver {
         self.node.submit(&self.session, SessionIn::Fs(request));
     }
 }
+
+/// What a mount says that runs in a pid namespace of its own.
+const BLIND: &str = "this process does not see the processes outside its pid namespace: for them supplementary groups and \
+    capabilities count as missing, root's too, and deadlocks of their locks are not found; run it with the host's pids (--pid=host)";
 
 /// Where a mount shall be.
 #[derive(Clone, Debug)]
@@ -164,6 +168,9 @@ pub(crate) fn serve(
     effects.answers.attach(Invalidator::start(mount.transport(), Box::new(mount.covered()))?);
     let _orphaned =
         is_lost.map(|is_lost| answer_alone(is_lost, driver.clone(), effects.answers.clone())).transpose()?;
+    if !sees_all_processes() {
+        eprintln!("onpath: {BLIND}");
+    }
     let filesystem = SessionFilesystem::new(driver, effects.answers);
     let reader = {
         let mount = mount.clone();

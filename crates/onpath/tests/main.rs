@@ -19,6 +19,7 @@ mod killed;
 mod large;
 mod layering;
 mod mount_helper;
+mod namespaces;
 mod package;
 mod posix;
 mod power_loss;

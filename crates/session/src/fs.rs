@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use onpath_wire::attr::AttrWire;
+use onpath_wire::caller as wire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
@@ -20,12 +21,20 @@ pub struct Caller {
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Thread id, from which the host reads supplementary groups when they decide; 0 if unknown.
+    /// Thread id, from which the host reads supplementary groups and capabilities when they decide; 0 if unknown.
     pub pid: u32,
     /// A supplementary gid known to be the caller's (FUSE's CREATE_SUPP_GROUP extension).
     pub known_group: Option<u32>,
     /// The host lets everybody link to everything: proc(5), fs.protected_hardlinks.
     pub free_links: bool,
+}
+
+impl Caller {
+    /// What is known of it before anything is read.
+    pub fn told(&self) -> wire::Caller {
+        let groups = wire::Groups { member: self.known_group.into_iter().collect(), ..wire::Groups::default() };
+        wire::Caller { uid: self.uid, gid: self.gid, groups, caps: wire::Caps::default(), free_links: self.free_links }
+    }
 }
 
 /// One request. `unique` names it in the reply and in an interrupt.

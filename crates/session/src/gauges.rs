@@ -19,7 +19,7 @@ impl Session {
                 Gauge::queue("releases", state.releases, RELEASES_MAX),
                 Gauge::queue("things told later", state.later.len(), LATER_MAX),
                 Gauge::queue("turns taken", state.turns.len(), 2 * REQUESTS_RUNNING_MAX),
-                Gauge::queue("questions for groups", state.groups.len(), REQUESTS_RUNNING_MAX),
+                Gauge::queue("questions for callers", state.callers.len(), REQUESTS_RUNNING_MAX),
                 Gauge::queue("locks waited for", state.waiting.len(), WAITING_LOCKS_MAX),
                 Gauge::queue("owners whose locks are taken again", state.relock.len(), HELD_LOCKS_MAX),
                 Gauge::table("ranges locked", state.held.len(), HELD_LOCKS_MAX),

@@ -31,16 +31,16 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
             FsOp::Interrupt { unique } => interrupt(core, unique),
             _ => admit(core, request),
         },
-        Input::Own(SessionIn::Groups { ticket, gids }) => {
-            if let Some(place) = core.state.groups.get_mut(&ticket) {
-                *place = Some(gids);
-                core.wake(WaitKey::Groups(ticket).hash());
+        Input::Own(SessionIn::Caller { ticket, read }) => {
+            if let Some(place) = core.state.callers.get_mut(&ticket) {
+                *place = Some(read);
+                core.wake(WaitKey::Read(ticket).hash());
             }
         }
         Input::Own(SessionIn::WaitsAs { ticket, process }) => {
             if let Some(place) = core.state.kinds.get_mut(&ticket) {
                 *place = Some(process);
-                core.wake(WaitKey::Groups(ticket).hash());
+                core.wake(WaitKey::Read(ticket).hash());
             }
         }
         Input::Own(SessionIn::PeerReset(node)) => {

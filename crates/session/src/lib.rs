@@ -20,4 +20,4 @@ mod running;
 mod session;
 mod state;
 
-pub use session::{AccessTimes, LostReason, Session, SessionConfig, SessionIn, SessionOut};
+pub use session::{AccessTimes, CallerQuestion, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};

@@ -11,7 +11,7 @@ pub const STALE_ROUNDS_MAX: u32 = 64;
 /// Pauses ([`BUSY_PAUSE_US`]) of a read or write that a data node refuses and its home does not, before it ends with EIO.
 pub const STALE_PAUSES_MAX: u32 = 3_000;
 /// Times an operation may be asked for supplementary groups before it ends with EACCES.
-pub const GROUP_ROUNDS_MAX: u32 = 8;
+pub const CALLER_ROUNDS_MAX: u32 = 8;
 /// A server that has not answered for so long counts as unreachable: an interrupted caller gets EINTR, microseconds. Nobody may be in
 /// state D for more than a second after a signal.
 pub const UNREACHABLE_US: u64 = 700_000;

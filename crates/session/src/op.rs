@@ -1,15 +1,16 @@
 //! What every operation of a session does: ask a shard, ask the data node, wait inside the session.
 
 use crate::fs::Caller;
-use crate::limits::{BUSY_PAUSE_US, GROUP_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
+use crate::limits::{BUSY_PAUSE_US, CALLER_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
 use crate::ops::exact::Touched;
 use crate::ops::{alone, exact, kept};
 use crate::running::Slot;
-use crate::session::SessionOut;
+use crate::session::{CallerQuestion, ReadCaller, SessionOut};
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
 use bytes::Bytes;
 use onpath_kernel::{Answer, Answers, Core, Cx};
 use onpath_wire::attr::AttrWire;
+use onpath_wire::caller::{Caps, Over, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
@@ -18,9 +19,9 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Slot as HashSlot};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, Reply};
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 
-/// One operation: for whom it runs, and what it asks with what is known of the caller's groups.
+/// One operation: for whom it runs, and what it asks with what is known of the caller.
 pub(crate) struct Op {
     pub(crate) cx: Cx<State>,
     pub(crate) slot: Slot,
@@ -41,9 +42,7 @@ pub(crate) enum DataAnswer {
 impl Op {
     /// An operation for a request of the mount.
     pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
-        let mut groups = Groups::default();
-        groups.member.extend(caller.known_group);
-        let body = RequestBody { groups, request: Request::Renew };
+        let body = RequestBody { caller: caller.told(), request: Request::Renew };
         let lock_losses = cx.with(|core| core.state.lock_losses);
         Op { cx, slot, caller, body, answered: RequestSeq(0), lock_losses }
     }
@@ -64,7 +63,7 @@ impl Op {
         self.cx.with(f)
     }
 
-    /// Asks the shard that holds `slot`, until it has time; brings groups if they decide. A failure is the error.
+    /// Asks the shard that holds `slot`, until it has time; tells more of the caller if that decides. A failure is the error.
     pub(crate) async fn ask(&mut self, slot: HashSlot, request: Request) -> Result<Reply, Errno> {
         self.body.request = request;
         match self.exchange(slot).await? {
@@ -122,12 +121,12 @@ impl Op {
         self.exchange(slot)
     }
 
-    /// Asks, and brings groups if they decide.
+    /// Asks, and tells more of the caller if that decides.
     async fn exchange(&mut self, at: HashSlot) -> Result<Reply, Errno> {
         if self.body.request.needs_lease() {
             self.may_act().await?;
         }
-        for _ in 0..GROUP_ROUNDS_MAX {
+        for _ in 0..CALLER_ROUNDS_MAX {
             let touched = exact::touched(&self.body.request);
             let to = self.with(|core| {
                 exact::begin_request(core, touched);
@@ -136,7 +135,7 @@ impl Op {
             let answered = self
                 .call(to, |core, seq| {
                     let tracking = core.state.tracking(to);
-                    let header = header(core, MessageKind::Request, to, at, seq, &self.caller);
+                    let header = header(core, MessageKind::Request, to, at, seq);
                     self.body.packet(&header, to, tracking, &core.state.config.map)
                 })
                 .await;
@@ -147,7 +146,7 @@ impl Op {
             self.answered = seq;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
-                Reply::NeedGroups { gids } => Box::pin(self.read_groups(&gids)).await?,
+                Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request, &packet));
                     return Ok(reply);
@@ -183,7 +182,7 @@ impl Op {
         let to = self.with(|core| core.state.config.map.data(id));
         let (_, packet) = self
             .call(to, |core, seq| {
-                let header = header(core, MessageKind::Data, to, id.slot(), seq, &self.caller);
+                let header = header(core, MessageKind::Data, to, id.slot(), seq);
                 Packet::with_bulk(&header, request, bulk)
             })
             .await?;
@@ -330,32 +329,45 @@ impl Op {
         self.with(|core| end_turn(core, key));
     }
 
-    /// Learns whether the caller is a member of these gids. A caller without a process has none.
-    async fn read_groups(&mut self, gids: &[u32]) -> Result<(), Errno> {
-        let pid = self.caller.pid;
-        let mut all = Vec::new();
+    /// Whether what the caller does to a file leaves it setuid and setgid.
+    pub(crate) async fn keeps_suid(&mut self) -> Result<bool, Errno> {
+        if self.body.caller.caps.any(cap::FSETID, Over::All).is_none() {
+            Box::pin(self.read_caller(&[], cap::FSETID)).await?;
+        }
+        Ok(self.body.caller.caps.any(cap::FSETID, Over::All) == Some(true))
+    }
+
+    /// Learns whether the caller is a member of these gids, or has one of these capabilities. A caller without a process is none and has none.
+    pub(crate) async fn read_caller(&mut self, gids: &[u32], caps: u32) -> Result<(), Errno> {
+        let Caller { pid, uid, .. } = self.caller;
+        let mut read = ReadCaller { groups: Some(Vec::new()), caps: Caps::exactly(0) };
         if pid != 0 {
+            let question = CallerQuestion { pid, uid, caps, groups: !gids.is_empty() };
             let ticket = self.with(|core| {
                 core.state.last_ticket += 1;
                 let ticket = core.state.last_ticket;
-                core.state.groups.insert(ticket, None);
-                core.emit(SessionOut::ReadGroups { ticket, pid });
+                core.state.callers.insert(ticket, None);
+                core.emit(SessionOut::ReadCaller { ticket, question });
                 ticket
             });
-            let key = WaitKey::Groups(ticket);
-            let read = self.wait(key, |core| core.state.groups.get_mut(&ticket).and_then(Option::take)).await;
-            self.with(|core| core.state.groups.remove(&ticket));
-            all = read?;
+            let look = |core: &mut Core<State>| core.state.callers.get_mut(&ticket).and_then(Option::take);
+            let answer = self.wait(WaitKey::Read(ticket), look).await;
+            self.with(|core| core.state.callers.remove(&ticket));
+            read = answer?;
         }
-        let groups = &mut self.body.groups;
+        let known = &mut self.body.caller;
+        if caps != 0 {
+            known.caps = read.caps;
+        }
+        let Some(all) = read.groups else { return Ok(()) };
         for gid in gids {
-            if groups.member.contains(gid) || groups.stranger.contains(gid) {
+            if known.groups.member.contains(gid) || known.groups.stranger.contains(gid) {
                 continue;
             }
             if all.contains(gid) {
-                groups.member.push(*gid);
+                known.groups.member.push(*gid);
             } else {
-                groups.stranger.push(*gid);
+                known.groups.stranger.push(*gid);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use crate::input::{NOBODY, on_input};
 use crate::ops::run;
 use crate::state::{Job, State};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
+use onpath_wire::caller::Caps;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
@@ -41,17 +42,39 @@ pub struct AccessTimes {
     pub always: bool,
 }
 
+/// What a session wants to know of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallerQuestion {
+    /// Thread id.
+    pub pid: u32,
+    /// The user id that the caller's request tells. Whoever has another one by now asked with ids that are not its own.
+    pub uid: u32,
+    /// Which capabilities decide: bits of [`onpath_wire::caller::cap`], each of which is enough.
+    pub caps: u32,
+    /// Whether supplementary groups decide, unless one of `caps` is there.
+    pub groups: bool,
+}
+
+/// What can be seen of a caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadCaller {
+    /// All supplementary gids, where they were read: none if they cannot be.
+    pub groups: Option<Vec<u32>>,
+    /// Capabilities: not had where they cannot be seen, not known where they were not asked for.
+    pub caps: Caps,
+}
+
 /// Inputs of a session.
 #[derive(Debug)]
 pub enum SessionIn {
     /// A request of the mount.
     Fs(FsRequest),
-    /// The answer to [`SessionOut::ReadGroups`]: all supplementary gids of the process; none if it cannot be read.
-    Groups {
+    /// The answer to [`SessionOut::ReadCaller`].
+    Caller {
         /// Of the question.
         ticket: u64,
-        /// The gids.
-        gids: Vec<u32>,
+        /// What was read.
+        read: ReadCaller,
     },
     /// The answer to [`SessionOut::HowItWaits`].
     WaitsAs {
@@ -83,12 +106,12 @@ pub enum SessionOut {
         /// The answer.
         result: FsResult,
     },
-    /// Which supplementary groups does this thread have? Answered by [`SessionIn::Groups`].
-    ReadGroups {
+    /// What is there to know of this thread? Answered by [`SessionIn::Caller`].
+    ReadCaller {
         /// To be given back.
         ticket: u64,
-        /// Thread id.
-        pid: u32,
+        /// What.
+        question: CallerQuestion,
     },
     /// For which kind of fcntl lock does this thread wait? The kernel does not say. Answered by [`SessionIn::WaitsAs`].
     HowItWaits {

@@ -1,6 +1,6 @@
 //! What the operations of a session share, and how its messages are made (R-17: terms and window, R-19: stamps).
 
-use crate::fs::{Caller, FsRequest};
+use crate::fs::FsRequest;
 use crate::limits::WINDOW_RESERVE;
 use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
@@ -9,7 +9,7 @@ use crate::ops::exact::Changes;
 use crate::ops::halves::Halves;
 use crate::ops::kept::Unsynced;
 use crate::running::{RunningTable, Slot};
-use crate::session::{SessionConfig, SessionIn, SessionOut};
+use crate::session::{ReadCaller, SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
@@ -97,7 +97,7 @@ pub(crate) enum WaitKey {
     /// Room in the window.
     Window,
     /// The answer to a question for groups, or how a caller waits.
-    Groups(u64),
+    Read(u64),
     /// The end of what is under way for an open inode.
     Inode(InodeId),
     /// The turn of an owner's next lock operation on an inode.
@@ -113,7 +113,7 @@ impl WaitKey {
     pub(crate) fn hash(self) -> u64 {
         match self {
             WaitKey::Window => 0,
-            WaitKey::Groups(ticket) => inode_hash(InodeId(ticket)) ^ 0x1111_1111_1111_1111,
+            WaitKey::Read(ticket) => inode_hash(InodeId(ticket)) ^ 0x1111_1111_1111_1111,
             WaitKey::Inode(id) => inode_hash(id) ^ 0x2222_2222_2222_2222,
             WaitKey::LockTurn(of) => {
                 inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
@@ -200,7 +200,7 @@ pub(crate) struct State {
     /// Turns taken (hashed [`WaitKey`]s).
     pub(crate) turns: HashSet<u64>,
     /// Questions for groups and their answers.
-    pub(crate) groups: BTreeMap<u64, Option<Vec<u32>>>,
+    pub(crate) callers: BTreeMap<u64, Option<ReadCaller>>,
     /// Questions how a caller waits, and their answers.
     pub(crate) kinds: BTreeMap<u64, Option<Option<bool>>>,
     pub(crate) last_ticket: u64,
@@ -254,7 +254,7 @@ impl State {
             reopening: vec![0; shards],
             opening: BTreeSet::new(),
             turns: HashSet::new(),
-            groups: BTreeMap::new(),
+            callers: BTreeMap::new(),
             kinds: BTreeMap::new(),
             last_ticket: 0,
             halves: Halves::new(),
@@ -428,14 +428,7 @@ pub(crate) fn window_has_room(core: &Core<State>, calls: usize, slot: Slot) -> b
 }
 
 /// The header of a request.
-pub(crate) fn header(
-    core: &mut Core<State>,
-    kind: MessageKind,
-    to: NodeId,
-    slot: HashSlot,
-    seq: RequestSeq,
-    caller: &Caller,
-) -> Header {
+pub(crate) fn header(core: &mut Core<State>, kind: MessageKind, to: NodeId, slot: HashSlot, seq: RequestSeq) -> Header {
     let behind = oldest(core).map_or(0, |oldest| seq.0.saturating_sub(oldest.0));
     let now = core.now;
     let state = &mut core.state;
@@ -443,14 +436,12 @@ pub(crate) fn header(
     let mut header = Header::new(kind, state.node, seq);
     header.cluster = state.config.cluster;
     header.term = state.term(to);
-    header.flags = state.flags(to) | if caller.free_links { flag::FREE_LINKS } else { 0 };
+    header.flags = state.flags(to);
     header.tell_until(state.lease.until_ns);
     header.map_epoch = state.config.map.epoch();
     header.slot = slot;
     header.oldest_behind = u32::try_from(behind).expect("the window is bounded");
     header.stamp = state.stamp(now);
-    header.uid = caller.uid;
-    header.gid = caller.gid;
     header
 }
 

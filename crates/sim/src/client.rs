@@ -13,7 +13,7 @@ use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::Tracking;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -44,16 +44,24 @@ pub struct Write {
 }
 
 impl Asked {
-    /// A question that says nothing about groups.
+    /// A question that says nothing about groups and capabilities.
     pub fn new(caller: Caller, request: Request) -> Rc<Asked> {
-        Rc::new(Asked { caller, body: RequestBody { groups: Groups::default(), request }, write: None })
+        let told = onpath_wire::caller::Caller { uid: caller.uid, gid: caller.gid, ..Default::default() };
+        Rc::new(Asked { caller, body: RequestBody { caller: told, request }, write: None })
     }
 
-    /// The same question with membership in `gids` told.
-    fn with_groups(&self, gids: &[u32]) -> Rc<Asked> {
+    /// The same question with membership in `gids` told, and with capabilities if they decide.
+    fn with_caller(&self, gids: &[u32], caps: u32) -> Rc<Asked> {
         let mut body = self.body.clone();
+        if caps != 0 {
+            body.caller.caps = self.caller.caps.clone();
+        }
         for &gid in gids {
-            let side = if self.caller.in_group(gid) { &mut body.groups.member } else { &mut body.groups.stranger };
+            let side = if self.caller.in_group(gid) {
+                &mut body.caller.groups.member
+            } else {
+                &mut body.caller.groups.stranger
+            };
             if !side.contains(&gid) {
                 side.push(gid);
             }
@@ -207,7 +215,6 @@ impl Client {
         header.slot = slot;
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.stamp = self.stamp;
-        (header.uid, header.gid) = (asked.caller.uid, asked.caller.gid);
         let packet = asked.body.packet(&header, NodeId::shard(to), self.trackings[to.0 as usize], &self.map);
         checker.asked(self.session, seq, asked.clone());
         let retry_ns = now_ns + RETRY_NS;
@@ -239,8 +246,8 @@ impl Client {
         let reply = as_uncached(reply);
         let sent = self.sent.remove(index).expect("just found");
         checker.accepted(self.session, sent.seq, &packet, &reply);
-        if let Reply::NeedGroups { gids } = &reply {
-            let again = sent.asked.with_groups(gids);
+        if let Reply::NeedCaller { gids, caps } = &reply {
+            let again = sent.asked.with_caller(gids, *caps);
             return Heard::Send(vec![self.submit(again, now_ns, checker)]);
         }
         Heard::Completed(Completed { client: 0, seq: sent.seq, asked: sent.asked, reply })

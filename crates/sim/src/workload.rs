@@ -3,6 +3,7 @@
 use crate::client::Asked;
 use crate::model::{Caller, Model};
 use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::caller::{Caps, IdMaps, IdRange, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Cookie, InodeId, Slot};
 use onpath_wire::inode::Kind;
@@ -12,7 +13,9 @@ use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, CAPABILITY, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use smallvec::SmallVec;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How the operations are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct WorkloadConfig {
     pub moves_percent: u32,
     /// Several users with permissions that differ, instead of root alone.
     pub users: bool,
+    /// With `users`: root without capabilities, users with some, and roots of user namespaces as well, each as often as root.
+    pub capable: bool,
     /// Renames, hard links and removals that span shards.
     pub transactions: bool,
 }
@@ -42,6 +47,7 @@ impl Default for WorkloadConfig {
             readdir_percent: 10,
             moves_percent: 0,
             users: true,
+            capable: false,
             transactions: true,
         }
     }
@@ -55,6 +61,22 @@ const NAMELESS: usize = 4;
 
 fn is_private(name: &Name) -> bool {
     name.as_bytes().starts_with(PRIVATE.as_bytes())
+}
+
+/// Callers whose power is not what their uid says.
+fn capable() -> Vec<Caller> {
+    let with = |uid, gid, had, within| Caller { caps: Caps { within, ..Caps::exactly(had) }, ..Caller::new(uid, gid) };
+    let range = |first| SmallVec::from_elem(IdRange { first, count: 2 }, 1);
+    let namespace = || Some(Arc::new(IdMaps { uids: range(1002), gids: range(2001) }));
+    vec![
+        with(0, 0, 0, None),
+        with(0, 2001, cap::FOWNER, None),
+        with(1001, 2001, cap::DAC_OVERRIDE, None),
+        with(1002, 2002, cap::DAC_READ_SEARCH | cap::CHOWN, None),
+        with(1003, 2003, cap::FOWNER | cap::FSETID, None),
+        with(1002, 2002, cap::ALL, namespace()),
+        with(1004, 2004, cap::ALL, namespace()),
+    ]
 }
 
 /// The source of operations. It looks into the model to know what is there, as a user would remember.
@@ -72,10 +94,13 @@ pub struct Workload {
 impl Workload {
     /// A workload over an empty file system.
     pub fn new(config: WorkloadConfig) -> Workload {
-        let with = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.into() };
+        let with = |uid, gid, groups: &[u32]| Caller { groups: groups.into(), ..Caller::new(uid, gid) };
         let mut callers = vec![Caller::default()];
         if config.users {
             callers.extend([with(1001, 2001, &[2002]), with(1002, 2002, &[]), with(1003, 2003, &[2001, 2002])]);
+        }
+        if config.users && config.capable {
+            callers.extend(capable());
         }
         let rng = ChaCha8Rng::seed_from_u64(config.seed);
         Workload { config, rng, callers, dirs: vec![InodeId::ROOT], scans: vec![], nameless: vec![] }
@@ -108,7 +133,11 @@ impl Workload {
     /// The next question.
     pub fn next(&mut self, model: &Model) -> Rc<Asked> {
         let request = self.request(model);
-        let caller = if self.rng.random_range(0..4) == 0 { self.rng.random_range(0..self.callers.len()) } else { 0 };
+        let caller = if self.config.capable || self.rng.random_range(0..4) == 0 {
+            self.rng.random_range(0..self.callers.len())
+        } else {
+            0
+        };
         Asked::new(self.callers[caller].clone(), request)
     }
 

@@ -19,7 +19,7 @@ use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, LogEntry, Peer};
 use onpath_wire::reply::{DataRef, Reply};
-use onpath_wire::request::{Groups, NewNode, Request, RequestBody};
+use onpath_wire::request::{NewNode, Request, RequestBody};
 use onpath_wire::tracking::Form;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -156,7 +156,7 @@ fn a_session_has_a_number_that_fits_its_address() {
     let mut cluster = Cluster::new(1, Form::Owner, 0);
     for session in [1 << 24, u32::MAX] {
         let request = Request::Attach { again: SessionId(session) };
-        let body = RequestBody { groups: Groups::default(), request };
+        let body = RequestBody::of_session(request);
         cluster.tell(CLIENT, NodeId::shard(HOME), MessageKind::Request, &body);
         let dead = Peer::SessionDead { session: SessionId(session) };
         cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &dead);

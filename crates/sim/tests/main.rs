@@ -4,6 +4,7 @@
 mod alone;
 mod appends;
 mod bounds;
+mod callers;
 mod checkers;
 mod cost;
 mod deadlocks;

@@ -3,8 +3,10 @@
 //! Needs root (to act as other users); skipped with a reason otherwise.
 #![allow(unsafe_code)] // helpers that change the thread's file-system user
 
+use crate::callers::{become_user, capable, users};
 use onpath_sim::model::{Caller, Model, Plan, Shape};
 use onpath_wire::acl::{Acl, AclEntry, Who};
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
@@ -51,18 +53,6 @@ fn xattr_cname(name: &XattrName) -> CString {
 /// The names that are tried. A thread that gives up its file-system user keeps the capabilities for other namespaces.
 fn xattr_names() -> [XattrName; 4] {
     [&b"user.a"[..], b"user.b", ACL_ACCESS, ACL_DEFAULT].map(|name| XattrName::new(name).expect("a name"))
-}
-
-/// Makes this thread act on files as `caller`.
-fn become_user(caller: &Caller) {
-    // SAFETY: raw system calls with valid pointers; they change credentials of this thread only.
-    unsafe {
-        libc::setfsuid(0);
-        let groups = caller.groups.as_slice();
-        assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0);
-        libc::setfsgid(caller.gid);
-        libc::setfsuid(caller.uid);
-    }
 }
 
 impl Local {
@@ -211,6 +201,7 @@ impl Local {
 }
 
 struct Test {
+    callers: Vec<Caller>,
     rng: ChaCha8Rng,
     model: Model,
     local: Local,
@@ -220,17 +211,6 @@ struct Test {
     count: u32,
     /// Operations that both have answered.
     answered: usize,
-}
-
-fn callers() -> [Caller; 5] {
-    let with = |uid, gid, groups: &[u32]| Caller { uid, gid, groups: groups.into() };
-    [
-        with(0, 0, &[]),
-        with(1001, 2001, &[2002]),
-        with(1002, 2002, &[]),
-        with(1003, 2003, &[2001, 2002]),
-        with(0, 0, &[]),
-    ]
 }
 
 impl Test {
@@ -359,7 +339,7 @@ impl Test {
     fn step(&mut self) {
         let step = self.answered;
         let mut request = self.request();
-        let caller = callers()[self.rng.random_range(0..5)].clone();
+        let caller = self.callers[self.rng.random_range(0..self.callers.len())].clone();
         say_that_suid_goes(&caller, &mut request);
         if self.out_of_scope(&caller, &request) {
             return;
@@ -419,7 +399,8 @@ impl Test {
             Request::Open { id, .. } => kind(id) == Kind::CharDevice,
             // The model has protected_hardlinks = 1, as usual.
             Request::Link { id, .. } => {
-                let owner = caller.is_root() || caller.uid == self.model.node(*id).unwrap().uid;
+                let uid = self.model.node(*id).unwrap().uid;
+                let owner = caller.uid == uid || caller.has(cap::FOWNER, Over::Uid(uid));
                 !owner && !HARDLINKS_PROTECTED.with(|protected| *protected)
             }
             Request::Create { parent, name, node } => {
@@ -499,7 +480,7 @@ thread_local! {
 
 /// The kernel itself clears setuid and setgid for callers without CAP_FSETID; a request says so.
 fn say_that_suid_goes(caller: &Caller, request: &mut Request) {
-    if caller.is_root() {
+    if caller.has(cap::FSETID, Over::All) {
         return;
     }
     match request {
@@ -528,6 +509,16 @@ fn touched(request: &Request) -> impl Iterator<Item = InodeId> {
 
 #[test]
 fn random_operations_of_five_users_end_as_on_the_local_file_system() {
+    compare_trees(1, users);
+}
+
+#[test]
+fn random_operations_of_capable_callers_end_as_on_the_local_file_system() {
+    compare_trees(5, capable);
+}
+
+/// `share`: one operation of so many that are wanted.
+fn compare_trees(share: usize, callers: fn() -> Vec<Caller>) {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         // Past libtest, which would hide it.
@@ -536,15 +527,16 @@ fn random_operations_of_five_users_end_as_on_the_local_file_system() {
     }
     let wanted =
         std::env::var("ONPATH_MODEL_OPERATIONS").map(|n| n.parse().expect("ONPATH_MODEL_OPERATIONS is a number"));
-    let operations: usize = wanted.unwrap_or(OPERATIONS);
+    let operations: usize = wanted.unwrap_or(OPERATIONS) / share;
     std::thread::scope(|threads| {
-        (1..=TREES as u64).for_each(|seed| drop(threads.spawn(move || compare_tree(seed, operations.div_ceil(TREES)))));
+        (1..=TREES as u64)
+            .for_each(|seed| drop(threads.spawn(move || compare_tree(seed, operations.div_ceil(TREES), callers()))));
     });
     println!("{operations} operations were answered alike");
 }
 
 /// Random operations from a seed on a fresh directory, by this thread.
-fn compare_tree(seed: u64, operations: usize) {
+fn compare_tree(seed: u64, operations: usize, callers: Vec<Caller>) {
     // SAFETY: no memory is concerned: this thread gets a umask of its own.
     assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "a umask of its own for a thread");
     let dir = tempfile::tempdir().unwrap();
@@ -552,6 +544,7 @@ fn compare_tree(seed: u64, operations: usize) {
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(dir.path()).unwrap();
     let mut test = Test {
+        callers,
         rng: ChaCha8Rng::seed_from_u64(seed),
         model: Model::new(CookieKey([3; 16])),
         local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },

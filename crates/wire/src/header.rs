@@ -17,8 +17,6 @@ pub mod flag {
     /// Of a request: its session has taken again at this shard, in the term that the request names, all locks that it held and all
     /// that it had open there before (often nothing).
     pub const TAKEN: u16 = 1;
-    /// Of a request to link: the caller's host lets everybody link to everything (fs.protected_hardlinks is 0).
-    pub const FREE_LINKS: u16 = 2;
 }
 
 /// A struct whose fields are integers at these byte positions, encoded and decoded as one block.
@@ -140,10 +138,10 @@ header! {
         48 => pub until: u32,
         /// Hybrid-logical-clock stamp of the sender.
         52 => pub stamp: Stamp,
-        /// Caller's user id (requests); of a reply, with `gid`, the switches of `tracking` ([`Header::tracked`]).
-        60 => pub uid: u32,
-        /// Caller's group id (requests).
-        64 => pub gid: u32,
+        /// Of a reply, with `switches_high`: the switches of `tracking` ([`Header::tracked`]); else 0.
+        60 => pub switches_low: u32,
+        /// The other half.
+        64 => pub switches_high: u32,
         /// CRC-32C of the body where the message leaves its process, else 0.
         68 => pub body_crc: u32,
     }
@@ -185,8 +183,8 @@ impl Header {
             oldest_behind: 0,
             until: 0,
             stamp: Stamp(0),
-            uid: 0,
-            gid: 0,
+            switches_low: 0,
+            switches_high: 0,
             body_crc: 0,
         }
     }
@@ -199,14 +197,14 @@ impl Header {
     /// Of a reply: where readers of the shard's directories ask.
     pub fn tracked(&self) -> Tracking {
         let form = if self.tracking == TrackingEpoch(0) { Form::Owner } else { Form::Network };
-        Tracking { epoch: self.tracking, form, switches: Switches::of_words([self.uid, self.gid]) }
+        Tracking { epoch: self.tracking, form, switches: Switches::of_words([self.switches_low, self.switches_high]) }
     }
 
     /// Says so.
     pub fn tell_tracked(&mut self, tracking: &Tracking) {
         if tracking.form == Form::Network {
             self.tracking = tracking.epoch;
-            [self.uid, self.gid] = tracking.switches.words();
+            [self.switches_low, self.switches_high] = tracking.switches.words();
         }
     }
 
@@ -250,7 +248,7 @@ mod tests {
         header.oldest_behind = 10;
         let bytes = header.to_bytes();
         assert_eq!(bytes.len(), HEADER_BYTES);
-        assert_eq!((bytes[6], bytes[7], bytes[64]), (1, 0, 0), "kind and uid are where they belong");
+        assert_eq!((bytes[6], bytes[7], bytes[64]), (1, 0, 0), "kind and switches are where they belong");
         assert_eq!(Header::read(&mut Reader::new(&bytes)), Ok(header.clone()));
         assert_eq!(header.oldest(), RequestSeq(90));
         for tag in 1..=7 {

@@ -7,6 +7,7 @@
 pub mod acl;
 pub mod attr;
 pub mod block;
+pub mod caller;
 pub mod checksum;
 pub mod codec;
 pub mod data;

@@ -36,7 +36,9 @@ pub const SHARDS_MAX: u16 = 256;
 pub const BODY_BYTES_MAX: usize = 2 << 20;
 /// Links to one inode.
 pub const NLINK_MAX: u32 = 1_000_000;
-/// Gids in one `NeedGroups` reply: all that the largest ACL names (the kernel takes 4 KiB of 8 bytes an entry).
+/// Ranges of uids, and of gids, of a user namespace: as many as Linux takes.
+pub const ID_RANGES_MAX: usize = 340;
+/// Gids in one `NeedCaller` reply: all that the largest ACL names (the kernel takes 4 KiB of 8 bytes an entry).
 pub const NEED_GROUPS_MAX: usize = 512;
 
 /// For how long a session may believe that it is alone in the file system, counted from when it asked for that, milliseconds: answers

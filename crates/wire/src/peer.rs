@@ -2,13 +2,13 @@
 
 use crate::acl::Acls;
 use crate::attr::AttrWire;
+use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, Term, TxnSeq};
 use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::reply::DataRef;
-use crate::request::Groups;
 use crate::tracking::{Tracking, TrackingSide};
 use crate::{wire_enum, wire_struct};
 use std::sync::Arc;
@@ -298,12 +298,8 @@ wire_enum! {
             oldest_unfinished: TxnSeq,
             /// Stamp of the operation.
             stamp: Stamp,
-            /// Caller.
-            uid: u32,
-            /// Caller's group.
-            gid: u32,
-            /// Caller's further groups.
-            groups: Groups,
+            /// Who asks.
+            caller: Caller,
             /// What is asked.
             parts: Vec<TxnPart>,
         },
@@ -319,10 +315,12 @@ wire_enum! {
             /// The result of the operation.
             errno: Errno,
         },
-        /// Membership in these gids decides; nothing was kept.
-        15 => NeedGroups {
-            /// At most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
+        /// What is not known of the caller decides; nothing was kept.
+        15 => NeedCaller {
+            /// Whether it is a member of these: at most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
             gids: Vec<u32>,
+            /// Or whether it has one of these: bits of [`crate::caller::cap`].
+            caps: u32,
         },
         /// Coordinator → participant: it is decided. A call; answered `Done`.
         16 => Commit {

@@ -140,10 +140,12 @@ wire_enum! {
             /// Lease, ms.
             lease_ms: u64,
         },
-        /// Membership in these gids decides; ask again with them (DESIGN §6).
-        14 => NeedGroups {
-            /// At most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
+        /// What is not known of the caller decides; ask again with it (DESIGN §6).
+        14 => NeedCaller {
+            /// Whether it is a member of these: at most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
             gids: SmallVec<[u32; 4]>,
+            /// Or whether it has one of these: bits of [`crate::caller::cap`]. With one of them membership does not matter.
+            caps: u32,
         },
         /// The request named another term; send it again under this one.
         15 => NewTerm {

@@ -1,5 +1,6 @@
 //! What a session asks of a metadata shard.
 
+use crate::caller::Caller;
 use crate::codec::Blob;
 use crate::header::Header;
 use crate::ids::{AloneId, Cookie, InodeId, NodeId, SessionId, Slot};
@@ -11,18 +12,6 @@ use crate::packet::Packet;
 use crate::tracking::{Form, Tracking};
 use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
-use smallvec::SmallVec;
-
-wire_struct! {
-    /// What is known of the caller's supplementary groups (DESIGN §6). uid and gid are in the header.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct Groups {
-        /// Gids of which the caller is a member.
-        pub member: SmallVec<[u32; 4]>,
-        /// Gids of which the caller is no member.
-        pub stranger: SmallVec<[u32; 4]>,
-    }
-}
 
 /// Bits of [`SetAttr::valid`].
 pub mod set {
@@ -410,11 +399,11 @@ wire_enum! {
 }
 
 wire_struct! {
-    /// A request with what is known of the caller's groups: the body of a [`crate::MessageKind::Request`].
+    /// A request with its caller: the body of a [`crate::MessageKind::Request`].
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RequestBody {
-        /// Supplementary groups.
-        pub groups: Groups,
+        /// Who asks.
+        pub caller: Caller,
         /// What is asked.
         pub request: Request,
     }
@@ -482,6 +471,11 @@ impl Request {
 }
 
 impl RequestBody {
+    /// A request of the session itself, which needs no permission.
+    pub fn of_session(request: Request) -> RequestBody {
+        RequestBody { caller: Caller::default(), request }
+    }
+
     /// Encodes the message. One that reads a directory asks the switch on its way whether it has pending updates, in the
     /// tracking epoch of its owner, if that has the network form.
     pub fn packet(&self, header: &Header, to: NodeId, tracking: Tracking, map: &ClusterMap) -> Packet {

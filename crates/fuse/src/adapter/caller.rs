@@ -1,21 +1,56 @@
-//! What the kernel does not say of a caller, read from /proc: supplementary groups, for which kind of lock it waits, and whether it has a
+//! What the kernel does not say of a caller, read from /proc: supplementary groups, capabilities, for which kind of lock it waits, and whether it has a
 //! signal. Read only when that decides: it costs as much as half a create.
 
+use super::capabilities::capabilities;
+use onpath_session::{CallerQuestion, ReadCaller};
+use onpath_wire::caller::Caps;
 use std::fs;
+use std::sync::OnceLock;
+
+/// What a session wants to know of a caller.
+pub fn read_caller(question: &CallerQuestion) -> ReadCaller {
+    let caps = if question.caps == 0 { Caps::default() } else { capabilities(question) };
+    let enough = caps.had & question.caps != 0 && caps.within.is_none();
+    let groups = (question.groups && !enough).then(|| supplementary_groups(question.pid));
+    ReadCaller { groups, caps }
+}
+
+/// Whether every process of the machine has a number here. For others the kernel tells 0, and nothing can be read of them.
+pub fn sees_all_processes() -> bool {
+    // The number of the first pid namespace's file, PROC_PID_INIT_INO of Linux.
+    const FIRST: &str = "pid:[4026531836]";
+    proc_is_ours() && fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
+}
+
+/// Whether `/proc` counts processes as the kernel does for us. That of another pid namespace would tell of somebody else.
+pub(super) fn proc_is_ours() -> bool {
+    static OURS: OnceLock<bool> = OnceLock::new();
+    let own =
+        || fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == std::process::id().to_string().as_str());
+    *OURS.get_or_init(own)
+}
+
+/// A file of thread `pid` in `/proc`; nothing if it is 0 or gone.
+pub(super) fn read_proc(pid: u32, name: &str) -> Option<Vec<u8>> {
+    if pid == 0 || !proc_is_ours() {
+        return None;
+    }
+    fs::read(format!("/proc/{pid}/{name}")).ok()
+}
 
 /// The supplementary gids of thread `pid`; none if it is 0 (not visible from here) or gone.
-pub fn supplementary_groups(pid: u32) -> Vec<u32> {
+pub(super) fn supplementary_groups(pid: u32) -> Vec<u32> {
     let status = status(pid);
     let numbers = field(&status, b"Groups:").split(u8::is_ascii_whitespace);
     numbers.filter_map(|number| std::str::from_utf8(number).ok()?.parse().ok()).collect()
 }
 
 /// What /proc says of thread `pid`; nothing if it is 0 or gone.
-fn status(pid: u32) -> Vec<u8> {
-    if pid == 0 { Vec::new() } else { fs::read(format!("/proc/{pid}/status")).unwrap_or_default() }
+pub(super) fn status(pid: u32) -> Vec<u8> {
+    read_proc(pid, "status").unwrap_or_default()
 }
 
-fn field<'a>(status: &'a [u8], name: &[u8]) -> &'a [u8] {
+pub(super) fn field<'a>(status: &'a [u8], name: &[u8]) -> &'a [u8] {
     status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name)).unwrap_or_default()
 }
 
@@ -42,7 +77,12 @@ const WAITS: [u64; 2] = [7, 14];
 /// Whether thread `pid` waits for a record lock of its process, and not for one of an open file (F_OFD_SETLKW): a request of the kernel
 /// names an owner, which may be either. Nothing if that cannot be seen.
 pub fn waits_as_process(pid: u32) -> Option<bool> {
-    is_wait(&fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default())
+    is_wait(&syscall(pid))
+}
+
+/// The system call that thread `pid` is in; nothing if that cannot be seen.
+pub(super) fn syscall(pid: u32) -> String {
+    read_proc(pid, "syscall").and_then(|call| String::from_utf8(call).ok()).unwrap_or_default()
 }
 
 /// The system call that a thread is in, as /proc shows it: number, then arguments in hexadecimal.

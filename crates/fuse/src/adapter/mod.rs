@@ -18,6 +18,7 @@ mod answer;
 mod beside;
 mod caching;
 mod caller;
+mod capabilities;
 mod convert;
 mod interrupts;
 mod invalidate;
@@ -44,7 +45,7 @@ use crate::serve::Filesystem;
 
 use beside::{Beside, Mapping};
 use caching::{Came, Gate, Given, Touches, Valid};
-pub use caller::{supplementary_groups, waits_as_process};
+pub use caller::{read_caller, sees_all_processes, waits_as_process};
 use interrupts::Interrupts;
 pub use invalidate::{Covered, Invalidator};
 use listings::Usage;

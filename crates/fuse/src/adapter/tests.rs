@@ -388,10 +388,10 @@ fn callers_without_a_signal_are_watched() {
 
 #[test]
 fn groups_of_this_process_can_be_read() {
-    let groups = supplementary_groups(std::process::id());
+    let groups = super::caller::supplementary_groups(std::process::id());
     let expected: Vec<u32> = rustix::process::getgroups().unwrap().iter().map(|gid| gid.as_raw()).collect();
     assert!(expected.iter().all(|gid| groups.contains(gid)));
-    assert_eq!(supplementary_groups(0), []);
+    assert_eq!(super::caller::supplementary_groups(0), []);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardI
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::VecDeque;
 
@@ -116,7 +116,7 @@ impl World {
         header.cluster = 1;
         header.term = Term(1 + u32::from(to.0));
         header.slot = slot;
-        Encoded { to, packet: Packet::new(&header, &RequestBody { groups: Groups::default(), request }) }
+        Encoded { to, packet: Packet::new(&header, &RequestBody::of_session(request)) }
     }
 
     /// Runs requests one after the other, each until nothing is left to do now.

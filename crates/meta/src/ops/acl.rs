@@ -1,6 +1,6 @@
 //! POSIX ACLs (acl(5)): setting and removing them, and what a new inode inherits.
 //!
-//! Semantics: only the owner or root; access ACLs on anything but symlinks, default ACLs on directories. An access ACL sets the
+//! Semantics: only the owner, or who passes as owner (CAP_FOWNER); access ACLs on anything but symlinks, default ACLs on directories. An access ACL sets the
 //! permission bits, whose group part is its mask; one that says no more than those is not kept. Afterwards the permission
 //! bits count: what the ACL says of owner, mask and others is read from them, so that chmod(2) changes it too. setgid is
 //! dropped when the caller is not in the group.
@@ -42,7 +42,7 @@ pub(super) fn plan(
     let access_acl = acl.as_ref().filter(|_| namespace == Namespace::AclAccess);
     if let Some(acl) = access_acl {
         inode.mode = inode.mode & !0o777 | acl.mode();
-        if inode.mode & access::SETGID != 0 && req.uid != 0 && !access::in_group(req, inode.gid)? {
+        if inode.mode & access::SETGID != 0 && !access::keeps_setgid(req, inode.uid, inode.gid)? {
             inode.mode &= !access::SETGID;
         }
     }

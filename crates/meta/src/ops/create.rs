@@ -106,7 +106,7 @@ pub(super) fn mode_of(req: &Req, dir: &Access, node: &NewNode, mode: u16) -> Res
         // Of the bits beyond rwx only the sticky one is the caller's to give.
         Kind::Directory => Ok(mode & 0o1777 | if inherits { access::SETGID } else { 0 }),
         // Nobody gives away a group that is not theirs; as in Linux the umask does not change what was asked for.
-        _ if inherits && node.mode & 0o2010 == 0o2010 && req.uid != 0 && !access::in_group(req, dir.gid)? => {
+        _ if inherits && node.mode & 0o2010 == 0o2010 && !access::keeps_setgid(req, dir.uid, dir.gid)? => {
             Ok(mode & !access::SETGID)
         }
         _ => Ok(mode),
@@ -126,8 +126,8 @@ pub(crate) fn newborn(
     let now = stamp.0 as i64;
     let mut inode = Inode::new(id, node.kind);
     inode.mode = mode;
-    inode.uid = req.uid;
-    inode.gid = if dir.mode & access::SETGID != 0 { dir.gid } else { req.gid };
+    inode.uid = req.caller.uid;
+    inode.gid = if dir.mode & access::SETGID != 0 { dir.gid } else { req.caller.gid };
     (inode.atime, inode.mtime, inode.ctime, inode.btime) = (now, now, now, now);
     inode.mtime_stamp = stamp;
     inode.rdev = node.rdev;

@@ -14,6 +14,7 @@ use crate::txn::coordinator::{self, Plan, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::acl::Acls;
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
@@ -34,9 +35,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
             return cx.with(|core| here(core, cx, req, id, parent, &name));
         }
         let (txn, plan) = cx.with(|core| plan(core, id, parent, attempt));
-        // Whose links are free is as good as the owner to the home.
-        let owner = req.free_links.then(|| Req { uid: 0, ..req.clone() });
-        match coordinator::prepare(cx, owner.as_ref().unwrap_or(req), txn, &plan).await {
+        match coordinator::prepare(cx, req, txn, &plan).await {
             Ok(states) => {
                 let done = cx.with(|core| decide(core, cx, req, parent, &name, txn, &plan, &states[0][0]));
                 if let Some(outcome) = done {
@@ -71,16 +70,13 @@ pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<
     if inode.nlink >= NLINK_MAX {
         return Err(Errno::EMLINK.into());
     }
-    if req.uid == 0 || req.uid == inode.uid || req.free_links {
+    if req.caller.uid == inode.uid || req.caller.free_links {
         return Ok(());
     }
     let special = inode.kind != Kind::File || inode.mode & access::SETUID != 0 || inode.mode & 0o2010 == 0o2010;
-    let rights = access::check(req, Owned::of(inode, acls), inode.kind, access::READ | access::WRITE);
-    match rights {
-        Err(Stop::NeedGroups(gids)) => Err(Stop::NeedGroups(gids)),
-        Ok(()) if !special => Ok(()),
-        _ => Err(Errno::EPERM.into()),
-    }
+    let rights = || access::check(req, Owned::of(inode, acls), inode.kind, access::READ | access::WRITE);
+    let linkable = if special { Ok(false) } else { access::is_allowed(rights()) };
+    access::or_capable(req, linkable, cap::FOWNER, Over::Uid(inode.uid), Errno::EPERM)
 }
 
 /// An inode with one more name, in this directory; its first name decides which directory is charged for it.

@@ -36,10 +36,11 @@ use crate::shard::Job;
 use crate::state::packets;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
+use onpath_wire::caller::Caller;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, LockKind, Request, open as open_flag};
+use onpath_wire::request::{LockKind, Request, open as open_flag};
 use smallvec::SmallVec;
 
 /// Who asks, and how to answer.
@@ -51,15 +52,11 @@ pub(crate) struct Req {
     pub(crate) oldest: RequestSeq,
     /// When it is too late to execute it, ns since 1970.
     pub(crate) until_ns: u64,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) groups: Groups,
+    pub(crate) caller: Caller,
     /// What the switch has said of the directory asked about.
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
-    /// Whoever may not write to a file may link to it all the same.
-    pub(crate) free_links: bool,
 }
 
 /// Why an operation has no ordinary reply.
@@ -67,8 +64,8 @@ pub(crate) struct Req {
 pub(crate) enum Stop {
     /// It failed.
     Errno(Errno),
-    /// Membership in these gids decides.
-    NeedGroups(SmallVec<[u32; 4]>),
+    /// Membership in these gids decides, or one of these capabilities.
+    NeedCaller { gids: SmallVec<[u32; 4]>, caps: u32 },
     /// It was answered before; this was the answer.
     Again(Box<Reply>),
     /// Nobody waits for it any more.
@@ -252,7 +249,7 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
     let reply = match outcome {
         Ok(reply) => reply,
         Err(Stop::Errno(errno)) => Reply::Failed { errno },
-        Err(Stop::NeedGroups(gids)) => Reply::NeedGroups { gids },
+        Err(Stop::NeedCaller { gids, caps }) => Reply::NeedCaller { gids, caps },
         Err(Stop::Late) => Reply::Busy,
         Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
         Err(Stop::Over | Stop::Answered) => return,

@@ -68,7 +68,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     // A file's inode may be elsewhere: its owner, who is only asked about first in a sticky directory, does not matter.
     let missing = if found.kind == Kind::Directory { Errno::EIO } else { Errno::ENOTDIR };
     let inode = core.state.inodes.get(found.child).ok_or(missing)?;
-    access::sticky(req, &dir, inode.uid)?;
+    access::sticky(req, &dir, (inode.uid, inode.gid))?;
     if found.kind != Kind::Directory {
         return Err(Errno::ENOTDIR.into());
     }

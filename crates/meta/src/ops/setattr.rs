@@ -14,6 +14,7 @@ use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::acl::Acls;
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId, Stamp};
 use onpath_wire::inode::{Inode, Kind};
@@ -134,13 +135,13 @@ fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, st
     if has(set::MODE) {
         access::owner(req, inode.uid)?;
         inode.mode = change.mode & 0o7777;
-        let foreign = inode.mode & access::SETGID != 0 && req.uid != 0;
-        if foreign && !access::in_group(req, inode.gid)? {
+        if inode.mode & access::SETGID != 0 && !access::keeps_setgid(req, inode.uid, inode.gid)? {
             inode.mode &= !access::SETGID;
         }
     }
     // Without a size it is a chown that keeps both ids, or comes before a write, which says by itself that it clears the bits.
-    if has(set::KILL_SUIDGID) && !inode.is_dir() && (has(set::SIZE) || access::owner(req, inode.uid).is_ok()) {
+    let bits = inode.mode & (access::SETUID | access::SETGID) != 0 && !inode.is_dir();
+    if has(set::KILL_SUIDGID) && bits && (has(set::SIZE) || access::is_allowed(access::owner(req, inode.uid))?) {
         inode.mode = access::without_suid(req, &inode)?;
     }
     let now = stamp.0 as i64;
@@ -148,8 +149,10 @@ fn changed(req: &Req, mut inode: Inode, acls: Option<&Acls>, change: SetAttr, st
         // Write permission is enough only for both times at once and now, as utimensat(2) without times does.
         if !(has(set::ATIME_NOW) && has(set::MTIME_NOW)) {
             access::owner(req, inode.uid)?;
-        } else if req.uid != inode.uid {
-            access::check(req, Owned::of(&inode, acls), inode.kind, access::WRITE)?;
+        } else if req.caller.uid != inode.uid {
+            let writes = access::check(req, Owned::of(&inode, acls), inode.kind, access::WRITE);
+            let over = Over::Uid(inode.uid);
+            access::or_capable(req, access::is_allowed(writes), cap::FOWNER, over, Errno::EACCES)?;
         }
         if has(set::ATIME) {
             inode.atime = if has(set::ATIME_NOW) { now } else { change.atime };
@@ -172,20 +175,21 @@ fn change_owner(req: &Req, inode: &mut Inode, change: SetAttr) -> Result<(), Sto
     if uid.is_none() && gid.is_none() {
         return Ok(());
     }
-    if req.uid != 0 {
-        access::owner(req, inode.uid)?;
-        if uid.is_some_and(|uid| uid != inode.uid) {
-            return Err(Errno::EPERM.into());
-        }
-        if let Some(gid) = gid
-            && gid != inode.gid
-            && !access::in_group(req, gid)?
-        {
-            return Err(Errno::EPERM.into());
-        }
-    }
+    // The owner may keep the owner, and give a group that is theirs; all else takes a capability.
+    let owns = req.caller.uid == inode.uid;
+    let own_group = match gid {
+        Some(gid) if owns && gid != inode.gid => access::in_group(req, gid),
+        _ => Ok(owns),
+    };
+    let allowed = if uid.is_some_and(|uid| !owns || uid != inode.uid) { Ok(false) } else { own_group };
+    access::or_capable(req, allowed, cap::CHOWN, Over::Inode(inode.uid, inode.gid), Errno::EPERM)?;
     if !inode.is_dir() {
-        inode.mode = access::without_suid(req, inode)?;
+        let mode = access::without_suid(req, inode)?;
+        // Linux takes the bits as a chmod does, which is the owner's (setattr_prepare).
+        if mode != inode.mode {
+            access::owner(req, inode.uid)?;
+        }
+        inode.mode = mode;
     }
     inode.uid = uid.unwrap_or(inode.uid);
     inode.gid = gid.unwrap_or(inode.gid);

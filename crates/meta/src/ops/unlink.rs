@@ -41,7 +41,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
     access::modify(req, &dir)?;
     let inode = core.state.inodes.get(found.child).ok_or(Errno::EIO)?;
-    access::sticky(req, &dir, inode.uid)?;
+    access::sticky(req, &dir, (inode.uid, inode.gid))?;
     if found.kind == Kind::Directory {
         return Err(Errno::EISDIR.into());
     }

@@ -1,7 +1,7 @@
 //! Extended attributes (xattr(7)) at the inode's home: set, get, list, remove.
 //!
 //! Semantics: `user.*` on regular files and directories, as their permissions say, in a sticky directory's own only by its
-//! owner; `trusted.*` is root's, unseen by others; `security.*` is read by everybody and set by root; ACLs are in `acl`. ctime
+//! owner; `trusted.*` is for CAP_SYS_ADMIN, unseen by others; `security.*` is read by everybody and set with that or CAP_SETFCAP; ACLs are in `acl`. ctime
 //! moves. A write, truncate or chown takes the file's capabilities.
 //! A directory is collected first, as for every setattr; an ACL is part of its access part, which is recalled from
 //! every holder before anything is decided.
@@ -14,6 +14,7 @@ use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -120,6 +121,7 @@ fn may_change(
 ) -> Result<(), Stop> {
     let acls = core.state.inodes.acls(inode.id);
     let write = || access::check(req, Owned::of(inode, acls.as_deref()), inode.kind, access::WRITE);
+    let over = Over::Inode(inode.uid, inode.gid);
     match namespace {
         Namespace::User => {
             if !matches!(inode.kind, Kind::File | Kind::Directory) {
@@ -130,15 +132,17 @@ fn may_change(
             }
             write()
         }
-        _ if req.uid == 0 => Ok(()),
-        // Linux removes them for whoever is about to change the file.
         Namespace::Security if name.as_bytes() == CAPABILITY => match change {
+            // Linux removes them for whoever is about to change the file.
             Change::Remove { open_for_write: true } => Ok(()),
-            Change::Remove { .. } if req.uid == inode.uid => Ok(()),
-            Change::Remove { .. } => write(),
-            Change::Set(..) => Err(Errno::EPERM.into()),
+            Change::Remove { .. } if req.caller.uid == inode.uid => Ok(()),
+            Change::Remove { .. } => {
+                let caps = cap::SETFCAP | cap::CHOWN;
+                access::or_capable(req, access::is_allowed(write()), caps, over, Errno::EACCES)
+            }
+            Change::Set(..) => access::or_capable(req, Ok(false), cap::SETFCAP, over, Errno::EPERM),
         },
-        _ => Err(Errno::EPERM.into()),
+        _ => access::or_capable(req, Ok(false), cap::SYS_ADMIN, Over::All, Errno::EPERM),
     }
 }
 
@@ -169,8 +173,13 @@ pub(crate) async fn get(cx: &Cx, req: &Req, id: InodeId, name: &XattrName) -> St
                 access::check(req, owned, attr.kind, access::READ)?;
                 set
             }
-            Namespace::Trusted if req.uid != 0 => None,
-            Namespace::Trusted | Namespace::Security | Namespace::AclDefault => set,
+            Namespace::Trusted => {
+                if set.is_some_and(|set| set.get(name.as_bytes()).is_some()) {
+                    access::or_capable(req, Ok(false), cap::SYS_ADMIN, Over::All, Errno::ENODATA)?;
+                }
+                set
+            }
+            Namespace::Security | Namespace::AclDefault => set,
         };
         self::value(value.and_then(|set| set.get(name.as_bytes())).map(<[u8]>::to_vec))
     })
@@ -189,7 +198,8 @@ pub(crate) async fn list(cx: &Cx, req: &Req, id: InodeId) -> Step {
         }
         let mut names = Vec::new();
         for (name, _) in core.state.inodes.xattrs(id).into_iter().flat_map(|set| set.iter()) {
-            if req.uid == 0 || name.namespace() != Ok(Namespace::Trusted) {
+            let trusted = name.namespace() == Ok(Namespace::Trusted);
+            if !trusted || access::any(req, Ok(false), cap::SYS_ADMIN, Over::All)? {
                 names.extend_from_slice(name.as_bytes());
                 names.push(0);
             }

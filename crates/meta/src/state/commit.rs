@@ -17,8 +17,15 @@ const RECORD_BYTES: usize = 256;
 
 /// Journals and applies what a client's request does, and gives its reply.
 pub(crate) fn commit(core: &mut Core, op: OpId, req: &Req, stamp: Stamp, answer: Answer, effects: Effects) -> Reply {
-    let record =
-        Record { stamp, session: req.session, request: req.seq, oldest: req.oldest, uid: req.uid, answer, effects };
+    let record = Record {
+        stamp,
+        session: req.session,
+        request: req.seq,
+        oldest: req.oldest,
+        uid: req.caller.uid,
+        answer,
+        effects,
+    };
     record_and_apply(core, op, record).expect("a client's record has an answer")
 }
 

@@ -54,8 +54,7 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
             let oldest_unfinished = core.state.txns.oldest_unfinished();
             let stamp = core.state.clock.last();
             let parts = parts.next().expect("one a peer");
-            let groups = req.groups.clone();
-            let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, uid: req.uid, gid: req.gid, groups, parts };
+            let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, caller: req.caller.clone(), parts };
             core.state.peer_packet(seq, &prepare)
         })
         .await;
@@ -68,7 +67,7 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
                 continue;
             }
             Some(Peer::No { errno }) => Refusal::Stop(errno.into()),
-            Some(Peer::NeedGroups { gids }) => Refusal::Stop(Stop::NeedGroups(gids.into())),
+            Some(Peer::NeedCaller { gids, caps }) => Refusal::Stop(Stop::NeedCaller { gids: gids.into(), caps }),
             _ => Refusal::Busy,
         };
         // rename(2) looks for its source first: what becomes of that counts before all else.

@@ -41,7 +41,7 @@ impl<E: Into<Stop>> From<E> for Refused {
 
 /// A coordinator's Prepare.
 pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
-    let Peer::Prepare { txn, oldest_unfinished, uid, gid, groups, parts, .. } = prepare else { return };
+    let Peer::Prepare { txn, oldest_unfinished, caller, parts, .. } = prepare else { return };
     await_parts(cx, &parts).await;
     let known = cx.with(|core| {
         core.state.txns.hear_oldest(txn.coordinator, oldest_unfinished);
@@ -60,7 +60,7 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
         }
         return;
     }
-    let req = Req { uid, gid, groups, ..Req::default() };
+    let req = Req { caller, ..Req::default() };
     let keys = cx.with(|core| keys_of(core, &parts));
     let outcome =
         if cx.try_lock_all(keys) { cx.with(|core| promise(core, cx, &req, txn, parts)) } else { Err(Refused::Busy) };
@@ -68,7 +68,7 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     let answer = match outcome {
         Ok(states) => Peer::Prepared { states },
         Err(Refused::Busy) => Peer::Busy,
-        Err(Refused::Stop(Stop::NeedGroups(gids))) => Peer::NeedGroups { gids: gids.to_vec() },
+        Err(Refused::Stop(Stop::NeedCaller { gids, caps })) => Peer::NeedCaller { gids: gids.to_vec(), caps },
         Err(Refused::Stop(Stop::Errno(errno))) => Peer::No { errno },
         Err(Refused::Stop(_)) => Peer::Busy,
     };
@@ -164,7 +164,7 @@ fn source(
     }
     access::modify(req, &dir)?;
     if let Some(inode) = core.state.inodes.get(found.child) {
-        access::sticky(req, &dir, inode.uid)?;
+        access::sticky(req, &dir, (inode.uid, inode.gid))?;
         may_move(core, req, &inode, parent != to)?;
     }
     let sticky = access::sticky_owner(&dir);
@@ -189,8 +189,8 @@ fn inode(
 ) -> Result<PartState, Refused> {
     let named = matches!(change, InodeChange::Name { .. }) && core.state.linkable.contains(&id);
     let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0 || named).ok_or(Errno::ENOENT)?;
-    if sticky.is_some_and(|owner| ![0, owner, inode.uid].contains(&req.uid)) {
-        return Err(Errno::EPERM.into());
+    if let Some(owner) = sticky {
+        access::sticky_of(req, owner, (inode.uid, inode.gid))?;
     }
     match change {
         InodeChange::Link | InodeChange::Name { .. } => {

@@ -101,7 +101,7 @@ fn decide(
         return None; // recalled meanwhile (F2)
     };
     let checked = check(core, req, dir.as_ref(), parent, name, what);
-    let checked = checked.and_then(|_| access::sticky(req, dir.as_ref().expect("checked"), attr.uid));
+    let checked = checked.and_then(|_| access::sticky(req, dir.as_ref().expect("checked"), (attr.uid, attr.gid)));
     if let Err(stop) = checked {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));

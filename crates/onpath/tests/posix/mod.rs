@@ -12,6 +12,7 @@ mod apart;
 mod append;
 mod atime;
 mod atomic;
+mod capabilities;
 mod chmod;
 mod chown;
 mod copy_range;

@@ -1,7 +1,7 @@
 //! fallocate: the data node reserves, frees or zeroes a range and tells the file's home, which answers, as for a write.
 //!
 //! The kernel has refused other modes, negative ranges, files that are none and descriptors that may not write, and has looked at the
-//! process's file size limit. It does not say whether the caller may keep setuid and setgid: only root may.
+//! process's file size limit. It does not say whether the caller may keep setuid and setgid: CAP_FSETID tells.
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::Op;
@@ -52,7 +52,7 @@ pub(crate) async fn allocate(op: &mut Op, handle: Handle, mode: u32, offset: u64
 /// Asks for it until what this session knows of the file is not stale.
 pub(crate) async fn range(op: &mut Op, id: InodeId, range: Range) -> Result<(), Errno> {
     let Range { how, offset, bytes, end } = range;
-    let kill_suidgid = op.caller.uid != 0;
+    let kill_suidgid = !op.keeps_suid().await?;
     let mut refusals = Refusals::default();
     loop {
         let make = |data, cut| DataRequest::Allocate { data, cut, offset, bytes, how, end, kill_suidgid };

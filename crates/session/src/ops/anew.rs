@@ -19,7 +19,7 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody, open};
+use onpath_wire::request::{Request, RequestBody, open};
 use std::collections::BTreeSet;
 
 /// The coordinator does not know the session any more: its host is asked for another id.
@@ -110,11 +110,11 @@ pub(crate) async fn reopen(op: &mut Op) {
             return;
         }
         let peers: Vec<NodeId> = op.with(|core| batch.iter().map(|id| core.state.shard_at(id.slot())).collect());
-        let (caller, mut next) = (op.caller, batch.iter());
+        let mut next = batch.iter();
         let answers = op.call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
-            let body = RequestBody { groups: Groups::default(), request: register(id) };
-            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+            let body = RequestBody::of_session(register(id));
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         });
         // An operation of the session itself is never given up.
         let Ok(answers) = answers.await else { return };

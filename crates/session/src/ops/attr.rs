@@ -9,6 +9,7 @@ use crate::session::SessionOut;
 use crate::state::{Later, State, WaitKey};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::caller::cap;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::FILE_BYTES_MAX;
@@ -69,6 +70,10 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
         if open.mode.write && open.id == id {
             set.valid |= set::OPEN_FOR_WRITE;
         }
+    }
+    // Who gives a file away needs a capability, whoever owns it: it is told at once.
+    if set.valid & set::UID != 0 && set.uid != op.caller.uid {
+        Box::pin(op.read_caller(&[], cap::CHOWN)).await?;
     }
     let (attr, data, shared) = attr(op.ask_home(id, Request::SetAttr { id, set }).await?)?;
     op.with(|core| {

@@ -110,7 +110,7 @@ impl Copy {
 
     async fn data(&self, op: &mut Op, known: &mut Known, bytes: u32) -> Result<(), Errno> {
         let &Copy { from, from_offset, id, offset, .. } = self;
-        let kill_suidgid = op.caller.uid != 0;
+        let kill_suidgid = !op.keeps_suid().await?;
         if op.with(|core| core.state.config.map.data(from) != core.state.config.map.data(id)) {
             return self.by_hand(op, known, bytes, kill_suidgid).await;
         }

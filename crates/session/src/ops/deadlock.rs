@@ -20,7 +20,7 @@ use onpath_wire::ids::{NodeId, RequestSeq};
 use onpath_wire::limits::LOCKERS_ASKED_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{Reply, WaitEdge};
-use onpath_wire::request::{Groups, Locker, Request, RequestBody};
+use onpath_wire::request::{Locker, Request, RequestBody};
 use std::collections::BTreeMap;
 
 /// Looks, after a while, whether the lock that a request waits for is part of a deadlock, and then gives it up if it is its turn.
@@ -77,7 +77,7 @@ async fn is_process(op: &Op, unique: u64, wait: &WaitingLock) -> bool {
         core.emit(SessionOut::HowItWaits { ticket, pid });
         ticket
     });
-    let told = op.wait(WaitKey::Groups(ticket), |core| core.state.kinds.get_mut(&ticket).and_then(Option::take)).await;
+    let told = op.wait(WaitKey::Read(ticket), |core| core.state.kinds.get_mut(&ticket).and_then(Option::take)).await;
     op.with(|core| {
         core.state.kinds.remove(&ticket);
         let process = told.ok().flatten();
@@ -139,11 +139,10 @@ async fn edges(op: &Op, of: &[Locker]) -> Option<Vec<WaitEdge>> {
     let mut all = Vec::new();
     for some in of.chunks(LOCKERS_ASKED_MAX) {
         let peers: Vec<NodeId> = op.with(|core| core.state.config.map.all().map(NodeId::shard).collect());
-        let caller = op.caller;
         let ask = |core: &mut Core<State>, to: NodeId, seq| {
             let slot = core.state.a_slot_of[to.as_shard().expect("one of the shards").0 as usize];
-            let body = RequestBody { groups: Groups::default(), request: Request::LockWaits { of: some.to_vec() } };
-            Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body)
+            let body = RequestBody::of_session(Request::LockWaits { of: some.to_vec() });
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
         };
         for answer in op.call_all(&peers, ask).await.ok()? {
             let Answer::Packet(packet) = answer else { return None };

@@ -17,7 +17,7 @@ use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DirEntry, Reply};
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use std::collections::BTreeMap;
 
 /// What an entry of a page takes besides its name, bytes.
@@ -102,13 +102,12 @@ pub(super) async fn attributes(op: &Op, ids: Vec<InodeId>) -> Result<BTreeMap<In
         return Ok(BTreeMap::new());
     }
     let peers: Vec<_> = by_shard.keys().copied().collect();
-    let caller = op.caller;
     let answers = op
         .call_all(&peers, |core, to, seq| {
             let ids = by_shard[&to].clone();
             let slot = ids[0].slot();
-            let body = RequestBody { groups: Groups::default(), request: Request::GetAttrs { ids } };
-            Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body)
+            let body = RequestBody::of_session(Request::GetAttrs { ids });
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
         })
         .await?;
     let mut found = BTreeMap::new();

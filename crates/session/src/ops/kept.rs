@@ -15,7 +15,7 @@ use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, ShardId, Term, term_of_seq};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody, open};
+use onpath_wire::request::{Request, RequestBody, open};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -163,10 +163,10 @@ pub(crate) async fn ask(op: &Op, shard: ShardId) {
 }
 
 async fn ask_all(op: &Op, shards: &[NodeId]) -> Result<(), Errno> {
-    let body = RequestBody { groups: Groups::default(), request: Request::Kept };
+    let body = RequestBody::of_session(Request::Kept);
     let make = |core: &mut Core<State>, to: NodeId, seq| {
         let slot = core.state.a_slot_of[to.number() as usize];
-        Packet::new(&header(core, MessageKind::Request, to, slot, seq, &op.caller), &body)
+        Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
     };
     for answer in op.call_all(shards, make).await? {
         let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };

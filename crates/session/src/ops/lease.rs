@@ -13,7 +13,7 @@ use onpath_wire::ids::{NodeId, SessionId, ShardId, Slot};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 
 /// The coordinator is the shard of slot 0.
 const COORDINATOR: Slot = Slot(0);
@@ -95,7 +95,7 @@ pub(crate) async fn renew(op: &mut Op) {
 /// Asks every shard something cheap three times in a lease, so that an idle session hears of a restart, and registers
 /// again what it has open and locked there before the grace is over. A shard that is down keeps nobody waiting.
 pub(crate) async fn visit(op: &Op) {
-    let body = RequestBody { groups: Groups::default(), request: Request::StatFs };
+    let body = RequestBody::of_session(Request::StatFs);
     let life = op.with(|core| core.state.lives);
     loop {
         let pause_us = op.with(|core| core.state.lease_ms.max(3) * 1_000 / 3);
@@ -108,7 +108,7 @@ pub(crate) async fn visit(op: &Op) {
         let shards: Vec<NodeId> = op.with(|core| slots.iter().map(|&slot| core.state.shard_at(slot)).collect());
         let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
             let slot = slots[to.number() as usize];
-            Packet::new(&header(core, MessageKind::Request, to, slot, seq, &op.caller), &body)
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
         };
         op.cx.call_all(&shards, at_us + pause_us, make).await;
     }
@@ -124,12 +124,11 @@ pub(crate) async fn greet(op: &mut Op, shard: ShardId) {
 /// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.
 pub(crate) async fn detach(op: &mut Op) {
     let (to, deadline_us) = op.with(|core| (core.state.shard_at(COORDINATOR), core.now.mono_us + DETACH_TIMEOUT_US));
-    let caller = op.caller;
     let hand_back = op.with(alone::leave).map(|alone| Request::HandBack { alone });
     for request in hand_back.into_iter().chain([Request::Detach]) {
-        let body = RequestBody { groups: Groups::default(), request };
+        let body = RequestBody::of_session(request);
         let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
-            Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq, &caller), &body)
+            Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq), &body)
         };
         op.cx.call_all(&[to], deadline_us, make).await;
     }

@@ -17,7 +17,7 @@ use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq};
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{FileLock, Groups, LockKind, Request, RequestBody};
+use onpath_wire::request::{FileLock, LockKind, Request, RequestBody};
 
 /// F_SETLK, F_SETLKW, flock. Nothing: the lock waits and is answered later.
 pub(crate) async fn set(op: &mut Op, unique: u64, handle: Handle, lock: FileLock, wait: bool) -> Option<FsResult> {
@@ -231,8 +231,8 @@ fn ask_again(core: &mut Core<State>, seq: RequestSeq) {
     let Some(wait) = core.state.waiting.get(&seq).filter(|w| !w.cancelling && !w.renewing).cloned() else { return };
     let to = core.state.shard_at(wait.id.slot());
     let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: wait.wait, again: false };
-    let header = header(core, MessageKind::Request, to, wait.id.slot(), seq, &wait.caller);
-    let packet = Packet::new(&header, &RequestBody { groups: Groups::default(), request });
+    let header = header(core, MessageKind::Request, to, wait.id.slot(), seq);
+    let packet = Packet::new(&header, &RequestBody::of_session(request));
     core.send_after(to, packet, RecordSeq(0), Need::ByDestination);
 }
 
@@ -349,12 +349,12 @@ pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
     let held = op.with(|core| core.state.held.claim(owner));
     for locks in held.chunks(RESTORE_BATCH) {
         let to = op.with(|core| core.state.shard_at(id.slot()));
-        let (caller, mut next) = (op.caller, locks.iter());
+        let mut next = locks.iter();
         let make = |core: &mut Core<State>, to, seq| {
             let lock = *next.next().expect("one call a lock");
             let request = Request::SetLock { id, lock, wait: false, again: true };
-            let body = RequestBody { groups: Groups::default(), request };
-            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+            let body = RequestBody::of_session(request);
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         };
         // An operation of the session itself is never given up.
         let Ok(answers) = op.call_all(&vec![to; locks.len()], make).await else { return };

@@ -16,7 +16,7 @@ use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, InodeId, NodeId, Slot};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 
 /// fsync and fdatasync: the bytes first, then what the home has recorded of them (DESIGN §4). That of a directory lets every holder of
 /// change-log entries flush first. What was told before is there then, or it is EIO.
@@ -47,15 +47,14 @@ async fn sync_data(op: &mut Op, id: InodeId) -> Result<(), Errno> {
 /// Inodes of all shards, space of all data nodes.
 pub(crate) async fn statfs(op: &mut Op) -> FsResult {
     let peers: Vec<NodeId> = op.with(|core| core.state.config.map.roles().collect());
-    let caller = op.caller;
     let answers = op
         .call_all(&peers, |core, to, seq| match to.as_shard() {
             Some(shard) => {
                 let slot = core.state.a_slot_of[shard.0 as usize];
-                let body = RequestBody { groups: Groups::default(), request: Request::StatFs };
-                Packet::new(&header(core, MessageKind::Request, to, slot, seq, &caller), &body)
+                let body = RequestBody::of_session(Request::StatFs);
+                Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
             }
-            None => Packet::new(&header(core, MessageKind::Data, to, Slot(0), seq, &caller), &DataRequest::Space),
+            None => Packet::new(&header(core, MessageKind::Data, to, Slot(0), seq), &DataRequest::Space),
         })
         .await?;
     let mut totals = Totals::default();

@@ -113,13 +113,13 @@ pub(crate) async fn read_under(
 ) -> Result<Option<Vec<Bytes>>, Errno> {
     let node = op.with(|core| core.state.config.map.data(id));
     let peers: SmallVec<[NodeId; 2]> = parts.iter().map(|_| node).collect();
-    let (caller, mut next) = (op.caller, parts.iter());
+    let mut next = parts.iter();
     let answers = op
         .call_all(&peers, move |core, to, seq| {
             let &(offset, bytes) = next.next().expect("one call a part");
             let data_id = DataId { inode: id, generation: data.generation };
             let request = DataRequest::Read { data: data_id, cut: data.cut, offset, bytes };
-            Packet::new(&header(core, MessageKind::Data, to, id.slot(), seq, &caller), &request)
+            Packet::new(&header(core, MessageKind::Data, to, id.slot(), seq), &request)
         })
         .await?;
     let mut found = Vec::with_capacity(answers.len());

@@ -8,7 +8,7 @@ use crate::state::{Job, WaitKey, header};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::packet::Packet;
-use onpath_wire::request::{Groups, Request, RequestBody, open};
+use onpath_wire::request::{Request, RequestBody, open};
 
 /// Registers all open inodes of a shard again, a batch at a time. Its locks are taken again at the same time, and then
 /// all that is open there is sent again.
@@ -54,14 +54,14 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
         batch.iter().filter(begin).copied().collect()
     });
     let peers = vec![NodeId::shard(shard); mine.len()];
-    let (caller, mut next) = (op.caller, mine.iter());
+    let mut next = mine.iter();
     // A refusal means that the inode is gone, and operations through its handles will be told so.
     let _ = op
         .call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
             let request = Request::Open { id, flags: open::REGISTER | open::AGAIN };
-            let body = RequestBody { groups: Groups::default(), request };
-            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq, &caller), &body)
+            let body = RequestBody::of_session(request);
+            Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         })
         .await;
     op.with(|core| {

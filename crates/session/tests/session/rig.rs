@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::attr::AttrWire;
+use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
@@ -171,6 +172,7 @@ impl Rig {
         self.now.mono_us += 1;
         self.now.wall_ns += 1_000;
         self.session.handle(self.now, input);
+        let mut without_fsetid = Vec::new();
         while let Some(output) = self.session.poll_output() {
             match output {
                 Output::Send { to, packet, .. } => {
@@ -178,9 +180,17 @@ impl Rig {
                     self.sent.push_back(Sent { to, header, packet });
                 }
                 Output::Own(SessionOut::Reply { unique, result }) => self.replies.push_back((unique, result)),
+                // Whether writes keep setuid and setgid: the user has no capabilities.
+                Output::Own(SessionOut::ReadCaller { ticket, question }) if question.caps == cap::FSETID => {
+                    without_fsetid.push(ticket);
+                }
                 Output::Own(own) => self.own.push_back(own),
                 Output::Append { .. } => panic!("a session has no journal"),
             }
+        }
+        for ticket in without_fsetid {
+            let read = ReadCaller { groups: None, caps: Caps::exactly(0) };
+            self.input(Input::Own(SessionIn::Caller { ticket, read }));
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::rig::*;
 use onpath_kernel::Input;
 use onpath_session::fs::{Caller, FsOp, FsReply};
-use onpath_session::{LostReason, SessionIn, SessionOut};
+use onpath_session::{CallerQuestion, LostReason, ReadCaller, SessionIn, SessionOut};
 use onpath_wire::attr::flag;
+use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
@@ -83,7 +84,8 @@ fn names_go_to_their_site_and_inodes_to_their_home() {
         rig.fs(FsOp::Lookup { parent: dir, name: n.clone() });
         let sent = rig.sent();
         assert_eq!((sent.to, sent.header.slot), (NodeId::shard(rig.map.shard(at)), at));
-        assert_eq!((sent.header.uid, sent.header.gid, sent.header.cluster), (1000, 100, 9));
+        let caller = sent.body().caller;
+        assert_eq!((caller.uid, caller.gid, sent.header.cluster), (1000, 100, 9));
         // Rename and link go to the site of the new name, whatever the old one is.
         rig.fs(FsOp::Rename { from_parent: inode_at(1, 1), from: name("old"), parent: dir, name: n.clone(), flags: 0 });
         assert_eq!(rig.sent().header.slot, at);
@@ -160,19 +162,57 @@ fn groups_are_read_only_when_they_decide() {
     let mut rig = Rig::new();
     let unique = rig.fs(FsOp::Unlink { parent: InodeId::ROOT, name: name("x") });
     let first = rig.sent();
-    assert!(first.body().groups.member.is_empty());
-    rig.reply(&first, Reply::NeedGroups { gids: [5, 6].into_iter().collect() });
-    let SessionOut::ReadGroups { ticket, pid } = rig.own() else { panic!("groups should be read") };
-    assert_eq!(pid, USER.pid);
+    assert!(first.body().caller.groups.member.is_empty());
+    rig.reply(&first, Reply::NeedCaller { gids: [5, 6].into_iter().collect(), caps: 0 });
+    let SessionOut::ReadCaller { ticket, question } = rig.own() else { panic!("groups should be read") };
+    let CallerQuestion { pid, uid, .. } = question;
+    assert_eq!((pid, uid, question.caps, question.groups), (USER.pid, USER.uid, 0, true));
     rig.silent();
-    rig.input(Input::Own(SessionIn::Groups { ticket, gids: vec![1, 6, 9] }));
+    rig.input(Input::Own(SessionIn::Caller {
+        ticket,
+        read: ReadCaller { groups: Some(vec![1, 6, 9]), caps: Caps::default() },
+    }));
     let second = rig.sent();
     assert_eq!(second.body().request, first.body().request);
     assert!(second.header.seq > first.header.seq, "it is another request");
-    assert_eq!(second.body().groups.member.as_slice(), [6]);
-    assert_eq!(second.body().groups.stranger.as_slice(), [5]);
+    assert_eq!(second.body().caller.groups.member.as_slice(), [6]);
+    assert_eq!(second.body().caller.groups.stranger.as_slice(), [5]);
     rig.reply(&second, Reply::Done);
     rig.result(unique).unwrap();
+}
+
+#[test]
+fn capabilities_are_read_only_when_they_decide_and_membership_only_without_them() {
+    let mut rig = Rig::new();
+    for (had, member) in [(cap::FOWNER, 0), (0, 1)] {
+        let unique = rig.fs(FsOp::Unlink { parent: InodeId::ROOT, name: name("x") });
+        let first = rig.sent();
+        assert_eq!(first.body().caller.caps, Caps::default());
+        rig.reply(&first, Reply::NeedCaller { gids: [6].into_iter().collect(), caps: cap::FOWNER });
+        let SessionOut::ReadCaller { ticket, question } = rig.own() else { panic!("it should be read") };
+        assert_eq!((question.caps, question.groups), (cap::FOWNER, true));
+        let groups = (had == 0).then(|| vec![6]);
+        rig.input(Input::Own(SessionIn::Caller { ticket, read: ReadCaller { groups, caps: Caps::exactly(had) } }));
+        let second = rig.sent();
+        let told = second.body().caller;
+        assert_eq!((told.caps, told.groups.member.len()), (Caps::exactly(had), member));
+        assert!(told.groups.stranger.is_empty(), "what was not read is not known");
+        rig.reply(&second, Reply::Done);
+        rig.result(unique).unwrap();
+    }
+}
+
+#[test]
+fn a_caller_without_a_process_has_no_capabilities_not_even_as_uid_0() {
+    let mut rig = Rig::new();
+    let caller = Caller { pid: 0, uid: 0, ..USER };
+    let unique = rig.fs_as(caller, FsOp::Rmdir { parent: InodeId::ROOT, name: name("x") });
+    let first = rig.sent();
+    rig.reply(&first, Reply::NeedCaller { gids: Default::default(), caps: cap::DAC_OVERRIDE });
+    let second = rig.sent();
+    assert_eq!(second.body().caller.caps, Caps::exactly(0));
+    rig.reply(&second, Reply::Failed { errno: Errno::EACCES });
+    rig.fails(unique, Errno::EACCES);
 }
 
 #[test]
@@ -181,10 +221,10 @@ fn a_caller_without_a_process_has_no_groups_but_the_known_one() {
     let caller = Caller { pid: 0, known_group: Some(50), ..USER };
     let unique = rig.fs_as(caller, FsOp::Rmdir { parent: InodeId::ROOT, name: name("x") });
     let first = rig.sent();
-    assert_eq!(first.body().groups.member.as_slice(), [50]);
-    rig.reply(&first, Reply::NeedGroups { gids: [50, 51].into_iter().collect() });
+    assert_eq!(first.body().caller.groups.member.as_slice(), [50]);
+    rig.reply(&first, Reply::NeedCaller { gids: [50, 51].into_iter().collect(), caps: 0 });
     let second = rig.sent();
-    assert_eq!(second.body().groups.stranger.as_slice(), [51]);
+    assert_eq!(second.body().caller.groups.stranger.as_slice(), [51]);
     rig.reply(&second, Reply::Failed { errno: Errno::EACCES });
     rig.fails(unique, Errno::EACCES);
 }
@@ -195,7 +235,7 @@ fn a_shard_that_never_has_enough_groups_does_not_keep_the_caller() {
     let unique = rig.fs_as(Caller { pid: 0, ..USER }, FsOp::Access { id: InodeId::ROOT, mask: 1 });
     for gid in 0.. {
         let Some(sent) = rig.try_sent() else { break };
-        rig.reply(&sent, Reply::NeedGroups { gids: [gid].into_iter().collect() });
+        rig.reply(&sent, Reply::NeedCaller { gids: [gid].into_iter().collect(), caps: 0 });
     }
     rig.fails(unique, Errno::EACCES);
 }

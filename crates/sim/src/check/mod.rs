@@ -21,6 +21,7 @@ use crate::model::{Caller, Decided, Expected, Model, Seen, Shape};
 use gated::Gated;
 use log::Log;
 use onpath_kernel::Gauge;
+use onpath_wire::caller::Over;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
@@ -30,7 +31,7 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -218,8 +219,9 @@ impl Checker {
         let Some((body, write)) = asked else { return };
         self.retire(session, header.oldest());
         if self.sessions.entry(session).or_default().highest < header.seq {
-            let known = self.users.get(&header.uid).filter(|user| user.gid == header.gid);
-            let caller = known.cloned().unwrap_or_else(|| Caller::new(header.uid, header.gid));
+            let (uid, gid) = (body.caller.uid, body.caller.gid);
+            let known = self.users.get(&uid).filter(|user| user.gid == gid);
+            let caller = known.cloned().unwrap_or_else(|| Caller::new(uid, gid));
             self.asked(session, header.seq, Rc::new(Asked { caller, body, write }));
         }
     }
@@ -401,7 +403,7 @@ impl Checker {
     fn judge_taken(&mut self, first: u64) {
         for taken in std::mem::take(&mut self.taken) {
             if taken.end <= first
-                || matches!(taken.reply, Reply::NeedGroups { .. } | Reply::Failed { errno: Errno::ENOSPC })
+                || matches!(taken.reply, Reply::NeedCaller { .. } | Reply::Failed { errno: Errno::ENOSPC })
             {
                 continue;
             }
@@ -470,7 +472,7 @@ fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Opti
         DataRequest::Copy { data, offset, bytes, kill_suidgid, .. } => (data, offset + u64::from(bytes), kill_suidgid),
         _ => return None,
     };
-    let body = RequestBody { groups: Groups::default(), request: Request::DataRef { id: data.inode } };
+    let body = RequestBody::of_session(Request::DataRef { id: data.inode });
     Some((body, Some(Write { end, kill_suidgid })))
 }
 
@@ -494,7 +496,7 @@ fn judge(
     let asked = &pending.asked;
     match reply {
         Reply::NewTerm { .. } | Reply::Queued => return Ok(()),
-        Reply::NeedGroups { gids } => return groups_are_open(asked, gids),
+        Reply::NeedCaller { gids, caps } => return caller_is_open(asked, gids, *caps),
         _ => {}
     }
     if let Some(witness) = &pending.witness {
@@ -560,11 +562,14 @@ fn no_space(asked: &Asked) -> Result<(), String> {
     }
 }
 
-/// Only gids of which the request says nothing may be asked for.
-fn groups_are_open(asked: &Asked, gids: &[u32]) -> Result<(), String> {
-    let said = &asked.body.groups;
+/// Only what the request does not say of its caller may be asked for.
+fn caller_is_open(asked: &Asked, gids: &[u32], caps: u32) -> Result<(), String> {
+    let said = &asked.body.caller.groups;
+    if asked.body.caller.caps.any(caps, Over::All).is_some() && caps != 0 {
+        return Err(format!("asks about capabilities {caps:#x}"));
+    }
     let known = |gid: &u32| *gid == asked.caller.gid || said.member.contains(gid) || said.stranger.contains(gid);
-    if gids.is_empty() || gids.len() > onpath_wire::limits::NEED_GROUPS_MAX || gids.iter().any(known) {
+    if gids.is_empty() && caps == 0 || gids.len() > onpath_wire::limits::NEED_GROUPS_MAX || gids.iter().any(known) {
         return Err(format!("asks about groups {gids:?}"));
     }
     Ok(())

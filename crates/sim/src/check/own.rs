@@ -6,7 +6,7 @@ use crate::model::Caller;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::record::{Effect, Record};
-use onpath_wire::request::{Groups, Request, RequestBody, SetAttr, set};
+use onpath_wire::request::{Request, RequestBody, SetAttr, set};
 use std::rc::Rc;
 
 impl Checker {
@@ -47,7 +47,7 @@ impl Checker {
             }
         }
         let set = SetAttr { valid: set::SIZE, size, ..SetAttr::default() };
-        let body = RequestBody { groups: Groups::default(), request: Request::SetAttr { id, set } };
+        let body = RequestBody::of_session(Request::SetAttr { id, set });
         let asked = Rc::new(Asked { caller: Caller::default(), body, write: None });
         self.unasked(by, id, (SessionId(0), RequestSeq(0)), asked, at);
     }

@@ -10,7 +10,7 @@ use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, RequestBody};
+use onpath_wire::request::RequestBody;
 use onpath_wire::tracking::Tracking;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -141,7 +141,7 @@ impl Clients {
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.stamp = client.stamp;
         let to = NodeId::shard(shard);
-        let body = RequestBody { groups: Groups::default(), request: ask.request };
+        let body = RequestBody::of_session(ask.request);
         let packet = body.packet(&header, to, client.trackings[shard.0 as usize], &self.cluster.map);
         let ask = Ask { kind: ask.kind, request: body.request };
         self.under_way += 1;

@@ -2,6 +2,7 @@
 
 use super::xattr::acl_permits;
 use super::{Caller, Model, Node};
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
@@ -15,9 +16,20 @@ pub(super) const X: u16 = 1;
 
 /// Whether `caller` has the permissions `want` on `node`.
 pub(super) fn permits(caller: &Caller, node: &Node, want: u16) -> bool {
-    if caller.is_root() {
-        return want & X == 0 || node.is_dir() || node.mode & 0o111 != 0;
+    permits_by_class(caller, node, want) || overrides(caller, node, want)
+}
+
+/// capabilities(7), CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+fn overrides(caller: &Caller, node: &Node, want: u16) -> bool {
+    let read_search = if node.is_dir() { want & W == 0 } else { want == R };
+    if read_search && caller.has_over(cap::DAC_READ_SEARCH, node) {
+        return true;
     }
+    let executable = node.is_dir() || want & X == 0 || node.mode & 0o111 != 0;
+    executable && caller.has_over(cap::DAC_OVERRIDE, node)
+}
+
+fn permits_by_class(caller: &Caller, node: &Node, want: u16) -> bool {
     let class = if caller.uid == node.uid {
         node.mode >> 6
     } else if let Some(permitted) = acl_permits(caller, node, want) {
@@ -30,9 +42,15 @@ pub(super) fn permits(caller: &Caller, node: &Node, want: u16) -> bool {
     class & want == want
 }
 
+/// Whether `dir` is sticky and keeps `caller` from the names of `child`.
+pub(super) fn is_sticky(caller: &Caller, dir: &Node, child: &Node) -> bool {
+    let owns = caller.uid == child.uid || caller.uid == dir.uid;
+    dir.mode & 0o1000 != 0 && !owns && !caller.has_over(cap::FOWNER, child)
+}
+
 /// Whether `caller` owns `node` or passes as its owner.
 pub(super) fn owns(caller: &Caller, node: &Node) -> bool {
-    caller.is_root() || caller.uid == node.uid
+    caller.uid == node.uid || caller.has(cap::FOWNER, Over::Uid(node.uid))
 }
 
 /// What clearing setuid and setgid leaves of a mode: setgid goes only where the group may execute.
@@ -43,7 +61,7 @@ pub(super) fn without_suid_sgid(mode: u16) -> u16 {
 
 /// What a chown or a truncation leaves of it, which tell the caller's groups: a stranger to the file's group takes setgid in any case.
 pub(super) fn without_suid_sgid_by(caller: &Caller, node: &Node) -> u16 {
-    let stranger = !caller.is_root() && !caller.in_group(node.gid);
+    let stranger = !caller.keeps_setgid(node, node.gid);
     without_suid_sgid(node.mode) & !if stranger { 0o2000 } else { 0 }
 }
 
@@ -70,8 +88,7 @@ impl Model {
         if !permits(caller, dir, W | X) {
             return Err(Errno::EACCES);
         }
-        let sticky = dir.mode & 0o1000 != 0 && !caller.is_root() && caller.uid != child.uid && caller.uid != dir.uid;
-        match (sticky, as_dir, child.is_dir()) {
+        match (is_sticky(caller, dir, child), as_dir, child.is_dir()) {
             (true, _, _) => Err(Errno::EPERM),
             (_, true, false) => Err(Errno::ENOTDIR),
             (_, false, true) => Err(Errno::EISDIR),

@@ -3,6 +3,7 @@
 use super::access::{W, owns, permits, without_suid_sgid_by};
 use super::decide::{Change, Decided, Plan, Shape};
 use super::{Caller, Model, Node, Time};
+use onpath_wire::caller::cap;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -24,11 +25,16 @@ impl Model {
         if has(set::SIZE) {
             may_truncate(caller, old, to)?;
         }
-        if has(set::UID) && !caller.is_root() && !(caller.uid == old.uid && to.uid == old.uid) {
+        if has(set::UID) && !(caller.uid == old.uid && to.uid == old.uid) && !caller.has_over(cap::CHOWN, old) {
             return Err(Errno::EPERM);
         }
         let may_give = || caller.uid == old.uid && (to.gid == old.gid || caller.in_group(to.gid));
-        if has(set::GID) && !caller.is_root() && !may_give() {
+        if has(set::GID) && !may_give() && !caller.has_over(cap::CHOWN, old) {
+            return Err(Errno::EPERM);
+        }
+        // Bits that a chown takes are changed as by chmod(2).
+        let chown = has(set::UID | set::GID) && !old.is_dir();
+        if chown && without_suid_sgid_by(caller, old) != old.mode && !owns(caller, old) {
             return Err(Errno::EPERM);
         }
         if has(set::MODE) && !owns(caller, old) {
@@ -89,7 +95,7 @@ fn with(caller: &Caller, old: &Node, to: &SetAttr) -> Node {
     }
     if has(set::MODE) {
         node.mode = to.mode & 0o7777;
-        if !caller.is_root() && !caller.in_group(node.gid) {
+        if !caller.keeps_setgid(&node, node.gid) {
             node.mode &= !0o2000;
         }
     }

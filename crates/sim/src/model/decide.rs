@@ -321,7 +321,7 @@ pub(super) fn inherit(caller: &Caller, dir: &Node, parent: InodeId, new: &NewNod
         Kind::Directory => mode = mode & 0o1777 | if inherits { 0o2000 } else { 0 },
         Kind::Symlink => mode = 0o777,
         // The kernel looks before it applies the umask.
-        _ if inherits && new.mode & 0o2010 == 0o2010 && !caller.is_root() && !caller.in_group(gid) => mode &= !0o2000,
+        _ if inherits && new.mode & 0o2010 == 0o2010 && !caller.keeps_setgid(dir, gid) => mode &= !0o2000,
         _ => {}
     }
     node.mode = mode;

@@ -19,6 +19,7 @@ pub use compare::{Expected, Mismatch, Seen};
 pub use decide::{Change, Decided, Plan, Shape};
 
 use hashbrown::HashMap;
+use onpath_wire::caller::{Caps, Over, cap};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -28,25 +29,44 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Who asks: the truth about the caller, whatever a request says of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// User id; 0 passes every check.
+    /// User id.
     pub uid: u32,
     /// Group id.
     pub gid: u32,
     /// Supplementary groups.
     pub groups: SmallVec<[u32; 4]>,
+    /// Capabilities, all of them known.
+    pub caps: Caps,
+}
+
+impl Default for Caller {
+    fn default() -> Caller {
+        Caller::new(0, 0)
+    }
 }
 
 impl Caller {
-    /// A caller with no supplementary groups.
+    /// A caller with no supplementary groups: root with all capabilities, others with none.
     pub fn new(uid: u32, gid: u32) -> Caller {
-        Caller { uid, gid, groups: SmallVec::new() }
+        let caps = Caps::exactly(if uid == 0 { cap::ALL } else { 0 });
+        Caller { uid, gid, groups: SmallVec::new(), caps }
     }
 
-    /// Whether the caller passes every check.
-    pub fn is_root(&self) -> bool {
-        self.uid == 0
+    /// Whether the caller has one of these capabilities.
+    pub fn has(&self, caps: u32, over: Over) -> bool {
+        self.caps.any(caps, over).expect("the truth is known")
+    }
+
+    /// Whether the caller has one of these capabilities, for this inode.
+    pub fn has_over(&self, caps: u32, node: &Node) -> bool {
+        self.has(caps, Over::Inode(node.uid, node.gid))
+    }
+
+    /// Whether the caller may leave setgid on this inode, of this group.
+    pub fn keeps_setgid(&self, node: &Node, gid: u32) -> bool {
+        self.in_group(gid) || self.has_over(cap::FSETID, node)
     }
 
     /// Whether the caller is a member of `gid`.

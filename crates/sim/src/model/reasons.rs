@@ -1,7 +1,7 @@
 //! All reasons for which a request that spans shards may fail now: POSIX leaves their order open, and a
 //! transaction meets them in the order of its participants.
 
-use super::access::{W, X, permits};
+use super::access::{W, X, is_sticky, permits};
 use super::decide::may_link;
 use super::{Caller, Model, Node};
 use onpath_wire::errno::Errno;
@@ -37,8 +37,7 @@ impl Model {
 
     fn sticky(&self, caller: &Caller, dir: InodeId, child: &Node) -> Option<Errno> {
         let dir = self.node(dir)?;
-        let sticky = dir.mode & 0o1000 != 0 && !caller.is_root() && caller.uid != child.uid && caller.uid != dir.uid;
-        sticky.then_some(Errno::EPERM)
+        is_sticky(caller, dir, child).then_some(Errno::EPERM)
     }
 
     fn victim_reasons(&self, caller: &Caller, dir: InodeId, child: &Node, as_dir: bool, found: &mut Vec<Errno>) {

@@ -4,6 +4,7 @@ use super::access::{R, W, owns, permits};
 use super::decide::{Change, Decided, Plan, Shape};
 use super::{Caller, Model, Node};
 use onpath_wire::acl::{Acl, Who};
+use onpath_wire::caller::{Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -60,7 +61,8 @@ impl Node {
     /// The names that `caller` may see, as they are listed.
     pub(super) fn listed_xattrs(&self, caller: &Caller) -> Vec<u8> {
         let all = self.xattrs.iter().flat_map(|all| all.keys());
-        let visible = all.filter(|name| caller.is_root() || name.namespace() != Ok(Namespace::Trusted));
+        let visible =
+            all.filter(|name| name.namespace() != Ok(Namespace::Trusted) || caller.has(cap::SYS_ADMIN, Over::All));
         visible.flat_map(|name| name.as_bytes().iter().copied().chain([0])).collect()
     }
 
@@ -167,7 +169,7 @@ impl Model {
             }
             Namespace::User if !ordinary => return Err(Errno::ENODATA),
             Namespace::User if !permits(caller, node, R) => return Err(Errno::EACCES),
-            Namespace::Trusted if !caller.is_root() => return Err(Errno::ENODATA),
+            Namespace::Trusted if !caller.has(cap::SYS_ADMIN, Over::All) => return Err(Errno::ENODATA),
             _ => {}
         }
         let value = Arc::new(node.shown_xattr(name.as_bytes()).ok_or(Errno::ENODATA)?);
@@ -197,12 +199,15 @@ fn may_change(
         }
         return if permits(caller, node, W) { Ok(()) } else { Err(Errno::EACCES) };
     }
-    match removed.filter(|_| name.as_bytes() == CAPABILITY && !owns(caller, node)) {
-        _ if caller.is_root() => Ok(()),
-        Some(open_for_write) if open_for_write || permits(caller, node, W) => Ok(()),
-        Some(_) => Err(Errno::EACCES),
-        None if removed.is_some() && name.as_bytes() == CAPABILITY => Ok(()),
-        None => Err(Errno::EPERM),
+    let refused = |allowed: bool, errno| if allowed { Ok(()) } else { Err(errno) };
+    match removed.filter(|_| name.as_bytes() == CAPABILITY) {
+        None if name.as_bytes() == CAPABILITY => refused(caller.has_over(cap::SETFCAP, node), Errno::EPERM),
+        None => refused(caller.has(cap::SYS_ADMIN, Over::All), Errno::EPERM),
+        Some(true) => Ok(()),
+        Some(false) => {
+            let capable = caller.has_over(cap::SETFCAP | cap::CHOWN, node);
+            refused(caller.uid == node.uid || permits(caller, node, W) || capable, Errno::EACCES)
+        }
     }
 }
 
@@ -231,7 +236,7 @@ fn decide_acl(caller: &Caller, id: InodeId, node: &Node, namespace: Namespace, a
         return changed(id, node);
     }
     node.mode = node.mode & !0o777 | acl.mode();
-    if !caller.is_root() && !caller.in_group(node.gid) {
+    if !caller.keeps_setgid(&node, node.gid) {
         node.mode &= !0o2000;
     }
     node.set_xattr(name, (!acl.is_minimal()).then(|| acl.to_xattr()));

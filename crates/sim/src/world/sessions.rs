@@ -10,7 +10,7 @@ use crate::check::Rest;
 use crate::model::Caller;
 use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
-use onpath_session::{AccessTimes, LostReason, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::packet::Packet;
@@ -241,7 +241,7 @@ impl World {
                         Err((caller, op)) => next.push((unique, caller, op)),
                     }
                 }
-                Output::Own(SessionOut::ReadGroups { ticket, pid }) => asks.push((ticket, pid)),
+                Output::Own(SessionOut::ReadCaller { ticket, question }) => asks.push((ticket, question.pid)),
                 Output::Own(SessionOut::HowItWaits { ticket, .. }) => kinds.push(ticket),
                 Output::Own(SessionOut::Alone { alone, until_us }) => {
                     self.sessions[number].kernel.is_alone(alone, until_us * 1_000);
@@ -264,8 +264,9 @@ impl World {
             }
         }
         for (ticket, pid) in asks {
-            let gids = self.sessions[number].callers[pid as usize - 1].groups.to_vec();
-            self.session_input(number, Input::Own(SessionIn::Groups { ticket, gids }));
+            let caller = &self.sessions[number].callers[pid as usize - 1];
+            let read = ReadCaller { groups: Some(caller.groups.to_vec()), caps: caller.caps.clone() };
+            self.session_input(number, Input::Own(SessionIn::Caller { ticket, read }));
         }
         for ticket in kinds {
             self.session_input(number, Input::Own(SessionIn::WaitsAs { ticket, process: Some(true) }));

@@ -14,6 +14,7 @@ use onpath_sim::client::slot_of;
 use onpath_store::Recoverable;
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::Wire;
+use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
@@ -22,7 +23,7 @@ use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Groups, Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches, Tracking};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -310,8 +311,6 @@ impl Cluster {
         header.term = term;
         header.oldest_behind = seq.min(32) as u32 - 1;
         header.stamp = Stamp(self.now().wall_ns);
-        let user = if place + 1 < SESSIONS { 0 } else { 1_000 };
-        (header.uid, header.gid) = (user, user);
         header
     }
 
@@ -321,8 +320,9 @@ impl Cluster {
         let mut header = self.header_of(place, MessageKind::Request, term_of(shard));
         header.slot = slot;
         let to = NodeId::shard(shard);
-        let body = RequestBody { groups: Groups::default(), request };
-        let packet = body.packet(&header, to, self.trackings[usize::from(shard.0)], &self.map);
+        let (id, caps) = if place + 1 < SESSIONS { (0, cap::ALL) } else { (1_000, 0) };
+        let caller = Caller { uid: id, gid: id, caps: Caps::exactly(caps), ..Caller::default() };
+        let packet = RequestBody { caller, request }.packet(&header, to, self.trackings[shard.0 as usize], &self.map);
         self.send(Flight { from: header.source, to, packet });
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn change_around(flight: &mut Flight, dice: &mut Dice) {
             header.stamp = Stamp(*dice.one(&[0, u64::MAX, near, somewhere]));
         }
         4 => header.oldest_behind = edge(dice) as u32,
-        5 => (header.uid, header.gid) = (edge(dice) as u32, edge(dice) as u32),
+        5 => (header.switches_low, header.switches_high) = (edge(dice) as u32, edge(dice) as u32),
         6 => header.flags = dice.next() as u16,
         7 if host => header.source = *dice.one(&roles),
         8 if host => {

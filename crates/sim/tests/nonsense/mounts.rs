@@ -4,7 +4,8 @@ use super::Dice;
 use super::questions::{lock, name, xattr};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::caller::{Caps, cap};
 use onpath_wire::ids::{Cookie, InodeId, NodeId, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
@@ -140,8 +141,11 @@ impl Mount {
     fn own(&mut self, output: SessionOut, made: &mut Made) -> Option<SessionIn> {
         match output {
             SessionOut::Reply { unique, result } => self.answer(unique, result, made),
-            SessionOut::ReadGroups { ticket, .. } => {
-                return Some(SessionIn::Groups { ticket, gids: vec![4, 5, 1_000] });
+            SessionOut::ReadCaller { ticket, .. } => {
+                return Some(SessionIn::Caller {
+                    ticket,
+                    read: ReadCaller { groups: Some(vec![4, 5, 1_000]), caps: Caps::exactly(cap::FOWNER) },
+                });
             }
             SessionOut::HowItWaits { ticket, .. } => {
                 return Some(SessionIn::WaitsAs { ticket, process: Some(true) });

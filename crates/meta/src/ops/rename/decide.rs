@@ -71,14 +71,14 @@ fn decided(
     let replaced = look.destination;
     // Inodes that live elsewhere are locked there; their directories are what they are now.
     for (dir, moved) in [(from_dir, look.source.map(|s| s.child)), (dir, replaced.map(|r| r.child))] {
-        if let (Ok(dir), Some(uid)) = (dir, moved.and_then(|id| votes.owner(id))) {
-            access::sticky(req, &dir, uid)?;
+        if let (Ok(dir), Some(owner)) = (dir, moved.and_then(|id| votes.owner(id))) {
+            access::sticky(req, &dir, owner)?;
         }
     }
     let local_child = core.state.inodes.get(source.child);
     if let (Some(inode), false) = (&local_child, look.source_here) {
         // Its home is here but its name was elsewhere: the checks that its site could not make.
-        access::sticky(req, &from_sticky(votes), inode.uid)?;
+        access::sticky(req, &from_sticky(votes), (inode.uid, inode.gid))?;
         may_move(core, req, inode, what.parent_changes())?;
     }
     let local_replaced = replaced.and_then(|r| core.state.inodes.get(r.child));

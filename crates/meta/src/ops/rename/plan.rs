@@ -128,7 +128,7 @@ pub(super) fn check(
     if look.source_here {
         access::modify(req, &from_dir)?;
         if let Some(inode) = core.state.inodes.get(source.child) {
-            access::sticky(req, &from_dir, inode.uid)?;
+            access::sticky(req, &from_dir, (inode.uid, inode.gid))?;
             may_move(core, req, &inode, what.parent_changes())?;
         }
     }
@@ -141,7 +141,7 @@ pub(super) fn check(
     }
     if let Some(replaced) = look.destination {
         if let Some(inode) = core.state.inodes.get(replaced.child) {
-            access::sticky(req, &dir, inode.uid)?;
+            access::sticky(req, &dir, (inode.uid, inode.gid))?;
             may_move(core, req, &inode, what.exchanges() && what.parent_changes())?;
         }
         match (source.kind == Kind::Directory, replaced.kind == Kind::Directory) {
@@ -245,7 +245,7 @@ pub(super) struct Votes {
     pub(super) plans: Vec<(TxnId, Plan)>,
     source: Option<(InodeId, Kind)>,
     source_sticky: Option<u32>,
-    owners: SmallVec<[(InodeId, u32); 2]>,
+    owners: SmallVec<[(InodeId, (u32, u32)); 2]>,
 }
 
 impl Votes {
@@ -260,7 +260,7 @@ impl Votes {
                     self.source = Some((child, kind));
                     self.source_sticky = sticky;
                 }
-                PartState::Inode { attr, .. } => self.owners.push((attr.id, attr.uid)),
+                PartState::Inode { attr, .. } => self.owners.push((attr.id, (attr.uid, attr.gid))),
             }
         }
     }
@@ -270,9 +270,9 @@ impl Votes {
         look.source.map(|s| (s.child, s.kind)).or(self.source)
     }
 
-    /// The owner of an inode that its home has promised to change.
-    pub(super) fn owner(&self, id: InodeId) -> Option<u32> {
-        self.owners.iter().find(|(promised, _)| *promised == id).map(|&(_, uid)| uid)
+    /// Owner and group of an inode that its home has promised to change.
+    pub(super) fn owner(&self, id: InodeId) -> Option<(u32, u32)> {
+        self.owners.iter().find(|(promised, _)| *promised == id).map(|&(_, owner)| owner)
     }
 
     /// Owner of the source directory if it is sticky.

@@ -9,7 +9,8 @@ use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::{Effects, Node, NodeBuilder, Port};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_wire::caller::{Caps, cap};
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -112,7 +113,10 @@ impl Effects<Session> for Loop {
     fn perform(&self, out: SessionOut, done: &mut Vec<SessionIn>) {
         match out {
             SessionOut::Reply { unique, result } => done.extend(self.answered(unique, result)),
-            SessionOut::ReadGroups { ticket, .. } => done.push(SessionIn::Groups { ticket, gids: vec![] }),
+            SessionOut::ReadCaller { ticket, .. } => {
+                let read = ReadCaller { groups: Some(vec![]), caps: Caps::exactly(cap::ALL) };
+                done.push(SessionIn::Caller { ticket, read });
+            }
             SessionOut::HowItWaits { ticket, .. } => done.push(SessionIn::WaitsAs { ticket, process: None }),
             SessionOut::Share { .. } => done.push(SessionIn::Shared),
             SessionOut::Lost(reason) => _ = self.over.send(Err(reason.to_string())),
