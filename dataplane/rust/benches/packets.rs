@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Step, Vector};
-use onpath_dataplane::{Counter, Switch};
+use onpath_dataplane::{Command, Counter, Switch};
 use onpath_wire::innet::{DirtySetOp, INDEX_BITS, INNET_BYTES, InNet, STRUCTURE_DIRTY_SET};
 use std::collections::BTreeMap;
 use std::io::Write;
