@@ -47,7 +47,7 @@ vector("raise again does not let old removes in", "D-39", before=State(tags={(0,
 vector("terms are not lowered", "D-39", before=State(tags={(0, 5): T}), count={"drop_term_lower": 1},
     steps=[do("raise 0 3"), comes(remove(term=3))])
 vector("raise is of one shard", "D-39 D-32", before=State(pairs={0: (4, 99), 1: (4, 7), 255: (2, 8)}), count={},
-    steps=[do("raise 1 5"), do("raise 255 16777215")], after=State(pairs={0: (4, 99), 1: (5, 0), 255: (16777215, 0)}))
+    steps=[do("raise 1 5"), do("raise 255 8388607")], after=State(pairs={0: (4, 99), 1: (5, 0), 255: (8388607, 0)}))
 vector("terms that are none are refused", "D-39", count={}, steps=[refused("raise 256 5"), refused("raise 0 0"), refused("raise 0 16777216")])
 
 vector("clear empties a set that nobody uses", "D-40", before=State(epoch=(0, 0), tags={(0, 0): T, (9, 131071): A}), count={},

@@ -241,7 +241,7 @@ impl Control {
 
     /// D-39: one register holds both, so that they change at once.
     fn raise(&self, cli: &mut Cli, shard: u16, term: u32) -> Result<bool, String> {
-        if shard > 255 || term == 0 || term >= 1 << 24 {
+        if shard > 255 || term == 0 || term >= 1 << 23 {
             return Ok(false);
         }
         if u64::from(term) > Control::read(cli, PAIRS, u32::from(shard))? >> 32 {
