@@ -356,7 +356,9 @@ impl Holder {
         file.read_to_string(&mut text)?;
         let mut words = text.split_whitespace();
         let pid = words.next().unwrap_or("(unknown)").to_owned();
-        Ok(Holder { pid, ending: words.next() == Some(ENDING) })
+        // What a process that is gone has said is still there while somebody else holds the lock who serves nothing.
+        let ending = words.next() == Some(ENDING) && Path::new("/proc").join(&pid).exists();
+        Ok(Holder { pid, ending })
     }
 }
 
