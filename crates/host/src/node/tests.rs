@@ -275,7 +275,8 @@ fn deadlines_are_kept() {
     while ticks() < 3 && begin.elapsed() < Duration::from_secs(10) {
         std::thread::yield_now();
     }
-    assert_eq!(ticks(), 3);
+    // Where the machine stands still between a deadline and its tick, the timer may tick once more: a tick promises nothing.
+    assert!((3..=4).contains(&ticks()), "{}", ticks());
     assert!(begin.elapsed() >= Duration::from_millis(2), "{:?}", begin.elapsed());
     s.node.stop();
 }
