@@ -9,7 +9,7 @@ use onpath_session::{SessionIn, SessionOut};
 use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{MessageKind, UNTIL_NS};
-use onpath_wire::ids::{InodeId, NodeId, SessionId, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::LEASE_SLACK_MS;
 use onpath_wire::reply::Reply;
@@ -143,7 +143,7 @@ fn what_may_be_asked_twice_is_asked_again_under_the_other_id() {
     let handle = rig.open(file, READ_WRITE, data_ref(1, 0));
     let looks = rig.fs(FsOp::GetAttr { id: inode_at(2, 1), handle: None });
     let makes = rig.fs(mkdir());
-    let writes = rig.fs(write(handle));
+    rig.fs(write(handle));
     declared_dead(&mut rig);
     rig.fails(makes, Errno::EIO);
     let waits = rig.fs(FsOp::Access { id: inode_at(2, 1), mask: 4 });
@@ -174,7 +174,6 @@ fn what_may_be_asked_twice_is_asked_again_under_the_other_id() {
         }
     }
     assert_eq!(seen, (true, true, true), "written, looked at, and what came meanwhile");
-    let _ = writes;
 }
 
 #[test]
@@ -213,7 +212,7 @@ fn files_whose_locks_are_lost_or_that_are_gone_say_so() {
 fn what_it_asked_under_its_former_id_is_over() {
     let mut rig = Rig::new();
     rig.terms[0] = onpath_wire::ids::Term(60);
-    let looks = rig.fs(FsOp::GetAttr { id: inode_at(0, 1), handle: None });
+    rig.fs(FsOp::GetAttr { id: inode_at(0, 1), handle: None });
     rig.pass(LEASE_MS * 1_000 / 3);
     let renew = renewal(&mut rig);
     rig.new_term(&renew); // it joins again, beside the renewal
@@ -227,5 +226,4 @@ fn what_it_asked_under_its_former_id_is_over() {
     assert_eq!(renew.header.source, NodeId::session(ANEW));
     rig.reply(&renew, Reply::Done);
     assert!(std::iter::from_fn(|| rig.try_own()).all(|own| !matches!(own, SessionOut::Expired | SessionOut::Lost(_))));
-    let _ = (looks, ShardId(0));
 }
