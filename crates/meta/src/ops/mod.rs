@@ -91,7 +91,7 @@ impl From<crate::dir::site::Gone> for Stop {
 /// The outcome of an operation.
 pub(crate) type Step = Result<Reply, Stop>;
 
-/// First thing in the step of every operation that changes something: a retried request gets its first result, a late one is not executed.
+/// First thing in the step of every operation that changes something: a retried request gets its first result, a late one is not executed.
 pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
     match core.state.replies.seen(req.session, req.seq) {
         Seen::New if is_late(core, req.until_ns) => Err(Stop::Late),
