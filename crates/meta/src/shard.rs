@@ -94,6 +94,10 @@ pub(crate) enum Job {
     WatchRename,
     /// Reclaim orphans whose names were taken over a moment ago.
     Linger,
+    /// Ask sessions to write back what they have changed of a file in memory.
+    WriteBack(InodeId),
+    /// Wake those who wait for pages of a file no longer than until then, microseconds.
+    WakePages(InodeId, u64),
     /// Tell a data node of a shrink.
     Trim(DataId, u32, RecordSeq),
     /// Tell a data node what is gone.
@@ -382,6 +386,11 @@ impl Job {
             Job::Finish(txn) => txn::coordinator::finish(&cx, txn).await,
             Job::Resume(txn) => txn::participant::resume(&cx, txn).await,
             Job::Linger => ops::opens::end_lingering(&cx).await,
+            Job::WriteBack(id) => ops::pages::ask(&cx, id).await,
+            Job::WakePages(id, at_us) => {
+                cx.sleep_until(at_us).await;
+                cx.with(|core| core.wake(keys::pages(id)));
+            }
             Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
             Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
             Job::WakeGrants(dir, at_us) => {

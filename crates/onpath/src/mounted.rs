@@ -90,6 +90,16 @@ impl Effects<Session> for SessionEffects {
                     done.push(SessionIn::Shared);
                 }
             }
+            SessionOut::WriteBack { id } => {
+                let session = self.session.clone();
+                let tell = move || {
+                    let Driver { node, session } = session.get().expect("set before the mount is");
+                    node.submit(session, SessionIn::WrittenBack { id });
+                };
+                if !self.answers.write_back(id, tell) {
+                    done.push(SessionIn::WrittenBack { id });
+                }
+            }
             SessionOut::Forget { open } => self.answers.forget(open),
             SessionOut::Invalidate { id } => self.answers.invalidate(id),
             SessionOut::Attached => tracing::debug!("the session is attached"),

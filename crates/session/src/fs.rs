@@ -74,6 +74,11 @@ pub struct OpenMode {
 }
 
 impl OpenMode {
+    /// Whether a file that is opened so may be mapped and changed in memory.
+    pub fn maps(self) -> bool {
+        self.read && self.write
+    }
+
     /// O_RDWR.
     pub const READ_WRITE: OpenMode = OpenMode {
         read: true,
@@ -118,11 +123,11 @@ pub enum FsOp {
     Rename { from_parent: InodeId, from: Name, parent: InodeId, name: Name, flags: u32 },
     /// → `Opened`
     Open { id: InodeId, mode: OpenMode },
-    /// → `Data`
-    Read { handle: Handle, offset: u64, bytes: u32 },
-    /// `append`: the descriptor has O_APPEND now, so `offset` is only a guess (never for pages that the kernel writes
-    /// back). `kill_suidgid`: clear setuid and setgid. → `Written`
-    Write { handle: Handle, offset: u64, data: Bytes, append: bool, kill_suidgid: bool },
+    /// `page`: the mount keeps it in memory, where it may be changed. → `Data`
+    Read { handle: Handle, offset: u64, bytes: u32, page: bool },
+    /// `append`: the descriptor has O_APPEND now, so `offset` is only a guess (never with `page`). `kill_suidgid`: clear setuid and
+    /// setgid. `page`: it was changed in memory and is written back. → `Written`
+    Write { handle: Handle, offset: u64, data: Bytes, append: bool, kill_suidgid: bool, page: bool },
     /// close(2) of one descriptor: drops the fcntl locks of `lock_owner`. → `Done`
     Flush { handle: Handle, lock_owner: u64 },
     /// Last close of a handle. `flock_owner`: whose flock(2) locks go with it. → `Done`

@@ -8,7 +8,7 @@ use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
 use crate::ops::later::{tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
-use crate::ops::{alone, anew, exact};
+use crate::ops::{alone, anew, exact, pages};
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{Job, Phase, State, WaitKey, wake_window};
@@ -51,6 +51,7 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
             }
         }
         Input::Own(SessionIn::Anew { session }) => anew::begin(core, session),
+        Input::Own(SessionIn::WrittenBack { id }) => pages::written_back(core, id),
         Input::Own(SessionIn::Shared) => alone::shared(core),
         Input::Own(SessionIn::Shutdown) => shut_down(core),
         Input::Tick | Input::Durable(_) => {}
@@ -257,6 +258,7 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         return match packet.body::<Reply>() {
             Ok(Reply::GiveBack { alone }) => alone::give_back(core, alone),
             Ok(Reply::MayBeAlone) => alone::ask(core),
+            Ok(Reply::WriteBack { id }) => pages::asked(core, id),
             _ => {}
         };
     }

@@ -7,6 +7,7 @@
 use crate::fs::{Handle, OpenMode};
 use crate::limits::HANDLES_MAX;
 use crate::ops::kept::LossNumber;
+use crate::ops::pages::Pages;
 use hashbrown::HashMap;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
@@ -105,6 +106,14 @@ pub(crate) struct OpenInode {
     pub(crate) exact: Option<Exact>,
     /// Changes under way after which the file may be longer.
     pub(crate) growing: u32,
+    /// Handles, and opens under way, by which it may be mapped and changed, and what the home believes of that.
+    pub(crate) mappers: u32,
+    pub(crate) pages: Pages,
+    /// Pages of it were written back since that was told.
+    pub(crate) wrote_pages: bool,
+    pub(crate) ever_wrote_pages: bool,
+    /// Others may have changed pages of it in memory.
+    pub(crate) beside_pages: bool,
     /// This thread has just opened it for writing, and heard that it has no extended attributes; until when that counts.
     without_xattrs: Option<(u32, u64)>,
 }
@@ -212,7 +221,13 @@ impl Opens {
         self.find(handle)?;
         let at = handle.0 as u32;
         self.free.push(at);
-        Ok(self.handles[at as usize].1.take().expect("looked at above"))
+        let open = self.handles[at as usize].1.take().expect("looked at above");
+        if open.mode.maps()
+            && let Some(inode) = self.inodes.get_mut(&open.id)
+        {
+            inode.mappers -= 1;
+        }
+        Ok(open)
     }
 
     /// A file is read whose last change is of `ctime`; true once for every change.

@@ -85,6 +85,11 @@ pub enum SessionIn {
     },
     /// What [`SessionOut::Share`] asks for is done.
     Shared,
+    /// What [`SessionOut::WriteBack`] asks for is done.
+    WrittenBack {
+        /// The inode.
+        id: InodeId,
+    },
     /// The stream to this peer was rebuilt: what is open there is sent again.
     PeerReset(NodeId),
     /// The answer to [`SessionOut::Expired`], or news of the host: from now on the session has this id, under which it joins.
@@ -145,6 +150,12 @@ pub enum SessionOut {
     },
     /// Cached pages of this inode are stale although size and mtime do not show it (mtime was set back elsewhere).
     Invalidate {
+        /// The inode.
+        id: InodeId,
+    },
+    /// Another session is about to change bytes of this inode: pages that were changed in memory are to be written back, and all
+    /// forgotten. Answered by [`SessionIn::WrittenBack`].
+    WriteBack {
         /// The inode.
         id: InodeId,
     },

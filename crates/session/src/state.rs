@@ -57,6 +57,8 @@ pub(crate) enum Job {
     EndHalves,
     /// Tells the homes what waits to be told together.
     TellLater,
+    /// Tells the home that no page of a file is changed in memory.
+    WrittenBack { id: InodeId, wrote: bool },
     /// Gives an O_APPEND reservation back, then lets the next append run.
     Unreserve { id: InodeId },
     /// Asks again for waiting locks, as long as there are any.
@@ -106,6 +108,8 @@ pub(crate) enum WaitKey {
     AppendTurn(InodeId),
     /// The end of telling an access time.
     Told(InodeId),
+    /// The end of telling what pages the mount has.
+    Pages(InodeId),
 }
 
 impl WaitKey {
@@ -119,6 +123,7 @@ impl WaitKey {
                 inode_hash(InodeId(of.owner ^ u64::from(of.flock))) ^ inode_hash(of.id) ^ 0x4444_4444_4444_4444
             }
             WaitKey::AppendTurn(id) => inode_hash(id) ^ 0x8888_8888_8888_8888,
+            WaitKey::Pages(id) => inode_hash(id) ^ 0x3333_3333_3333_3333,
             WaitKey::Told(id) => inode_hash(id) ^ 0x7777_7777_7777_7777,
         }
     }

@@ -32,7 +32,7 @@ fn finish(sc: &mut Scenario, unique: u64) -> Option<FsReply> {
 }
 
 fn write(handle: Handle, offset: u64, data: Vec<u8>, append: bool) -> FsOp {
-    FsOp::Write { handle, offset, data: data.into(), append, kill_suidgid: false }
+    FsOp::Write { handle, offset, data: data.into(), append, kill_suidgid: false, page: false }
 }
 
 /// A file that two new sessions have open, and their handles.
@@ -53,7 +53,7 @@ fn wait(sc: &mut Scenario, unique: u64) -> FsReply {
 
 /// All bytes of a file, as the lengths and marks of the runs in it.
 fn runs(sc: &mut Scenario, session: usize, handle: Handle) -> Vec<(usize, u8)> {
-    let unique = sc.world.system_call(session, 0, FsOp::Read { handle, offset: 0, bytes: 1 << 20 });
+    let unique = sc.world.system_call(session, 0, FsOp::Read { handle, offset: 0, bytes: 1 << 20, page: false });
     let FsReply::Data(parts) = wait(sc, unique) else { panic!("not read") };
     parts.concat().chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect()
 }
@@ -77,7 +77,7 @@ fn under_interval_a_power_loss_leaves_the_first_appends_whole_and_of_the_others_
         // Its answer is lost with the power.
         let held = sc.hold(|m| matches!(m.reply(), Some(Reply::Written { .. })));
         assert!(answer(&mut sc, a, appended(to_a, 9)).is_none());
-        let waits = sc.world.system_call(a, 0, FsOp::Read { handle: to_a, offset: 0, bytes: 1 });
+        let waits = sc.world.system_call(a, 0, FsOp::Read { handle: to_a, offset: 0, bytes: 1, page: false });
         wait(&mut sc, waits);
         sc.world.crash(0, true);
         sc.world.stop_holding(held);

@@ -95,7 +95,7 @@ fn written(sc: &mut Scenario, session: usize, prefix: &str) -> (Name, InodeId, H
     call(
         sc,
         session,
-        FsOp::Write { handle, offset: 0, data: vec![7; 4_096].into(), append: false, kill_suidgid: false },
+        FsOp::Write { handle, offset: 0, data: vec![7; 4_096].into(), append: false, kill_suidgid: false, page: false },
     );
     (name, attr.id, handle)
 }
@@ -119,7 +119,9 @@ fn files_go_while_nothing_is_dropped(restarts: bool) {
     let set = SetAttr { valid: set::SIZE, size: 0, ..SetAttr::default() };
     call(&mut sc, session, FsOp::SetAttr { id: cut, set, handle: Some(kept) });
     assert_eq!(sc.queue(1, "files not dropped yet"), 2);
-    let FsReply::Data(bytes) = call(&mut sc, session, FsOp::Read { handle: kept, offset: 0, bytes: 4_096 }) else {
+    let FsReply::Data(bytes) =
+        call(&mut sc, session, FsOp::Read { handle: kept, offset: 0, bytes: 4_096, page: false })
+    else {
         panic!("not read")
     };
     assert!(bytes.concat().is_empty());

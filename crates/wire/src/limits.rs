@@ -130,7 +130,7 @@ pub mod memory {
     /// An inode that a session has open, at its home.
     pub const OPEN_AT_HOME: u64 = 128;
     /// An open handle of a mount, with its inode, at its session.
-    pub const OPEN_AT_SESSION: u64 = 576;
+    pub const OPEN_AT_SESSION: u64 = 592;
     /// A file lock held or waiting, at the inode's home.
     pub const LOCK_AT_HOME: u64 = 384;
     /// A file lock held or waiting, at its session.

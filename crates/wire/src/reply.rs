@@ -195,5 +195,24 @@ wire_enum! {
             /// Up to this one they are there. Those after it may be gone.
             upto: RecordSeq,
         },
+        /// Another session is about to change bytes of this file: the pages of it that this one has changed in memory are to be written
+        /// back, then `WrittenBack`. Sent unasked, under sequence number 0.
+        45 => WriteBack {
+            /// The file.
+            id: InodeId,
+        },
+        /// As `Written`, but another session may have changed pages of the file in memory before this, and lay them over these bytes: `WriteBack`
+        /// tells whether it does.
+        46 => WrittenBesidePages {
+            /// Size of the file now.
+            size: u64,
+            /// How often pages have been written back, as in `PagesBack`.
+            count: u64,
+        },
+        /// No other session has changed pages of the file in memory.
+        47 => PagesBack {
+            /// How often pages of any file of this home have been written back in this term, which is its upper half.
+            count: u64,
+        },
     }
 }

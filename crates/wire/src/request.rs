@@ -82,6 +82,8 @@ pub mod open {
     pub const EARLY: u32 = 256;
     /// The file was made by the same open(2): its permissions do not count.
     pub const MADE: u32 = 512;
+    /// The session may change pages of the file in memory, through a shared mapping, until it says `WrittenBack` or has closed it.
+    pub const MAP: u32 = 1024;
 }
 
 /// Bits of `Request::Rename::flags`.
@@ -395,6 +397,24 @@ wire_enum! {
         },
         /// Which records of former terms are there. → `Kept`
         42 => Kept,
+        /// This session is about to change bytes of a file: what others have changed of it in memory is to be written back before.
+        /// → `PagesBack`
+        43 => WriteBack {
+            /// Inode.
+            id: InodeId,
+        },
+        /// This session has no page of a file in memory any more that could be changed there. → `Done`
+        44 => WrittenBack {
+            /// Inode.
+            id: InodeId,
+            /// Pages were written.
+            wrote: bool,
+        },
+        /// This session may change pages of a file in memory again. → `Done`, when no write is under way for which it wrote them back
+        45 => Map {
+            /// Inode.
+            id: InodeId,
+        },
     }
 }
 
@@ -433,6 +453,9 @@ impl Request {
                 | Request::ListXattr { .. }
                 | Request::ConfirmWait { .. }
                 | Request::LockWaits { .. }
+                | Request::WriteBack { .. }
+                | Request::WrittenBack { .. }
+                | Request::Map { .. }
         )
     }
 

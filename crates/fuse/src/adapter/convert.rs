@@ -136,11 +136,15 @@ fn operation(request: &Request<'_>) -> Result<FsOp, Errno> {
 
 fn handle_operation(operation: &Operation<'_>) -> Result<FsOp, Errno> {
     Ok(match *operation {
-        Operation::Read { handle, offset, size, .. } => FsOp::Read { handle: Handle(handle), offset, bytes: size },
+        // What bypasses the page cache names an owner of locks.
+        Operation::Read { handle, offset, size, lock_owner, .. } => {
+            FsOp::Read { handle: Handle(handle), offset, bytes: size, page: lock_owner.is_none() }
+        }
         Operation::Write { handle, offset, data, flags, kill_suidgid, from_cache, .. } => {
             // The descriptor's flags of now; a page that is written back has its place, whatever they say.
             let append = flags & OFlags::APPEND.bits() != 0 && !from_cache;
-            FsOp::Write { handle: Handle(handle), offset, data: data.to_bytes(), append, kill_suidgid }
+            let data = data.to_bytes();
+            FsOp::Write { handle: Handle(handle), offset, data, append, kill_suidgid, page: from_cache }
         }
         Operation::Flush { handle, lock_owner } => FsOp::Flush { handle: Handle(handle), lock_owner },
         Operation::Release { handle, flock_owner, .. } => FsOp::Release { handle: Handle(handle), flock_owner },

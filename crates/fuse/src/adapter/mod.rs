@@ -214,6 +214,14 @@ impl Answers {
         true
     }
 
+    /// Writes back what was changed of an inode in memory, and forgets it; then `done` is called, by another thread. False if there is no
+    /// kernel that could have anything.
+    pub fn write_back(&self, inode: InodeId, done: impl FnOnce() + Send + 'static) -> bool {
+        let Some(kernel) = self.kernel.get() else { return false };
+        kernel.written_back(inode, done);
+        true
+    }
+
     /// What the kernel was given may not be true any more.
     pub fn forget(&self, open: Vec<(InodeId, bool)>) {
         if let Some(kernel) = self.kernel.get() {

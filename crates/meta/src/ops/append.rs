@@ -5,7 +5,7 @@
 //! session, a write that it allowed may still be on its way. Data nodes refuse it where others have written meanwhile, and its
 //! session reserves anew. Locks: the inode, shared. Journals: nothing; a cut that is raised the inode and the trim at its size.
 
-use super::{Req, Step, Stop, begin, datapending, named};
+use super::{Req, Step, Stop, begin, datapending, named, pages};
 use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
@@ -24,6 +24,7 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
     if !granted {
         return Err(Stop::Over); // the session has given up waiting
     }
+    pages::written_back(cx, req, id, false).await;
     named::lock_inode(cx, id, Mode::Shared).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).filter(|inode| inode.kind == Kind::File);

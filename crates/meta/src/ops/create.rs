@@ -84,7 +84,7 @@ fn step(
     ];
     effects.extend(acls.into_iter().map(|(name, value)| Effect::SetXattr { id, name, value }));
     if node.open & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session)?;
+        core.state.opens.register(id, req.session, node.open & open::MAP != 0)?;
     }
     let reply = commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects);
     Ok(Outcome::Reply(entry(&dir, reply)))

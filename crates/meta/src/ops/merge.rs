@@ -7,7 +7,7 @@
 //! What is repeated after its answer changes no more than the count of blocks, also when the session is forgotten: told by a later process
 //! of the data node, it is recognized by when it was recorded. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
-use super::{Req, append, datapending, named};
+use super::{Req, append, datapending, named, pages};
 use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
@@ -150,6 +150,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             let reply = reply.clone();
             // A power loss may have undone it at the data node since then, which has now done it again.
             unasked(core, cx, merge);
+            let reply = pages::merged(core, data.inode, session, reply);
             packets::reply(core, cx.op(), &req, &reply);
             return false;
         }
@@ -181,6 +182,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
     };
+    let reply = pages::merged(core, data.inode, session, reply);
     packets::reply(core, cx.op(), &req, &reply);
     true
 }

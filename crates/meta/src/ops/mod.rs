@@ -17,6 +17,7 @@ pub(crate) mod merge;
 pub(crate) mod named;
 mod open;
 pub(crate) mod opens;
+pub(crate) mod pages;
 mod readdir;
 mod readlink;
 mod rename;
@@ -149,6 +150,7 @@ pub(crate) fn may_wait(request: &Request) -> bool {
         | Request::DropLocks { .. }
         | Request::Release { .. }
         | Request::Unreserve { .. }
+        | Request::WrittenBack { .. }
         | Request::Attach { .. }
         | Request::Renew
         | Request::RenewAlone
@@ -187,6 +189,8 @@ pub(crate) fn changes(request: &Request) -> bool {
         | Request::CancelLock { .. }
         | Request::DropLocks { .. }
         | Request::Unreserve { .. }
+        | Request::WrittenBack { .. }
+        | Request::Map { .. }
         | Request::Sync { .. } => true,
         Request::Renew | Request::RenewAlone | Request::HandBack { .. } => false,
         other => other.may_change(),
@@ -224,6 +228,9 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::LockWaits { of } => lock::waits(cx, &of),
         Request::Reserve { id } => append::reserve(cx, req, id).await,
         Request::Unreserve { id } => append::unreserve(cx, req, id),
+        Request::WriteBack { id } => pages::write_back(cx, req, id).await,
+        Request::WrittenBack { id, wrote } => pages::unchanged(cx, req, id, wrote),
+        Request::Map { id } => pages::map(cx, req, id).await,
         Request::Sync { id } => sync::run(cx, req, id).await,
         Request::Attach { again } => Box::pin(crate::coord::sessions::attach(cx, req, again)).await,
         Request::Renew => crate::coord::sessions::renew(cx, req),

@@ -4,7 +4,7 @@
 //! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
-use super::{Req, Step, named, opens, setattr};
+use super::{Req, Step, named, opens, pages, setattr};
 use crate::access::{self, Owned};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
@@ -15,9 +15,18 @@ use onpath_wire::reply::Reply;
 use onpath_wire::request::{SetAttr, open, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
-    let mode = if flags & open::TRUNCATE != 0 { Mode::Exclusive } else { Mode::Shared };
-    named::lock_inode(cx, id, mode).await;
-    cx.with(|core| step(core, cx.op(), req, id, flags))
+    let truncates = flags & open::TRUNCATE != 0;
+    match truncates {
+        true => pages::lock_written_back(cx, req, id).await,
+        false => named::lock_inode(cx, id, Mode::Shared).await,
+    }
+    cx.with(|core| {
+        let step = step(core, cx.op(), req, id, flags);
+        if truncates {
+            pages::end(core, id, req.session);
+        }
+        step
+    })
 }
 
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
@@ -41,7 +50,9 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
         access::check(req, Owned::shown(&attr, acls.as_deref()), attr.kind, want)?;
     }
     if flags & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session)?;
+        core.state.opens.register(id, req.session, flags & open::MAP != 0)?;
+    } else if flags & open::MAP != 0 {
+        pages::changed(core, id, req.session);
     }
     let shared = core.state.opens.shared(id, req.session);
     if flags & open::TRUNCATE != 0 && attr.kind == Kind::File {

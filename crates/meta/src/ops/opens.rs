@@ -34,14 +34,31 @@ struct Reserved {
     request: RequestSeq,
 }
 
-const _: () = assert!(
-    2 * (size_of::<(InodeId, SmallVec<[SessionId; 2]>)>() + size_of::<InodeId>()) as u64 <= memory::OPEN_AT_HOME
-);
+/// A session that has an inode open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) session: SessionId,
+    pub(super) pages: Pages,
+}
+
+/// What a session may have of a file in memory ([`super::pages`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// Nothing that is not written back.
+    Unchanged,
+    /// Pages that were changed through a mapping.
+    Changed,
+    /// The same, and it does not answer: nobody waits for it.
+    Silent,
+}
+
+const _: () =
+    assert!(2 * (size_of::<(InodeId, SmallVec<[Holder; 2]>)>() + size_of::<InodeId>()) as u64 <= memory::OPEN_AT_HOME);
 
 /// Who has what open.
 #[derive(Debug, Default)]
 pub(crate) struct Opens {
-    by_inode: HashMap<InodeId, SmallVec<[SessionId; 2]>>,
+    by_inode: HashMap<InodeId, SmallVec<[Holder; 2]>>,
     by_session: HashMap<SessionId, HashSet<InodeId>>,
     reserved: BTreeMap<InodeId, Reserved>,
     end_wanted: BTreeSet<(InodeId, SessionId)>,
@@ -62,16 +79,32 @@ impl Opens {
         ]);
     }
 
-    /// A session has an inode open from now on.
-    pub(crate) fn register(&mut self, id: InodeId, session: SessionId) -> Result<(), Stop> {
+    /// A session has an inode open from now on; `maps`: it may change pages of it in memory.
+    pub(crate) fn register(&mut self, id: InodeId, session: SessionId, maps: bool) -> Result<(), Stop> {
         let mine = self.by_session.entry(session).or_default();
         if mine.len() >= OPENS_PER_SESSION_MAX {
             return Err(Errno::ENFILE.into());
         }
+        let pages = if maps { Pages::Changed } else { Pages::Unchanged };
         if mine.insert(id) {
-            self.by_inode.entry(id).or_default().push(session);
+            self.by_inode.entry(id).or_default().push(Holder { session, pages });
+        } else if maps {
+            self.set_pages(id, session, pages);
         }
         Ok(())
+    }
+
+    /// Who has an inode open.
+    pub(super) fn holders(&self, id: InodeId) -> &[Holder] {
+        self.by_inode.get(&id).map(|holders| &holders[..]).unwrap_or_default()
+    }
+
+    /// What a session that has an inode open has of it in memory from now on.
+    pub(super) fn set_pages(&mut self, id: InodeId, session: SessionId, pages: Pages) {
+        let mut holders = self.by_inode.get_mut(&id).into_iter().flatten();
+        if let Some(holder) = holders.find(|holder| holder.session == session) {
+            holder.pages = pages;
+        }
     }
 
     /// A session has closed an inode; true if nobody has it open any more.
@@ -83,7 +116,7 @@ impl Opens {
             }
         }
         let EntryRef::Occupied(mut holders) = self.by_inode.entry_ref(&id) else { return true };
-        holders.get_mut().retain(|holder| *holder != session);
+        holders.get_mut().retain(|holder| holder.session != session);
         let last = holders.get().is_empty();
         if last {
             holders.remove();
@@ -102,9 +135,14 @@ impl Opens {
         self.is_open(id) || self.lingers.contains_key(&id) || self.grace
     }
 
+    /// Whether opens of a former term may not be registered yet.
+    pub(super) fn in_grace(&self) -> bool {
+        self.grace
+    }
+
     /// Whether another session has it open.
     pub(crate) fn shared(&self, id: InodeId, session: SessionId) -> bool {
-        self.by_inode.get(&id).is_some_and(|holders| holders.iter().any(|&holder| holder != session))
+        self.holders(id).iter().any(|holder| holder.session != session)
     }
 
     /// A session will wait for a file's end.
@@ -172,7 +210,7 @@ pub(crate) fn begin_open(core: &mut Core, req: &Req, flags: u32) -> Result<(), S
         && core.state.replies.asked_again(req.session, req.seq)
         && core.state.inodes.contains(attr.id)
     {
-        core.state.opens.register(attr.id, req.session)?;
+        core.state.opens.register(attr.id, req.session, flags & open::MAP != 0)?;
     }
     begun
 }

@@ -6,7 +6,7 @@
 //! Locks: the inode, exclusive. Journals: the inode; for a shrink the trim or drop. Rules.
 
 use super::unlink::drop_data;
-use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, xattr};
+use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, pages, xattr};
 use crate::access::{self, Owned};
 use crate::dir::{collect, owner};
 use crate::planted::{self, Planted};
@@ -24,7 +24,20 @@ use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::{SetAttr, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
-    named::lock_inode(cx, id, Mode::Exclusive).await;
+    // What others have changed in memory would be written back over the cut, and after the time that is set.
+    let is_late = change.valid & (set::SIZE | set::MTIME) != 0;
+    match is_late {
+        true => pages::lock_written_back(cx, req, id).await,
+        false => named::lock_inode(cx, id, Mode::Exclusive).await,
+    }
+    let step = locked(cx, req, id, change).await;
+    if is_late {
+        cx.with(|core| pages::end(core, id, req.session));
+    }
+    step
+}
+
+async fn locked(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
         return cx.with(|core| accessed(core, cx.op(), req, id));
     }

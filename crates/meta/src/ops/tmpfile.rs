@@ -55,7 +55,7 @@ fn step(
         effects.push(Effect::Linkable { id });
     }
     if node.open & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session)?;
+        core.state.opens.register(id, req.session, node.open & open::MAP != 0)?;
     } else {
         opens::linger(core, id); // for whoever opens or links it next
     }

@@ -22,6 +22,11 @@ pub(crate) fn grants(dir: InodeId) -> u64 {
     inode_hash(dir) ^ 0x6772_616e_7473_0001
 }
 
+/// Where operations wait for pages that sessions have changed in memory, and who maps pages for a write.
+pub(crate) fn pages(id: InodeId) -> u64 {
+    inode_hash(id) ^ 0x7061_6765_7300_0007
+}
+
 /// Where gated updates of a group of directories wait for their exposure.
 pub(crate) fn group(group: Fingerprint) -> u64 {
     inode_hash(InodeId(u64::from(group.index()) << 32 | u64::from(group.tag()))) ^ 0x6772_6f75_7000_0005

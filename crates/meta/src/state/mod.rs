@@ -22,6 +22,7 @@ use crate::ops::datapending::Drops;
 use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
+use crate::ops::pages::Writers;
 use crate::planted::{self, Planted};
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
@@ -51,6 +52,7 @@ pub(crate) struct State {
     pub(crate) replies: Replies,
     pub(crate) buried: Buried,
     pub(crate) opens: Opens,
+    pub(crate) writers: Writers,
     pub(crate) filelocks: FileLocks,
     pub(crate) lock_grace: Grace,
     pub(crate) returning: Returning,
@@ -114,6 +116,9 @@ pub(crate) struct Counters {
     pub(crate) epochs: u64,
     /// Times of being alone given to sessions.
     pub(crate) alone_given: u64,
+    /// Sessions asked to write back pages, and given up.
+    pub(crate) pages_asked: u64,
+    pub(crate) pages_given_up: u64,
     pub(crate) pushes: u64,
     pub(crate) batches_applied: u64,
     pub(crate) entries_applied: u64,
@@ -153,6 +158,7 @@ impl State {
             replies: Replies::default(),
             buried: Buried::default(),
             opens: Opens::default(),
+            writers: Writers::default(),
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),
             returning: Returning::default(),

@@ -39,6 +39,8 @@ impl State {
             ("tracking_epoch", u64::from(self.epochs.owner.epoch.0)),
             ("tracking_epochs_given", c.epochs),
             ("alone_given", c.alone_given),
+            ("pages_asked", c.pages_asked),
+            ("pages_given_up", c.pages_given_up),
             ("pushes", c.pushes),
             ("batches_applied", c.batches_applied),
             ("entries_applied", c.entries_applied),

@@ -7,6 +7,7 @@ mod hammer;
 mod handles;
 mod lease;
 mod locks;
+mod mapped;
 mod nameless;
 mod opened;
 mod pairs;

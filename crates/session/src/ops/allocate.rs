@@ -5,6 +5,7 @@
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::Op;
+use crate::ops::pages;
 use crate::ops::stale::Refusals;
 use crate::ops::write::{Changed, change_once, writable};
 use bytes::Bytes;
@@ -56,8 +57,11 @@ pub(crate) async fn range(op: &mut Op, id: InodeId, range: Range) -> Result<(), 
     let mut refusals = Refusals::default();
     loop {
         let make = |data, cut| DataRequest::Allocate { data, cut, offset, bytes, how, end, kill_suidgid };
-        if change_once(op, id, None, make, Bytes::new(), &mut refusals).await? == Changed::Done {
-            return Ok(());
+        pages::write_back_elsewhere(op, id).await?;
+        match change_once(op, id, None, make, Bytes::new(), &mut refusals).await? {
+            Changed::Done => return Ok(()),
+            Changed::BesidePages { count } if refusals.by_pages(op, id, count).await? => return Ok(()),
+            Changed::BesidePages { .. } | Changed::Stale | Changed::SourceStale => {}
         }
     }
 }

@@ -9,7 +9,7 @@
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;
 use crate::ops::open::left;
-use crate::ops::{alone, exact, lease};
+use crate::ops::{alone, exact, lease, pages};
 use crate::session::SessionOut;
 use crate::state::{Job, Lease, Phase, State, header};
 use onpath_kernel::Core;
@@ -113,7 +113,7 @@ pub(crate) async fn reopen(op: &mut Op) {
         let mut next = batch.iter();
         let answers = op.call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
-            let body = RequestBody::of_session(register(id));
+            let body = RequestBody::of_session(register(core, id));
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         });
         // An operation of the session itself is never given up.
@@ -122,7 +122,10 @@ pub(crate) async fn reopen(op: &mut Op) {
             let reply = answer.packet().and_then(|packet| packet.body::<Reply>().ok());
             let is_open = match reply {
                 Some(Reply::Attr { .. }) => true,
-                Some(Reply::Busy) => op.ask_home(id, register(id)).await.is_ok(),
+                Some(Reply::Busy) => {
+                    let again = op.with(|core| register(core, id));
+                    op.ask_home(id, again).await.is_ok()
+                }
                 _ => false, // it has no name any more, and nobody else had it open
             };
             if !is_open {
@@ -139,6 +142,6 @@ pub(crate) async fn reopen(op: &mut Op) {
     });
 }
 
-fn register(id: InodeId) -> Request {
-    Request::Open { id, flags: open::REGISTER }
+fn register(core: &mut Core<State>, id: InodeId) -> Request {
+    Request::Open { id, flags: open::REGISTER | pages::again(core, id) }
 }

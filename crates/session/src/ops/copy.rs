@@ -13,9 +13,9 @@ use crate::op::Op;
 use crate::opens::Known;
 use crate::ops::allocate::{self, Range};
 use crate::ops::read::{accessed, data_ref, parts, read_under};
-use crate::ops::seek;
 use crate::ops::stale::Refusals;
 use crate::ops::write::{Changed, How, change_once, writable, write_part};
+use crate::ops::{pages, seek};
 use bytes::Bytes;
 use onpath_wire::data::{Allocation, DataRequest};
 use onpath_wire::errno::Errno;
@@ -120,9 +120,11 @@ impl Copy {
             let from = DataId { inode: from, generation };
             let make =
                 |data, cut| DataRequest::Copy { data, cut, offset, from, from_cut, from_offset, bytes, kill_suidgid };
+            pages::write_back_elsewhere(op, id).await?;
             match change_once(op, id, None, make, Bytes::new(), &mut refusals).await? {
                 Changed::Done => return Ok(()),
-                Changed::Stale => {}
+                Changed::BesidePages { count } if refusals.by_pages(op, id, count).await? => return Ok(()),
+                Changed::BesidePages { .. } | Changed::Stale => {}
                 // What the source has lost meanwhile is copied as zeros, as if that had come in between.
                 Changed::SourceStale => *known = source_refusals.by_node(op, from.inode, known.data).await?,
             }
@@ -140,6 +142,6 @@ impl Copy {
             }
         };
         let found = Bytes::from(found.concat());
-        write_part(op, id, offset, found, How { kill_suidgid, append: false }).await
+        write_part(op, id, offset, found, How { kill_suidgid, append: false, page: false }).await
     }
 }

@@ -10,6 +10,7 @@ use crate::fs::{FsReply, FsResult, OpenMode};
 use crate::limits::{HALVES_MAX, HALVES_US};
 use crate::op::{Op, entry};
 use crate::ops::open::{add, left};
+use crate::ops::pages;
 use crate::state::{Job, State};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
@@ -59,7 +60,11 @@ pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, u
 pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<FsResult> {
     let pid = op.caller.pid;
     op.with(|core| take(core, id, pid))?;
-    let result = op.ask_home(id, Request::Open { id, flags: open::MADE }).await.and_then(crate::op::attr);
+    let map = if mode.maps() { open::MAP } else { 0 };
+    if mode.maps() {
+        op.with(|core| pages::begin_open(core, id));
+    }
+    let result = op.ask_home(id, Request::Open { id, flags: open::MADE | map }).await.and_then(crate::op::attr);
     Some(op.with(|core| match result {
         Ok((attr, data, shared)) => {
             let direct = shared || mode.append || !mode.read; // as for a CREATE
@@ -67,6 +72,9 @@ pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<F
             Ok(FsReply::Opened(crate::fs::Opened { handle, shared: direct }))
         }
         Err(errno) => {
+            if mode.maps() {
+                pages::end_open(core, id);
+            }
             left(core, id);
             Err(errno)
         }

@@ -16,6 +16,7 @@ pub(crate) mod lock;
 mod misc;
 mod namei;
 pub(crate) mod open;
+pub(crate) mod pages;
 mod read;
 mod restore;
 mod seek;
@@ -61,6 +62,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Close { id } => open::close(&mut op, id).await,
         Job::EndHalves => halves::end(&op).await,
         Job::TellLater => later::tell(&op).await,
+        Job::WrittenBack { id, wrote } => pages::tell(&mut op, id, wrote).await,
         Job::Unreserve { id } => write::unreserve(&mut op, id).await,
         Job::WatchLocks => lock::watch(&op).await,
         Job::RenewWait(seq) => lock::renew_wait(op, seq).await,
@@ -112,10 +114,10 @@ async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
         FsOp::Flush { handle, lock_owner } => open::flush(op, handle, lock_owner).await,
         FsOp::Release { handle, flock_owner } => open::release(op, handle, flock_owner).await,
         FsOp::ReleaseDir { handle } => open::release(op, handle, None).await,
-        FsOp::Read { handle, offset, bytes } => read::read(op, handle, offset, bytes).await,
-        FsOp::Write { handle, offset, data, append, kill_suidgid } => {
+        FsOp::Read { handle, offset, bytes, page } => read::read(op, handle, offset, bytes, page).await,
+        FsOp::Write { handle, offset, data, append, kill_suidgid, page } => {
             let at = if append { write::At::End } else { write::At::Offset(offset) };
-            write::write(op, handle, at, data, kill_suidgid).await
+            write::write(op, handle, at, data, write::How { kill_suidgid, append, page }).await
         }
         FsOp::Allocate { handle, mode, offset, bytes } => allocate::allocate(op, handle, mode, offset, bytes).await,
         FsOp::Seek { handle, offset, hole } => seek::seek(op, handle, offset, hole).await,

@@ -7,7 +7,7 @@ use crate::locks::LockOwner;
 use crate::op::{Op, attr, entry};
 use crate::opens::{Busy, OpenHandle};
 use crate::ops::attr::marked;
-use crate::ops::{halves, later, lock};
+use crate::ops::{halves, later, lock, pages};
 use crate::state::{Job, Later, State, WaitKey};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
@@ -29,6 +29,7 @@ fn flags(mode: OpenMode) -> u32 {
         (mode.truncate, open::TRUNCATE),
         (mode.exclusive, open::EXCLUSIVE),
         (mode.kill_suidgid, open::KILL_SUIDGID),
+        (mode.maps(), open::MAP),
     ];
     bits.iter().filter(|(on, _)| *on).fold(0, |flags, (_, bit)| flags | bit)
 }
@@ -59,6 +60,9 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         })
         .await?;
     let register = if entered? { 0 } else { open::REGISTER };
+    if mode.maps() {
+        op.with(|core| pages::begin_open(core, id));
+    }
     let result = op.ask_home(id, Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
     let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
     let pid = op.caller.pid;
@@ -68,6 +72,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         match result {
             Ok((attr, data, shared)) => {
                 inode.registered = true;
+                inode.beside_pages |= shared;
                 let shared = shared || mode.append;
                 let handle = add(core, &attr, data, mode, shared, pid);
                 Ok((attr, Opened { handle, shared }))
@@ -75,7 +80,10 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
             Err(errno) => {
                 // Given up without an answer: the home may have registered it.
                 inode.registered |= matches!(errno, Errno::EINTR | Errno::EIO) && register != 0;
-                if opens.leave(id) {
+                if mode.maps() {
+                    pages::end_open(core, id);
+                }
+                if core.state.opens.leave(id) {
                     core.state.releases += 1;
                     core.start(Job::Close { id });
                 }
@@ -137,6 +145,9 @@ pub(crate) async fn tmpfile(op: &mut Op, parent: InodeId, mode: u16, umask: u16,
 /// A handle of an inode that this request has made.
 fn created(core: &mut Core<State>, attr: AttrWire, data: DataRef, how: OpenMode, pid: u32) -> FsResult {
     core.state.opens.enter(attr.id)?.registered = true;
+    if how.maps() {
+        pages::begin_open(core, attr.id);
+    }
     // Who only writes a new file has no use for its page cache, and without it the kernel does not ask for capabilities.
     let direct = how.append || !how.read;
     let handle = add(core, &attr, data, how, direct, pid);

@@ -10,7 +10,7 @@ use crate::limits::ZEROS_BYTES;
 use crate::op::{DataAnswer, Op, attr, data_answer};
 use crate::opens::Known;
 use crate::ops::stale::Refusals;
-use crate::ops::{exact, later};
+use crate::ops::{exact, later, pages};
 use crate::state::header;
 use bytes::Bytes;
 use onpath_kernel::Answer;
@@ -70,7 +70,11 @@ pub(crate) fn accessed(op: &Op, id: InodeId, noatime: bool, known: &Known) {
 }
 
 /// Reads; fewer bytes than asked at the end of the file.
-pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32) -> FsResult {
+pub(crate) async fn read(op: &mut Op, handle: Handle, offset: u64, bytes: u32, page: bool) -> FsResult {
+    if page {
+        let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
+        pages::read(op, id).await?;
+    }
     let (id, noatime, heard, restarts) = op.with(|core| match core.state.opens.get(handle)? {
         open if open.directory => Err(Errno::EISDIR),
         open if !open.mode.read && !open.mode.exec => Err(Errno::EBADF),

@@ -3,7 +3,7 @@
 
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;
-use crate::ops::lock;
+use crate::ops::{lock, pages};
 use crate::state::{Job, WaitKey, header};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
@@ -59,7 +59,7 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
     let _ = op
         .call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
-            let request = Request::Open { id, flags: open::REGISTER | open::AGAIN };
+            let request = Request::Open { id, flags: open::REGISTER | open::AGAIN | pages::again(core, id) };
             let body = RequestBody::of_session(request);
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         })

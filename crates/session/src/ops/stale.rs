@@ -6,6 +6,7 @@
 use crate::limits::{STALE_PAUSES_MAX, STALE_ROUNDS_MAX};
 use crate::op::Op;
 use crate::opens::Known;
+use crate::ops::pages;
 use crate::ops::read::data_ref;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -15,6 +16,7 @@ use onpath_wire::reply::DataRef;
 #[derive(Default)]
 pub(crate) struct Refusals {
     rounds: u32,
+    beside_pages: u32,
     pauses: u32,
     paused_since_us: Option<u64>,
 }
@@ -24,6 +26,13 @@ impl Refusals {
     pub(crate) fn by_home(&mut self) -> Result<(), Errno> {
         self.rounds += 1;
         if self.rounds < STALE_ROUNDS_MAX { Ok(()) } else { Err(Errno::EIO) }
+    }
+
+    /// It was done while others may have changed pages in memory: whether it stands. Seldom not, as what they change they have written back
+    /// before, and map again when it is done.
+    pub(crate) async fn by_pages(&mut self, op: &mut Op, id: InodeId, count: u64) -> Result<bool, Errno> {
+        self.beside_pages += 1;
+        Ok(!pages::lie_over(op, id, count).await? || self.beside_pages >= STALE_ROUNDS_MAX)
     }
 
     /// The data node knows of newer bytes than those `under`; asks the home what there is.

@@ -8,9 +8,9 @@
 
 use crate::fs::{FsReply, FsResult, Handle};
 use crate::op::{DataAnswer, Op, done};
-use crate::ops::exact;
 use crate::ops::read::parts;
 use crate::ops::stale::Refusals;
+use crate::ops::{exact, pages};
 use crate::state::{Job, State, WaitKey};
 use bytes::Bytes;
 use onpath_kernel::Core;
@@ -34,17 +34,19 @@ pub(crate) enum At {
 pub(crate) struct How {
     pub(crate) kill_suidgid: bool,
     pub(crate) append: bool,
+    /// A page that was changed in memory: it comes late, and over what others write.
+    pub(crate) page: bool,
 }
 
 /// Writes at an offset, or at the end of the file.
-pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, kill_suidgid: bool) -> FsResult {
+pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, how: How) -> FsResult {
     let id = writable(op, handle)?;
     if data.len() > IO_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
     let n = match at {
-        At::End => append(op, id, data, How { kill_suidgid, append: true }).await?,
-        At::Offset(offset) => write_all(op, id, offset, data, How { kill_suidgid, append: false }).await?,
+        At::End => append(op, id, data, how).await?,
+        At::Offset(offset) => write_all(op, id, offset, data, how).await?,
     };
     Ok(FsReply::Written(n as u32))
 }
@@ -78,11 +80,21 @@ async fn write_all(op: &mut Op, id: InodeId, offset: u64, data: Bytes, how: How)
 /// Writes what is within one chunk of a file.
 pub(crate) async fn write_part(op: &mut Op, id: InodeId, offset: u64, part: Bytes, how: How) -> Result<(), Errno> {
     let mut refusals = Refusals::default();
-    while !write_once(op, id, offset, part.clone(), how, &mut refusals).await? {}
-    Ok(())
+    loop {
+        match how.page {
+            true => op.with(|core| pages::writes(core, id)),
+            false => pages::write_back_elsewhere(op, id).await?,
+        }
+        match write_once(op, id, offset, part.clone(), how, &mut refusals).await? {
+            Changed::Done => return Ok(()),
+            Changed::BesidePages { .. } if how.page => return Ok(()),
+            Changed::BesidePages { count } if refusals.by_pages(op, id, count).await? => return Ok(()),
+            Changed::BesidePages { .. } | Changed::Stale | Changed::SourceStale => {}
+        }
+    }
 }
 
-/// Writes under what this session knows of the file's bytes; false if that was stale, then it knows better now.
+/// Writes under what this session knows of the file's bytes.
 async fn write_once(
     op: &mut Op,
     id: InodeId,
@@ -90,17 +102,22 @@ async fn write_once(
     part: Bytes,
     how: How,
     refusals: &mut Refusals,
-) -> Result<bool, Errno> {
-    let How { kill_suidgid, append } = how;
+) -> Result<Changed, Errno> {
+    let How { kill_suidgid, append, .. } = how;
     let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append };
     let end = (!append).then(|| offset + part.len() as u64);
-    Ok(change_once(op, id, end, make, part, refusals).await? == Changed::Done)
+    change_once(op, id, end, make, part, refusals).await
 }
 
 /// How a change of a file ended that was asked for once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Changed {
     Done,
+    /// It is done, but others may have changed pages of the file in memory, which they write back over it.
+    BesidePages {
+        /// How often pages had been written back at its home.
+        count: u64,
+    },
     /// What this session knew of the file's bytes was stale; now it knows better.
     Stale,
     /// What it knew of the source of a copy was stale.
@@ -129,7 +146,7 @@ pub(crate) async fn change_once(
     let answered = op.ask_data(id, request, bulk).await;
     op.with(|core| {
         let size = match answered {
-            Ok(DataAnswer::Home(Reply::Written { size })) => Some(size),
+            Ok(DataAnswer::Home(Reply::Written { size } | Reply::WrittenBesidePages { size, .. })) => Some(size),
             _ => None,
         };
         exact::end_write(core, id, grows, size);
@@ -137,6 +154,7 @@ pub(crate) async fn change_once(
     });
     match answered? {
         DataAnswer::Home(Reply::Written { .. }) => Ok(Changed::Done),
+        DataAnswer::Home(Reply::WrittenBesidePages { count, .. }) => Ok(Changed::BesidePages { count }),
         DataAnswer::Home(Reply::Stale { data }) => {
             op.with(|core| core.state.learn(id, data));
             refusals.by_home()?;
@@ -185,8 +203,16 @@ async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Resu
         op.with(|core| core.state.learn(id, place));
         let part = fit(offset, data.clone())?;
         let n = part.len();
-        if write_once(op, id, offset, part, how, &mut refusals).await? {
-            return Ok(n);
+        match write_once(op, id, offset, part.clone(), how, &mut refusals).await? {
+            Changed::Done => return Ok(n),
+            // It has its place.
+            Changed::BesidePages { count } => {
+                if pages::lie_over(op, id, count).await? {
+                    write_part(op, id, offset, part, How { append: false, ..how }).await?;
+                }
+                return Ok(n);
+            }
+            Changed::Stale | Changed::SourceStale => {}
         }
         // The file was truncated meanwhile: its end is elsewhere.
         done(op.ask_home(id, Request::Unreserve { id }).await?)?;

@@ -14,11 +14,11 @@ use onpath_wire::request::Request;
 const NODE: u16 = 0;
 
 fn write(handle: onpath_session::fs::Handle, offset: u64, data: &'static [u8]) -> FsOp {
-    FsOp::Write { handle, offset, data: Bytes::from_static(data), append: false, kill_suidgid: false }
+    FsOp::Write { handle, offset, data: Bytes::from_static(data), append: false, kill_suidgid: false, page: false }
 }
 
 fn append(handle: onpath_session::fs::Handle, data: &'static [u8]) -> FsOp {
-    FsOp::Write { handle, offset: 0, data: Bytes::from_static(data), append: true, kill_suidgid: false }
+    FsOp::Write { handle, offset: 0, data: Bytes::from_static(data), append: true, kill_suidgid: false, page: false }
 }
 
 fn written(rig: &mut Rig, unique: u64) -> u32 {
@@ -156,7 +156,7 @@ fn writes_are_refused_where_they_must_be() {
     let unique = rig.fs(write(reader, 0, b"x"));
     rig.fails(unique, Errno::EBADF);
     let writer = rig.open(id, OpenMode { write: true, ..OpenMode::default() }, data_ref(5, 0));
-    let unique = rig.fs(FsOp::Read { handle: writer, offset: 0, bytes: 1 });
+    let unique = rig.fs(FsOp::Read { handle: writer, offset: 0, bytes: 1, page: false });
     rig.fails(unique, Errno::EBADF);
     let unique = rig.fs(write(writer, FILE_BYTES_MAX, b"x"));
     rig.fails(unique, Errno::EFBIG);
@@ -172,7 +172,7 @@ fn a_read_clips_at_the_size_and_fills_holes() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
-    let unique = rig.fs(FsOp::Read { handle, offset: 10, bytes: 100 });
+    let unique = rig.fs(FsOp::Read { handle, offset: 10, bytes: 100, page: false });
     let ask = rig.sent();
     assert_eq!(ask.request(), Request::DataRef { id });
     rig.reply(&ask, attr_reply(id, 20, data_ref(5, 2)));
@@ -183,7 +183,7 @@ fn a_read_clips_at_the_size_and_fills_holes() {
     let Ok(FsReply::Data(found)) = rig.result(unique) else { panic!("bytes expected") };
     assert_eq!(found.concat(), b"abc\0\0\0\0\0\0\0");
     // At the end there is nothing, and the data node is not asked.
-    let unique = rig.fs(FsOp::Read { handle, offset: 20, bytes: 100 });
+    let unique = rig.fs(FsOp::Read { handle, offset: 20, bytes: 100, page: false });
     let ask = rig.sent();
     rig.reply(&ask, attr_reply(id, 20, data_ref(5, 2)));
     assert!(matches!(rig.result(unique), Ok(FsReply::Data(found)) if found.is_empty()));
@@ -194,7 +194,7 @@ fn a_read_over_two_chunks_asks_for_both_at_once_and_again_when_stale() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
-    let unique = rig.fs(FsOp::Read { handle, offset: CHUNK_BYTES - 1, bytes: 3 });
+    let unique = rig.fs(FsOp::Read { handle, offset: CHUNK_BYTES - 1, bytes: 3, page: false });
     for generation in [5, 6] {
         let ask = rig.sent();
         rig.reply(&ask, attr_reply(id, 2 * CHUNK_BYTES, data_ref(generation, 0)));
@@ -316,7 +316,7 @@ fn a_read_that_has_asked_for_attributes_does_not_ask_twice() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
-    let read = FsOp::Read { handle, offset: 0, bytes: 100 };
+    let read = FsOp::Read { handle, offset: 0, bytes: 100, page: false };
     ask_size(&mut rig, id, handle, 20, 7);
     let unique = rig.fs(read.clone());
     goes_to_the_data_node(&mut rig, unique, 20);
@@ -359,7 +359,7 @@ fn only_the_same_read_goes_by_the_attributes_that_it_asked_for() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 2));
-    let read = FsOp::Read { handle, offset: 0, bytes: 100 };
+    let read = FsOp::Read { handle, offset: 0, bytes: 100, page: false };
     // Another thread.
     ask_size(&mut rig, id, handle, 20, 7);
     let other = onpath_session::fs::Caller { pid: USER.pid + 1, ..USER };
@@ -388,6 +388,6 @@ fn only_the_same_read_goes_by_the_attributes_that_it_asked_for() {
     // A handle past the page cache asks for attributes only when the program does.
     let append = rig.open(id, OpenMode { append: true, ..READ_WRITE }, data_ref(5, 2));
     ask_size(&mut rig, id, append, 24, 8);
-    let unique = rig.fs(FsOp::Read { handle: append, offset: 0, bytes: 100 });
+    let unique = rig.fs(FsOp::Read { handle: append, offset: 0, bytes: 100, page: false });
     goes_to_the_home(&mut rig, unique, id);
 }

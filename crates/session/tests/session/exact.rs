@@ -23,7 +23,7 @@ fn known(rig: &mut Rig) -> (InodeId, Handle) {
 }
 
 fn begin(rig: &mut Rig, handle: Handle) -> u64 {
-    rig.fs(FsOp::Read { handle, offset: 0, bytes: 100 })
+    rig.fs(FsOp::Read { handle, offset: 0, bytes: 100, page: false })
 }
 
 /// A read asks the home.
@@ -63,7 +63,7 @@ fn knows_nothing(rig: &mut Rig, (id, handle): (InodeId, Handle)) {
 
 fn write(rig: &mut Rig, handle: Handle, offset: u64) -> (u64, Sent) {
     let data = Bytes::from_static(b"hello");
-    let unique = rig.fs(FsOp::Write { handle, offset, data, append: false, kill_suidgid: false });
+    let unique = rig.fs(FsOp::Write { handle, offset, data, append: false, kill_suidgid: false, page: false });
     (unique, rig.sent())
 }
 
@@ -79,7 +79,7 @@ fn who_is_alone_asks_once() {
     knows(&mut rig, handle, 20);
     knows(&mut rig, handle, 20);
     // At the end of the file nobody is asked.
-    let unique = rig.fs(FsOp::Read { handle, offset: 20, bytes: 1 });
+    let unique = rig.fs(FsOp::Read { handle, offset: 20, bytes: 1, page: false });
     assert!(matches!(rig.result(unique), Ok(FsReply::Data(found)) if found.is_empty()));
     rig.silent();
 }

@@ -232,7 +232,7 @@ fn an_access_time_is_told_before_it_is_asked_for() {
     let mut rig = Rig::new();
     let id = inode_at(1, 1);
     let handle = rig.open(id, READ_WRITE, data_ref(5, 0));
-    let unique = rig.fs(FsOp::Read { handle, offset: 0, bytes: 1 });
+    let unique = rig.fs(FsOp::Read { handle, offset: 0, bytes: 1, page: false });
     let ask = rig.sent();
     let Reply::Attr { attr, data, shared } = attr_reply(id, 0, data_ref(5, 0)) else { panic!("attributes") };
     let attr = onpath_wire::attr::AttrWire { ctime: 7, mtime: 7, ..attr };

@@ -7,6 +7,7 @@ mod halves;
 mod leases;
 mod locks;
 mod loss;
+mod pages;
 mod ranges;
 mod rig;
 mod routing;

@@ -32,7 +32,8 @@ fn a_busy_server_is_asked_again_under_another_number() {
     rig.reply(&second, attr_reply(id, 0, data_ref(5, 0)));
     rig.result(unique).unwrap();
     let data = bytes::Bytes::from_static(b"bytes");
-    let unique = rig.fs(FsOp::Write { handle, offset: 0, data: data.clone(), append: false, kill_suidgid: false });
+    let unique =
+        rig.fs(FsOp::Write { handle, offset: 0, data: data.clone(), append: false, kill_suidgid: false, page: false });
     let first = rig.sent();
     rig.data_reply(&first, DataReply::Failed { errno: Errno::EAGAIN }, bytes::Bytes::new());
     rig.silent();

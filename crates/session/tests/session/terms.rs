@@ -74,7 +74,7 @@ fn open_files_are_registered_again_before_requests_go_on() {
     rig.new_term(&getattr);
     for id in [one, two] {
         let sent = rig.sent();
-        assert_eq!(sent.request(), Request::Open { id, flags: open::AGAIN | open::REGISTER });
+        assert_eq!(sent.request(), Request::Open { id, flags: open::AGAIN | open::REGISTER | open::MAP });
         assert_eq!(sent.header.term, Term(50));
     }
     rig.find(&getattr.request());
@@ -112,7 +112,7 @@ fn fsync_says_once_to_each_handle_what_a_restart_has_not_kept() {
     rig.terms[1] = Term(50);
     rig.new_term(&getattr);
     for id in [told, in_time] {
-        let again = rig.find(&Request::Open { id, flags: open::AGAIN | open::REGISTER });
+        let again = rig.find(&Request::Open { id, flags: open::AGAIN | open::REGISTER | open::MAP });
         rig.reply(&again, attr_reply(id, 0, data_ref(5, 0)));
     }
     let kept = rig.find(&Request::Kept);
@@ -183,7 +183,7 @@ fn a_second_restart_registers_all_of_it_again() {
     let (one, two) = (inode_at(1, 1), inode_at(1, 2));
     let handle = rig.open(one, READ_WRITE, data_ref(5, 0));
     rig.open(two, READ_WRITE, data_ref(5, 0));
-    let open_again = |id| Request::Open { id, flags: open::AGAIN | open::REGISTER };
+    let open_again = |id| Request::Open { id, flags: open::AGAIN | open::REGISTER | open::MAP };
     rig.fs(FsOp::GetAttr { id: one, handle: None });
     let getattr = rig.sent();
     rig.terms[1] = Term(50);

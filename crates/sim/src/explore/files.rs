@@ -248,12 +248,12 @@ impl Files {
             Call::Write(from, to) => {
                 let data;
                 (mark, data) = self.written(bytes(from..to) as usize);
-                FsOp::Write { handle, offset: BOUNDS[from], data, append: false, kill_suidgid: false }
+                FsOp::Write { handle, offset: BOUNDS[from], data, append: false, kill_suidgid: false, page: false }
             }
             Call::Append => {
                 let data;
                 (mark, data) = self.written(PIECE_BYTES);
-                FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false }
+                FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false, page: false }
             }
             Call::Unlink => FsOp::Unlink { parent: InodeId::ROOT, name: self.name.clone() },
             Call::Lock | Call::TryLock => {
@@ -270,7 +270,7 @@ impl Files {
                 let set = SetAttr { valid, size: BOUNDS[from], ..SetAttr::default() };
                 FsOp::SetAttr { id: self.id, set, handle: Some(handle) }
             }
-            Call::Read => FsOp::Read { handle, offset: 0, bytes: READ_BYTES },
+            Call::Read => FsOp::Read { handle, offset: 0, bytes: READ_BYTES, page: false },
             Call::Sync => FsOp::Fsync { handle },
         };
         let unique = world.system_call(session, 0, op);

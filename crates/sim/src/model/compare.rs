@@ -71,7 +71,11 @@ impl Model {
                 self.pin(*id, attr, Some(node), *exact);
                 Ok(())
             }
-            (Shape::Written { .. }, Reply::Written { size }, Some((_, node))) if *size == node.size => Ok(()),
+            (
+                Shape::Written { .. },
+                Reply::Written { size } | Reply::WrittenBesidePages { size, .. },
+                Some((_, node)),
+            ) if *size == node.size => Ok(()),
             (Shape::Done, Reply::Done, _) | (Shape::Any, _, _) => Ok(()),
             _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
         }

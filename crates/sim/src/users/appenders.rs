@@ -123,8 +123,14 @@ impl Appenders {
         self.pieces.lengths.push(length as u64);
         let data = self.marks.piece(writer, length);
         // The kernel's idea of the end is a guess.
-        let op =
-            FsOp::Write { handle, offset: self.rng.random_range(0..10_000), data, append: true, kill_suidgid: false };
+        let op = FsOp::Write {
+            handle,
+            offset: self.rng.random_range(0..10_000),
+            data,
+            append: true,
+            kill_suidgid: false,
+            page: false,
+        };
         self.call(world, lane, op, Call::Append(writer));
     }
 
@@ -136,7 +142,7 @@ impl Appenders {
             true => end,
             false => self.pieces.seen.range(from..).next().map_or(end, |(offset, _)| *offset),
         };
-        self.call(world, lane, FsOp::Read { handle, offset, bytes: READ_BYTES }, Call::Read(offset));
+        self.call(world, lane, FsOp::Read { handle, offset, bytes: READ_BYTES, page: false }, Call::Read(offset));
     }
 }
 

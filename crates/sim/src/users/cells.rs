@@ -143,7 +143,8 @@ impl Cells {
                 for cell in cells.clone() {
                     self.marks.put(writer, (BOUNDS[cell + 1] - BOUNDS[cell]) as usize, &mut data);
                 }
-                let op = FsOp::Write { handle, offset, data: data.into(), append: false, kill_suidgid: false };
+                let op =
+                    FsOp::Write { handle, offset, data: data.into(), append: false, kill_suidgid: false, page: false };
                 self.call(world, lane, op, Call::Write { writer, cells });
             }
             25..30 if self.truncates => {
@@ -153,7 +154,7 @@ impl Cells {
                 self.call(world, lane, op, Call::Truncate { from: cells.start });
             }
             _ => {
-                let op = FsOp::Read { handle, offset, bytes: (end - offset) as u32 };
+                let op = FsOp::Read { handle, offset, bytes: (end - offset) as u32, page: true };
                 self.call(world, lane, op, Call::Read { cells });
             }
         }

@@ -213,7 +213,7 @@ impl Durable {
                     self.marks.put(writer, (self.bounds[cell + 1] - self.bounds[cell]) as usize, &mut bytes);
                 }
                 let (offset, data) = (self.bounds[start], bytes.into());
-                let op = FsOp::Write { handle, offset, data, append: false, kill_suidgid: false };
+                let op = FsOp::Write { handle, offset, data, append: false, kill_suidgid: false, page: false };
                 self.call(world, op, Call::Write { writer, cells });
             }
             50..58 => {
@@ -245,7 +245,7 @@ impl Durable {
     fn read(&mut self, world: &mut World, cells: Range<usize>) {
         let handle = self.handle.expect("created first");
         let (offset, bytes) = (self.bounds[cells.start], (self.bounds[cells.end] - self.bounds[cells.start]) as u32);
-        self.call(world, FsOp::Read { handle, offset, bytes }, Call::Read { cells });
+        self.call(world, FsOp::Read { handle, offset, bytes, page: false }, Call::Read { cells });
     }
 }
 

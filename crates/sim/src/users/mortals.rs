@@ -166,7 +166,7 @@ impl Mortals {
                     // A few writes, then the next file; this one stays open until the session dies.
                     self.mortal[index].handle = Some(handle).filter(|_| self.rng.random_bool(0.7));
                     let data = vec![7; self.rng.random_range(1..9_000)].into();
-                    let write = FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false };
+                    let write = FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false, page: false };
                     self.call(world, Some(index), write, Call::Write);
                 }
             },
@@ -199,7 +199,7 @@ impl Mortals {
         let length = self.rng.random_range(PIECE_MIN..=PIECE_BYTES_MAX);
         self.lengths.push(length);
         let data = self.marks.piece(writer, length);
-        let write = FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false };
+        let write = FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false, page: false };
         self.call(world, index, write, Call::Append(writer));
     }
 
@@ -227,7 +227,7 @@ impl Mortals {
 
     fn read(&mut self, world: &mut World, offset: u64) {
         let handle = self.survivor.handle.expect("created first");
-        self.call(world, None, FsOp::Read { handle, offset, bytes: READ_BYTES }, Call::Read(offset));
+        self.call(world, None, FsOp::Read { handle, offset, bytes: READ_BYTES, page: false }, Call::Read(offset));
     }
 
     /// What the survivor is answered is right.

@@ -454,7 +454,7 @@ impl Private {
         };
         let seed: u8 = self.rng.random();
         let data: Bytes = (0..len).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)).collect::<Vec<_>>().into();
-        let op = FsOp::Write { handle, offset, data: data.clone(), append, kill_suidgid: false };
+        let op = FsOp::Write { handle, offset, data: data.clone(), append, kill_suidgid: false, page: false };
         self.call(world, op, Expect::Write { file, offset, data });
     }
 
@@ -464,7 +464,7 @@ impl Private {
             false => (self.rng.random_range(0..FILE_BYTES), self.rng.random_range(1..20_000)),
         };
         let expect = Expect::Read { file, offset, bytes: bytes as usize };
-        self.call(world, FsOp::Read { handle, offset, bytes }, expect);
+        self.call(world, FsOp::Read { handle, offset, bytes, page: false }, expect);
     }
 
     fn allocate(&mut self, world: &mut World, file: usize, handle: Handle) {

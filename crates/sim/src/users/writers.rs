@@ -180,7 +180,7 @@ impl Writers {
             self.marks.put(writer, (self.bounds[cell + 1] - self.bounds[cell]) as usize, &mut bytes);
         }
         let offset = self.bounds[cells.start];
-        let op = FsOp::Write { handle, offset, data: bytes.into(), append: false, kill_suidgid: false };
+        let op = FsOp::Write { handle, offset, data: bytes.into(), append: false, kill_suidgid: false, page: false };
         self.call(world, lane, op, Call::Write { writer, cells });
     }
 
@@ -194,7 +194,7 @@ impl Writers {
 
     fn read(&mut self, world: &mut World, lane: usize, handle: Handle, cells: Range<usize>) {
         let (offset, bytes) = (self.bounds[cells.start], (self.bounds[cells.end] - self.bounds[cells.start]) as u32);
-        self.call(world, lane, FsOp::Read { handle, offset, bytes }, Call::Read { cells });
+        self.call(world, lane, FsOp::Read { handle, offset, bytes, page: true }, Call::Read { cells });
     }
 }
 

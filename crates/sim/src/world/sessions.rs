@@ -222,7 +222,7 @@ impl World {
         }
         let now = shown(self.now_ns, self.sessions[number].skew_ns + self.sessions[number].wrong_ns);
         self.sessions[number].session.handle(now, input);
-        let (mut asks, mut kinds, mut next, mut over) = (vec![], vec![], vec![], false);
+        let (mut asks, mut kinds, mut written_back, mut next, mut over) = (vec![], vec![], vec![], vec![], false);
         while let Some(output) = self.sessions[number].session.poll_output() {
             match output {
                 Output::Send { packet, .. } if self.is_unheard(number, &packet) => {}
@@ -246,6 +246,7 @@ impl World {
                 Output::Own(SessionOut::Alone { alone, until_us }) => {
                     self.sessions[number].kernel.is_alone(alone, until_us * 1_000);
                 }
+                Output::Own(SessionOut::WriteBack { id }) => written_back.push(id),
                 Output::Own(SessionOut::Share { upto, .. }) => self.session_shares(number, upto),
                 Output::Own(SessionOut::Forget { .. }) => self.sessions[number].kernel.forget(),
                 Output::Own(SessionOut::Lost(LostReason::Detached)) => self.sessions[number].dead = true,
@@ -267,6 +268,9 @@ impl World {
             let caller = &self.sessions[number].callers[pid as usize - 1];
             let read = ReadCaller { groups: Some(caller.groups.to_vec()), caps: caller.caps.clone() };
             self.session_input(number, Input::Own(SessionIn::Caller { ticket, read }));
+        }
+        for id in written_back {
+            self.session_input(number, Input::Own(SessionIn::WrittenBack { id }));
         }
         for ticket in kinds {
             self.session_input(number, Input::Own(SessionIn::WaitsAs { ticket, process: Some(true) }));

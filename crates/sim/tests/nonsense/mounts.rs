@@ -151,6 +151,7 @@ impl Mount {
                 return Some(SessionIn::WaitsAs { ticket, process: Some(true) });
             }
             SessionOut::Share { .. } => return Some(SessionIn::Shared),
+            SessionOut::WriteBack { id } => return Some(SessionIn::WrittenBack { id }),
             SessionOut::Lost(_) | SessionOut::Expired => self.lost = true,
             SessionOut::Attached | SessionOut::Alone { .. } | SessionOut::Forget { .. } => {}
             SessionOut::Invalidate { .. } => {}
@@ -252,9 +253,16 @@ impl Mount {
         match dice.below(14) {
             0..4 => {
                 let data = vec![5; count].into();
-                FsOp::Write { handle, offset, data, append: dice.percent(30), kill_suidgid: dice.percent(10) }
+                FsOp::Write {
+                    handle,
+                    offset,
+                    data,
+                    append: dice.percent(30),
+                    kill_suidgid: dice.percent(10),
+                    page: false,
+                }
             }
-            4..7 => FsOp::Read { handle, offset, bytes: count as u32 },
+            4..7 => FsOp::Read { handle, offset, bytes: count as u32, page: false },
             7 => FsOp::Allocate { handle, mode: *dice.one(&[0, 1, 3, 16]), offset, bytes: count as u64 },
             8 => FsOp::Seek { handle, offset, hole: dice.percent(50) },
             9 => {

@@ -119,6 +119,7 @@ impl Effects<Session> for Loop {
             }
             SessionOut::HowItWaits { ticket, .. } => done.push(SessionIn::WaitsAs { ticket, process: None }),
             SessionOut::Share { .. } => done.push(SessionIn::Shared),
+            SessionOut::WriteBack { id } => done.push(SessionIn::WrittenBack { id }),
             SessionOut::Lost(reason) => _ = self.over.send(Err(reason.to_string())),
             SessionOut::Expired => _ = self.over.send(Err("the session was declared dead".to_owned())),
             SessionOut::Attached
