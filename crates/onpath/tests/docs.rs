@@ -27,19 +27,28 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-fn markdown(dir: &Path) -> Vec<Document> {
+/// What is in a directory, in order.
+fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension() == Some(OsStr::new("md")));
     paths.sort();
-    paths.into_iter().map(|path| Document { text: std::fs::read_to_string(&path).expect("text"), path }).collect()
+    paths
 }
 
+/// The documents of the repository, those of docs/ at any depth.
 fn documents() -> Vec<Document> {
-    let mut all = markdown(&repository());
-    all.extend(markdown(&repository().join("docs")));
-    all.extend(markdown(&repository().join("dataplane")));
-    assert!(all.len() >= 8, "only {} documents found", all.len());
+    let root = repository();
+    let mut paths: Vec<PathBuf> = [root.clone(), root.join("dataplane")].iter().flat_map(|dir| entries(dir)).collect();
+    let mut dirs = vec![root.join("docs")];
+    while let Some(dir) = dirs.pop() {
+        let (below, files): (Vec<_>, Vec<_>) = entries(&dir).into_iter().partition(|path| path.is_dir());
+        dirs.extend(below);
+        paths.extend(files);
+    }
+    paths.retain(|path| path.extension() == Some(OsStr::new("md")));
+    let read = |path: PathBuf| Document { text: std::fs::read_to_string(&path).expect("text"), path };
+    let all: Vec<Document> = paths.into_iter().map(read).collect();
+    assert!(all.len() >= 16, "only {} documents found", all.len());
     all
 }
 
