@@ -277,7 +277,7 @@ fn complaint(command: &str) -> Option<String> {
 }
 
 /// Commands of the system in the README.
-const RUN: [&str; 3] = ["mkdir -p /mnt/onpath", "echo hello > /mnt/onpath/file", "cat /mnt/onpath/file"];
+const RUN: [&str; 3] = ["apt install ./onpath_*.deb", "mkdir -p /mnt/onpath", "echo hello > /mnt/onpath/file"];
 
 #[test]
 fn commands_are_understood() {
@@ -296,7 +296,7 @@ fn commands_are_understood() {
             }
             for (number, line) in block.lines.iter().enumerate() {
                 let command = line.split(" # ").next().expect("split gives at least one").trim();
-                // Those of the README for several hosts are run as they are (cluster::readme).
+                // Those of the README are run as they are (package::the_start_of_the_readme_works, cluster::readme).
                 let is_run = document.name() == "README.md" && RUN.iter().any(|word| command.starts_with(word));
                 if command.is_empty() || is_run {
                     continue;
@@ -360,6 +360,35 @@ fn recipes_are_understood() {
         }
     }
     assert!(wrong.is_empty(), "commands that do not work:\n{}", wrong.join("\n"));
+}
+
+/// Below the title each document says for whom it is, and what they can do afterwards; the README what Onpath is.
+#[test]
+fn documents_say_for_whom_they_are() {
+    let silent = documents().into_iter().filter(|document| {
+        let first = document.text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
+        let name = document.name();
+        !first.starts_with("For who ") && name != "README.md" && !name.starts_with("dataplane/")
+    });
+    let silent: Vec<String> = silent.map(|document| document.name()).collect();
+    assert!(silent.is_empty(), "documents that do not begin with \"For who …\": {silent:?}");
+}
+
+/// The README counts what the suite of semantics and the table of teeth have.
+#[test]
+fn the_readme_counts_right() {
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).expect(name);
+    let posix = entries(&repository().join("crates/onpath/tests/posix"));
+    let tests: usize = posix
+        .iter()
+        .map(|path| std::fs::read_to_string(path).expect("a source").lines().filter(|line| *line == "#[test]").count())
+        .sum();
+    let teeth = read("docs/internals/teeth.md");
+    let planted: std::collections::BTreeSet<Vec<&str>> =
+        teeth.lines().filter(|line| line.starts_with("| R-")).map(|row| row.split(" | ").take(2).collect()).collect();
+    let (readme, planted) = (read("README.md"), planted.len());
+    assert!(readme.contains(&format!("**More than {}** tests of POSIX", tests / 100 * 100)), "{tests} tests");
+    assert!(readme.contains(&format!("**{planted} of {planted}** planted bugs")), "{planted} planted bugs");
 }
 
 /// The two set-up commands of the README are what continuous integration and a user run.
