@@ -62,7 +62,7 @@ differential SEED="1":
 soak FIRST="1" COUNT="1000" JOBS="2":
     cargo run --locked --release -p onpath -- sim --seed {{ FIRST }} --seeds {{ COUNT }} --twice --jobs {{ JOBS }} --failures target/failing-seeds --json
 
-# The table of docs/teeth.md: how many seeds, from STARTS starts, or schedules it takes until a checker notices a removed rule
+# The table of docs/internals/teeth.md: how many seeds, from STARTS starts, or schedules it takes until a checker notices a removed rule
 teeth STARTS="5":
     ONPATH_TEETH_STARTS={{ STARTS }} cargo test --locked --release -p onpath-sim --features planted --test simulator -- teeth::a_checker_notices --nocapture | grep '^|'
 

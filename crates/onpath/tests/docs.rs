@@ -27,19 +27,28 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-fn markdown(dir: &Path) -> Vec<Document> {
+/// What is in a directory, in order.
+fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension() == Some(OsStr::new("md")));
     paths.sort();
-    paths.into_iter().map(|path| Document { text: std::fs::read_to_string(&path).expect("text"), path }).collect()
+    paths
 }
 
+/// The documents of the repository, those of docs/ at any depth.
 fn documents() -> Vec<Document> {
-    let mut all = markdown(&repository());
-    all.extend(markdown(&repository().join("docs")));
-    all.extend(markdown(&repository().join("dataplane")));
-    assert!(all.len() >= 8, "only {} documents found", all.len());
+    let root = repository();
+    let mut paths: Vec<PathBuf> = [root.clone(), root.join("dataplane")].iter().flat_map(|dir| entries(dir)).collect();
+    let mut dirs = vec![root.join("docs")];
+    while let Some(dir) = dirs.pop() {
+        let (below, files): (Vec<_>, Vec<_>) = entries(&dir).into_iter().partition(|path| path.is_dir());
+        dirs.extend(below);
+        paths.extend(files);
+    }
+    paths.retain(|path| path.extension() == Some(OsStr::new("md")));
+    let read = |path: PathBuf| Document { text: std::fs::read_to_string(&path).expect("text"), path };
+    let all: Vec<Document> = paths.into_iter().map(read).collect();
+    assert!(all.len() >= 16, "only {} documents found", all.len());
     all
 }
 
@@ -268,7 +277,7 @@ fn complaint(command: &str) -> Option<String> {
 }
 
 /// Commands of the system in the README.
-const RUN: [&str; 3] = ["mkdir -p /mnt/onpath", "echo hello > /mnt/onpath/file", "cat /mnt/onpath/file"];
+const RUN: [&str; 3] = ["apt install ./onpath_*.deb", "mkdir -p /mnt/onpath", "echo hello > /mnt/onpath/file"];
 
 #[test]
 fn commands_are_understood() {
@@ -287,7 +296,7 @@ fn commands_are_understood() {
             }
             for (number, line) in block.lines.iter().enumerate() {
                 let command = line.split(" # ").next().expect("split gives at least one").trim();
-                // Those of the README for several hosts are run as they are (cluster::readme).
+                // Those of the README are run as they are (package::the_start_of_the_readme_works, cluster::readme).
                 let is_run = document.name() == "README.md" && RUN.iter().any(|word| command.starts_with(word));
                 if command.is_empty() || is_run {
                     continue;
@@ -351,6 +360,35 @@ fn recipes_are_understood() {
         }
     }
     assert!(wrong.is_empty(), "commands that do not work:\n{}", wrong.join("\n"));
+}
+
+/// Below the title each document says for whom it is, and what they can do afterwards; the README what Onpath is.
+#[test]
+fn documents_say_for_whom_they_are() {
+    let silent = documents().into_iter().filter(|document| {
+        let first = document.text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
+        let name = document.name();
+        !first.starts_with("For who ") && name != "README.md" && !name.starts_with("dataplane/")
+    });
+    let silent: Vec<String> = silent.map(|document| document.name()).collect();
+    assert!(silent.is_empty(), "documents that do not begin with \"For who …\": {silent:?}");
+}
+
+/// The README counts what the suite of semantics and the table of teeth have.
+#[test]
+fn the_readme_counts_right() {
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).expect(name);
+    let posix = entries(&repository().join("crates/onpath/tests/posix"));
+    let tests: usize = posix
+        .iter()
+        .map(|path| std::fs::read_to_string(path).expect("a source").lines().filter(|line| *line == "#[test]").count())
+        .sum();
+    let teeth = read("docs/internals/teeth.md");
+    let planted: std::collections::BTreeSet<Vec<&str>> =
+        teeth.lines().filter(|line| line.starts_with("| R-")).map(|row| row.split(" | ").take(2).collect()).collect();
+    let (readme, planted) = (read("README.md"), planted.len());
+    assert!(readme.contains(&format!("**More than {}** tests of POSIX", tests / 100 * 100)), "{tests} tests");
+    assert!(readme.contains(&format!("**{planted} of {planted}** planted bugs")), "{planted} planted bugs");
 }
 
 /// The two set-up commands of the README are what continuous integration and a user run.

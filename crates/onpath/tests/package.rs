@@ -83,6 +83,35 @@ fn the_debian_package_installs_and_runs() {
     assert!(!root.join("usr/bin/onpath").exists() && !root.join("etc/default/onpath").exists());
 }
 
+/// The first commands of the README, with what the package brings, on a system that has neither /srv nor /mnt yet.
+#[test]
+fn the_start_of_the_readme_works() {
+    const TEST: &str = "the_start_of_the_readme_works";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(package) = package(TEST, site.root()) else { return };
+    let readme = fs::read_to_string(repository().join("README.md")).expect("the README");
+    let start = readme.split("\n## Start\n").nth(1).expect("a section");
+    let block = start.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let (install, commands) = block.split_once('\n').expect("several lines");
+    assert_eq!(install, "apt install ./onpath_*.deb");
+    assert!(block.lines().count() <= 4, "{block}");
+    let root = site.root().join("root");
+    // What it depends on is here, and the system of who runs the tests stays as it is.
+    done(
+        Command::new("dpkg-deb")
+            .arg("--extract")
+            .arg(site.root().join(package.file_name().expect("a name")))
+            .arg(&root),
+    );
+    let own = "mount -t tmpfs none /srv; mount -t tmpfs none /mnt; mount -t tmpfs none /var/log";
+    let mut shell = Command::new("unshare");
+    shell.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    shell.args(["sh", "-ec", &format!("{own}\n{commands}")]);
+    shell.env("PATH", format!("{}:{}", root.join("usr/bin").display(), std::env::var("PATH").unwrap_or_default()));
+    let said = done(&mut shell);
+    assert!(said.lines().any(|line| line == "hello"), "{said}");
+}
+
 /// A file system with what is installed below `root`: served, mounted by the helper, used, unmounted.
 fn runs(site: &Site, root: &Path) {
     let onpath = root.join("usr/bin/onpath");

@@ -1,5 +1,5 @@
 //! Systematic exploration of small situations: every schedule with one thing out of order, lost, doubled or broken is run and
-//! compared with the model. Larger bounds are run by hand with `onpath explore`; docs/exploration.md has their numbers.
+//! compared with the model. Larger bounds are run by hand with `onpath explore`; docs/internals/exploration.md has their numbers.
 
 use onpath_sim::explore::{Bounds, Explored, explore, replay, situation, situations};
 
@@ -67,7 +67,7 @@ fn with_a_reboot_of_the_switch() {
     }
 }
 
-/// What went wrong once (docs/failures.md): beyond the bounds of these tests, or a grace for orphans after a restart that there was not.
+/// What went wrong once (docs/history/failures.md): beyond the bounds of these tests, or a grace for orphans after a restart that there was not.
 #[test]
 fn schedules_that_failed_once_are_right() {
     let lock = ("lock-cancel", "4:late,6:late,11:wait,18:release0");

@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the directory protocol (docs/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the directory protocol (docs/internals/protocol.md), directed by hand.
 //!
 //! S and T are sites, A is the owner of the directory D. Every test ends with a comparison of everything.
 

@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the transactions (docs/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the transactions (docs/internals/protocol.md), directed by hand.
 //!
 //! C coordinates (the destination's site), P is the source's site, H a home elsewhere.
 

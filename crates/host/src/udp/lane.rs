@@ -1,7 +1,7 @@
 //! A lane: the way of a socket to one address, by a second socket that has the same port and is connected there.
 //!
 //! The system then need not look for the route of each datagram, which is an eighth of what a small one costs between two processes of a
-//! machine (docs/benchmarks.md). A lane receives nothing: it is bound to a group's address, where nobody sends, so
+//! machine (docs/history/benchmarks.md). A lane receives nothing: it is bound to a group's address, where nobody sends, so
 //! that what comes to the port comes to the first socket, whoever sends it.
 
 use super::socket::{Socket, prefer_whole, probe, send_segments, set_reuse};

@@ -63,7 +63,7 @@ struct Mark {
     remarking: u32,
 }
 
-/// What a site knows of a directory, as `docs/limits.md` counts it: its grant and its mark.
+/// What a site knows of a directory, as `docs/internals/bounds.md` counts it: its grant and its mark.
 const _: () = assert!(2 * size_of::<(Fingerprint, Mark)>() as u64 + site::GRANT_BYTES <= memory::GRANT);
 
 /// An update that must not be seen yet.

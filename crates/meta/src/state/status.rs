@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::Core;
 
-    /// `docs/limits.md` tells these numbers, so they must not be too small.
+    /// `docs/internals/bounds.md` tells these numbers, so they must not be too small.
     #[test]
     fn a_place_for_an_operation_is_as_small_as_said() {
         let config = crate::ShardConfig {

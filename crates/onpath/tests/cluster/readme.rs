@@ -6,12 +6,12 @@ use crate::common::server::{Process, Site, binary};
 use std::path::Path;
 use std::process::Command;
 
-/// The blocks of commands of a section.
-fn blocks(text: &str, section: &str) -> Vec<String> {
+/// The commands of the block of a section.
+fn commands(text: &str, section: &str) -> Vec<String> {
     let start = text.find(section).unwrap_or_else(|| panic!("no section {section}")) + section.len();
     let section = text[start..].split("\n## ").next().expect("a section");
-    let fenced = section.split("```sh\n").skip(1);
-    fenced.map(|block| block.split("```").next().expect("a closed block").to_owned()).collect()
+    let block = section.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    block.lines().map(str::to_owned).collect()
 }
 
 /// A shell on a host, with `/var/lib` and `/mnt` of its own, and `~` that all of them share.
@@ -32,7 +32,8 @@ fn the_commands_of_the_readme_work() {
     let Some(site) = Site::new(test) else { return };
     let Some(net) = Net::new(test, 3) else { return };
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("the README");
-    let [init, serve, client] = &blocks(&readme, "\n## Several hosts\n")[..] else { panic!("three blocks") };
+    let [init, serve, client @ ..] = &commands(&readme, "\n## Two hosts\n")[..] else { panic!("commands") };
+    let client = client.join("\n");
     assert!((0..2).all(|host| init.contains(&net.address(host))), "{init}");
     let done = shell(&net, 0, site.root(), init).output().expect("a shell");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -43,7 +44,7 @@ fn the_commands_of_the_readme_work() {
         let host = usize::from(name == "b");
         Process::start(shell(&net, host, site.root(), &format!("{script}\nsleep 600")), site.log(name), "serving")
     });
-    let done = shell(&net, 2, site.root(), client).output().expect("a shell");
+    let done = shell(&net, 2, site.root(), &client).output().expect("a shell");
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success(), "{out}\n{err}");
     assert!(out.contains("hello") && out.contains("2 hosts"), "{out}\n{err}");

@@ -189,7 +189,7 @@ fn sendfile_after_an_append() {
     pair.stop("after sendfile");
 }
 
-/// A client with 10,000 files open and locked: all count for the other mount, take the memory that docs/limits.md says, and go with it.
+/// A client with 10,000 files open and locked: all count for the other mount, take the memory that docs/internals/bounds.md says, and go with it.
 #[test]
 fn ten_thousand_files_open_and_locked() {
     const FILES: usize = 10_000;

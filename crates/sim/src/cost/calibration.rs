@@ -55,7 +55,7 @@ impl Calibration {
         Calibration { machine: "costs nothing".into(), ..Calibration::default() }
     }
 
-    /// The constants that `bench model` uses unless it is told others; see docs/cost-model.md.
+    /// The constants that `bench model` uses unless it is told others; see docs/internals/cost-model.md.
     ///
     /// # Panics
     /// Never: the file is part of the program, and a test reads it.

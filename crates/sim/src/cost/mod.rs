@@ -1,4 +1,4 @@
-//! The cost model: the simulator's roles on virtual time in which nothing fails and everything takes its time (docs/cost-model.md).
+//! The cost model: the simulator's roles on virtual time in which nothing fails and everything takes its time (docs/internals/cost-model.md).
 //!
 //! Servers have cores with a run queue; each input of a role, each record and each message costs virtual CPU
 //! ([`Calibration`]), links and flushes take their time. Clients are a closed loop or a stream of random arrivals. The

@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the network form (docs/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the network form (docs/internals/protocol.md), directed by hand.
 //!
 //! S and T are sites, A is the owner of the directory D; the coordinator is S. A *reader* knows the tracking epoch, so the switch
 //! answers its question on the way to A. Every test ends with a comparison of everything.

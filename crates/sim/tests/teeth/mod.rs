@@ -1,7 +1,7 @@
 //! Teeth: each rule of the protocol is removed once, and must be missed: by a directed scenario, and by a *checker*, under random
 //! seeds or in a systematic exploration. A panic of an assertion inside a role is counted apart.
 //!
-//! `just teeth` prints the table of `docs/teeth.md`.
+//! `just teeth` prints the table of `docs/internals/teeth.md`.
 
 use crate::{network_form, owner_form, shapes, transactions};
 use means::{MEANS, Means};

@@ -1,4 +1,4 @@
-//! `onpath bench calibrate`, `model` and `validate`: the cost model (docs/cost-model.md).
+//! `onpath bench calibrate`, `model` and `validate`: the cost model (docs/internals/cost-model.md).
 
 mod calibrate;
 mod machine;

@@ -42,7 +42,7 @@ pub(crate) struct ModelArgs {
     /// What is modelled.
     #[arg(value_enum, required = true, value_name = "CASE")]
     cases: Vec<Case>,
-    /// Constants from `onpath bench calibrate --out`; otherwise those that docs/cost-model.md lists.
+    /// Constants from `onpath bench calibrate --out`; otherwise those that docs/internals/cost-model.md lists.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// Numbers of metadata servers.
