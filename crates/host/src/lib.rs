@@ -10,6 +10,8 @@ pub mod inspect;
 pub mod journal;
 pub mod known;
 pub mod member;
+pub mod metrics;
+pub mod mounts;
 pub mod node;
 pub mod offline;
 mod owner;

@@ -247,6 +247,14 @@ impl ServerBuilder {
         let checkpointer =
             Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
         detach_resident(&self.dir, &node);
+        let path = self.dir.path().to_owned();
+        node.add_status(
+            "disk".into(),
+            Box::new(move || {
+                let (size, free) = sys::space(&path).unwrap_or_default();
+                vec![("size_bytes".into(), size), ("free_bytes".into(), free)]
+            }),
+        );
         Ok(Alone { dir: self.dir, node, shards: self.shards, data: self.data, blocks: self.blocks, checkpointer })
     }
 

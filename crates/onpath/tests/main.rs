@@ -18,6 +18,7 @@ mod inspect;
 mod killed;
 mod large;
 mod layering;
+mod metrics;
 mod mount_helper;
 mod namespaces;
 mod package;

@@ -37,6 +37,7 @@ use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
+use onpath_wire::report::Outcome;
 use rustix::io::Errno;
 
 use crate::reply::Replier;
@@ -184,12 +185,13 @@ impl Answers {
             _ => Valid::default(),
         };
         drop(table);
+        let outcome = Outcome::of(&result);
         let give = move || answer::answer(replier, expected, result, valid);
         match self.kernel.get() {
             Some(kernel) if !before.is_nothing() => kernel.before(&before, give),
             _ => give(),
         }
-        self.meter.count(timing);
+        self.meter.count(timing, outcome);
     }
 
     /// The session is alone in the file system, for a time of this number, until then in microseconds of its clock: the kernel may

@@ -17,6 +17,7 @@ mod work;
 mod tests;
 
 use crate::journal::{Commit, Journal, JournalError, JournalEvents};
+use crate::mounts::Mounts;
 use background::Background;
 use cell::{AnyCell, Cell};
 pub use links::Link;
@@ -31,6 +32,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use timer::Timer;
 use work::Work;
 
@@ -209,6 +211,8 @@ impl NodeBuilder {
             watch: OnceLock::new(),
             threads: Mutex::default(),
             sources: Mutex::default(),
+            mounts: Mounts::default(),
+            started: Instant::now(),
         });
         if let Some(journal) = &node.journal {
             journal.start(Arc::new(Events { node: Arc::downgrade(&node) }));
@@ -254,6 +258,8 @@ pub struct Node {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Further lines of the status, by their name.
     sources: Mutex<BTreeMap<String, CounterSource>>,
+    mounts: Mounts,
+    started: Instant,
 }
 
 impl Node {
@@ -262,9 +268,20 @@ impl Node {
         self.sources.lock().expect("sources do not panic").insert(name, source);
     }
 
-    /// The status does not have the counters of that name any more.
-    pub fn remove_status(&self, name: &str) {
-        self.sources.lock().expect("sources do not panic").remove(name);
+    /// The status does not have the counters of that name any more; what they were in the end.
+    pub fn remove_status(&self, name: &str) -> Option<Counters> {
+        let source = self.sources.lock().expect("sources do not panic").remove(name);
+        source.map(|source| source())
+    }
+
+    /// The mounts that this process knows.
+    pub fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+
+    /// For how long it has run.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Delivers a message and runs everything that it makes runnable.
@@ -464,6 +481,7 @@ impl Node {
             ("disk_full", u64::from(self.full.load(Ordering::Relaxed))),
             ("messages_bytes", waiting_bytes + held_bytes),
             ("bounded_bytes", of_roles + waiting_bytes + held_bytes),
+            ("uptime_ms", self.uptime().as_millis() as u64),
         ];
         all.push(("host".into(), runtime.map(|(name, value)| (name.into(), value)).into()));
         if let Some(journal) = &self.journal {
@@ -480,6 +498,8 @@ impl Node {
         }
         let sources = self.sources.lock().expect("sources do not panic");
         all.extend(sources.iter().map(|(name, source)| (name.clone(), source())));
+        drop(sources);
+        all.extend(self.mounts.status());
         all
     }
 

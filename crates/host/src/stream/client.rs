@@ -5,11 +5,12 @@
 //! gets another id.
 
 use super::conn::Conn;
-use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control};
+use super::{Control, MAGIC, Received, StreamError, VERSION, control, receive, send_control};
 use crate::dir;
-use crate::node::{Counters, Link, Node};
+use crate::node::{Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::MountReport;
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
@@ -196,11 +197,11 @@ impl StreamClient {
 }
 
 impl Attached {
-    /// Tells the server what this process has done, for its status; lost if it is gone.
-    pub fn tell(&self, counters: &Counters) {
+    /// Tells the server what the mount of this process has done; lost if it is gone.
+    pub fn tell(&self, report: MountReport) {
         let conn = self.shared.conn.lock().expect("the connection does not panic").clone();
         if let Some(conn) = conn {
-            conn.send(NodeId(0), control(&counts(counters)));
+            conn.send(NodeId(0), control(&Control::Report { report }));
         }
     }
 

@@ -36,6 +36,9 @@ const CLIENT: u32 = 0x8000_0000;
 /// Set in the numbers under which clients join, which are drawn.
 const JOINING: u32 = 0x4000_0000;
 
+/// To whom a message is that is for no role, but for the process: a report of a mount.
+const THIS_PROCESS: NodeId = NodeId(0);
+
 /// The endpoint of a host.
 pub fn endpoint_of_host(number: u16) -> EndpointId {
     EndpointId(u32::from(number))

@@ -45,7 +45,7 @@ impl Reading {
                 match role.split('-').next() {
                     Some("shard") => *reading.shards.entry(counter.clone()).or_default() += value,
                     Some("journal") => *reading.journal.entry(counter.clone()).or_default() += value,
-                    Some("mount") => reading.operation(counter, value),
+                    Some("mount" | "told") => reading.operation(counter, value),
                     _ => {}
                 }
             }
@@ -54,6 +54,9 @@ impl Reading {
     }
 
     fn operation(&mut self, counter: &str, value: u64) {
+        if counter.ends_with("_refused") || counter.ends_with("_failed") {
+            return;
+        }
         if let Some((name, bound)) = counter.split_once("_below_") {
             let bound = bound.parse().unwrap_or(u64::MAX);
             *self.operations.entry(name.to_owned()).or_default().latencies.entry(bound).or_default() += value;
@@ -211,8 +214,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_readings() {
-        let before = r#"{"mount-1":{"lookup":10,"lookup_ns":1000,"lookup_below_128":10},"shard-0":{"requests":5}}"#;
-        let now = r#"{"mount-1":{"lookup":14,"lookup_ns":9000,"lookup_below_128":11,"lookup_below_4096":3,
+        let before = r#"{"mount":{"lookup":10,"lookup_ns":1000,"lookup_below_128":10},"shard-0":{"requests":5}}"#;
+        let now = r#"{"mount":{"lookup":14,"lookup_ns":9000,"lookup_below_128":11,"lookup_below_4096":3,
             "create":1,"create_ns":7,"create_below_8":1},"shard-0":{"requests":7,"inodes":3},"shard-1":{"requests":2},
             "journal":{"appended_lsn":9,"durable_lsn":7}}"#;
         let read = |text| Reading::parse(text).expect("JSON");

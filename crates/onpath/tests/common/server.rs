@@ -243,6 +243,18 @@ impl Status {
         Status(roles.collect())
     }
 
+    /// Operations of these kinds of the mount of the process, and of all that have told it what they do.
+    pub fn operations(&self, kinds: &[&str]) -> u64 {
+        self.sum("mount", kinds) + self.sum("told", kinds)
+    }
+
+    /// The names of all roles, each with those of its counters.
+    pub fn names(&self) -> Vec<(String, Vec<String>)> {
+        let names = |counters: &serde_json::Value| counters.as_object().expect("counters").keys().cloned().collect();
+        let roles = self.0.as_object().expect("roles").iter();
+        roles.map(|(role, counters)| (role.clone(), names(counters))).collect()
+    }
+
     /// The sum of these counters over all roles whose names begin so.
     pub fn sum(&self, roles: &str, counters: &[&str]) -> u64 {
         let all = self.0.as_object().expect("roles");

@@ -42,7 +42,7 @@ fn operations_of_all_mounts() {
         assert!(words.contains("per second") && words.contains("journal:") && words.contains("write"), "{words}");
     });
     let status = said(&onpath(&["status", text(mount.path())]));
-    assert!(status.contains("mount-") && !status.contains("_below_"), "{status}");
+    assert!(status.contains("told") && !status.contains("_below_"), "{status}");
     second.stop();
     mount.stop();
     let nobody = onpath(&["top", "--once", text(&site.state())]);
