@@ -16,6 +16,7 @@ pub mod node;
 pub mod offline;
 mod owner;
 mod replay;
+pub mod report;
 pub mod reshape;
 pub mod roles;
 pub mod server;

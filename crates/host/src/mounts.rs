@@ -80,6 +80,19 @@ pub struct Mounted {
     pub heard_us: u64,
     /// Operations that it has answered.
     pub operations: u64,
+    /// Operations a second between its last two reports; of the mount of this process 0, since whoever asks can look twice.
+    pub per_second: f64,
+    /// Requests that wait for their answers.
+    pub waiting: u32,
+    /// For how long the oldest of them has waited, milliseconds.
+    pub oldest_ms: u64,
+    /// It is that of this process.
+    pub is_own: bool,
+}
+
+/// Operations of all kinds.
+fn count(operations: &Operations) -> u64 {
+    operations.values().map(Operation::count).sum()
 }
 
 struct Known {
@@ -88,6 +101,9 @@ struct Known {
     heard_us: u64,
     left: bool,
     last: Operations,
+    per_second: f64,
+    waiting: u32,
+    oldest_ms: u64,
 }
 
 #[derive(Default)]
@@ -142,8 +158,16 @@ impl Mounts {
         let now_us = sys::mono_us();
         let own = self.own.get().map(|(session, source)| {
             let report = source();
-            let operations = operations(&report.operations).values().map(Operation::count).sum();
-            Mounted { is: report.is, session: *session, heard_us: now_us, operations }
+            Mounted {
+                session: *session,
+                heard_us: now_us,
+                operations: count(&operations(&report.operations)),
+                per_second: 0.0,
+                waiting: report.waiting,
+                oldest_ms: report.oldest_ms,
+                is: report.is,
+                is_own: true,
+            }
         });
         let mut told = self.told();
         told.let_go(now_us);
@@ -151,7 +175,11 @@ impl Mounts {
             is: known.is.clone(),
             session: known.session,
             heard_us: known.heard_us,
-            operations: known.last.values().map(Operation::count).sum(),
+            operations: count(&known.last),
+            per_second: known.per_second,
+            waiting: known.waiting,
+            oldest_ms: known.oldest_ms,
+            is_own: false,
         });
         let mut all: Vec<Mounted> = own.into_iter().chain(others).collect();
         all.sort_by_key(|mounted| mounted.session);
@@ -196,6 +224,9 @@ impl Told {
             heard_us: now_us,
             left: false,
             last: Operations::new(),
+            per_second: 0.0,
+            waiting: 0,
+            oldest_ms: 0,
         });
         if report.is.uptime_ms < known.is.uptime_ms {
             return; // a later one came before it
@@ -208,7 +239,18 @@ impl Told {
             let before = known.last.get(name).unwrap_or(&nothing);
             self.sum.entry(name.clone()).or_default().add_since(operation, before);
         }
-        *known = Known { is: report.is.clone(), session, heard_us: now_us, left: report.leaves, last: now };
+        let (more, took_ms) =
+            (count(&now).saturating_sub(count(&known.last)), report.is.uptime_ms - known.is.uptime_ms);
+        *known = Known {
+            is: report.is.clone(),
+            session,
+            heard_us: now_us,
+            left: report.leaves,
+            last: now,
+            per_second: more as f64 * 1_000.0 / took_ms.max(1) as f64,
+            waiting: report.waiting,
+            oldest_ms: report.oldest_ms,
+        };
     }
 
     /// Whoever was silent for long has left.
@@ -243,7 +285,8 @@ mod tests {
         let latencies = vec![LatencyReport { class: 40, count: lookups }];
         let lookup = OperationReport { name: Blob(b"lookup".to_vec()), latencies, ..OperationReport::default() };
         let evil = OperationReport { name: Blob(b"a{b=\"c".to_vec()), ..lookup.clone() };
-        MountReport { is: MountIs { id, uptime_ms, ..MountIs::default() }, leaves, operations: vec![lookup, evil] }
+        let is = MountIs { id, uptime_ms, ..MountIs::default() };
+        MountReport { is, leaves, operations: vec![lookup, evil], ..MountReport::default() }
     }
 
     fn lookups(told: &Told) -> u64 {

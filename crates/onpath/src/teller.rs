@@ -42,7 +42,14 @@ impl Own {
     pub(crate) fn report(&self, leaves: bool) -> MountReport {
         let uptime_ms = self.started.elapsed().as_millis() as u64;
         let is = MountIs { uptime_ms, ..self.is.clone() };
-        MountReport { is, leaves, operations: self.answers.meter().operations() }
+        let (waiting, oldest) = self.answers.waiting();
+        MountReport {
+            is,
+            leaves,
+            waiting,
+            oldest_ms: oldest.as_millis() as u64,
+            operations: self.answers.meter().operations(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod ending;
 mod foreign_namespace;
 mod formats;
 mod fsck;
+mod health;
 mod inspect;
 mod killed;
 mod large;

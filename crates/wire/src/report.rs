@@ -68,6 +68,10 @@ wire_struct! {
         pub is: MountIs,
         /// It is over, and this is the last report.
         pub leaves: bool,
+        /// Requests that have not been answered yet.
+        pub waiting: u32,
+        /// For how long the oldest of them has waited, milliseconds; waits for locks are left out.
+        pub oldest_ms: u64,
         /// Of each kind of operation that there was.
         pub operations: Vec<OperationReport>,
     }

@@ -37,7 +37,17 @@ impl Timing {
 
     /// Whether it has been under way for so long.
     pub(super) fn is_older(&self, than: Duration) -> bool {
-        self.started.elapsed() >= than
+        self.age() >= than
+    }
+
+    /// For how long it has been under way.
+    pub(super) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether it may wait for a lock that somebody else has.
+    pub(super) fn is_of_lock(&self) -> bool {
+        self.opcode == abi::opcode::SETLKW
     }
 }
 

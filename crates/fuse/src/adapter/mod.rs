@@ -32,6 +32,7 @@ mod protected;
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult};
@@ -233,6 +234,14 @@ impl Answers {
     /// Thread id of who waits for the answer to request `unique`.
     fn caller(&self, unique: u64) -> Option<u32> {
         self.table().pending.get(&unique).map(|pending| pending.pid)
+    }
+
+    /// How many requests wait for their answers, and for how long the oldest one has; who waits for a lock may wait for ever.
+    pub fn waiting(&self) -> (u32, Duration) {
+        let table = self.table();
+        let oldest =
+            table.pending.values().filter(|pending| !pending.timing.is_of_lock()).map(|pending| pending.timing.age());
+        (table.pending.len() as u32, oldest.max().unwrap_or_default())
     }
 
     /// What was answered, and how soon.

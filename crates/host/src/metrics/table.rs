@@ -79,6 +79,11 @@ const SHARD: Group = Group {
         of(Counter, "entries_compacted", "Of these, updates that others of the same batch have undone or replaced."),
         of(Gauge, "grants_held", "Parts of directories held."),
         of(Gauge, "entries_pending", "Updates pending: their directories' owners have not applied them."),
+        microseconds(
+            Highest,
+            "entries_pending_oldest_us",
+            "For how long the oldest of them has been pending, to half a second.",
+        ),
         of(Counter, "transactions", "Transactions over several shards begun."),
         of(Counter, "transactions_busy", "Transactions begun again because another one was in their way."),
         of(Gauge, "inodes_open", "Inodes that clients have open."),

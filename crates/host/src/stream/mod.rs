@@ -13,7 +13,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
+pub use client::{ANSWER_WITHIN, Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
 pub use examine::examine;
 pub use server::{ServerConfig, StreamServer};
 

@@ -6,7 +6,7 @@ use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
 use super::ways::Ways;
-use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer};
+use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer, told};
 use crate::clock::CLOCK;
 use crate::known::Directory;
 use crate::metrics;
@@ -114,9 +114,10 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     /// Answers to clients that join, the last ones.
     pub(super) joins: Mutex<greet::Joins>,
+    pub(super) reports: Mutex<told::Reports>,
     /// Numbers of handshakes.
     handshakes: AtomicU64,
-    started_us: u64,
+    pub(super) started_us: u64,
     patience: Mutex<greet::Patience>,
     /// Sockets of switches here.
     pub(super) switches: Mutex<Vec<Arc<Socket>>>,
@@ -162,6 +163,7 @@ impl Endpoint {
             stopped: AtomicBool::new(false),
             counts: Counts::default(),
             joins: Mutex::default(),
+            reports: Mutex::default(),
             handshakes: AtomicU64::new(0),
             started_us: sys::mono_us(),
             patience: Mutex::default(),
@@ -191,6 +193,12 @@ impl Endpoint {
         if let Some(this) = self.shared.peers.get(self.shared.config.me) {
             let place = this.lock().address;
             self.shared.hooks.reached_at(&this.roles, place);
+        }
+        if self.shared.serves {
+            let shared = self.shared.clone();
+            node.add_section("hosts", Box::new(move || shared.hosts_as_json()));
+            let shared = self.shared.clone();
+            node.add_section("tracked_by", Box::new(move || shared.hooks.tracked_by().into()));
         }
         let shared = self.shared.clone();
         add_counters(node, "udp", move || shared.status());

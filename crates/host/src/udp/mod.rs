@@ -18,12 +18,13 @@ mod receive;
 mod socket;
 mod switch;
 mod timer;
+mod told;
 mod ways;
 
 pub use admit::may_send;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 pub use hello::{ClusterIs, HostIs, HostStatus};
-pub use join::{JoinError, Joined, ask_status, join};
+pub use join::{JoinError, Joined, ask_report, ask_status, join};
 pub use onpath_transport::{EndpointId, Key};
 
 use onpath_wire::ids::{NodeClass, NodeId, SessionId};

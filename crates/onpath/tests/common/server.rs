@@ -224,7 +224,7 @@ fn hosts() -> Option<usize> {
 
 /// What `onpath status DIR` tells now, if somebody serves it.
 pub fn status_of(state: &Path) -> Option<Status> {
-    let output = run(["status".as_ref(), "--json".as_ref(), state.as_os_str()]);
+    let output = run(["status".as_ref(), "--counters".as_ref(), "--json".as_ref(), state.as_os_str()]);
     output.status.success().then(|| Status(serde_json::from_slice(&output.stdout).expect("JSON")))
 }
 
