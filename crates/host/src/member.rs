@@ -14,6 +14,7 @@ use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
 use thiserror::Error;
 
@@ -75,6 +76,8 @@ pub struct Member {
     node: Arc<Node>,
     endpoint: Endpoint,
     cluster: Arc<RwLock<ClusterIs>>,
+    /// Directories shall be tracked by switches.
+    network: Arc<AtomicBool>,
 }
 
 impl Member {
@@ -137,11 +140,15 @@ impl Member {
                 (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch)
             }
         };
+        let network = Arc::new(AtomicBool::new(options.tracking.form == Form::Network));
+        let wanted = network.clone();
+        let form = move || if wanted.load(Ordering::Relaxed) { "network" } else { "owner" };
+        node.add_section("tracking", Box::new(move || form().into()));
         endpoint.start(&node)?;
         if let Some((port, role)) = switch {
             endpoint.switch(&node, role, SocketAddr::new(bind.ip(), port))?;
         }
-        Ok(Member { server, node, endpoint, cluster })
+        Ok(Member { server, node, endpoint, cluster, network })
     }
 
     /// The runtime.
@@ -158,6 +165,7 @@ impl Member {
 
     /// From now on directories shall be tracked so. The host of the coordinator sees to it, and others do nothing.
     pub fn set_tracking(&self, form: Form, switches: Switches) {
+        self.network.store(form == Form::Network, Ordering::Relaxed);
         for shard in self.server.iter().flat_map(|server| &server.shards) {
             self.node.with_role(shard, |shard| shard.set_tracking(sys::now(), form, switches));
         }

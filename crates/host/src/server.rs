@@ -5,6 +5,7 @@ use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, P
 use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
+use crate::report::report;
 use crate::roles::Disk;
 use crate::state::{DATA_FILE_BLOCKS, Serving, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Room that data leaves to the journal on the file system below, bytes.
-const DATA_RESERVE_BYTES: u64 = 4 << 20;
+pub const DATA_RESERVE_BYTES: u64 = 4 << 20;
 
 /// Journal bytes between two checkpoints, at most.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
@@ -247,6 +248,14 @@ impl ServerBuilder {
         let checkpointer =
             Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
         detach_resident(&self.dir, &node);
+        let path = self.dir.path().to_owned();
+        node.add_status(
+            "disk".into(),
+            Box::new(move || {
+                let (size, free) = sys::space(&path).unwrap_or_default();
+                vec![("size_bytes".into(), size), ("free_bytes".into(), free)]
+            }),
+        );
         Ok(Alone { dir: self.dir, node, shards: self.shards, data: self.data, blocks: self.blocks, checkpointer })
     }
 
@@ -275,7 +284,7 @@ impl ServerBuilder {
             detach: Box::new(move |session| (NodeId::shard(coordinator), detach(session, term))),
             status: {
                 let node = node.clone();
-                Box::new(move || status_json(&node.status()))
+                Box::new(move || report(&node).to_string())
             },
             examine: {
                 let (checkpointer, blocks) = (checkpointer.clone(), blocks.clone());

@@ -163,7 +163,7 @@ impl Shard {
         self.kernel.handle(now, Input::Tick, |core, _| {
             let wall = core.now.wall_ns;
             core.state.clock.stamp(wall);
-            core.state.dirs.begin_term();
+            core.state.dirs.begin_term(core.now.mono_us);
             core.state.replies.begin_term();
             let promised = core.state.txns.prepared_ids();
             if !promised.is_empty() {
@@ -224,7 +224,8 @@ impl Shard {
     /// Named counters, for `onpath status`.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let places = self.kernel.places();
-        let (mut counters, bytes) = self.kernel.with(|core| (core.state.status(), core.state.table_bytes(places)));
+        let (mut counters, bytes) =
+            self.kernel.with(|core| (core.state.status(core.now.mono_us), core.state.table_bytes(places)));
         counters.push(("operations_at_once", places as u64));
         counters.push(("table_bytes", bytes));
         counters

@@ -2,8 +2,10 @@
 
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute, directory};
+use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Event, Target, Ways};
 use crate::signals;
+use crate::teller::Own;
 use clap::Args;
 use onpath_fuse::mount::{MountOptions, detach_dead};
 use onpath_host::dir::read_superblock;
@@ -60,6 +62,8 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "NAMESPACE", requires = "mountpoint", hide = true)]
     mount_namespace: Option<PathBuf>,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     background: BackgroundArgs,
 }
 
@@ -99,6 +103,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     }
     let subject = target.as_ref().map_or(&dir, |target| &target.mountpoint);
     let Some(ready) = args.background.begin(subject)? else { return Ok(()) };
+    let metrics = args.metrics.bind()?;
     let commit = match args.commit {
         CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
         CommitMode::Sync => Commit::Sync,
@@ -122,6 +127,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
+        metrics.serve(&server.node, "dev")?;
         detach_dead_mounts(&dir, None)?;
         ready.announce(&format!("onpath: serving {}", args.dir.display()));
         receiver.recv()?;
@@ -131,8 +137,8 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let mut config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
     config.access_times = parsed.mount.access_times();
     config.caches = caches;
-    let address = NodeId::session(config.session);
-    let session = server.builder.add(address, Session::new(config), effects.clone());
+    let id = config.session;
+    let session = server.builder.add(NodeId::session(id), Session::new(config), effects.clone());
     let server = server.start()?;
     effects.on_expiry(Box::new({
         let (node, session, sessions) = (Arc::downgrade(&server.node), session.clone(), server.sessions.clone());
@@ -147,9 +153,9 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         }
     }));
     detach_dead_mounts(&dir, Some(&target.mountpoint))?;
-    let answers = effects.answers();
-    let name = format!("mount-{}", address.number());
-    server.node.add_status(name, Box::new(move || answers.meter().counters()));
+    let own = Own::new(&target.mountpoint, effects.answers())?;
+    server.node.mounts().have_own(id, Box::new(move || own.report(false)));
+    metrics.serve(&server.node, "dev")?;
     let served = mounted::serve(
         target,
         &parsed.mount.with_source(&dir.to_string_lossy()),

@@ -9,7 +9,7 @@ use crate::cluster::url::is_url;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use onpath_fuse::mount::{MountOptions, Namespace, OptionError, remount};
 use onpath_host::dir::is_ending;
-use onpath_host::stream::request_status;
+use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -227,7 +227,7 @@ fn of_hosts(args: &Helper, wanted: &Wanted, mountpoint: &Path) -> anyhow::Result
 
 /// The command that serves the mount.
 fn serving(args: &Helper, wanted: &Wanted, source: &Path, mountpoint: &Path) -> anyhow::Result<Vec<OsString>> {
-    let server = request_status(source);
+    let server = request_status(source, ANSWER_WITHIN);
     // One that is ending answers still.
     let serves = server.is_ok() && !is_ending(source);
     let verb = if wanted.serve && !serves { "dev" } else { "mount" };

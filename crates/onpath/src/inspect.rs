@@ -34,7 +34,8 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
         say(&text);
         return Ok(());
     }
-    status::table(&text)
+    say(&status::table(&text)?);
+    Ok(())
 }
 
 /// The DIR of the mount that a directory is on, and its inode.

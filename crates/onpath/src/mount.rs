@@ -4,7 +4,9 @@
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, WaitMode, directory};
 use crate::cluster::url;
+use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Target, Ways};
+use crate::teller::{Own, Teller};
 use crate::way::Way;
 use clap::Args;
 use onpath_fuse::mount::MountOptions;
@@ -46,6 +48,8 @@ pub(crate) struct MountArgs {
     #[arg(long, value_name = "NAMESPACE", hide = true)]
     mount_namespace: Option<PathBuf>,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     background: BackgroundArgs,
 }
 
@@ -56,6 +60,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let target = Target::new(&args.mountpoint, args.mount_namespace.as_deref())?;
     target.check("", dir.as_deref(), &args.background)?;
     let Some(ready) = args.background.begin(&target.mountpoint)? else { return Ok(()) };
+    let metrics = args.metrics.bind()?;
     let way = Way::find(&args.source, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
     let source = way.source();
     let there = way.there();
@@ -78,11 +83,20 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         let connected = connected.clone();
         move || connected.begin_anew()
     }));
-    let told = connected.tell(effects.answers())?;
+    let own = Own::new(&target.mountpoint, effects.answers())?;
+    node.mounts().have_own(
+        there.session,
+        Box::new({
+            let own = own.clone();
+            move || own.report(false)
+        }),
+    );
+    metrics.serve(&node, "mount")?;
+    let teller = Teller::start(own, connected.clone())?;
     let ways = Ways { ready, is_lost: Some(connected.is_lost()), ending: Box::new(|| {}) };
     let mount_options = options.mount.with_source(&source);
     let served = mounted::serve(target, &mount_options, &node, &port, effects, (sender, receiver), ways);
-    drop(told);
+    drop(teller);
     connected.stop();
     node.close()?;
     served

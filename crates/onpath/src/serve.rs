@@ -6,6 +6,7 @@ use crate::cluster::config::{Cluster, Host};
 use crate::cluster::{key, url};
 use crate::inspect::served_by;
 use crate::kernel_switch::InKernel;
+use crate::metrics::MetricsArgs;
 use crate::signals;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -31,6 +32,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     replace_lost_directory: bool,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     background: BackgroundArgs,
 }
 
@@ -46,8 +49,10 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
         Box::new(move |by| _ = sender.send(Asked::Refused(by)))
     };
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
+    let metrics = args.metrics.bind()?;
     let config = member(&cluster, host)?;
     let member = Member::start(MemberConfig { replaces: args.replace_lost_directory, strange, ..config })?;
+    metrics.serve(member.node(), "serve")?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
     let mut present = cluster.clone();
     loop {

@@ -4,7 +4,6 @@ use crate::cli::directory;
 use crate::cluster::{key, url};
 use crate::mounted::Event;
 use anyhow::Context;
-use onpath_fuse::adapter::Answers;
 use onpath_host::node::{Link, Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_host::udp::{
@@ -14,10 +13,10 @@ use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use std::io;
+use onpath_wire::report::MountReport;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -207,21 +206,17 @@ impl Hosts {
 /// How long hosts are asked for another session before it is looked whether the mount is over, and the pause after an error.
 const REJOIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often the server is told what this mount does.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-
 impl Connected {
-    /// Tells the server of this host what this mount does, until the sender that is returned is dropped.
-    pub(crate) fn tell(&self, answers: Arc<Answers>) -> io::Result<Option<Sender<()>>> {
-        let Connected::Stream(stream) = self else { return Ok(None) };
-        let (over, ended) = channel();
-        let stream = stream.clone();
-        std::thread::Builder::new().name("teller".into()).spawn(move || {
-            while ended.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
-                stream.tell(&answers.meter().counters());
+    /// Tells the server, or the host that knows all sessions, what this mount has done.
+    pub(crate) fn tell(&self, report: MountReport) {
+        match self {
+            Connected::Stream(stream) => stream.tell(report),
+            Connected::Udp(hosts) => {
+                let endpoint = hosts.endpoint.lock().expect("a way does not panic");
+                let coordinator = NodeId::shard(hosts.hooks.map.coordinator());
+                endpoint.iter().for_each(|endpoint| endpoint.tell(coordinator, &report));
             }
-        })?;
-        Ok(Some(over))
+        }
     }
 
     /// What tells whether the server, or a host with shards, is gone.

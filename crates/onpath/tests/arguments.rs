@@ -48,7 +48,6 @@ fn nobody_serves_is_told_once() {
     let (state, mountpoint) = (site.state(), site.mountpoint(1));
     for args in [
         &["mount".as_ref(), state.as_os_str(), mountpoint.as_os_str()][..],
-        &["status".as_ref(), state.as_os_str()],
         &["top".as_ref(), "--json".as_ref(), state.as_os_str()],
     ] {
         let text = fails(32, args, &["nobody serves", "onpath dev"]);
@@ -68,14 +67,12 @@ fn a_configuration_is_no_directory() {
     let other = site.root().join("notes");
     fs::write(&other, "x").expect("a file");
     for (command, more, code) in [
-        ("status", &[][..], 32),
-        ("mount", &[at], 32),
+        ("mount", &[at][..], 32),
         ("dev", &[at], 32),
         ("dev", &[], 32),
         ("format", &[], 32),
         ("reshape", &["--shards=2".as_ref()], 32),
         ("fsck", &[], 8),
-        ("top", &[], 32),
         ("inspect", &["--inode=1".as_ref()], 32),
     ] {
         let args: Vec<&OsStr> = [command.as_ref(), file].into_iter().chain(more.iter().copied()).collect();

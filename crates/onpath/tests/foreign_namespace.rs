@@ -1,6 +1,6 @@
 //! `mount.onpath -N` mounts in a mount namespace in which nothing can be trusted: of what is in it nothing is executed.
 
-use crate::common::server::{Site, binary, run};
+use crate::common::server::{Site, binary};
 use crate::common::{PATIENCE, skipped, tool, wait_until};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -127,11 +127,7 @@ fn the_mountpoint_is_looked_for_there() {
     assert_eq!(remounted.status.code(), Some(0), "{}", said(&remounted));
     assert!(!container.enter(r#"touch "$1/f""#, &[&at]).status.success());
     // The process that serves it unmounts it there when it is asked to end.
-    let status = |site: &Site| {
-        let output = run(["status".as_ref(), "--json".as_ref(), site.state().as_os_str()]);
-        String::from_utf8_lossy(&output.stdout).matches("\"mount-").count()
-    };
-    wait_until("both mounts tell what they do", || status(&site) == 2);
+    wait_until("both mounts tell what they do", || site.status().sum("mounts", &["present"]) == 2);
     for process in serving(&at) {
         let killed = Command::new("kill").args(["-s", "TERM", &process]).status().expect("kill runs");
         assert!(killed.success());

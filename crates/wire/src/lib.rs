@@ -24,6 +24,7 @@ pub mod packet;
 pub mod peer;
 pub mod record;
 pub mod reply;
+pub mod report;
 pub mod request;
 pub mod superblock;
 pub mod tracking;

@@ -32,11 +32,13 @@ mod protected;
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult};
 
 use onpath_wire::ids::{AloneId, InodeId};
+use onpath_wire::report::Outcome;
 use rustix::io::Errno;
 
 use crate::reply::Replier;
@@ -184,12 +186,13 @@ impl Answers {
             _ => Valid::default(),
         };
         drop(table);
+        let outcome = Outcome::of(&result);
         let give = move || answer::answer(replier, expected, result, valid);
         match self.kernel.get() {
             Some(kernel) if !before.is_nothing() => kernel.before(&before, give),
             _ => give(),
         }
-        self.meter.count(timing);
+        self.meter.count(timing, outcome);
     }
 
     /// The session is alone in the file system, for a time of this number, until then in microseconds of its clock: the kernel may
@@ -239,6 +242,14 @@ impl Answers {
     /// Thread id of who waits for the answer to request `unique`.
     fn caller(&self, unique: u64) -> Option<u32> {
         self.table().pending.get(&unique).map(|pending| pending.pid)
+    }
+
+    /// How many requests wait for their answers, and for how long the oldest one has; who waits for a lock may wait for ever.
+    pub fn waiting(&self) -> (u32, Duration) {
+        let table = self.table();
+        let oldest =
+            table.pending.values().filter(|pending| !pending.timing.is_of_lock()).map(|pending| pending.timing.age());
+        (table.pending.len() as u32, oldest.max().unwrap_or_default())
     }
 
     /// What was answered, and how soon.

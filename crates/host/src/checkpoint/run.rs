@@ -100,6 +100,10 @@ struct Inner {
     /// Copies that have taken the place of the store, and such that could not be finished.
     compactions: AtomicU64,
     compactions_left_out: AtomicU64,
+    written: AtomicU64,
+    failed: AtomicU64,
+    /// When the last one was written, or this began.
+    written_at: Mutex<Instant>,
 }
 
 /// The copy of the store, if one is made.
@@ -137,6 +141,9 @@ impl Checkpointer {
             running: Mutex::default(),
             compactions: AtomicU64::new(0),
             compactions_left_out: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            written_at: Mutex::new(Instant::now()),
         });
         let told = Arc::downgrade(&inner);
         let counters = move || told.upgrade().map_or_else(Vec::new, |inner| inner.status());
@@ -259,8 +266,20 @@ impl Inner {
             ("live_bytes", store.live().ok().flatten().unwrap_or(0)),
             ("compactions", self.compactions.load(Ordering::Relaxed)),
             ("compactions_left_out", self.compactions_left_out.load(Ordering::Relaxed)),
+            ("written", self.written.load(Ordering::Relaxed)),
+            ("failed", self.failed.load(Ordering::Relaxed)),
+            ("age_ms", self.written_at.lock().expect("a clock does not panic").elapsed().as_millis() as u64),
+            ("journal_bytes", self.uncovered()),
+            ("journal_bytes_due", self.pace.journal_bytes),
         ];
         counters.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Bytes of the journal that no checkpoint has, nor one that is being written.
+    fn uncovered(&self) -> u64 {
+        let bytes = self.node.upgrade().and_then(|node| Some(node.journal()?.status().bytes)).unwrap_or_default();
+        let state = self.state.lock().expect("checkpoint control does not panic");
+        bytes.saturating_sub(state.journal_bytes) + state.replayed_bytes
     }
 
     fn run(&self) {
@@ -417,12 +436,15 @@ impl Inner {
             node.settle(*role, *range, written.is_ok());
         }
         let written = written.inspect_err(|_| {
+            self.failed.fetch_add(1, Ordering::Relaxed);
             // It may have what the store has not.
             copying.copy = None;
             self.state.lock().expect("checkpoint control does not panic").replayed_bytes = replayed;
         })?;
         let report =
             CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written };
+        self.written.fetch_add(1, Ordering::Relaxed);
+        *self.written_at.lock().expect("a clock does not panic") = Instant::now();
         legacy::remove(&self.dir);
         self.keep_room();
         journal.release(report.from);

@@ -10,6 +10,7 @@ mod background;
 mod cell;
 mod keep;
 mod links;
+mod shown;
 mod timer;
 mod work;
 
@@ -17,6 +18,8 @@ mod work;
 mod tests;
 
 use crate::journal::{Commit, Journal, JournalError, JournalEvents};
+use crate::mounts::Mounts;
+use crate::report::Section;
 use background::Background;
 use cell::{AnyCell, Cell};
 pub use links::Link;
@@ -31,11 +34,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
+use std::time::Instant;
 use timer::Timer;
 use work::Work;
-
-/// The counter by which a role tells what its bounded tables take, bytes.
-const TABLE_BYTES: &str = "table_bytes";
 
 /// Counters with their names.
 pub type Counters = Vec<(String, u64)>;
@@ -209,6 +210,9 @@ impl NodeBuilder {
             watch: OnceLock::new(),
             threads: Mutex::default(),
             sources: Mutex::default(),
+            mounts: Mounts::default(),
+            sections: Mutex::default(),
+            started: Instant::now(),
         });
         if let Some(journal) = &node.journal {
             journal.start(Arc::new(Events { node: Arc::downgrade(&node) }));
@@ -254,19 +258,13 @@ pub struct Node {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Further lines of the status, by their name.
     sources: Mutex<BTreeMap<String, CounterSource>>,
+    mounts: Mounts,
+    /// Further parts of the report.
+    sections: Mutex<BTreeMap<&'static str, Section>>,
+    started: Instant,
 }
 
 impl Node {
-    /// The status has these counters too, until they are removed.
-    pub fn add_status(&self, name: String, source: CounterSource) {
-        self.sources.lock().expect("sources do not panic").insert(name, source);
-    }
-
-    /// The status does not have the counters of that name any more.
-    pub fn remove_status(&self, name: &str) {
-        self.sources.lock().expect("sources do not panic").remove(name);
-    }
-
     /// Delivers a message and runs everything that it makes runnable.
     pub fn deliver(&self, to: NodeId, packet: Packet) {
         let mut work = Work::default();
@@ -431,55 +429,6 @@ impl Node {
             self.resume(index);
         }
         all.retain(|(_, known)| !known.is_empty());
-        all
-    }
-
-    /// Counters of all roles, then of the runtime and the journal.
-    pub fn status(&self) -> Vec<(String, Counters)> {
-        let mut all = vec![];
-        for (index, cell) in self.cells.iter().enumerate() {
-            all.push((cell::name(cell.address()), cell.status()));
-            self.resume(index);
-        }
-        let of_roles: u64 = all
-            .iter()
-            .flat_map(|(_, counters)| counters)
-            .filter(|(name, _)| name == TABLE_BYTES)
-            .map(|(_, bytes)| bytes)
-            .sum();
-        let (held, held_bytes) = {
-            let gate = self.gate.lock().expect("the gate does not panic");
-            (gate.len() as u64, gate.held().map(|held| cell::packet_bytes(&held.packet)).sum::<u64>())
-        };
-        let (mut waiting, mut waiting_bytes) = (0, 0);
-        for (messages, bytes) in self.cells.iter().map(|cell| cell.waiting_messages()) {
-            waiting += messages;
-            waiting_bytes += bytes;
-        }
-        let runtime = [
-            ("messages_lost", self.lost.load(Ordering::Relaxed)),
-            ("timer_woken", self.timer.woken()),
-            ("messages_waiting", waiting),
-            ("outputs_held", held),
-            ("disk_full", u64::from(self.full.load(Ordering::Relaxed))),
-            ("messages_bytes", waiting_bytes + held_bytes),
-            ("bounded_bytes", of_roles + waiting_bytes + held_bytes),
-        ];
-        all.push(("host".into(), runtime.map(|(name, value)| (name.into(), value)).into()));
-        if let Some(journal) = &self.journal {
-            let s = journal.status();
-            let counters = [
-                ("appended_lsn", s.appended.0),
-                ("durable_lsn", s.durable.0),
-                ("bytes", s.bytes),
-                ("segments", s.segments),
-                ("flushes", s.flushes),
-                ("prepared_inline", s.prepared_inline),
-            ];
-            all.push(("journal".into(), counters.map(|(name, value)| (name.into(), value)).into()));
-        }
-        let sources = self.sources.lock().expect("sources do not panic");
-        all.extend(sources.iter().map(|(name, source)| (name.clone(), source())));
         all
     }
 

@@ -5,11 +5,12 @@
 //! gets another id.
 
 use super::conn::Conn;
-use super::{Control, MAGIC, Received, StreamError, VERSION, control, counts, receive, send_control};
+use super::{Control, MAGIC, Received, StreamError, VERSION, control, receive, send_control};
 use crate::dir;
-use crate::node::{Counters, Link, Node};
+use crate::node::{Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::MountReport;
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
@@ -24,8 +25,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause before connecting again.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A server that has not answered a hello after so long is left.
-const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that has not answered a first frame after so long is left.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
 
@@ -68,7 +69,7 @@ pub(super) fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
         };
         StreamError::NotServed { dir: dir.to_owned(), start, source }
     })?;
-    stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     Ok(stream)
 }
 
@@ -112,18 +113,19 @@ fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welco
     Ok((stream, Welcome { fsid, session, shards, sync }))
 }
 
-/// Asks the process that serves `dir` for its status; JSON text.
-pub fn request_status(dir: &Path) -> Result<String, StreamError> {
-    request(dir, &Control::Status { magic: MAGIC, version: VERSION })
+/// Asks the process that serves `dir` for its report ([`crate::report`]), which it gives within that time; JSON text.
+pub fn request_status(dir: &Path, patience: Duration) -> Result<String, StreamError> {
+    request(dir, &Control::Status { magic: MAGIC, version: VERSION }, patience)
 }
 
 /// Asks the process that serves `dir` what its roles know of a directory; JSON text.
 pub fn request_inspection(dir: &Path, of: InodeId) -> Result<String, StreamError> {
-    request(dir, &Control::Inspect { magic: MAGIC, version: VERSION, dir: of })
+    request(dir, &Control::Inspect { magic: MAGIC, version: VERSION, dir: of }, ANSWER_WITHIN)
 }
 
-fn request(dir: &Path, question: &Control) -> Result<String, StreamError> {
+fn request(dir: &Path, question: &Control, patience: Duration) -> Result<String, StreamError> {
     let mut stream = connect(dir)?;
+    stream.set_read_timeout(Some(patience))?;
     match ask(&mut stream, question)? {
         Control::StatusIs { json } => Ok(String::from_utf8_lossy(&json.0).into_owned()),
         _ => Err(StreamError::Unexpected("the answer to a status request is the status")),
@@ -196,11 +198,11 @@ impl StreamClient {
 }
 
 impl Attached {
-    /// Tells the server what this process has done, for its status; lost if it is gone.
-    pub fn tell(&self, counters: &Counters) {
+    /// Tells the server what the mount of this process has done; lost if it is gone.
+    pub fn tell(&self, report: MountReport) {
         let conn = self.shared.conn.lock().expect("the connection does not panic").clone();
         if let Some(conn) = conn {
-            conn.send(NodeId(0), control(&counts(counters)));
+            conn.send(NodeId(0), control(&Control::Report { report }));
         }
     }
 

@@ -13,7 +13,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
+pub use client::{ANSWER_WITHIN, Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
 pub use examine::examine;
 pub use server::{ServerConfig, StreamServer};
 
@@ -23,6 +23,7 @@ use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::innet::{INNET_BYTES, InNet};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::MountReport;
 use onpath_wire::{WireError, wire_enum};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -81,10 +82,10 @@ wire_enum! {
             /// That session.
             session: SessionId,
         },
-        /// What the client's mount has done, for the status; from time to time.
-        7 => Counts {
-            /// Lines of a name and a number.
-            lines: Blob,
+        /// What the client's mount has done; from time to time, and at its end.
+        7 => Report {
+            /// What it tells.
+            report: MountReport,
         },
         /// Asks for the status.
         4 => Status {
@@ -233,28 +234,6 @@ fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
 
 fn control(frame: &Control) -> Packet {
     Packet::encoded(frame.to_bytes(), bytes::Bytes::new())
-}
-
-/// Most counters that a client may tell.
-const COUNTS_MAX: usize = 4096;
-
-/// Counters as a client tells them.
-fn counts(counters: &Counters) -> Control {
-    let mut lines = String::new();
-    for (name, value) in counters.iter().take(COUNTS_MAX) {
-        let _ = writeln!(lines, "{name} {value}");
-    }
-    Control::Counts { lines: Blob(lines.into_bytes()) }
-}
-
-/// What a client told; lines that are no counters are left out.
-fn counters_of(lines: &Blob) -> Counters {
-    let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let counter = |line: &str| {
-        let (name, value) = line.split_once(' ')?;
-        Some((name.to_owned(), value.parse().ok()?)).filter(|(name, _)| plain(name))
-    };
-    String::from_utf8_lossy(&lines.0).lines().take(COUNTS_MAX).filter_map(counter).collect()
 }
 
 /// Writes a control frame to a stream that nobody else writes to yet.

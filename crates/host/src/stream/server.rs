@@ -2,7 +2,7 @@
 
 use super::conn::Conn;
 use super::examine::{Examination, tell};
-use super::{Control, MAGIC, Received, StreamError, VERSION, counters_of, receive, send_control};
+use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control};
 use crate::held;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
@@ -302,7 +302,7 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
         std::thread::Builder::new().name("stream-send".into()).spawn(move || conn.run())
     };
     let ended = match &writer {
-        Ok(_) => serve_messages(shared, address, &stream),
+        Ok(_) => serve_messages(shared, session, &stream),
         Err(_) => StreamError::Unexpected("no thread for the sending half"),
     };
     if !matches!(ended, StreamError::Ended | StreamError::Io(_)) {
@@ -310,7 +310,7 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
         tracing::warn!(%session, error = %ended, "a stream is closed");
     }
     conn.close();
-    shared.node.remove_status(&status_name(address));
+    shared.node.mounts().left(session);
     shared.node.detach(address, &link);
     shared.open.lock().expect("the table does not panic").remove(&session);
     // When this process stops, its sessions live on in the next one.
@@ -323,22 +323,15 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
     }
 }
 
-/// How the status calls the mount of a session.
-fn status_name(session: NodeId) -> String {
-    format!("mount-{}", session.number())
-}
-
 /// Delivers what the session sends, until its stream ends.
-fn serve_messages(shared: &Shared, address: NodeId, stream: &UnixStream) -> StreamError {
+fn serve_messages(shared: &Shared, session: SessionId, stream: &UnixStream) -> StreamError {
+    let address = NodeId::session(session);
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     loop {
         match receive(&mut from) {
             Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
             Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
-            Ok(Received::Control(Control::Counts { lines })) => {
-                let counters = counters_of(&lines);
-                shared.node.add_status(status_name(address), Box::new(move || counters.clone()));
-            }
+            Ok(Received::Control(Control::Report { report })) => shared.node.mounts().tell(session, &report),
             Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
             Err(error) => return error,
         }

@@ -376,7 +376,7 @@ fn status_is_asked_for_without_a_session() {
     let dir = deep.path().join("d".repeat(120));
     std::fs::create_dir(&dir).unwrap();
     let serving = serve(&dir, FSID, &sessions());
-    assert_eq!(request_status(&dir).unwrap(), r#"{"a":{"x":1,"y":2},"b":{}}"#);
+    assert_eq!(request_status(&dir, ANSWER_WITHIN).unwrap(), r#"{"a":{"x":1,"y":2},"b":{}}"#);
     assert_eq!(serving.count("accepted"), 0);
     serving.node.stop();
 }

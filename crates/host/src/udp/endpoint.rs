@@ -6,18 +6,22 @@ use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
 use super::timer::Timer;
 use super::ways::Ways;
-use super::{UdpError, Wait, greet, receive, timer};
+use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer, told};
 use crate::clock::CLOCK;
 use crate::known::Directory;
+use crate::metrics;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
-use onpath_transport::{Config, Counters as PeerCounters, EndpointId, Key, Transmit, handshake};
+use bytes::Bytes;
+use onpath_transport::{Config, EndpointId, Key, Transmit, handshake};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +30,8 @@ use std::thread::JoinHandle;
 
 /// A host from which nothing came for so long does not answer greetings, microseconds.
 const SILENT_US: u64 = 3_000_000;
+/// A client from which nothing came for so long does not extend its lease, as each does several times in that time, microseconds.
+const SILENT_CLIENT_US: u64 = 5_000_000;
 
 /// What an endpoint is made from.
 #[derive(Debug)]
@@ -108,9 +114,10 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     /// Answers to clients that join, the last ones.
     pub(super) joins: Mutex<greet::Joins>,
+    pub(super) reports: Mutex<told::Reports>,
     /// Numbers of handshakes.
     handshakes: AtomicU64,
-    started_us: u64,
+    pub(super) started_us: u64,
     patience: Mutex<greet::Patience>,
     /// Sockets of switches here.
     pub(super) switches: Mutex<Vec<Arc<Socket>>>,
@@ -156,6 +163,7 @@ impl Endpoint {
             stopped: AtomicBool::new(false),
             counts: Counts::default(),
             joins: Mutex::default(),
+            reports: Mutex::default(),
             handshakes: AtomicU64::new(0),
             started_us: sys::mono_us(),
             patience: Mutex::default(),
@@ -186,8 +194,18 @@ impl Endpoint {
             let place = this.lock().address;
             self.shared.hooks.reached_at(&this.roles, place);
         }
+        if self.shared.serves {
+            let shared = self.shared.clone();
+            node.add_section("hosts", Box::new(move || shared.hosts_as_json()));
+            let shared = self.shared.clone();
+            node.add_section("tracked_by", Box::new(move || shared.hooks.tracked_by().into()));
+        }
         let shared = self.shared.clone();
-        node.add_status("udp".to_owned(), Box::new(move || shared.status()));
+        add_counters(node, "udp", move || shared.status());
+        let shared = self.shared.clone();
+        add_counters(node, "transport", move || {
+            shared.peers.counted().iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        });
         Ok(())
     }
 
@@ -196,6 +214,16 @@ impl Endpoint {
         let since = sys::mono_us().saturating_sub(SILENT_US);
         let has_shards = |other: &&Arc<Other>| other.fixed && other.roles.iter().any(|role| role.as_shard().is_some());
         self.shared.peers.all().iter().filter(has_shards).any(|other| other.lock().heard_us < since)
+    }
+
+    /// Tells the host that has this shard what the mount of this process has done; lost if that is gone.
+    pub fn tell(&self, shard: NodeId, report: &MountReport) {
+        let Some(host) = self.shared.peers.endpoint_of(shard) else { return };
+        self.shared.peers.with(host, |other| {
+            let (now_us, mut state) = (sys::mono_us(), other.lock());
+            self.shared.queue(&mut state, now_us, THIS_PROCESS, Packet::encoded(report.to_bytes(), Bytes::new()));
+            self.shared.transmit_of(other, &mut state, now_us);
+        });
     }
 
     /// Stops receiving and sending.
@@ -217,6 +245,25 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The status has these counters, and what a former endpoint of this process has counted stays in them.
+fn add_counters(node: &Node, role: &'static str, source: impl Fn() -> Counters + Send + Sync + 'static) {
+    let before = node.remove_status(role).unwrap_or_default();
+    let counts = |name: &str| {
+        let metric = metrics::group(role).and_then(|group| group.metric(name));
+        metric.is_some_and(|metric| metric.kind == metrics::Kind::Counter)
+    };
+    let before: BTreeMap<String, u64> = before.into_iter().filter(|(name, _)| counts(name)).collect();
+    let sum = move || {
+        let earlier = |name: &str| before.get(name).copied().unwrap_or_default();
+        source()
+            .into_iter()
+            .map(|(name, value)| (earlier(&name) + value, name))
+            .map(|(sum, name)| (name, sum))
+            .collect()
+    };
+    node.add_status(role.to_owned(), Box::new(sum));
 }
 
 /// Whether a packet only asks the switch, and is of use without its answer.
@@ -415,6 +462,7 @@ impl Shared {
     fn status(&self) -> Counters {
         let c = &self.counts;
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let peers = self.peers.all();
         let mut all: Counters = [
             ("datagrams_received", of(&c.datagrams_received)),
             ("datagrams_sent", of(&c.datagrams_sent)),
@@ -429,11 +477,16 @@ impl Shared {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let mut sum = PeerCounters::default();
-        let peers = self.peers.all();
-        peers.iter().for_each(|other| sum.add(&other.lock().peer.counters()));
-        all.push(("peers".to_owned(), peers.len() as u64));
-        all.extend(sum.iter().map(|(name, value)| (name.to_owned(), value)));
+        let silent = |fixed: bool, silent_us: u64| {
+            let since = sys::mono_us().saturating_sub(silent_us);
+            let is_silent = |other: &&Arc<Other>| {
+                other.fixed == fixed && other.endpoint != self.config.me && other.lock().heard_us < since
+            };
+            peers.iter().filter(is_silent).count() as u64
+        };
+        let (hosts, clients) = (silent(true, SILENT_US), silent(false, SILENT_CLIENT_US));
+        let peers = [("peers", peers.len() as u64), ("hosts_silent", hosts), ("clients_silent", clients)];
+        all.extend(peers.map(|(name, value)| (name.to_owned(), value)));
         all
     }
 }

@@ -3,7 +3,7 @@
 use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
-use super::{hosts, session_of};
+use super::{hosts, session_of, told};
 use crate::known::Directory;
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
@@ -60,6 +60,7 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
             return join(shared, &head, (version, nonce, fsid, first), from, now_us);
         }
         Hello::Status { nonce } => return tell_status(shared, &head, nonce, from, now_us),
+        Hello::Tell { nonce, part } => return told::tell(shared, &head, (nonce, part), from, now_us),
         _ => {}
     }
     if head.cluster != shared.config.cluster {

@@ -18,6 +18,9 @@
 //! *Asking*: a process that hears of a switch it does not know, since the cluster got that later, asks all hosts
 //! ([`Hello::Where`]); they are greeted, and their boots are known.
 //!
+//! *Telling*: whoever has the key may ask a host how it is ([`Hello::Status`], of the endpoint alone) and for its whole report ([`Hello::Tell`], of all
+//! its roles), which is made beside and told in parts.
+//!
 //! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
 
 use onpath_wire::codec::{Blob, Wire};
@@ -25,7 +28,7 @@ use onpath_wire::ids::SessionId;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 8;
+pub(super) const VERSION: u32 = 9;
 
 wire_enum! {
     /// A message between processes.
@@ -100,6 +103,24 @@ wire_enum! {
         },
         /// The directory that you have is not the one that I know, and I take nothing from you.
         11 => Strange {},
+        /// What is there to tell of you?
+        12 => Tell {
+            /// Drawn by who asks: the same question is about the same report.
+            nonce: u64,
+            /// Which part of the answer.
+            part: u16,
+        },
+        /// A part of the answer.
+        13 => Told {
+            /// Of the question.
+            nonce: u64,
+            /// Which part this is.
+            part: u16,
+            /// How many there are.
+            parts: u16,
+            /// Some of its bytes.
+            bytes: Blob,
+        },
     }
 }
 
@@ -214,6 +235,8 @@ mod tests {
             Hello::Welcome { nonce: 1, session: SessionId(5), cluster },
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
+            Hello::Tell { nonce: 3, part: 1 },
+            Hello::Told { nonce: 3, part: 1, parts: 2, bytes: Blob(b"{}".to_vec()) },
             Hello::StatusIs { nonce: 3, status },
         ]
     }

@@ -1,11 +1,14 @@
 //! The hosts that an endpoint knows, which may become more and less while it runs: those that are switches and nothing else.
 
 use super::endpoint::{Endpoint, Shared};
+use super::endpoint_of_host;
 use super::hello::{Hello, HostIs};
+use crate::sys;
 use hashbrown::{HashMap, HashSet};
 use onpath_transport::Head;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::NodeId;
+use serde_json::{Value, json};
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::RwLock;
@@ -38,6 +41,13 @@ impl Hosts {
         self.sources.contains(&source(from))
     }
 
+    /// All of them, by number.
+    pub(super) fn known(&self) -> Vec<(HostIs, SocketAddr)> {
+        let mut all: Vec<_> = self.all.read().expect("the table does not panic").values().cloned().collect();
+        all.sort_by_key(|(host, _)| host.number);
+        all
+    }
+
     /// Where switches take packets.
     pub(super) fn switches(&self) -> SmallVec<[SocketAddr; 2]> {
         let all = self.all.read().expect("the table does not panic");
@@ -62,6 +72,29 @@ impl Hosts {
 /// Address and port alone, however the system writes them.
 fn source(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl Shared {
+    /// The hosts, each with the milliseconds since something came from it; of this one there is nothing to come.
+    pub(super) fn hosts_as_json(&self) -> Value {
+        let now_us = sys::mono_us();
+        let host = |(host, address): (HostIs, SocketAddr)| {
+            let me = endpoint_of_host(host.number) == self.config.me;
+            let heard = self.peers.get(endpoint_of_host(host.number)).filter(|_| !me);
+            let heard_ms = heard.map(|other| now_us.saturating_sub(other.lock().heard_us.max(self.started_us)) / 1_000);
+            json!({
+                "number": host.number,
+                "name": String::from_utf8_lossy(&host.name.0),
+                "address": address.to_string(),
+                "shards": host.shards,
+                "data": host.data,
+                "switch": host.switch_port != 0,
+                "this": me,
+                "heard_ms": heard_ms,
+            })
+        };
+        self.hosts.known().into_iter().map(host).collect()
+    }
 }
 
 impl Endpoint {

@@ -180,6 +180,25 @@ pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStat
     Ok(None)
 }
 
+/// Asks a host for its report ([`crate::report`]) until `patience` is over; nothing if it does not tell all of it. JSON text.
+pub fn ask_report(host: SocketAddr, key: Option<&Key>, patience: Duration) -> Result<Option<String>, JoinError> {
+    let (end, mut asker, mut all) = (Instant::now() + patience, Asker::new(host, key)?, Vec::new());
+    let (nonce, mut part) = (asker.nonce, 0);
+    while Instant::now() < end {
+        match asker.ask(host, &Hello::Tell { nonce, part }) {
+            Some(Hello::Told { part: told, parts, bytes, .. }) if told == part => {
+                all.extend(bytes.0);
+                part += 1;
+                if part >= parts {
+                    return Ok(Some(String::from_utf8_lossy(&all).into_owned()));
+                }
+            }
+            _ => {} // lost, late, or not made yet
+        }
+    }
+    Ok(None)
+}
+
 /// How often a host is asked for its status.
 const STATUS_TRIES: usize = 5;
 
@@ -189,7 +208,10 @@ fn answer(config: &Config, asked: u64, datagram: &mut [u8]) -> Option<Hello> {
     let (_, bytes) = handshake::open(config, datagram).ok()?;
     let answer = Hello::from_bytes(&bytes).ok()?;
     match answer {
-        Hello::Welcome { nonce, .. } | Hello::Refused { nonce, .. } | Hello::StatusIs { nonce, .. }
+        Hello::Welcome { nonce, .. }
+        | Hello::Refused { nonce, .. }
+        | Hello::StatusIs { nonce, .. }
+        | Hello::Told { nonce, .. }
             if nonce == asked =>
         {
             Some(answer)

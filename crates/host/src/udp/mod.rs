@@ -18,12 +18,13 @@ mod receive;
 mod socket;
 mod switch;
 mod timer;
+mod told;
 mod ways;
 
 pub use admit::may_send;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 pub use hello::{ClusterIs, HostIs, HostStatus};
-pub use join::{JoinError, Joined, ask_status, join};
+pub use join::{JoinError, Joined, ask_report, ask_status, join};
 pub use onpath_transport::{EndpointId, Key};
 
 use onpath_wire::ids::{NodeClass, NodeId, SessionId};
@@ -35,6 +36,9 @@ use thiserror::Error;
 const CLIENT: u32 = 0x8000_0000;
 /// Set in the numbers under which clients join, which are drawn.
 const JOINING: u32 = 0x4000_0000;
+
+/// To whom a message is that is for no role, but for the process: a report of a mount.
+const THIS_PROCESS: NodeId = NodeId(0);
 
 /// The endpoint of a host.
 pub fn endpoint_of_host(number: u16) -> EndpointId {

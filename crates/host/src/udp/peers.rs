@@ -6,7 +6,7 @@ use super::socket::{Socket, datagram_bytes_to};
 use super::{endpoint_of, endpoint_of_host, ways};
 use crate::sys;
 use hashbrown::HashMap;
-use onpath_transport::{Config, EndpointId, Peer};
+use onpath_transport::{Config, Counters, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, ShardId};
 use std::cell::RefCell;
 use std::io;
@@ -130,6 +130,8 @@ pub(super) struct Peers {
     version: AtomicU64,
     /// Clients that have entered, ever.
     entered: AtomicU64,
+    /// What was counted of those that are not known any more.
+    gone: Mutex<Counters>,
 }
 
 impl Peers {
@@ -147,7 +149,7 @@ impl Peers {
             this.lock().peer.set_boot(config.boot);
         }
         let version = AtomicU64::new(VERSIONS.fetch_add(1, Ordering::Relaxed));
-        Peers { config, places, all: RwLock::new(all), version, entered: AtomicU64::new(0) }
+        Peers { config, places, all: RwLock::new(all), version, entered: AtomicU64::new(0), gone: Mutex::default() }
     }
 
     /// Which endpoint has a role.
@@ -191,7 +193,10 @@ impl Peers {
 
     /// A host is not known any more.
     pub(super) fn remove(&self, number: u16) {
-        self.change().remove(&endpoint_of_host(number));
+        let mut all = self.change();
+        if let Some(other) = all.remove(&endpoint_of_host(number)) {
+            self.keep(&other);
+        }
     }
 
     /// A client has greeted: it is known from now on, unless there are too many.
@@ -215,7 +220,26 @@ impl Peers {
     /// Forgets clients from which nothing came since then.
     pub(super) fn forget(&self, since_us: u64) {
         let mut all = self.change();
-        all.retain(|endpoint, other| other.fixed || *endpoint == self.config.me || other.lock().heard_us >= since_us);
+        all.retain(|endpoint, other| {
+            let stays = other.fixed || *endpoint == self.config.me || other.lock().heard_us >= since_us;
+            if !stays {
+                self.keep(other);
+            }
+            stays
+        });
+    }
+
+    /// What was counted of a peer that goes stays in the sum.
+    fn keep(&self, other: &Other) {
+        self.gone.lock().expect("sums do not panic").add(&other.lock().peer.counters());
+    }
+
+    /// What was counted of all peers that there ever were.
+    pub(super) fn counted(&self) -> Counters {
+        let all = self.all.read().expect("the table does not panic"); // nobody goes meanwhile
+        let mut sum = self.gone.lock().expect("sums do not panic").clone();
+        all.values().for_each(|other| sum.add(&other.lock().peer.counters()));
+        sum
     }
 }
 

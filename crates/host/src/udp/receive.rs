@@ -4,15 +4,17 @@ use super::admit::{may_come_from, may_send};
 use super::endpoint::Shared;
 use super::peers::Other;
 use super::socket::{Inbox, Socket};
-use super::{greet, session_of};
+use super::{THIS_PROCESS, greet, session_of};
 use crate::clock::CLOCK;
 use crate::sys;
 use bytes::Bytes;
 use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek};
+use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
 use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
 use std::io;
 use std::net::SocketAddr;
@@ -144,6 +146,10 @@ impl Shared {
             let due = state.peer.next_deadline().is_some();
             drop(state);
             for (to, mut packet) in batch.delivered.drain(..) {
+                if to == THIS_PROCESS && innet.is_none() {
+                    self.reported(other, &packet);
+                    continue;
+                }
                 if let Some(innet) = innet {
                     packet = packet.through_switch(innet);
                 }
@@ -159,6 +165,15 @@ impl Shared {
             true
         };
         head.to_boot == self.config.boot && self.peers.with(head.endpoint, take).unwrap_or(false)
+    }
+
+    /// A mount has told what it did.
+    fn reported(&self, other: &Other, packet: &Packet) {
+        let session = session_of(other.endpoint).filter(|_| self.serves);
+        match (session, MountReport::from_bytes(&packet.head)) {
+            (Some(session), Ok(report)) => self.node().mounts().tell(session, &report),
+            _ => _ = self.counts.foreign.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Whether a message is for a role here and may come from there.

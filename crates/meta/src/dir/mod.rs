@@ -5,6 +5,7 @@
 //! empties change-logs unasked. `tracker` is what differs between the tracking forms; `mark` and `group` are what the
 //! network form does at a site and at an owner, `epoch` when which form counts.
 
+mod ages;
 pub(crate) mod collect;
 pub(crate) mod epoch;
 pub(crate) mod group;
@@ -17,6 +18,7 @@ pub(crate) mod tracker;
 
 use crate::bounds::ShardBounds;
 use crate::planted::{self, Planted};
+use ages::Ages;
 use group::Group;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
@@ -66,6 +68,8 @@ pub(crate) struct Directories {
     pub(crate) floor_runs: bool,
     /// Entries up to here are of a former term: shown when their owner has applied them.
     recovered: LogSeq,
+    /// For how long entries have been pending.
+    ages: Ages,
 }
 
 impl Directories {
@@ -82,8 +86,21 @@ impl Directories {
     }
 
     /// After recovery: everything in the change-logs is of a former term.
-    pub(crate) fn begin_term(&mut self) {
+    pub(crate) fn begin_term(&mut self, now_us: u64) {
         self.recovered = self.logs.values().filter_map(|log| log.back()).map(|e| e.seq).max().unwrap_or_default();
+        self.note(now_us, self.recovered);
+    }
+
+    /// An entry was appended at that position.
+    fn note(&mut self, now_us: u64, seq: LogSeq) {
+        let mut ages = std::mem::take(&mut self.ages);
+        ages.note(now_us, seq, || self.floor_now());
+        self.ages = ages;
+    }
+
+    /// For how long the oldest entry has been pending at least, microseconds.
+    pub(crate) fn oldest_pending(&self, now_us: u64) -> u64 {
+        if self.entries == 0 { 0 } else { self.ages.oldest(now_us, self.floor_now()) }
     }
 
     /// Directories with unapplied entries.

@@ -18,6 +18,7 @@ const IDLE_TOGETHER_US: u64 = 5_000;
 
 /// An entry was appended to the change-log of `dir`, at `seq`.
 pub(crate) fn consider(core: &mut Core, dir: InodeId, seq: LogSeq) {
+    core.state.dirs.note(core.now.mono_us, seq);
     let pending = core.state.dirs.log_len(dir);
     if pending >= PUSH_ENTRIES {
         now(core, dir);

@@ -5,7 +5,7 @@ use onpath_wire::limits::memory;
 
 impl State {
     /// Counters and table sizes.
-    pub(crate) fn status(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn status(&self, now_us: u64) -> Vec<(&'static str, u64)> {
         let c = &self.counters;
         vec![
             ("inodes", self.inodes.len()),
@@ -47,6 +47,7 @@ impl State {
             ("entries_compacted", c.entries_compacted),
             ("grants_held", self.dirs.held_order.len() as u64),
             ("entries_pending", self.dirs.pending() as u64),
+            ("entries_pending_oldest_us", self.dirs.oldest_pending(now_us)),
             ("transactions", c.txns),
             ("transactions_busy", c.txn_busy),
             ("inodes_open", self.opens.len() as u64),

@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Mount(mount::MountArgs),
     /// Unmounts it, also when its server is gone.
     Umount(umount::UmountArgs),
-    /// Shows the counters of a running file system.
+    /// Shows how a file system is: healthy or not and why, capacity, mounts, hosts, what is pending, what is slow.
     Status(status::StatusArgs),
     /// Shows what a running file system does: operations with rates and latencies, collects, gates, journal.
     Top(top::TopArgs),
@@ -219,7 +219,7 @@ pub(crate) fn start_log(args: &LogArgs) {
 }
 
 /// Exit codes as mount(8) gives them: 1 wrong use, not permitted, or something was left undone; 2 system; 32 the mount failed. fsck has
-/// its own.
+/// its own; `status` ends with 3 or 4 if a file system is degraded or down.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(code) = fsck::exit_code(error) {
         return code;
@@ -249,6 +249,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(match error.use_stderr() {
         false => 0,
         true if called().as_deref() == Some(fsck::NAME) => fsck::EXIT_USAGE,
+        // 1 would be an error, and what is above 2 tells how a file system is.
+        true if called().as_deref() == Some("status") => 2,
         true => 1,
     })
 }

@@ -1,11 +1,12 @@
-//! `onpath top DIR`: what a running file system does, from two readings of its counters.
+//! `onpath top`: what a running file system does, from two readings of its counters.
 
 mod reading;
 
 use crate::cli::say;
 use crate::inspect::serving;
+use crate::status::{is_cluster, reports_of};
 use clap::Args;
-use onpath_host::stream::request_status;
+use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use reading::{Interval, Reading};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -17,8 +18,12 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Arguments of `onpath top`.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// The DIR of the running `onpath dev`, or a path on a mount of it.
-    dir: PathBuf,
+    /// The DIR of a running `onpath dev` or of a host of a cluster, a path on a mount, the configuration of a cluster, or
+    /// onpath://HOST[,HOST…]/ of its hosts.
+    what: PathBuf,
+    /// The key of the cluster, where neither a DIR nor its configuration is given.
+    #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Milliseconds between two readings.
     #[arg(short, long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     interval_ms: u64,
@@ -31,11 +36,17 @@ pub(crate) struct TopArgs {
 }
 
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<()> {
-    let dir = serving(&args.dir)?;
+    // A directory is looked for once, the hosts of a cluster each time.
+    let dir = if is_cluster(&args.what)? { None } else { Some(serving(&args.what)?) };
     let interval = Duration::from_millis(args.interval_ms);
     let clear = if std::io::stdout().is_terminal() && !args.once { CLEAR } else { "" };
-    let read =
-        || -> anyhow::Result<(Instant, Reading)> { Ok((Instant::now(), Reading::parse(&request_status(&dir)?)?)) };
+    let read = || -> anyhow::Result<(Instant, Reading)> {
+        let reports = match &dir {
+            Some(dir) => vec![serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?],
+            None => reports_of(&args.what, args.key_file.as_deref(), ANSWER_WITHIN)?,
+        };
+        Ok((Instant::now(), Reading::of(&reports)))
+    };
     let mut before = read()?;
     loop {
         std::thread::sleep(interval.saturating_sub(before.0.elapsed()));
@@ -44,7 +55,7 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<()> {
         if args.json {
             say(&shown.json().to_string());
         } else {
-            say(&format!("{clear}{}: {:.1} s\n{shown}", dir.display(), (now.0 - before.0).as_secs_f64()));
+            say(&format!("{clear}{}: {:.1} s\n{shown}", args.what.display(), (now.0 - before.0).as_secs_f64()));
         }
         if args.once {
             return Ok(());

@@ -36,24 +36,27 @@ struct Kind {
 }
 
 impl Reading {
-    pub(super) fn parse(text: &str) -> anyhow::Result<Reading> {
-        let status: Map<String, Value> = serde_json::from_str(text)?;
+    /// That of all processes together that have told these reports.
+    pub(super) fn of(reports: &[Value]) -> Reading {
         let mut reading = Reading::default();
-        for (role, counters) in &status {
+        for (role, counters) in reports.iter().filter_map(|report| report["counters"].as_object()).flatten() {
             for (counter, value) in counters.as_object().into_iter().flatten() {
                 let value = value.as_u64().unwrap_or_default();
                 match role.split('-').next() {
                     Some("shard") => *reading.shards.entry(counter.clone()).or_default() += value,
                     Some("journal") => *reading.journal.entry(counter.clone()).or_default() += value,
-                    Some("mount") => reading.operation(counter, value),
+                    Some("mount" | "told") => reading.operation(counter, value),
                     _ => {}
                 }
             }
         }
-        Ok(reading)
+        reading
     }
 
     fn operation(&mut self, counter: &str, value: u64) {
+        if counter.ends_with("_refused") || counter.ends_with("_failed") {
+            return;
+        }
         if let Some((name, bound)) = counter.split_once("_below_") {
             let bound = bound.parse().unwrap_or(u64::MAX);
             *self.operations.entry(name.to_owned()).or_default().latencies.entry(bound).or_default() += value;
@@ -211,11 +214,12 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_readings() {
-        let before = r#"{"mount-1":{"lookup":10,"lookup_ns":1000,"lookup_below_128":10},"shard-0":{"requests":5}}"#;
-        let now = r#"{"mount-1":{"lookup":14,"lookup_ns":9000,"lookup_below_128":11,"lookup_below_4096":3,
+        let before =
+            r#"{"counters":{"mount":{"lookup":10,"lookup_ns":1000,"lookup_below_128":10},"shard-0":{"requests":5}}}"#;
+        let now = r#"{"counters":{"mount":{"lookup":14,"lookup_ns":9000,"lookup_below_128":11,"lookup_below_4096":3,
             "create":1,"create_ns":7,"create_below_8":1},"shard-0":{"requests":7,"inodes":3},"shard-1":{"requests":2},
-            "journal":{"appended_lsn":9,"durable_lsn":7}}"#;
-        let read = |text| Reading::parse(text).expect("JSON");
+            "journal":{"appended_lsn":9,"durable_lsn":7}}}"#;
+        let read = |text| Reading::of(&[serde_json::from_str(text).expect("JSON")]);
         let shown = Interval::new(&read(before), &read(now), Duration::from_secs(2)).json();
         let lookup = &shown["operations"]["lookup"];
         assert_eq!((lookup["per_second"].as_f64(), lookup["mean_us"].as_f64()), (Some(2.0), Some(2.0)));

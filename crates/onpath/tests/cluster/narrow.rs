@@ -39,7 +39,7 @@ fn while_working(test: &str, shape: Shape, before: fn(&Cluster), narrow: fn(&Clu
     let Some(cluster) = Cluster::start(test, &site, Shape { clients: 1, ..shape }) else { return };
     before(&cluster);
     let mount = cluster.mount(&site, 0, &["--cache", "none"]);
-    let changed = || cluster.status().sum("udp", &["paths_changed"]);
+    let changed = || cluster.status().sum("transport", &["paths_changed"]);
     let (rounds, over) = (AtomicU64::new(0), Over::default());
     let more = |what: &str| {
         let wanted = rounds.load(Relaxed) + ROUNDS;

@@ -224,7 +224,7 @@ fn hosts() -> Option<usize> {
 
 /// What `onpath status DIR` tells now, if somebody serves it.
 pub fn status_of(state: &Path) -> Option<Status> {
-    let output = run(["status".as_ref(), "--json".as_ref(), state.as_os_str()]);
+    let output = run(["status".as_ref(), "--counters".as_ref(), "--json".as_ref(), state.as_os_str()]);
     output.status.success().then(|| Status(serde_json::from_slice(&output.stdout).expect("JSON")))
 }
 
@@ -241,6 +241,18 @@ impl Status {
             other => panic!("roles: {other}"),
         });
         Status(roles.collect())
+    }
+
+    /// Operations of these kinds of the mount of the process, and of all that have told it what they do.
+    pub fn operations(&self, kinds: &[&str]) -> u64 {
+        self.sum("mount", kinds) + self.sum("told", kinds)
+    }
+
+    /// The names of all roles, each with those of its counters.
+    pub fn names(&self) -> Vec<(String, Vec<String>)> {
+        let names = |counters: &serde_json::Value| counters.as_object().expect("counters").keys().cloned().collect();
+        let roles = self.0.as_object().expect("roles").iter();
+        roles.map(|(role, counters)| (role.clone(), names(counters))).collect()
     }
 
     /// The sum of these counters over all roles whose names begin so.

@@ -186,7 +186,7 @@ fn levels_are_shown_by_their_sums() {
 /// Requests of a kind that du makes, of all mounts; those of the second one are told with delay.
 fn requests(site: &Site) -> u64 {
     let kinds = ["lookup", "getattr", "statx", "getxattr", "opendir", "readdir", "readdirplus", "releasedir"];
-    site.status().sum("mount-", &kinds)
+    site.status().operations(&kinds)
 }
 
 /// With another mount there nothing is cached, and still no file is asked for; what the other mount did counts at once.

@@ -41,8 +41,8 @@ fn operations_of_all_mounts() {
         let words = said(&onpath(&["top", "--once", "-i", "100", text(&dir)]));
         assert!(words.contains("per second") && words.contains("journal:") && words.contains("write"), "{words}");
     });
-    let status = said(&onpath(&["status", text(mount.path())]));
-    assert!(status.contains("mount-") && !status.contains("_below_"), "{status}");
+    let status = said(&onpath(&["status", "--counters", text(mount.path())]));
+    assert!(status.contains("told") && !status.contains("_below_"), "{status}");
     second.stop();
     mount.stop();
     let nobody = onpath(&["top", "--once", text(&site.state())]);

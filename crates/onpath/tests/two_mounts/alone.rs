@@ -19,7 +19,7 @@ const BLOCK: usize = 4_096;
 
 /// Requests by which the first mount was asked for names and attributes.
 fn questions(site: &Site) -> u64 {
-    site.status().sum("mount-", &["lookup", "getattr", "statx"])
+    site.status().operations(&["lookup", "getattr", "statx"])
 }
 
 /// The first mount, which is alone, and its file system.

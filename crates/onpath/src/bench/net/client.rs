@@ -14,6 +14,7 @@ use onpath_wire::caller::{Caps, cap};
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -211,11 +212,9 @@ impl Client {
     /// Datagrams and bytes that were sent and received.
     pub(in crate::bench) fn traffic(&self) -> Traffic {
         let status = self.node.status();
-        let of = |wanted: &str| {
-            let udp = status.iter().find(|(name, _)| name == "udp").map(|(_, counters)| counters);
-            // Several have this name: the last one is the transport's.
-            udp.and_then(|all| all.iter().rfind(|(name, _)| name == wanted)).map_or(0, |(_, value)| *value)
-        };
+        let transport = status.into_iter().find(|(name, _)| name == "transport");
+        let all: BTreeMap<String, u64> = transport.into_iter().flat_map(|(_, counters)| counters).collect();
+        let of = |wanted: &str| all.get(wanted).copied().unwrap_or_default();
         let sent = (of("datagrams_sent"), of("bytes_sent"));
         Traffic { sent, received: (of("datagrams_received"), of("bytes_received")) }
     }

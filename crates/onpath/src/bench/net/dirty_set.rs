@@ -4,7 +4,7 @@ use super::client::{Client, getattr};
 use super::servers::Servers;
 use anyhow::{Context, ensure};
 use onpath_dataplane::Config;
-use onpath_host::stream::request_status;
+use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use onpath_wire::ids::{InodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
 use serde_json::Value;
@@ -73,8 +73,8 @@ impl Counts {
     pub(in crate::bench) fn of(servers: &Servers) -> anyhow::Result<Counts> {
         let mut counts = Counts::default();
         for dir in &servers.dirs {
-            let status: Value = serde_json::from_str(&request_status(dir)?)?;
-            for role in status.as_object().into_iter().flat_map(|roles| roles.values()) {
+            let status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
+            for role in status["counters"].as_object().into_iter().flat_map(|roles| roles.values()) {
                 let of = |name: &str| role[name].as_u64().unwrap_or(0);
                 counts.marked += of("insert_marked");
                 counts.full += of("insert_full") + of("insert_redirected");

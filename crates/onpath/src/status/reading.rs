@@ -1,0 +1,263 @@
+//! What the processes of a file system tell of themselves, as far as they do in time.
+
+use crate::cli::{absolute, directory};
+use crate::cluster::config::Cluster;
+use crate::cluster::{key, url};
+use crate::inspect::served_by;
+use onpath_host::stream::{StreamError, request_status};
+use onpath_host::udp::{Key, ask_report, ask_status};
+use serde_json::Value;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the mount of a process, from which its operations per second are told.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How long a look at a path may take.
+const LOOKED_WITHIN: Duration = Duration::from_millis(500);
+/// How long a second look may take.
+const SECOND_LOOK: Duration = Duration::from_millis(800);
+
+/// A process that serves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) number: u16,
+    pub(super) address: String,
+    pub(super) shards: Vec<u16>,
+    pub(super) data: bool,
+    pub(super) switch: bool,
+    /// It answers, whether it has told its report or not.
+    pub(super) answers: bool,
+    /// What it has told.
+    pub(super) report: Option<Value>,
+    /// Operations per second of its own mount.
+    pub(super) own_per_second: f64,
+    /// Why it cannot be asked.
+    pub(super) error: Option<String>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// What was asked for.
+    pub(super) what: String,
+    pub(super) hosts: Vec<Host>,
+    /// They are the hosts of a cluster, asked over the network.
+    pub(super) is_cluster: bool,
+    /// Why nothing was asked.
+    pub(super) why: Option<String>,
+}
+
+impl Reading {
+    /// Not even who is to be asked could be found out in time.
+    pub(super) fn of_nothing(what: &Path) -> Reading {
+        let why = "what it is could not be found out within 5 s: a disk or a mount on the way to it hangs".to_owned();
+        Reading { what: what.display().to_string(), hosts: vec![], is_cluster: false, why: Some(why) }
+    }
+}
+
+/// Whether it is a cluster, whose hosts tell over the network, and no process of this machine.
+pub(crate) fn is_cluster(what: &Path) -> anyhow::Result<bool> {
+    let path = absolute(what)?;
+    let of_hosts = url::is_url(what) || served_by(&path).is_ok_and(|source| url::is_url(&source) && !is_dir(&path));
+    Ok(of_hosts || path.is_file() && Cluster::read(&path).is_ok())
+}
+
+/// The reports of all hosts of a cluster that tell, within that time.
+pub(crate) fn reports_of(what: &Path, key_file: Option<&Path>, within: Duration) -> anyhow::Result<Vec<Value>> {
+    let reading = read(what, key_file, Instant::now() + within)?;
+    let silent = reading.hosts.iter().filter(|host| host.report.is_none()).count();
+    let reports: Vec<Value> = reading.hosts.into_iter().filter_map(|host| host.report).collect();
+    anyhow::ensure!(!reports.is_empty(), "none of {silent} hosts tells what it does: `onpath status` says more");
+    Ok(reports)
+}
+
+/// Asks all that have to do with `what` until `end`.
+pub(super) fn read(what: &Path, key_file: Option<&Path>, end: Instant) -> anyhow::Result<Reading> {
+    if url::is_url(what) {
+        return of_url(&what.to_string_lossy(), key_file, end);
+    }
+    let path = absolute(what)?;
+    // The table of mounts is looked at first, since a look at the path may hang if it is on one.
+    if let Ok(source) = served_by(&path) {
+        if url::is_url(&source) {
+            return of_url(&source.to_string_lossy(), key_file, end);
+        }
+        if !is_dir(&path) {
+            return of_dir(&source, end);
+        }
+    }
+    if path.is_file()
+        && let Ok(cluster) = Cluster::read(&path)
+    {
+        return of_cluster(&cluster, end);
+    }
+    of_dir(&directory(&path)?, end)
+}
+
+/// Whether a file system keeps its state there. On a mount that hangs nobody can tell: then it is that mount which is asked for.
+fn is_dir(path: &Path) -> bool {
+    let (sender, receiver) = channel();
+    let path = path.to_owned();
+    let look = move || _ = sender.send(path.join("superblock").exists() || path.join("socket").exists());
+    let looks = std::thread::Builder::new().name("look".into()).spawn(look).is_ok();
+    looks && receiver.recv_timeout(LOOKED_WITHIN).unwrap_or(false)
+}
+
+fn left(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+}
+
+fn of_dir(dir: &Path, end: Instant) -> anyhow::Result<Reading> {
+    let what = dir.display().to_string();
+    let asked = dir.to_owned();
+    let ask = move |patience| match request_status(&asked, patience) {
+        Ok(text) => Ok(Some(text)),
+        Err(StreamError::Io(_) | StreamError::Ended) => Ok(None),
+        Err(error) => Err(error.into()),
+    };
+    let mut host = Host { name: "here".to_owned(), answers: true, ..Host::default() };
+    let (hosts, why) = match look(&ask, end) {
+        Ok((report, own_per_second)) => {
+            if let Some(this) = report.as_ref().and_then(|report| this_of(report)) {
+                host = Host { answers: true, ..host_of(this) };
+            }
+            (vec![Host { report, own_per_second, ..host }], None)
+        }
+        Err(error) if is_refusal(&error) => return Err(error),
+        Err(error) => (vec![], Some(error.to_string())),
+    };
+    Ok(Reading { what, hosts, is_cluster: false, why })
+}
+
+/// Whether the process that serves would tell nothing to whoever asks.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    !matches!(error.downcast_ref(), Some(StreamError::NotServed { .. }))
+}
+
+/// The host that has told a report, as that says; none of a file system in one process.
+fn this_of(report: &Value) -> Option<&Value> {
+    report["hosts"].as_array()?.iter().find(|host| host["this"] == true)
+}
+
+fn of_cluster(cluster: &Cluster, end: Instant) -> anyhow::Result<Reading> {
+    let key = cluster.key_file.as_deref().map(key::read).transpose()?;
+    let host = |host: &crate::cluster::config::Host| Host {
+        name: host.name.clone(),
+        number: host.number,
+        address: host.place(),
+        shards: host.shards.clone(),
+        data: host.data,
+        switch: host.switch_port.is_some(),
+        ..Host::default()
+    };
+    let hosts = ask_all(cluster.hosts.iter().map(host).collect(), key.as_ref(), end);
+    Ok(Reading { what: cluster.name.clone(), hosts, is_cluster: true, why: None })
+}
+
+fn of_url(url: &str, key_file: Option<&Path>, end: Instant) -> anyhow::Result<Reading> {
+    let key = key_file.map(key::read).transpose()?;
+    let named = url::hosts(url)?.into_iter();
+    let named =
+        named.map(|address| Host { name: address.to_string(), address: address.to_string(), ..Host::default() });
+    // Those that the URL names know the others.
+    let half = Instant::now() + left(end) / 2;
+    let named = ask_all(named.collect(), key.as_ref(), half);
+    let known = named.iter().find_map(|host| host.report.as_ref()?["hosts"].as_array().cloned());
+    let hosts = match known {
+        None => named,
+        Some(known) => {
+            let (asked, others): (Vec<Host>, Vec<Host>) = known
+                .iter()
+                .map(host_of)
+                .partition(|host| named.iter().any(|named| named.report.is_some() && named.address == host.address));
+            let report_of = |host: Host| {
+                let named = named.iter().find(|named| named.address == host.address).expect("it was asked");
+                Host { answers: true, report: named.report.clone(), own_per_second: named.own_per_second, ..host }
+            };
+            let mut all: Vec<Host> = asked.into_iter().map(report_of).collect();
+            all.extend(ask_all(others, key.as_ref(), end));
+            all.sort_by_key(|host| host.number);
+            all
+        }
+    };
+    Ok(Reading { what: url.to_owned(), hosts, is_cluster: true, why: None })
+}
+
+/// A host as another one describes it.
+fn host_of(told: &Value) -> Host {
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let shards = told["shards"].as_array().into_iter().flatten().filter_map(|shard| shard.as_u64().map(|n| n as u16));
+    Host {
+        name: text("name"),
+        number: told["number"].as_u64().unwrap_or_default() as u16,
+        address: text("address"),
+        shards: shards.collect(),
+        data: told["data"] == true,
+        switch: told["switch"] == true,
+        ..Host::default()
+    }
+}
+
+/// Asks hosts at the same time. Who has not answered by `end`, since its name cannot be resolved say, is silent.
+fn ask_all(hosts: Vec<Host>, key: Option<&Key>, end: Instant) -> Vec<Host> {
+    let (sender, receiver) = channel();
+    for (number, host) in hosts.iter().cloned().enumerate() {
+        let (sender, key) = (sender.clone(), key.cloned());
+        let ask = move || {
+            let asked = ask(host.clone(), key.as_ref(), end);
+            _ = sender.send((number, asked.unwrap_or_else(|error| Host { error: Some(error.to_string()), ..host })));
+        };
+        _ = std::thread::Builder::new().name("ask".into()).spawn(ask);
+    }
+    drop(sender);
+    let mut all = hosts;
+    loop {
+        match receiver.recv_timeout(left(end)) {
+            Ok((number, host)) => all[number] = host,
+            Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return all,
+        }
+    }
+}
+
+fn ask(host: Host, key: Option<&Key>, end: Instant) -> anyhow::Result<Host> {
+    let address: SocketAddr = host.address.to_socket_addrs()?.next().ok_or_else(|| anyhow::anyhow!("no address"))?;
+    // The endpoint answers when the roles do not.
+    let alive = {
+        let key = key.cloned();
+        std::thread::spawn(move || ask_status(address, key.as_ref()).is_ok_and(|status| status.is_some()))
+    };
+    let key = key.cloned();
+    let tell = move |patience| Ok(ask_report(address, key.as_ref(), patience)?);
+    let (report, own_per_second) = look(&tell, end - SECOND_LOOK)?;
+    let answers = report.is_some() || alive.join().unwrap_or(false);
+    Ok(Host { answers, report, own_per_second, ..host })
+}
+
+/// Asks for a report, and for another one if that tells of a mount of the process: its operations per second.
+fn look(
+    ask: &impl Fn(Duration) -> anyhow::Result<Option<String>>,
+    end: Instant,
+) -> anyhow::Result<(Option<Value>, f64)> {
+    let read = |patience| -> anyhow::Result<Option<Value>> {
+        Ok(ask(patience)?.map(|text| serde_json::from_str(&text)).transpose()?)
+    };
+    let patience = left(end).saturating_sub(LOOK_AGAIN + SECOND_LOOK).max(Duration::from_millis(500));
+    let Some(first) = read(patience)? else { return Ok((None, 0.0)) };
+    let Some(before) = own_operations(&first) else { return Ok((Some(first), 0.0)) };
+    let begun = Instant::now();
+    std::thread::sleep(LOOK_AGAIN);
+    match read(SECOND_LOOK) {
+        Ok(Some(second)) => {
+            let more = own_operations(&second).unwrap_or_default().saturating_sub(before);
+            Ok((Some(second), more as f64 / begun.elapsed().as_secs_f64()))
+        }
+        _ => Ok((Some(first), 0.0)),
+    }
+}
+
+fn own_operations(report: &Value) -> Option<u64> {
+    report["mounts"].as_array()?.iter().find(|mount| mount["own"] == true)?["operations"].as_u64()
+}

@@ -1,0 +1,210 @@
+//! What of all that processes tell is shown.
+
+use super::health::{self, State};
+use super::reading::{Host, Reading};
+use onpath_host::metrics;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Mounts and hosts that are shown one by one; of further ones only their number.
+const LINES_MAX: usize = 16;
+
+/// For how long the rate of a mount's last report counts, seconds.
+const RATE_SECONDS: f64 = 3.0;
+
+/// How a file system is.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) what: String,
+    pub(super) state: State,
+    /// Why it is not healthy, in sentences.
+    pub(super) reasons: Vec<String>,
+    pub(super) capacity: Capacity,
+    pub(super) operations_per_second: f64,
+    pub(super) requests_running: u64,
+    pub(super) pending: Pending,
+    pub(super) slow: Vec<Slow>,
+    pub(super) mounts: Vec<MountLine>,
+    pub(super) mounts_present: usize,
+    pub(super) hosts: Vec<HostLine>,
+    pub(super) hosts_known: usize,
+}
+
+/// Space, and what is in it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Capacity {
+    pub(super) size_bytes: u64,
+    pub(super) free_bytes: u64,
+    pub(super) inodes: u64,
+}
+
+/// What will be done later.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Pending {
+    /// Updates that owners have not applied, and for how long the oldest has waited, seconds.
+    pub(super) updates: u64,
+    pub(super) oldest_seconds: f64,
+    /// Batches of the journal that are not on stable storage.
+    pub(super) volatile_batches: u64,
+    /// Bytes of the journal that no checkpoint has, and from how many on one is due.
+    pub(super) checkpoint_bytes: u64,
+    pub(super) checkpoint_due_bytes: u64,
+    pub(super) checkpoint_age_seconds: f64,
+}
+
+/// A mount whose requests wait.
+#[derive(Debug, Serialize)]
+pub(super) struct Slow {
+    pub(super) mount: String,
+    pub(super) waiting: u64,
+    pub(super) oldest_seconds: f64,
+}
+
+/// A mount.
+#[derive(Debug, Serialize)]
+pub(super) struct MountLine {
+    pub(super) mount: String,
+    pub(super) pid: u64,
+    pub(super) version: String,
+    pub(super) age_seconds: f64,
+    pub(super) operations_per_second: f64,
+    pub(super) heard_seconds: f64,
+}
+
+/// A process that serves.
+#[derive(Debug, Serialize)]
+pub(super) struct HostLine {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) roles: String,
+    pub(super) answers: bool,
+    pub(super) version: Option<String>,
+    pub(super) age_seconds: Option<f64>,
+    pub(super) size_bytes: u64,
+    pub(super) free_bytes: u64,
+}
+
+/// A counter of all roles of a kind in one report, as the tables say that they become one.
+pub(super) fn counter(report: &Value, role: &str, name: &str) -> u64 {
+    let metric = metrics::group(role).and_then(|group| group.metric(name)).expect("the tables have what is shown");
+    let roles = report["counters"].as_object().into_iter().flatten();
+    let values = roles.filter(|(known, _)| known.split('-').next() == Some(role));
+    let values = values.filter_map(|(_, counters)| counters[name].as_u64());
+    values.reduce(|one, other| metric.kind.together(one, other)).unwrap_or_default()
+}
+
+pub(super) fn reports(reading: &Reading) -> impl Iterator<Item = (&Host, &Value)> {
+    reading.hosts.iter().filter_map(|host| Some((host, host.report.as_ref()?)))
+}
+
+impl Summary {
+    pub(super) fn of(reading: &Reading) -> Summary {
+        let sum = |role: &str, name: &str| reports(reading).map(|(_, report)| counter(report, role, name)).sum::<u64>();
+        let highest =
+            |role: &str, name: &str| reports(reading).map(|(_, report)| counter(report, role, name)).max().unwrap_or(0);
+        let all: Vec<&Value> = reports(reading).flat_map(|(_, report)| mounts_of(report)).collect();
+        let (state, reasons) = health::judge(reading);
+        let per_second: f64 = all.iter().map(|mount| rate(mount)).sum();
+        let own: f64 = reading.hosts.iter().map(|host| host.own_per_second).sum();
+        let lines = reports(reading).flat_map(|(host, report)| mounts_of(report).map(move |mount| line(host, mount)));
+        Summary {
+            what: reading.what.clone(),
+            state,
+            reasons,
+            capacity: Capacity {
+                size_bytes: sum("disk", "size_bytes"),
+                free_bytes: sum("disk", "free_bytes"),
+                inodes: sum("shard", "inodes"),
+            },
+            operations_per_second: per_second + own,
+            requests_running: sum("shard", "requests_running"),
+            pending: Pending {
+                updates: sum("shard", "entries_pending"),
+                oldest_seconds: highest("shard", "entries_pending_oldest_us") as f64 / 1e6,
+                volatile_batches: sum("journal", "appended_lsn").saturating_sub(sum("journal", "durable_lsn")),
+                checkpoint_bytes: highest("checkpoint", "journal_bytes"),
+                checkpoint_due_bytes: highest("checkpoint", "journal_bytes_due"),
+                checkpoint_age_seconds: highest("checkpoint", "age_ms") as f64 / 1e3,
+            },
+            slow: all.iter().filter_map(|mount| slow(mount)).collect(),
+            mounts_present: all.len(),
+            mounts: lines.take(LINES_MAX).collect(),
+            hosts_known: reading.hosts.len(),
+            hosts: reading.hosts.iter().take(LINES_MAX).map(host_line).collect(),
+        }
+    }
+}
+
+fn mounts_of(report: &Value) -> impl Iterator<Item = &Value> {
+    report["mounts"].as_array().into_iter().flatten()
+}
+
+/// Machine and mountpoint of a mount.
+pub(super) fn name(mount: &Value) -> String {
+    let text = |name: &str| mount[name].as_str().unwrap_or_default();
+    format!("{}:{}", text("machine"), text("mountpoint"))
+}
+
+pub(super) fn seconds(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default() / 1e3
+}
+
+/// Operations per second of a mount of another process; of one that has fallen silent nobody knows.
+fn rate(mount: &Value) -> f64 {
+    let told = mount["per_second"].as_f64().unwrap_or_default();
+    if seconds(&mount["heard_ms"]) < RATE_SECONDS { told } else { 0.0 }
+}
+
+/// A mount one of whose requests has waited for more than a second.
+fn slow(mount: &Value) -> Option<Slow> {
+    let oldest_seconds = seconds(&mount["oldest_ms"]);
+    let waiting = mount["waiting"].as_u64().unwrap_or_default();
+    (oldest_seconds >= 1.0).then(|| Slow { mount: name(mount), waiting, oldest_seconds })
+}
+
+fn line(host: &Host, mount: &Value) -> MountLine {
+    let own = if mount["own"] == true { host.own_per_second } else { 0.0 };
+    MountLine {
+        mount: name(mount),
+        pid: mount["pid"].as_u64().unwrap_or_default(),
+        version: mount["version"].as_str().unwrap_or_default().to_owned(),
+        age_seconds: seconds(&mount["uptime_ms"]),
+        operations_per_second: rate(mount) + own,
+        heard_seconds: seconds(&mount["heard_ms"]),
+    }
+}
+
+fn host_line(host: &Host) -> HostLine {
+    let report = host.report.as_ref();
+    let of = |name| report.map_or(0, |report| counter(report, "disk", name));
+    HostLine {
+        name: host.name.clone(),
+        address: host.address.clone(),
+        roles: roles(host),
+        answers: host.answers,
+        version: report.and_then(|report| report["version"].as_str()).map(str::to_owned),
+        age_seconds: report.map(|report| seconds(&report["uptime_ms"])),
+        size_bytes: of("size_bytes"),
+        free_bytes: of("free_bytes"),
+    }
+}
+
+fn roles(host: &Host) -> String {
+    let mut all = Vec::new();
+    match (&host.shards[..], &host.report) {
+        ([], Some(report)) if host.address.is_empty() => {
+            let roles = report["counters"].as_object().into_iter().flatten();
+            let shards = roles.filter(|(role, _)| role.starts_with("shard-")).count();
+            all.push(format!("{shards} shard{}, data", if shards == 1 { "" } else { "s" }));
+        }
+        ([], _) => {}
+        ([one], _) => all.push(format!("shard {one}")),
+        ([first, .., last], _) if usize::from(last - first) + 1 == host.shards.len() => {
+            all.push(format!("shards {first}–{last}"));
+        }
+        (many, _) => all.push(format!("shards {}", many.iter().map(u16::to_string).collect::<Vec<_>>().join(" "))),
+    }
+    all.extend(host.data.then(|| "data".to_owned()));
+    all.extend(host.switch.then(|| "switch".to_owned()));
+    all.join(", ")
+}
