@@ -25,7 +25,10 @@ fn the_directory_of_a_host() {
     let status = run(["status".as_ref(), state.as_os_str()]);
     let said = String::from_utf8_lossy(&status.stdout);
     assert!(
-        status.status.code() == Some(4) && said.contains("nobody serves") && said.contains("`onpath serve`") && !said.contains("onpath dev"),
+        status.status.code() == Some(4)
+            && said.contains("nobody serves")
+            && said.contains("`onpath serve`")
+            && !said.contains("onpath dev"),
         "{said}"
     );
     cluster.serve(0);
