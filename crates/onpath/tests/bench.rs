@@ -1,7 +1,7 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
 use crate::common::server::{self, Site};
-use crate::common::{sys, wait_until};
+use crate::common::{skipped, sys, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -201,6 +201,21 @@ fn kernel_tells_servers() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc");
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
     (numbers.next(), numbers.next()) >= (Some(6), Some(17))
+}
+
+#[test]
+fn writes_beside_a_mapping_are_measured() {
+    let Some(_) = Site::new("bench mapped") else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bench-mapped");
+    let args = ["--rounds", "1", "--writes", "20", "--binary"];
+    let output = match Command::new(script).args(args).arg(server::binary()).output() {
+        Err(error) => return skipped("bench mapped", &error.to_string()),
+        Ok(output) if output.status.code() == Some(127) => return skipped("bench mapped", "needs Python 3"),
+        Ok(output) => output,
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said.lines().filter(|line| line.contains("of closed")).count(), 4, "{said}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! import by root into a directory of a user, who at each of its steps puts something else in place of what it works on.
+//! import and export by root into a directory of a user, who at each of its steps puts something else in place of what it works on.
 #![allow(unsafe_code)]
 
 use crate::common::process;
@@ -162,7 +162,23 @@ const SWAPS: [(&str, fn(&Path, &Path)); 5] = [
 fn whatever_is_swapped_nothing_outside_is_touched() {
     let Some(site) = Site::new("import into what a user swaps") else { return };
     let mount = site.dev(&[]);
-    let (source, outside, home) = (site.root().join("source"), mount.path().join("outside"), mount.path().join("home"));
+    nothing_outside_is_touched("import", site.root(), mount.path());
+    mount.stop();
+}
+
+/// The same where the copy goes out of the file system.
+#[test]
+fn whatever_is_swapped_outside_of_the_mount_nothing_else_is_touched() {
+    let Some(site) = Site::new("export into what a user swaps") else { return };
+    let mount = site.dev(&[]);
+    let local = site.root().join("local");
+    fs::create_dir(&local).expect("mkdir");
+    nothing_outside_is_touched("export", mount.path(), &local);
+    mount.stop();
+}
+
+fn nothing_outside_is_touched(command: &str, from: &Path, to: &Path) {
+    let (source, outside, home) = (from.join("source"), to.join("outside"), to.join("home"));
     plant(&source, ALICE.uid, 0o604);
     plant(&outside, 0, 0o600);
     let mut before = list(&outside, Times::Mtime);
@@ -176,10 +192,10 @@ fn whatever_is_swapped_nothing_outside_is_touched() {
         }
     };
     let command = || {
-        let mut command = Command::new(binary());
-        command.args(["import", "--jobs", "1", "--quiet", text(&source), text(&copy)]);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
+        let mut run = Command::new(binary());
+        run.args([command, "--jobs", "1", "--quiet", text(&source), text(&copy)]);
+        run.stdout(Stdio::null()).stderr(Stdio::null());
+        run
     };
     prepare();
     let mut first = None;
@@ -214,5 +230,4 @@ fn whatever_is_swapped_nothing_outside_is_touched() {
         }
     }
     assert!(touched.is_empty(), "changed outside:\n{}", touched.join("\n"));
-    mount.stop();
 }
