@@ -93,6 +93,27 @@ pub(crate) fn parse_bytes(text: &str, least: u64) -> Result<u64, String> {
     Ok(bytes)
 }
 
+impl DevArgs {
+    /// How the file system shall be run.
+    fn server(&self) -> ServerOptions {
+        let commit = match self.commit {
+            CommitMode::Interval => Commit::Interval(self.commit_interval_ms),
+            CommitMode::Sync => Commit::Sync,
+        };
+        let form = match self.tracking {
+            TrackingForm::Owner => Form::Owner,
+            TrackingForm::Network => Form::Network,
+        };
+        ServerOptions {
+            shards: self.shards,
+            commit,
+            checkpoint_bytes: self.checkpoint_bytes,
+            memory_bytes: self.meta_memory,
+            tracking: TrackingOptions { form, ..TrackingOptions::default() },
+        }
+    }
+}
+
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let parsed = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
     let caches = args.cache.chosen(&parsed)?;
@@ -104,21 +125,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let subject = target.as_ref().map_or(&dir, |target| &target.mountpoint);
     let Some(ready) = args.background.begin(subject)? else { return Ok(()) };
     let metrics = args.metrics.bind()?;
-    let commit = match args.commit {
-        CommitMode::Interval => Commit::Interval(args.commit_interval_ms),
-        CommitMode::Sync => Commit::Sync,
-    };
-    let form = match args.tracking {
-        TrackingForm::Owner => Form::Owner,
-        TrackingForm::Network => Form::Network,
-    };
-    let options = ServerOptions {
-        shards: args.shards,
-        commit,
-        checkpoint_bytes: args.checkpoint_bytes,
-        memory_bytes: args.meta_memory,
-        tracking: TrackingOptions { form, ..TrackingOptions::default() },
-    };
+    let options = args.server();
     if args.existing {
         read_superblock(&dir)?;
     }
