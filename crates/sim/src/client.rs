@@ -147,7 +147,7 @@ pub fn slot_of(request: &Request) -> Slot {
         | Q::Reserve { id }
         | Q::Unreserve { id }
         | Q::Sync { id }
-        | Q::WriteBack { id }
+        | Q::WriteBack { id, .. }
         | Q::WrittenBack { id, .. }
         | Q::Map { id }
         | Q::DataRef { id }

@@ -206,13 +206,13 @@ wire_enum! {
         46 => WrittenBesidePages {
             /// Size of the file now.
             size: u64,
-            /// How often pages have been written back, as in `PagesBack`.
+            /// How often pages of any file of this home have been written back in this term, which is its upper half.
             count: u64,
         },
         /// No other session has changed pages of the file in memory.
         47 => PagesBack {
-            /// How often pages of any file of this home have been written back in this term, which is its upper half.
-            count: u64,
+            /// Some may have been written back over what this session has changed already: it is changed once more.
+            again: bool,
         },
     }
 }

@@ -402,6 +402,8 @@ wire_enum! {
         43 => WriteBack {
             /// Inode.
             id: InodeId,
+            /// They were changed already, when pages had been written back so often (`WrittenBesidePages`).
+            changed_at: Option<u64>,
         },
         /// This session has no page of a file in memory any more that could be changed there. → `Done`
         44 => WrittenBack {

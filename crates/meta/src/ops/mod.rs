@@ -228,7 +228,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::LockWaits { of } => lock::waits(cx, &of),
         Request::Reserve { id } => append::reserve(cx, req, id).await,
         Request::Unreserve { id } => append::unreserve(cx, req, id),
-        Request::WriteBack { id } => pages::write_back(cx, req, id).await,
+        Request::WriteBack { id, changed_at } => pages::write_back(cx, req, id, changed_at).await,
         Request::WrittenBack { id, wrote } => pages::unchanged(cx, req, id, wrote),
         Request::Map { id } => pages::map(cx, req, id).await,
         Request::Sync { id } => sync::run(cx, req, id).await,

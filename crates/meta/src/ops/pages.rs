@@ -73,9 +73,21 @@ fn is_changed(core: &Core, id: InodeId, session: SessionId) -> bool {
 }
 
 /// `WriteBack`: the session is about to change bytes. After a restart it is waited for until others have said what they have.
-pub(crate) async fn write_back(cx: &Cx, req: &Req, id: InodeId) -> Step {
+pub(crate) async fn write_back(cx: &Cx, req: &Req, id: InodeId, changed_at: Option<u64>) -> Step {
     written_back(cx, req, id, true).await;
-    Ok(Reply::PagesBack { count: cx.with(|core| count(core)) })
+    cx.with(|core| {
+        let again = changed_at.is_some_and(|then| lie_over(then, count(core)));
+        if changed_at.is_some() && !again {
+            end(core, id, req.session);
+        }
+        Ok(Reply::PagesBack { again })
+    })
+}
+
+/// Whether pages have been written back since they had been `then` times. Sessions tell a restarted home again that they have written some.
+fn lie_over(then: u64, now: u64) -> bool {
+    let same_term = then >> 32 == now >> 32;
+    if same_term { now != then } else { now as u32 > 0 }
 }
 
 /// How often pages were written back, and in which term.
@@ -220,5 +232,23 @@ pub(crate) fn merged(core: &mut Core, id: InodeId, session: SessionId, reply: Re
             Reply::WrittenBesidePages { size, count: count(core) }
         }
         reply => reply,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_done_again_if_pages_were_written_back_since() {
+        let count = |term: u64, pages: u64| term << 32 | pages;
+        for (then, now, over) in [
+            (count(5, 4), count(5, 4), false),
+            (count(5, 4), count(5, 5), true),
+            (count(4, 4), count(5, 0), false),
+            (count(4, 1), count(5, 1), true),
+        ] {
+            assert_eq!(lie_over(then, now), over, "{then:x} {now:x}");
+        }
     }
 }

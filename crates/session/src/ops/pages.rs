@@ -163,7 +163,7 @@ pub(crate) async fn write_back_elsewhere(op: &mut Op, id: InodeId) -> Result<(),
         !alone::is_alone(core) && core.state.opens.inode(id).is_some_and(|inode| inode.beside_pages)
     };
     if op.with(may_have) {
-        write_back(op, id).await?;
+        write_back(op, id, None).await?;
     }
     Ok(())
 }
@@ -171,17 +171,16 @@ pub(crate) async fn write_back_elsewhere(op: &mut Op, id: InodeId) -> Result<(),
 /// Bytes were changed while others may have changed pages in memory: whether these may lie over them now. `count`: how often pages had been
 /// written back then.
 pub(crate) async fn lie_over(op: &mut Op, id: InodeId, count: u64) -> Result<bool, Errno> {
-    let now = write_back(op, id).await?;
-    let (same_term, some) = (now >> 32 == count >> 32, now as u32 > 0);
-    Ok(if same_term { now != count } else { some })
+    write_back(op, id, Some(count)).await
 }
 
-async fn write_back(op: &mut Op, id: InodeId) -> Result<u64, Errno> {
-    let Reply::PagesBack { count } = op.ask_home(id, Request::WriteBack { id }).await? else { return Err(Errno::EIO) };
+async fn write_back(op: &mut Op, id: InodeId, changed_at: Option<u64>) -> Result<bool, Errno> {
+    let request = Request::WriteBack { id, changed_at };
+    let Reply::PagesBack { again } = op.ask_home(id, request).await? else { return Err(Errno::EIO) };
     op.with(|core| {
         if let Some(inode) = core.state.opens.inode(id) {
             inode.beside_pages = false;
         }
     });
-    Ok(count)
+    Ok(again)
 }

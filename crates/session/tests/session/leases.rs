@@ -205,7 +205,7 @@ fn files_whose_locks_are_lost_or_that_are_gone_say_so() {
             rig.fails(unique, Errno::EIO);
         } else {
             // Nobody knows by now what others have changed in memory.
-            assert_eq!(rig.sent().request(), Request::WriteBack { id: kept });
+            assert_eq!(rig.sent().request(), Request::WriteBack { id: kept, changed_at: None });
         }
         let closes = rig.fs(FsOp::Release { handle, flock_owner: Some(9) });
         assert!(matches!(rig.result(closes), Ok(FsReply::Done)), "a close is a close");
@@ -213,7 +213,7 @@ fn files_whose_locks_are_lost_or_that_are_gone_say_so() {
     // Who opens it anew has lost nothing.
     let again = rig.open(locked, READ_WRITE, data_ref(1, 0));
     rig.fs(write(again));
-    assert_eq!(rig.sent().request(), Request::WriteBack { id: locked });
+    assert_eq!(rig.sent().request(), Request::WriteBack { id: locked, changed_at: None });
 }
 
 /// Two questions for the lease are under way when it comes back: that one of them is over ends nothing.
