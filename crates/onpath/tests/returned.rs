@@ -162,7 +162,7 @@ fn a_kill_at_any_moment() {
         if copy_is_over(&state) {
             fill_and_remove(mount.path(), round, &mut all);
         }
-        let here = in_a_copy(&state, mount.path(), Duration::from_millis(round * 60));
+        let here = in_a_copy(&state, mount.path(), Duration::from_millis(round * 12));
         interrupted += u64::from(here);
         whole += u64::from(!here);
         let more = 1_000_000 + round;

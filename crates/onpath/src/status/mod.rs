@@ -12,7 +12,7 @@ pub(crate) use reading::{is_cluster, reports_of};
 use crate::cli::say;
 use clap::Args;
 use health::State;
-use reading::Reading;
+use reading::{Look, Reading};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -95,7 +95,8 @@ fn read(args: &StatusArgs) -> anyhow::Result<Reading> {
     // It may wait for a disk or a mount that hangs, and then goes with this process.
     std::thread::Builder::new().name("status".into()).spawn(move || {
         let end = begun + ANSWERED_WITHIN - Duration::from_millis(200);
-        _ = sender.send(reading::read(&asked.what, asked.key_file.as_deref(), end));
+        let how = Look { end, rates: !asked.counters };
+        _ = sender.send(reading::read(&asked.what, asked.key_file.as_deref(), how));
     })?;
     match receiver.recv_timeout(ANSWERED_WITHIN) {
         Ok(reading) => reading,

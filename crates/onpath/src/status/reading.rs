@@ -67,7 +67,7 @@ pub(crate) fn is_cluster(what: &Path) -> anyhow::Result<bool> {
 
 /// The reports of all hosts of a cluster that tell, within that time.
 pub(crate) fn reports_of(what: &Path, key_file: Option<&Path>, within: Duration) -> anyhow::Result<Vec<Value>> {
-    let reading = read(what, key_file, Instant::now() + within)?;
+    let reading = read(what, key_file, Look { end: Instant::now() + within, rates: false })?;
     let silent = reading.hosts.iter().filter(|host| host.report.is_none()).count();
     let reports: Vec<Value> = reading.hosts.into_iter().filter_map(|host| host.report).collect();
     anyhow::ensure!(!reports.is_empty(), "none of {silent} hosts tells what it does: `onpath status` says more");
@@ -75,26 +75,26 @@ pub(crate) fn reports_of(what: &Path, key_file: Option<&Path>, within: Duration)
 }
 
 /// Asks all that have to do with `what` until `end`.
-pub(super) fn read(what: &Path, key_file: Option<&Path>, end: Instant) -> anyhow::Result<Reading> {
+pub(super) fn read(what: &Path, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
     if url::is_url(what) {
-        return of_url(&what.to_string_lossy(), key_file, end);
+        return of_url(&what.to_string_lossy(), key_file, how);
     }
     let path = absolute(what)?;
     // The table of mounts is looked at first, since a look at the path may hang if it is on one.
     if let Ok(source) = served_by(&path) {
         if url::is_url(&source) {
-            return of_url(&source.to_string_lossy(), key_file, end);
+            return of_url(&source.to_string_lossy(), key_file, how);
         }
         if !is_dir(&path) {
-            return of_dir(&source, end);
+            return of_dir(&source, how);
         }
     }
     if path.is_file()
         && let Ok(cluster) = Cluster::read(&path)
     {
-        return of_cluster(&cluster, end);
+        return of_cluster(&cluster, how);
     }
-    of_dir(&directory(&path)?, end)
+    of_dir(&directory(&path)?, how)
 }
 
 /// Whether a file system keeps its state there. On a mount that hangs nobody can tell: then it is that mount which is asked for.
@@ -106,11 +106,20 @@ fn is_dir(path: &Path) -> bool {
     looks && receiver.recv_timeout(LOOKED_WITHIN).unwrap_or(false)
 }
 
+/// How a file system is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    /// What does not come by then is left out.
+    pub(super) end: Instant,
+    /// Operations per second of a mount of the process itself are wanted, for which it is asked twice.
+    pub(super) rates: bool,
+}
+
 fn left(end: Instant) -> Duration {
     end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
-fn of_dir(dir: &Path, end: Instant) -> anyhow::Result<Reading> {
+fn of_dir(dir: &Path, how: Look) -> anyhow::Result<Reading> {
     let what = dir.display().to_string();
     let asked = dir.to_owned();
     let ask = move |patience| match request_status(&asked, patience) {
@@ -119,7 +128,7 @@ fn of_dir(dir: &Path, end: Instant) -> anyhow::Result<Reading> {
         Err(error) => Err(error.into()),
     };
     let mut host = Host { name: "here".to_owned(), answers: true, ..Host::default() };
-    let (hosts, why) = match look(&ask, end) {
+    let (hosts, why) = match look(&ask, how) {
         Ok((report, own_per_second)) => {
             if let Some(this) = report.as_ref().and_then(|report| this_of(report)) {
                 host = Host { answers: true, ..host_of(this) };
@@ -142,7 +151,7 @@ fn this_of(report: &Value) -> Option<&Value> {
     report["hosts"].as_array()?.iter().find(|host| host["this"] == true)
 }
 
-fn of_cluster(cluster: &Cluster, end: Instant) -> anyhow::Result<Reading> {
+fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
     let key = cluster.key_file.as_deref().map(key::read).transpose()?;
     let host = |host: &crate::cluster::config::Host| Host {
         name: host.name.clone(),
@@ -153,17 +162,17 @@ fn of_cluster(cluster: &Cluster, end: Instant) -> anyhow::Result<Reading> {
         switch: host.switch_port.is_some(),
         ..Host::default()
     };
-    let hosts = ask_all(cluster.hosts.iter().map(host).collect(), key.as_ref(), end);
+    let hosts = ask_all(cluster.hosts.iter().map(host).collect(), key.as_ref(), how);
     Ok(Reading { what: cluster.name.clone(), hosts, is_cluster: true, why: None })
 }
 
-fn of_url(url: &str, key_file: Option<&Path>, end: Instant) -> anyhow::Result<Reading> {
+fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
     let key = key_file.map(key::read).transpose()?;
     let named = url::hosts(url)?.into_iter();
     let named =
         named.map(|address| Host { name: address.to_string(), address: address.to_string(), ..Host::default() });
     // Those that the URL names know the others.
-    let half = Instant::now() + left(end) / 2;
+    let half = Look { end: Instant::now() + left(how.end) / 2, ..how };
     let named = ask_all(named.collect(), key.as_ref(), half);
     let known = named.iter().find_map(|host| host.report.as_ref()?["hosts"].as_array().cloned());
     let hosts = match known {
@@ -178,7 +187,7 @@ fn of_url(url: &str, key_file: Option<&Path>, end: Instant) -> anyhow::Result<Re
                 Host { answers: true, report: named.report.clone(), own_per_second: named.own_per_second, ..host }
             };
             let mut all: Vec<Host> = asked.into_iter().map(report_of).collect();
-            all.extend(ask_all(others, key.as_ref(), end));
+            all.extend(ask_all(others, key.as_ref(), how));
             all.sort_by_key(|host| host.number);
             all
         }
@@ -201,13 +210,13 @@ fn host_of(told: &Value) -> Host {
     }
 }
 
-/// Asks hosts at the same time. Who has not answered by `end`, since its name cannot be resolved say, is silent.
-fn ask_all(hosts: Vec<Host>, key: Option<&Key>, end: Instant) -> Vec<Host> {
+/// Asks hosts at the same time. Who has not answered in time, since its name cannot be resolved say, is silent.
+fn ask_all(hosts: Vec<Host>, key: Option<&Key>, how: Look) -> Vec<Host> {
     let (sender, receiver) = channel();
     for (number, host) in hosts.iter().cloned().enumerate() {
         let (sender, key) = (sender.clone(), key.cloned());
         let ask = move || {
-            let asked = ask(host.clone(), key.as_ref(), end);
+            let asked = ask(host.clone(), key.as_ref(), how);
             _ = sender.send((number, asked.unwrap_or_else(|error| Host { error: Some(error.to_string()), ..host })));
         };
         _ = std::thread::Builder::new().name("ask".into()).spawn(ask);
@@ -215,14 +224,14 @@ fn ask_all(hosts: Vec<Host>, key: Option<&Key>, end: Instant) -> Vec<Host> {
     drop(sender);
     let mut all = hosts;
     loop {
-        match receiver.recv_timeout(left(end)) {
+        match receiver.recv_timeout(left(how.end)) {
             Ok((number, host)) => all[number] = host,
             Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return all,
         }
     }
 }
 
-fn ask(host: Host, key: Option<&Key>, end: Instant) -> anyhow::Result<Host> {
+fn ask(host: Host, key: Option<&Key>, how: Look) -> anyhow::Result<Host> {
     let address: SocketAddr = host.address.to_socket_addrs()?.next().ok_or_else(|| anyhow::anyhow!("no address"))?;
     // The endpoint answers when the roles do not.
     let alive = {
@@ -231,22 +240,19 @@ fn ask(host: Host, key: Option<&Key>, end: Instant) -> anyhow::Result<Host> {
     };
     let key = key.cloned();
     let tell = move |patience| Ok(ask_report(address, key.as_ref(), patience)?);
-    let (report, own_per_second) = look(&tell, end - SECOND_LOOK)?;
+    let (report, own_per_second) = look(&tell, Look { end: how.end - SECOND_LOOK, ..how })?;
     let answers = report.is_some() || alive.join().unwrap_or(false);
     Ok(Host { answers, report, own_per_second, ..host })
 }
 
 /// Asks for a report, and for another one if that tells of a mount of the process: its operations per second.
-fn look(
-    ask: &impl Fn(Duration) -> anyhow::Result<Option<String>>,
-    end: Instant,
-) -> anyhow::Result<(Option<Value>, f64)> {
+fn look(ask: &impl Fn(Duration) -> anyhow::Result<Option<String>>, how: Look) -> anyhow::Result<(Option<Value>, f64)> {
     let read = |patience| -> anyhow::Result<Option<Value>> {
         Ok(ask(patience)?.map(|text| serde_json::from_str(&text)).transpose()?)
     };
-    let patience = left(end).saturating_sub(LOOK_AGAIN + SECOND_LOOK).max(Duration::from_millis(500));
+    let patience = left(how.end).saturating_sub(LOOK_AGAIN + SECOND_LOOK).max(Duration::from_millis(500));
     let Some(first) = read(patience)? else { return Ok((None, 0.0)) };
-    let Some(before) = own_operations(&first) else { return Ok((Some(first), 0.0)) };
+    let Some(before) = own_operations(&first).filter(|_| how.rates) else { return Ok((Some(first), 0.0)) };
     let begun = Instant::now();
     std::thread::sleep(LOOK_AGAIN);
     match read(SECOND_LOOK) {
