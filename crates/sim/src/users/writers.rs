@@ -194,7 +194,7 @@ impl Writers {
 
     fn read(&mut self, world: &mut World, lane: usize, handle: Handle, cells: Range<usize>) {
         let (offset, bytes) = (self.bounds[cells.start], (self.bounds[cells.end] - self.bounds[cells.start]) as u32);
-        self.call(world, lane, FsOp::Read { handle, offset, bytes, page: true }, Call::Read { cells });
+        self.call(world, lane, FsOp::Read { handle, offset, bytes, page: false }, Call::Read { cells });
     }
 }
 
