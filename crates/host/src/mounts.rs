@@ -39,18 +39,24 @@ pub type Operations = BTreeMap<String, Operation>;
 impl Operation {
     /// How many there were.
     pub fn count(&self) -> u64 {
-        self.latencies.values().sum()
+        sum(self.latencies.values().copied())
     }
 
     fn add_since(&mut self, now: &Operation, before: &Operation) {
-        self.refused += now.refused.saturating_sub(before.refused);
-        self.failed += now.failed.saturating_sub(before.failed);
-        self.nanoseconds += now.nanoseconds.saturating_sub(before.nanoseconds);
+        let add = |sum: &mut u64, now: u64, before: u64| *sum = sum.saturating_add(now.saturating_sub(before));
+        add(&mut self.refused, now.refused, before.refused);
+        add(&mut self.failed, now.failed, before.failed);
+        add(&mut self.nanoseconds, now.nanoseconds, before.nanoseconds);
         for (class, count) in &now.latencies {
             let earlier = before.latencies.get(class).copied().unwrap_or_default();
-            *self.latencies.entry(*class).or_default() += count.saturating_sub(earlier);
+            add(self.latencies.entry(*class).or_default(), *count, earlier);
         }
     }
+}
+
+/// A mount may tell any numbers: a sum of them does not overflow.
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// Operations as a mount tells them; what is no name of a kind is left out.
@@ -92,7 +98,7 @@ pub struct Mounted {
 
 /// Operations of all kinds.
 fn count(operations: &Operations) -> u64 {
-    operations.values().map(Operation::count).sum()
+    sum(operations.values().map(Operation::count))
 }
 
 struct Known {
@@ -308,6 +314,21 @@ mod tests {
         tell(1, &report(7, (2, 4), false), 9); // an old report that comes late
         tell(1, &report(7, (4, 6), false), 10);
         tell(4, &report(9, (1, 1), false), 11);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_no_harm() {
+        let mut told = Told::default();
+        for id in 1..=3 {
+            told.tell(SessionId(1), &report(id, (1, u64::MAX), false), 0);
+        }
+        let more = report(4, (u64::MAX, 1), false);
+        let operations = [
+            more.operations.clone(),
+            vec![OperationReport { name: Blob(b"read".to_vec()), ..more.operations[0].clone() }],
+        ];
+        told.tell(SessionId(1), &MountReport { operations: operations.concat(), ..more }, 0);
+        assert_eq!(count(&told.sum), u64::MAX);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn histogram(operation: &Operation) -> Histogram {
         let below = operation.latencies.range(..u8::try_from(4 * power).expect("few classes"));
         let mut bucket = Bucket::default();
         bucket.set_upper_bound(nanoseconds(1 << power));
-        bucket.set_cumulative_count(below.map(|(_, count)| count).sum());
+        bucket.set_cumulative_count(below.fold(0, |sum: u64, (_, count)| sum.saturating_add(*count)));
         bucket
     });
     let mut histogram = Histogram::default();

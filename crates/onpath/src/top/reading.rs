@@ -164,11 +164,11 @@ impl Kind {
 
     /// The bound below which that part of them was.
     fn percentile_us(&self, part: f64) -> f64 {
-        let all: u64 = self.latencies.values().sum();
+        let all: u64 = self.latencies.values().fold(0, |sum, count| sum.saturating_add(*count));
         let rank = (all as f64 * part).ceil() as u64;
-        let mut seen = 0;
+        let mut seen = 0_u64;
         for (bound, count) in &self.latencies {
-            seen += count;
+            seen = seen.saturating_add(*count);
             if seen >= rank {
                 return *bound as f64 / 1000.0;
             }
