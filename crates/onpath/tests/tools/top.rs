@@ -41,8 +41,12 @@ fn operations_of_all_mounts() {
         let words = said(&onpath(&["top", "--once", "-i", "100", text(&dir)]));
         assert!(words.contains("per second") && words.contains("journal:") && words.contains("write"), "{words}");
     });
-    let status = said(&onpath(&["status", "--counters", text(mount.path())]));
-    assert!(status.contains("told") && !status.contains("_below_"), "{status}");
+    let mut status = String::new();
+    wait_until("the other mount has told what it did", || {
+        status = said(&onpath(&["status", "--counters", text(mount.path())]));
+        status.contains("told")
+    });
+    assert!(!status.contains("_below_"), "{status}");
     second.stop();
     mount.stop();
     let nobody = onpath(&["top", "--once", text(&site.state())]);
