@@ -23,6 +23,7 @@ full:
 lint:
     cargo fmt --all --check
     cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+    cargo clippy --locked --workspace --test system --all-features -- -D warnings
 
 # Formats everything
 fmt:
@@ -39,15 +40,15 @@ large:
 
 # kill -9 under load, all rounds
 crash:
-    ONPATH_TEST_MINUTES=600 ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test system -- crash::
+    ONPATH_TEST_MINUTES=600 ONPATH_SEED=$$ ONPATH_CRASH_ROUNDS=50 cargo test --locked --release -p onpath --test system -- crash::
 
 # Hosts, switch and clients of clusters fail under load, at random for so many seconds a test
 soak-cluster SECONDS="600":
-    ONPATH_TEST_MINUTES=600 ONPATH_FAILURE_SECONDS={{ SECONDS }} cargo test --locked --release -p onpath --test system -- cluster::failures:: --nocapture --test-threads 1
+    ONPATH_TEST_MINUTES=600 ONPATH_SEED=$$ ONPATH_FAILURE_SECONDS={{ SECONDS }} cargo test --locked --release -p onpath --test system -- cluster::failures:: --nocapture --test-threads 1
 
 # Random trees from four mounts, PostgreSQL through many kills, all of /usr, dbench for a minute, a build of this project, each at length
 tried:
-    ONPATH_TEST_MINUTES=600 ONPATH_STORM_OPERATIONS=50000 cargo test --locked --release -p onpath --test system -- storms::
+    ONPATH_TEST_MINUTES=600 ONPATH_SEED=$$ ONPATH_STORM_OPERATIONS=50000 cargo test --locked --release -p onpath --test system -- storms::
     ONPATH_TEST_MINUTES=600 ONPATH_DATABASE_ROUNDS=30 ONPATH_SYSTEM_TREE=/usr ONPATH_DBENCH_SECONDS=60 ONPATH_OWN_PACKAGE=onpath ONPATH_SCRIPT_SECONDS=3600 cargo test --locked --release -p onpath --test system -- programs::system:: programs::postgres::
 
 # The reference model of the simulator against the kernel's own file system, ten times as many operations as the tests

@@ -125,10 +125,12 @@ pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Size and free space (for this process) of the file system that holds the directory `path`, bytes.
+/// Size and free space (for this process) of the file system that holds the directory `path`, bytes. What is kept for others, as ext4's
+/// reserve or a quota, counts in neither, as df(1) has it: a disk that has nothing left for this process is full.
 pub fn space(path: &Path) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstatvfs(held::folder(path)?)?;
-    Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+    Ok(((used + stat.f_bavail) * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
 /// Effective user id of the process at the other end of a stream, as of its connect.

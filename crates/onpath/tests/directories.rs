@@ -74,7 +74,7 @@ fn others_read_nothing_whatever_the_umask() {
     let socket = state.join("socket");
     assert_eq!(mode(&socket), 0o666, "whoever may attach is told by the server who may not");
     ALICE.run(|| {
-        assert_eq!(sys::open(&state.join("superblock"), libc::O_RDONLY, 0).err(), Some(libc::EACCES));
+        assert_eq!(sys::open(state.join("superblock"), libc::O_RDONLY, 0).err(), Some(libc::EACCES));
         assert_eq!(sys::open(&state, libc::O_RDONLY, 0).err(), Some(libc::EACCES));
         std::os::unix::net::UnixStream::connect(&socket).map(drop).expect("everybody reaches the socket");
     });

@@ -127,10 +127,19 @@ fn without_a_server_umount_succeeds() {
 /// A process that has a mount in a mount namespace of its own.
 struct Holder(Child);
 
+/// Other tests' mounts end as if there were no such namespace.
+const HOLD: &str = r#"
+    while read -r _ mountpoint kind _; do
+        [ "$kind" = fuse.onpath ] && [ "$mountpoint" != "$1" ] && umount -l "$mountpoint"
+    done </proc/mounts
+    exec sleep 300
+"#;
+
 impl Holder {
     fn new(mount: &Mount) -> Option<Holder> {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sleep", "300"]).stdin(Stdio::null());
+        command.args(["--mount", "--propagation", "private", "sh", "-c", HOLD, "sh"]).arg(mount.path());
+        command.stdin(Stdio::null());
         let holder = Holder(process::spawn(&mut command).ok()?);
         let own = fs::read_link("/proc/self/ns/mnt").ok()?;
         let pid = holder.0.id();

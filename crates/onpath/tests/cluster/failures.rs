@@ -1,6 +1,6 @@
 //! What may happen to hosts happens under load: nothing that was acknowledged is lost, every call waits and succeeds, and all clients
-//! agree in the end. `ONPATH_FAILURE_SECONDS` lets faults come at random for so long; the seed is printed and can be given as
-//! `ONPATH_FAILURE_SEED`.
+//! agree in the end. `ONPATH_FAILURE_SECONDS` lets faults come at random for so long;
+//! `ONPATH_SEED` gives another seed.
 
 use crate::cluster::load::{Load, Progress, Released, assert_with_or_without, prepare, until_gone};
 use crate::cluster::names::Names;
@@ -10,7 +10,7 @@ use crate::common::cluster::{Cluster, Shape};
 use crate::common::net::Loss;
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
-use crate::common::{number_from_env, report, skipped, sys, view};
+use crate::common::{number_from_env, report, seed, skipped, sys, view};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -152,12 +152,6 @@ fn lose(cluster: &Cluster, loses: impl Fn(usize) -> Loss) -> bool {
     (0..cluster.net.hosts()).all(|host| cluster.net.lose(host, loses(host)))
 }
 
-fn seed() -> u64 {
-    let seed = number_from_env("ONPATH_FAILURE_SEED", std::process::id() as usize) as u64;
-    report(&format!("failures: ONPATH_FAILURE_SEED={seed}"));
-    seed
-}
-
 /// What shall happen: each of `faults` once, or for `ONPATH_FAILURE_SECONDS` any of them.
 fn course(faults: &[Fault], random: &mut Random, begin: Instant, n: usize) -> Option<Fault> {
     let seconds = number_from_env("ONPATH_FAILURE_SECONDS", 0) as u64;
@@ -176,7 +170,7 @@ pub(crate) fn endure(test: &str, shape: Shape, faults: &[Fault]) {
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
     let (registers, names) = (Registers::new(&tops[0]), Names::new(&tops[0]));
-    let (mut random, progress) = (Random::new(seed()), Progress::default());
+    let (mut random, progress) = (Random::new(seed(test)), Progress::default());
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();
@@ -353,7 +347,7 @@ fn a_client_under_load() {
         let fd = done("open", sys::open(top.join("locked"), libc::O_RDWR, 0));
         (sys::lock(&fd, kind, libc::F_WRLCK, 0, 0), fd)
     };
-    let (mut random, progress) = (Random::new(seed()), Progress::default());
+    let (mut random, progress) = (Random::new(seed(TEST)), Progress::default());
     let expected = std::thread::scope(|scope| {
         let _released = Released(&tops);
         let end = progress.at_end();

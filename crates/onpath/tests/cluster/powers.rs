@@ -11,7 +11,7 @@ use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
 use crate::common::stall::Stalled;
 use crate::common::sys;
-use crate::common::{number_from_env, report, skipped, view};
+use crate::common::{number_from_env, report, seed, skipped, view};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, RwLock};
@@ -293,11 +293,11 @@ fn kill_while_the_disk_is_slow(cluster: &mut Cluster, host: usize) -> Option<Ins
     Some(begin)
 }
 
-/// Each host in turn loses what its disk had not yet got, while clients work; `ONPATH_POWER_LOSSES` says how often, if it is not three times.
+/// Each host in turn loses what its disk had not yet got, while clients work; `ONPATH_POWER_LOSSES` says how often, if it is not twice.
 #[test]
 fn under_interval_what_was_synced_or_is_old_is_there() {
     const TEST: &str = "powers::under_interval_what_was_synced_or_is_old_is_there";
-    let rounds = number_from_env("ONPATH_POWER_LOSSES", 3);
+    let rounds = number_from_env("ONPATH_POWER_LOSSES", 2);
     let Some(site) = Site::new(TEST) else { return };
     let shape = Shape { init: &["--commit", "interval"], disks: 300 << 20, ..Shape::default() };
     let Some(mut cluster) = Cluster::start(TEST, &site, shape) else { return };
@@ -305,9 +305,7 @@ fn under_interval_what_was_synced_or_is_old_is_there() {
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     prepare(&tops[0]);
     std::thread::sleep(KEPT);
-    let seed = number_from_env("ONPATH_FAILURE_SEED", std::process::id() as usize) as u64;
-    report(&format!("{TEST}: ONPATH_FAILURE_SEED={seed}"));
-    let mut random = Random::new(seed);
+    let mut random = Random::new(seed(TEST));
     let (progress, losses, gate) = (Progress::default(), Losses::default(), RwLock::new(()));
     let workers = Workers::new(tops.len(), &mut random);
     let mut slowest = Duration::ZERO;

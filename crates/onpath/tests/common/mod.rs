@@ -50,6 +50,14 @@ pub fn number_from_env(name: &str, default: usize) -> usize {
     }
 }
 
+/// The seed of a test that draws what it does: always the same one, unless `ONPATH_SEED` says another. It is told, so that what failed
+/// can be run again.
+pub fn seed(test: &str) -> u64 {
+    let seed = number_from_env("ONPATH_SEED", 1) as u64;
+    report(&format!("{test}: ONPATH_SEED={seed}"));
+    seed
+}
+
 /// Polls until `done` says so; fails the test when that takes longer than [`PATIENCE`].
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

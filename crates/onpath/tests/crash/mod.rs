@@ -2,12 +2,12 @@
 //!
 //! Several writers work in the same directories, each on names of its own, so each knows exactly what must be there. The server is
 //! killed, started again on the same DIR, everything is compared, and the writers go on from what was found. `ONPATH_CRASH_ROUNDS`
-//! says how often; the seed is printed and can be given as `ONPATH_CRASH_SEED`.
+//! says how often; `ONPATH_SEED` gives another seed.
 
 use crate::common::model::{Model, Op, View, differences, observe, parent};
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
-use crate::common::{number_from_env, report, sys, wait_until};
+use crate::common::{number_from_env, report, seed, sys, wait_until};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -56,9 +56,8 @@ fn rounds() -> usize {
 #[test]
 fn acknowledged_operations_survive_kill_9() {
     let Some(site) = Site::new("crash") else { return };
-    let seed = number_from_env("ONPATH_CRASH_SEED", std::process::id() as usize) as u64;
-    report(&format!("crash: ONPATH_CRASH_SEED={seed}"));
     sys::umask(0);
+    let seed = seed("crash");
     let mut random = Random::new(seed);
     let mut writers: Vec<Writer> = (0..WRITERS)
         .map(|n| Writer { model: Model::new(n), random: Random::new(random.next()), in_flight: None })

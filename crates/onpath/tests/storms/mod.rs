@@ -3,15 +3,15 @@
 //!
 //! In the same directories work two kinds of writers. The first use the same few names as everybody else, so that nobody knows what comes
 //! out, only which errnos are possible. The others have names of their own and do every operation through another mount than the one
-//! before, so that they know exactly what must be there. `ONPATH_STORM_OPERATIONS` says how many operations each writer does; the seed is
-//! printed and can be given as `ONPATH_STORM_SEED`. With `ONPATH_TEST_DIR` all of it runs in a directory of a local file system.
+//! before, so that they know exactly what must be there. `ONPATH_STORM_OPERATIONS` says how many operations each writer does;
+//! `ONPATH_SEED` gives another seed. With `ONPATH_TEST_DIR` all of it runs in a directory of a local file system.
 
 use crate::common::chaos::{Chaos, SHARED, SOURCE_BYTES};
 use crate::common::check::{done, errno_name};
 use crate::common::model::{Model, differences, observe};
 use crate::common::random::Random;
 use crate::common::server::{Mount, Site};
-use crate::common::{given_dir, number_from_env, report, sys, view, wait_until};
+use crate::common::{given_dir, number_from_env, seed, sys, view, wait_until};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,19 +100,13 @@ fn assert_own(top: &Path, model: &Model) {
     assert!(wrong.is_empty(), "writer {}:\n  {}", model.owner(), wrong.join("\n  "));
 }
 
-fn seed() -> u64 {
-    let seed = number_from_env("ONPATH_STORM_SEED", std::process::id() as usize) as u64;
-    report(&format!("storm: ONPATH_STORM_SEED={seed}"));
-    seed
-}
-
 fn on_four_mounts(test: &str, tracking: &str) {
     let Some(site) = Site::new(test) else { return };
     let args = ["--shards", "4", "--tracking", tracking, "--checkpoint-bytes", CHECKPOINT_BYTES];
     let first = site.dev(&args);
     let mut mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
     let tops: Vec<PathBuf> = [&first].into_iter().chain(&mounts).map(|mount| mount.path().to_owned()).collect();
-    let before = storm(&tops, seed(), true, |_| {});
+    let before = storm(&tops, seed(test), true, |_| {});
     while let Some(mount) = mounts.pop() {
         mount.stop();
     }
@@ -128,7 +122,7 @@ fn on_four_mounts(test: &str, tracking: &str) {
 fn four_mounts() {
     if let Some(dir) = given_dir() {
         let dir = tempfile::tempdir_in(dir).expect("a directory");
-        storm(&vec![dir.path().to_owned(); MOUNTS], seed(), true, |_| {});
+        storm(&vec![dir.path().to_owned(); MOUNTS], seed("storms"), true, |_| {});
         return;
     }
     on_four_mounts("random trees from four mounts", "owner");
@@ -155,7 +149,7 @@ fn mounts_outlive_kills() {
     let mounts: Vec<Mount> = (1..MOUNTS).map(|n| site.mount(n, &[])).collect();
     let tops: Vec<PathBuf> = mounts.iter().map(|mount| mount.path().to_owned()).collect();
     let all = OWNERS * (operations() / 2);
-    let before = storm(&tops, seed(), false, |count| {
+    let before = storm(&tops, seed("storms"), false, |count| {
         for kill in 1..=KILLS {
             wait_until("some more is done", || count.load(Ordering::Relaxed) >= all * kill / (KILLS + 1));
             site.kill_server(&mut server);

@@ -48,6 +48,7 @@ fn is_step(nr: u64) -> bool {
 }
 
 /// Runs the command under ptrace(2) and calls `at` before each step with its number. Gives the number of steps.
+#[expect(clippy::zombie_processes, reason = "waitpid(2) waits, which tells of each step")]
 fn stepped(command: &mut Command, mut at: impl FnMut(usize)) -> usize {
     // SAFETY: ptrace(2) is one system call, and this one takes no memory.
     unsafe {
@@ -134,8 +135,11 @@ fn hidden(dir: &Path) -> Vec<PathBuf> {
     names.iter().filter(|name| name.to_string_lossy().starts_with(".onpath")).map(|name| dir.join(name)).collect()
 }
 
+/// Swaps something of a copy for something outside.
+type Swap = fn(&Path, &Path);
+
 /// What is put in the place of what.
-const SWAPS: [(&str, fn(&Path, &Path)); 5] = [
+const SWAPS: [(&str, Swap); 5] = [
     ("the destination", |copy, outside| swap(copy, outside, false)),
     ("directories", |copy, outside| {
         swap(&copy.join("sub"), &outside.join("sub"), false);

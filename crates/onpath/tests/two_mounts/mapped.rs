@@ -32,8 +32,10 @@ impl Mapped {
 #[test]
 fn what_is_written_beside_a_changed_page_stays() {
     let Some(pair) = Pair::new("writes beside changed pages", &[]) else { return };
+    // What the other mount does, and what that makes of the file.
     type Change = fn(&OwnedFd, &Path);
-    let changes: [(&str, Change, fn(&mut Vec<u8>)); 7] = [
+    type Expected = fn(&mut Vec<u8>);
+    let changes: [(&str, Change, Expected); 7] = [
         (
             "pwrite",
             |fd, _| _ = done("pwrite", sys::pwrite(fd, "there", 100)),
