@@ -121,7 +121,7 @@ control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bi
     }
 }
 
-// Stages 1 to 10: one array of tags, one register action (SwitchFS section 6.3: register query, conditional insert, conditional
+// Stages 1 to 10: one array of tags, one register action (SwitchFS §6.3: register query, conditional insert, conditional
 // remove).
 control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tracking, in bit<1> admitted, inout bit<1> held) {
     Register<bit<32>, set_t>(SETS, 0) tags;

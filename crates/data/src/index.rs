@@ -1,4 +1,4 @@
-//! The index: which bytes of which generation are where, changed only by applying records (DESIGN §5).
+//! The index: which bytes of which generation are where, changed only by applying records (design.md, "Data").
 //!
 //! per inode the newest generation told and per generation the newest cut told; older requests are stale.
 //! The index is split into [`RANGES`] by the high bits of the inode's slot; a record concerns one inode, so each range

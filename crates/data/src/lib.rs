@@ -1,4 +1,4 @@
-//! The data node: blocks, generations, cuts (DESIGN §5). Layer L2.
+//! The data node: blocks, generations, cuts (design.md, "Data"). Layer L2.
 //!
 //! A [`DataNode`] is a value. Messages of sessions and homes come in; answers, journal records and disk operations go
 //! out. File bytes never wait in it: a write is new blocks on the disk, then one record, then a message to the home.

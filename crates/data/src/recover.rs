@@ -1,4 +1,4 @@
-//! Checkpoint images, replay and start (DESIGN §4).
+//! Checkpoint images, replay and start (design.md, "Durability").
 //!
 //! A power loss may keep a record of the journal's tail whose blocks never reached the disk. Of the records replayed after
 //! [`DataNode::begin_tail`] every block is read once at start; one whose CRC does not fit is put back to what the

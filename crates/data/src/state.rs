@@ -314,7 +314,7 @@ pub(crate) fn refusal(entry: Entry) -> Option<DataReply> {
     }
 }
 
-/// Waits while the request's cut is newer than told (DESIGN §5, *Truncate*).
+/// Waits while the request's cut is newer than told.
 pub(crate) async fn enter(cx: &NodeCx, data: DataId, cut: u32) -> Entry {
     match cx.with(|core| core.state.index.verdict(data, cut)) {
         Verdict::Current => return Entry::Go,

@@ -1,4 +1,4 @@
-//! The data files of a DIR: executes the disk operations of a data node, outside of the node's lock (DESIGN §5).
+//! The data files of a DIR: executes the disk operations of a data node, outside of the node's lock (design.md, "Data").
 //!
 //! `DIR/data/NNNN.blk` are sparse files of one fixed size: a header block that names file system, version and number,
 //! then the blocks. [`BlockFiles::flush_all`] comes before every flush of the journal, so that the bytes of a durable record

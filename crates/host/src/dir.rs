@@ -1,4 +1,4 @@
-//! The layout of a DIR, and what may be opened as one (DESIGN §4).
+//! The layout of a DIR, and what may be opened as one (design.md, "Durability").
 //!
 //! `superblock` (identity, version, shape, taken terms; replaced by rename), `lock` (flock of the one process
 //! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids

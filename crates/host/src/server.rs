@@ -419,7 +419,7 @@ impl HostHooks for Hooks {
         tracing::warn!(full, "the disk below DIR");
     }
 
-    /// Fail-stop: what was not durable may be lost, so nothing more may be promised (DESIGN §4).
+    /// Fail-stop: what was not durable may be lost, so nothing more may be promised (design.md, "Durability").
     fn failed(&self, why: &str) {
         tracing::error!(why, "the journal has failed; this process ends so that nothing false is acknowledged");
         std::process::exit(74);

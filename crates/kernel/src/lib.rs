@@ -2,7 +2,7 @@
 //!
 //! Layer L1. A role is a value ([`Role`]): inputs go in, outputs come out, nothing inside touches a clock, a
 //! socket, a file, a thread or a random device. Inside, operations are plain `async fn`s whose only
-//! awaitables are those of [`Cx`]: `lock_all`, `until` (grants), `call`, `sleep_until` (DESIGN §1).
+//! awaitables are those of [`Cx`]: `lock_all`, `until` (grants), `call`, `sleep_until` (design.md, "Roles and operations").
 
 mod calls;
 mod cx;

@@ -1,4 +1,4 @@
-//! Permission rules (DESIGN §6): decided by the shards, never by sessions.
+//! Permission rules (design.md, "Sessions"): decided by the shards, never by sessions.
 //!
 //! uid, gid, groups and capabilities are the session's word, as with AUTH_SYS; uid 0 by itself means nothing. Where
 //! membership in a gid or a capability decides and is not known, the answer is [`Stop::NeedCaller`], before any effect. ACLs

@@ -1,17 +1,17 @@
-//! Planted bugs: each removes one rule, so that the simulator can show that it would notice (DESIGN §8).
+//! Planted bugs: each removes one rule, so that the simulator can show that it would notice (ARCHITECTURE.md, "The simulator").
 //!
 //! Without the feature `planted` every question is answered "no" at compile time.
 
 /// A rule that is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Planted {
-    /// grants are given while a collect runs (C1, D1).
+    /// grants are given while a collect runs (schedules C1, schedule D1).
     GrantDuringCollect,
-    /// a grant counts although a recall overtook it (C10, C14 c).
+    /// a grant counts although a recall overtook it (schedules C10, schedule C14 (c)).
     OvertakenGrant,
-    /// a recall takes the part but not the entries (D3).
+    /// a recall takes the part but not the entries (schedule D3).
     RecallWithoutEntries,
-    /// what is applied already is applied again (C11).
+    /// what is applied already is applied again (schedule C11).
     AppliedTwice,
     /// readers do not collect.
     NoCollect,
@@ -19,23 +19,23 @@ pub enum Planted {
     ChmodWithoutRecall,
     /// rmdir does not recall what others may append.
     RmdirWithoutRecall,
-    /// a restarted owner believes that nobody holds anything (D2, F6).
+    /// a restarted owner believes that nobody holds anything (schedules D2, schedule F6).
     EmptyTableAfterRestart,
-    /// both tables count as known when one is (F6).
+    /// both tables count as known when one is (schedule F6).
     OneKnownForBoth,
     /// names of a former term are shown before their owner has applied them.
     ShownTooEarly,
     /// failures and answers without a record are forgotten.
     ForgetfulOfFailures,
-    /// requests of another term are executed (D9).
+    /// requests of another term are executed (schedule D9).
     AnyTerm,
-    /// a promise does not make recalls wait (F1).
+    /// a promise does not make recalls wait (schedule F1).
     PromiseWithoutDoubt,
-    /// the decision does not look again (F2).
+    /// the decision does not look again (schedule F2).
     DecisionWithoutLook,
     /// recalls never wait for an attempt.
     AttemptWithoutParts,
-    /// a late copy of Prepare is prepared again (F4).
+    /// a late copy of Prepare is prepared again (schedule F4).
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
@@ -63,15 +63,15 @@ pub enum Planted {
     PushBeforeDurable,
     /// an update is exposed before its mark is acknowledged.
     ExposedUnmarked,
-    /// an answer to an earlier round of a collect counts (C3).
+    /// an answer to an earlier round of a collect counts (schedule C3).
     AnyRound,
-    /// a holder that has answered a collect goes on exposing updates (C1).
+    /// a holder that has answered a collect goes on exposing updates (schedule C1).
     NoHold,
-    /// an acknowledgement outlives a collect (C10, D4).
+    /// an acknowledgement outlives a collect (schedules C10, schedule D4).
     GenerationOutlivesCollect,
-    /// acknowledgements of an earlier epoch count (C8).
+    /// acknowledgements of an earlier epoch count (schedule C8).
     AnyEpochsMark,
-    /// what was pushed is shown although the switch's answer is older (C2).
+    /// what was pushed is shown although the switch's answer is older (schedule C2).
     PushedUnnoticed,
     /// a directory's own inode is changed although the switch's answer is older.
     InodeUnnoticed,
@@ -87,11 +87,11 @@ pub enum Planted {
     UnlockedWhileGated,
     /// an answer "normal" of another epoch is believed.
     AnyEpochsNormal,
-    /// an epoch is complete before everything held is marked in it (C6).
+    /// an epoch is complete before everything held is marked in it (schedule C6).
     CompleteTooEarly,
-    /// sites learn of an epoch before owners do (C12).
+    /// sites learn of an epoch before owners do (schedule C12).
     SitesFirst,
-    /// the switch removes for an epoch that is over (C7).
+    /// the switch removes for an epoch that is over (schedule C7).
     AnyEpochsRemove,
     /// of several operations on a name the first one remains.
     FirstOperation,
@@ -99,9 +99,9 @@ pub enum Planted {
     MarkNotTaken,
     /// the switch does not hear of a new term.
     TermUnannounced,
-    /// the switch does not look at the counter of a remove (C4).
+    /// the switch does not look at the counter of a remove (schedule C4).
     EqualRemoves,
-    /// a recall waits until marks are acknowledged (D7).
+    /// a recall waits until marks are acknowledged (schedule D7).
     RecallWaitsForMark,
     /// ids do not contain the term.
     TermlessIds,

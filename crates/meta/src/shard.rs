@@ -201,7 +201,7 @@ impl Shard {
         });
     }
 
-    /// Whether only what frees space may be accepted (DESIGN §4, disk full).
+    /// Whether only what frees space may be accepted (design.md, "Durability").
     pub fn set_full(&mut self, full: bool) {
         self.kernel.with(|core| core.state.full = full);
     }

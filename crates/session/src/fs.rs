@@ -179,7 +179,7 @@ pub struct Totals {
     pub inodes: u64,
 }
 
-/// How an opened handle may be cached (FUSE.md facts are applied by the mount).
+/// How an opened handle may be cached (what the kernel does with it: kernel-fuse.md, "Bytes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The handle.

@@ -1,5 +1,5 @@
 //! File locks that this session holds or waits for: pure tables. The home decides who gets what; the session remembers,
-//! to take its locks again after a restart of the home (DESIGN §6) and to know whether a close has any to drop.
+//! to take its locks again after a restart of the home (design.md, "Sessions") and to know whether a close has any to drop.
 
 use crate::fs::Caller;
 use crate::limits::HELD_LOCKS_MAX;

@@ -1,6 +1,6 @@
 //! Handles and open inodes: pure tables.
 //!
-//! A home knows only that a session has an inode open, not how often (DESIGN §6): the first open registers it, the
+//! A home knows only that a session has an inode open, not how often (design.md, "Sessions"): the first open registers it, the
 //! last close releases it. In between the session counts. While a release is under way an open of the same inode waits,
 //! and a release waits while the inode is opened again after a restart: else the later message could overtake.
 

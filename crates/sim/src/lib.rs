@@ -1,4 +1,4 @@
-//! Deterministic simulation of Onpath: the very same roles on virtual time, from a seed (DESIGN §8).
+//! Deterministic simulation of Onpath: the very same roles on virtual time, from a seed (ARCHITECTURE.md, "The simulator").
 //!
 //! Layer L3. [`model`] is the reference model, the only definition of correctness; [`world`] the processes,
 //! disks and network; [`check`] compares every answer with the model; [`run`](run::run) is a whole simulation.

@@ -104,7 +104,7 @@ fn under_interval_a_power_loss_leaves_the_first_appends_whole_and_of_the_others_
     assert!(taken_back > 20, "{taken_back}");
 }
 
-/// An append has reserved the end of a file at an odd place; its bytes are on their way. Another session writes there, and is answered.
+/// Schedule G14: an append has reserved the end of a file at an odd place; its bytes are on their way. Another session writes there, and is answered.
 /// The append lies behind that.
 #[test]
 fn an_append_meets_what_was_written_at_its_end() {

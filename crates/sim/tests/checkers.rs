@@ -285,7 +285,7 @@ fn a_listing_that_shows_a_name_twice_or_one_that_is_gone() {
     h.is_wrong("which is not there");
 }
 
-/// C1: x returned, then y was made at another site: who sees y sees x.
+/// Schedule C1: x returned, then y was made at another site: who sees y sees x.
 #[test]
 fn a_listing_that_shows_the_later_of_two_names_alone() {
     let mut h = History::new();

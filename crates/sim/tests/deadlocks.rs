@@ -1,4 +1,4 @@
-//! Users who lock each other out in circles (docs/internals/protocol.md, deadlocks of record locks).
+//! Users who lock each other out in circles (protocol.md, "Deadlocks of record locks").
 
 use onpath_sim::audit;
 use onpath_sim::users::{Entangled, User};

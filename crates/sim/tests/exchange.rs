@@ -1,4 +1,4 @@
-//! Names that change places, and files that are born without one: schedules directed by hand (docs/internals/protocol.md).
+//! Names that change places, and files that are born without one: schedules directed by hand (docs/internals/counterexamples.md).
 //!
 //! C coordinates (the destination's site), P is the source's site, H the home of both directories.
 

@@ -1,4 +1,4 @@
-//! Who has what open, across restarts of its home: what somebody has open stays, with or without a name (DESIGN §6).
+//! Who has what open, across restarts of its home: what somebody has open stays, with or without a name (design.md, "Sessions").
 
 use onpath_sim::scenario::{Asker, Scenario, create, rename, shard, unlink};
 use onpath_wire::codec::Blob;

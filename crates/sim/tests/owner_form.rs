@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the directory protocol (docs/internals/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the directory protocol (docs/internals/counterexamples.md), directed by hand.
 //!
 //! S and T are sites, A is the owner of the directory D. Every test ends with a comparison of everything.
 
@@ -17,7 +17,7 @@ const S: u16 = 0;
 const T: u16 = 1;
 const A: u16 = 2;
 
-/// C1, D1: while A collects from T, S has answered already. An update at S must not return before the collect is over,
+/// Schedules C1, D1: while A collects from T, S has answered already. An update at S must not return before the collect is over,
 /// or a later one at T would be shown without it.
 #[test]
 pub(crate) fn an_update_at_an_answered_site_waits_for_the_end_of_the_collect() {
@@ -42,7 +42,7 @@ pub(crate) fn an_update_at_an_answered_site_waits_for_the_end_of_the_collect() {
     sc.ends_well();
 }
 
-/// C1, second half: a read that begins after x returned must not join the collect that misses x.
+/// Schedule C1, second half: a read that begins after x returned must not join the collect that misses x.
 #[test]
 pub(crate) fn a_read_that_begins_later_shows_what_returned_before() {
     let mut sc = Scenario::new(3);
@@ -64,7 +64,7 @@ pub(crate) fn a_read_that_begins_later_shows_what_returned_before() {
     sc.ends_well();
 }
 
-/// C9: S answers, then crashes and forgets that it was asked. Its next update still waits: nothing is granted.
+/// Schedule C9: S answers, then crashes and forgets that it was asked. Its next update still waits: nothing is granted.
 #[test]
 pub(crate) fn a_site_that_restarts_during_a_collect_waits_too() {
     let mut sc = Scenario::new(3);
@@ -88,7 +88,7 @@ pub(crate) fn a_site_that_restarts_during_a_collect_waits_too() {
     sc.ends_well();
 }
 
-/// C10, C14 (c): a grant sent before the recall arrives after the recall was answered: it counts no more.
+/// Schedules C10, C14 (c): a grant sent before the recall arrives after the recall was answered: it counts no more.
 #[test]
 pub(crate) fn a_grant_that_a_recall_overtook_does_not_count() {
     let mut sc = Scenario::new(3);
@@ -104,7 +104,7 @@ pub(crate) fn a_grant_that_a_recall_overtook_does_not_count() {
     sc.ends_well();
 }
 
-/// C11: a copy of a push stays in the network while the entry is applied, trimmed and overwritten. It changes nothing.
+/// Schedule C11: a copy of a push stays in the network while the entry is applied, trimmed and overwritten. It changes nothing.
 #[test]
 pub(crate) fn a_late_copy_of_a_push_is_not_applied_again() {
     let mut sc = Scenario::new(2);
@@ -125,7 +125,7 @@ pub(crate) fn a_late_copy_of_a_push_is_not_applied_again() {
     sc.ends_well();
 }
 
-/// C14 (a): a create waits for its parts while the directory is removed: it ends with ENOENT, not as an orphan.
+/// Schedule C14 (a): a create waits for its parts while the directory is removed: it ends with ENOENT, not as an orphan.
 #[test]
 pub(crate) fn a_create_that_waits_while_the_directory_goes_fails() {
     let mut sc = Scenario::new(3);
@@ -140,7 +140,7 @@ pub(crate) fn a_create_that_waits_while_the_directory_goes_fails() {
     sc.ends_well();
 }
 
-/// C14 (b): S has answered the recall of a rmdir and asks for the parts again before A has decided. It is answered after
+/// Schedule C14 (b): S has answered the recall of a rmdir and asks for the parts again before A has decided. It is answered after
 /// the decision.
 #[test]
 pub(crate) fn a_site_that_asks_during_a_rmdir_hears_the_decision() {
@@ -163,7 +163,7 @@ pub(crate) fn a_site_that_asks_during_a_rmdir_hears_the_decision() {
     sc.ends_well();
 }
 
-/// C14 (d): a copy of the first rmdir's recall arrives during the second. Both end as they must, nothing is orphaned.
+/// Schedule C14 (d): a copy of the first rmdir's recall arrives during the second. Both end as they must, nothing is orphaned.
 #[test]
 pub(crate) fn a_copy_of_an_earlier_recall_does_no_harm() {
     let mut sc = Scenario::new(3);
@@ -188,7 +188,7 @@ pub(crate) fn a_copy_of_an_earlier_recall_does_no_harm() {
     sc.ends_well();
 }
 
-/// C14 (e): A crashes while everybody has given D's parts back. D is alive afterwards and takes new names.
+/// Schedule C14 (e): A crashes while everybody has given D's parts back. D is alive afterwards and takes new names.
 #[test]
 pub(crate) fn an_owner_that_crashes_in_a_rmdir_leaves_nothing_sealed() {
     let mut sc = Scenario::new(3);
@@ -209,7 +209,7 @@ pub(crate) fn an_owner_that_crashes_in_a_rmdir_leaves_nothing_sealed() {
     sc.ends_well();
 }
 
-/// C14 (f): a rmdir that ends with ENOTEMPTY makes no create fail.
+/// Schedule C14 (f): a rmdir that ends with ENOTEMPTY makes no create fail.
 #[test]
 pub(crate) fn a_rmdir_that_fails_makes_nobody_else_fail() {
     let mut sc = Scenario::new(3);
@@ -229,7 +229,7 @@ pub(crate) fn a_rmdir_that_fails_makes_nobody_else_fail() {
     sc.ends_well();
 }
 
-/// C14 (g): a create under the old mode returns before the recall of a chmod arrives; whoever reads after the chmod sees it.
+/// Schedule C14 (g): a create under the old mode returns before the recall of a chmod arrives; whoever reads after the chmod sees it.
 #[test]
 pub(crate) fn a_chmod_collects_what_was_made_under_the_old_mode() {
     let mut sc = Scenario::new(3);
@@ -250,7 +250,7 @@ pub(crate) fn a_chmod_collects_what_was_made_under_the_old_mode() {
     sc.ends_well();
 }
 
-/// C14 (h), D10: two sites that create and a reader that collects, all at once and again and again: everybody gets on.
+/// Schedules C14 (h), D10: two sites that create and a reader that collects, all at once and again and again: everybody gets on.
 #[test]
 pub(crate) fn nobody_starves_while_others_take_the_parts_away() {
     let mut sc = Scenario::new(3);
@@ -268,7 +268,7 @@ pub(crate) fn nobody_starves_while_others_take_the_parts_away() {
     sc.ends_well();
 }
 
-/// D2, R-15: A restarts. S still appends under a grant of A's former life; A's first read recalls from everybody.
+/// Schedule D2, R-15: A restarts. S still appends under a grant of A's former life; A's first read recalls from everybody.
 #[test]
 pub(crate) fn a_restarted_owner_asks_everybody() {
     let mut sc = Scenario::new(3);
@@ -282,7 +282,7 @@ pub(crate) fn a_restarted_owner_asks_everybody() {
     sc.ends_well();
 }
 
-/// D9: a refusal was told to the client; then the mode changes and S restarts. A copy of the request is not executed.
+/// Schedule D9: a refusal was told to the client; then the mode changes and S restarts. A copy of the request is not executed.
 #[test]
 pub(crate) fn a_refused_request_is_not_executed_after_a_restart() {
     let mut sc = Scenario::new(2);
@@ -323,7 +323,7 @@ pub(crate) fn entries_of_a_site_that_restarts_are_not_lost() {
     sc.ends_well();
 }
 
-/// F6: S holds an access part; A restarts and a read recalls append from all. A chmod must still recall access from all.
+/// Schedule F6: S holds an access part; A restarts and a read recalls append from all. A chmod must still recall access from all.
 #[test]
 pub(crate) fn the_tables_of_the_two_parts_are_known_one_by_one() {
     let mut sc = Scenario::new(3);
@@ -378,7 +378,7 @@ pub(crate) fn a_name_of_a_former_term_is_not_shown_before_its_directory_has_it()
     sc.ends_well();
 }
 
-/// C5, second half: a refusal was told; a copy of the request arrives when it could succeed. It must not.
+/// Schedule C5, second half: a refusal was told; a copy of the request arrives when it could succeed. It must not.
 #[test]
 pub(crate) fn a_refusal_is_remembered() {
     let mut sc = Scenario::new(2);
@@ -401,7 +401,7 @@ pub(crate) fn a_refusal_is_remembered() {
     sc.ends_well();
 }
 
-/// D5, R-16: an entry reaches another process only when its record is durable; or a power loss of S leaves a ghost.
+/// Schedule D5, R-16: an entry reaches another process only when its record is durable; or a power loss of S leaves a ghost.
 #[test]
 pub(crate) fn a_push_leaves_when_its_records_are_durable() {
     for seed in 1..8 {

@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the transactions (docs/internals/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the transactions (docs/internals/counterexamples.md), directed by hand.
 //!
 //! C coordinates (the destination's site), P is the source's site, H a home elsewhere.
 
@@ -24,7 +24,7 @@ fn rename_across(sc: &mut Scenario) -> (InodeId, Name, Name, InodeId, Name) {
     (from, from_name, b, to, a)
 }
 
-/// F1: P has promised, C has decided and answered, P restarts without any part. The source's directory cannot be judged
+/// Schedule F1: P has promised, C has decided and answered, P restarts without any part. The source's directory cannot be judged
 /// before P knows: rmdir waits, then succeeds.
 #[test]
 pub(crate) fn a_promise_makes_wait_across_a_restart() {
@@ -45,7 +45,7 @@ pub(crate) fn a_promise_makes_wait_across_a_restart() {
     sc.ends_well();
 }
 
-/// F2: the destination's directory is removed between Prepare and Prepared. C looks again when it decides.
+/// Schedule F2: the destination's directory is removed between Prepare and Prepared. C looks again when it decides.
 #[test]
 pub(crate) fn the_destination_is_checked_again_in_the_decision() {
     let mut sc = Scenario::new(3);
@@ -147,7 +147,7 @@ pub(crate) fn a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver()
     sc.ends_well();
 }
 
-/// F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
+/// Schedule F3: a copy of an aborted attempt's Prepare arrives while the next attempt runs. It counts for nothing.
 #[test]
 pub(crate) fn every_attempt_has_its_own_name() {
     let mut sc = Scenario::new(3);
@@ -168,7 +168,7 @@ pub(crate) fn every_attempt_has_its_own_name() {
     sc.ends_well();
 }
 
-/// F4: the transaction is over and b exists again. A copy of its Prepare is ignored.
+/// Schedule F4: the transaction is over and b exists again. A copy of its Prepare is ignored.
 #[test]
 pub(crate) fn a_copy_of_prepare_after_the_end_is_ignored() {
     let mut sc = Scenario::new(3);
@@ -193,7 +193,7 @@ pub(crate) fn a_copy_of_prepare_after_the_end_is_ignored() {
     sc.ends_well();
 }
 
-/// F5: EEXIST is on its way when the site restarts. The client has asked again, and takes only the new term's answer.
+/// Schedule F5: EEXIST is on its way when the site restarts. The client has asked again, and takes only the new term's answer.
 #[test]
 pub(crate) fn an_answer_of_a_former_term_is_not_taken() {
     let mut sc = Scenario::new(2);
@@ -222,7 +222,7 @@ pub(crate) fn an_answer_of_a_former_term_is_not_taken() {
     sc.ends_well();
 }
 
-/// F7: b is replaced by a; b's inode lives at H. Nobody reads b from the first Prepare to the decision.
+/// Schedule F7: b is replaced by a; b's inode lives at H. Nobody reads b from the first Prepare to the decision.
 #[test]
 pub(crate) fn a_name_is_not_readable_while_its_fate_is_open() {
     let mut sc = Scenario::new(3);

@@ -1,4 +1,4 @@
-//! Layout of journal batches, and the scanner that reads a segment back (DESIGN §4).
+//! Layout of journal batches, and the scanner that reads a segment back (design.md, "Durability").
 //!
 //! A batch holds consecutive records of one role. Little-endian, multiples of 8 bytes:
 //! `magic 4 · bytes 4 · crc 4 · records 4 · lsn 8 · durable 8 · role 4 · flags 4 · first record 8`, then each

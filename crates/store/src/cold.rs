@@ -1,4 +1,4 @@
-//! What of a shard's objects is not in memory: an ordered store keeps what the last checkpoint had (DESIGN §2, §4).
+//! What of a shard's objects is not in memory: an ordered store keeps what the last checkpoint had (design.md, "Durability").
 //!
 //! The tables are a layer over it: an object that is in memory is newer or the same, one that was removed since the checkpoint
 //! is among a table's *removed* keys, and anything else is as the store has it. So a table may forget any object that has not
@@ -14,7 +14,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// The objects of one role as the last checkpoint has them. Reading cannot fail: who implements it ends the process when the disk
-/// does not give back what was written, as it does when the journal fails (DESIGN §4).
+/// does not give back what was written, as it does when the journal fails (design.md, "Durability").
 pub trait Cold: Send + Sync {
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Option<Vec<u8>>;

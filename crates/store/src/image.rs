@@ -1,4 +1,4 @@
-//! Bytes of a checkpoint image file: the state of one range of a role, as of one record (DESIGN §4).
+//! Bytes of a checkpoint image file: the state of one range of a role, as of one record (design.md, "Durability").
 //!
 //! All integers are little-endian.
 //! - Header: magic 8, format version 4, feature bits 8, fsid 8, role 4, range 4, last record 8, pairs 8, CRC-32C 4.

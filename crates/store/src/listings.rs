@@ -1,4 +1,4 @@
-//! The listings of a shard: `(directory, cookie) → (name, child, kind)` at the directory's owner (DESIGN §2).
+//! The listings of a shard: `(directory, cookie) → (name, child, kind)` at the directory's owner (design.md, "Objects and places").
 //!
 //! An entry keeps its cookie as long as it lives, whatever comes and goes around it, so that one present
 //! throughout a scan is returned exactly once. Directories without entries take no memory.

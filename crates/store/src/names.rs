@@ -1,4 +1,4 @@
-//! The names of a shard: `(parent, name) → (child, kind)`, the authority for lookup (DESIGN §2).
+//! The names of a shard: `(parent, name) → (child, kind)`, the authority for lookup (design.md, "Objects and places").
 //!
 //! A record is `parent:8 | child:8 | kind:1 | length:1 | name`, 40 bytes for a name of 20.
 

@@ -1,4 +1,4 @@
-//! What a role with durable state offers to its host: checkpoint images and replay (DESIGN §4).
+//! What a role with durable state offers to its host: checkpoint images and replay (design.md, "Durability").
 
 use crate::StoreError;
 use crate::cold::{Changes, Cold};

@@ -1,4 +1,4 @@
-//! What a million files cost in memory, all tables together: at most 200 bytes each (DESIGN §2).
+//! What a million files cost in memory, all tables together: at most 200 bytes each (design.md, "Objects and places").
 //!
 //! Run with `--nocapture` to see the parts, and with `--release` for times that mean something.
 

@@ -1,4 +1,4 @@
-//! The 64-byte attributes (DESIGN §7): the same in replies and, later, in switch cache values.
+//! The 64-byte attributes (design.md, "Packets"): the same in replies and, later, in switch cache values.
 
 use crate::ids::InodeId;
 use crate::inode::{Inode, Kind};

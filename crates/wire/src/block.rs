@@ -1,4 +1,4 @@
-//! Index records and image values of a data node (DESIGN §4, §5): which physical blocks hold which bytes.
+//! Index records and image values of a data node (design.md, "Data"): which physical blocks hold which bytes.
 //!
 //! A node's state changes only by applying these records, live and in replay alike. They go into the one journal of
 //! the process, so any prefix of it is a consistent cut of names, attributes and bytes.

@@ -28,7 +28,7 @@ pub mod cap {
 }
 
 wire_struct! {
-    /// What is known of the caller's supplementary groups (DESIGN §6).
+    /// What is known of the caller's supplementary groups (design.md, "Sessions").
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Groups {
         /// Gids of which the caller is a member.

@@ -1,4 +1,4 @@
-//! Messages of data nodes (DESIGN §5). File bytes travel as the packet's bulk.
+//! Messages of data nodes (design.md, "Data"). File bytes travel as the packet's bulk.
 
 use crate::codec::WireError;
 use crate::errno::Errno;

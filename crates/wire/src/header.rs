@@ -1,4 +1,4 @@
-//! The 72-byte header in front of every message (DESIGN §7).
+//! The 72-byte header in front of every message (design.md, "Packets").
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, RecordSeq, RequestSeq, Slot, Stamp, Term, TrackingEpoch};

@@ -1,4 +1,4 @@
-//! Identifiers (DESIGN §2). Ids contain the term that gave them out, so they never repeat, whatever a
+//! Identifiers (design.md, "Objects and places"). Ids contain the term that gave them out, so they never repeat, whatever a
 //! power loss made the system forget.
 
 use crate::codec::{Reader, Wire, WireError};
@@ -84,7 +84,7 @@ id!(
     NodeId(u32)
 );
 id!(
-    /// A version of a file's bytes: `term:32 | count:32` of its home, raised by O_TRUNC and truncation to 0 (DESIGN §5).
+    /// A version of a file's bytes: `term:32 | count:32` of its home, raised by O_TRUNC and truncation to 0 (design.md, "Data").
     Generation(u64)
 );
 id!(
@@ -252,7 +252,7 @@ impl Cookie {
     }
 }
 
-/// Identity of a file's bytes: an inode and the generation of its contents (DESIGN §5).
+/// Identity of a file's bytes: an inode and the generation of its contents (design.md, "Data").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct DataId {
     /// The inode.

@@ -1,4 +1,4 @@
-//! The in-network header: what a programmable switch reads and writes (DESIGN §7; rules in dataplane/SPEC.md).
+//! The in-network header: what a programmable switch reads and writes (design.md, "Packets"; rules in dataplane/SPEC.md).
 //!
 //! It comes first in the UDP payload, before the [`crate::Header`], and is in network byte order. [`FIELDS`] is its only
 //! description: the codec below, the headers for C and P4 and the table of dataplane/SPEC.md are made from it or compared with it.

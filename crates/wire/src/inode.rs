@@ -74,7 +74,7 @@ wire_struct! {
         pub uid: u32,
         /// Group.
         pub gid: u32,
-        /// Links; a directory has 2 + subdirectories; 0 is an orphan (DESIGN §6).
+        /// Links; a directory has 2 + subdirectories; 0 is an orphan (design.md, "Sessions").
         pub nlink: u32,
         /// File size in bytes.
         pub size: u64,

@@ -1,7 +1,7 @@
 //! The words that every part of Onpath speaks: ids, units, errors, messages, records.
 //!
 //! Layer L0: no I/O, no state. Messages are encoded bytes even between two roles of one process
-//! (DESIGN §1), so everything here has one little-endian layout and a decoder that accepts any bytes
+//! (design.md, "Roles and operations"), so everything here has one little-endian layout and a decoder that accepts any bytes
 //! and answers with a typed [`WireError`].
 
 pub mod acl;

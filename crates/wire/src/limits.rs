@@ -105,13 +105,13 @@ pub const DROPS_PENDING_MAX: usize = 1 << 18;
 pub const UNDONE_MAX: usize = 4_096;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.
 pub const DROPS_COLLECT_US: u64 = 10_000;
-/// Lease of a session, milliseconds (DESIGN §6).
+/// Lease of a session, milliseconds (design.md, "Sessions").
 pub const SESSION_LEASE_MS: u64 = 10_000;
 /// How much longer than its lease the coordinator waits for a session before it gives away what that has, milliseconds; by as much a
 /// session stops acting before its lease is over. Clocks differ by half of it at most.
 pub const LEASE_SLACK_MS: u64 = 2 * CLOCK_SKEW_MS_MAX;
 /// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
-/// not come back by then is dead (DESIGN §6), and what it asked for under its locks is not executed any more.
+/// not come back by then is dead (design.md, "Sessions"), and what it asked for under its locks is not executed any more.
 pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS + LEASE_SLACK_MS;
 /// A peer's stamp may be ahead of our clock by so much, milliseconds.
 pub const CLOCK_SKEW_MS_MAX: u64 = 500;

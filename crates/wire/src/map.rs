@@ -1,4 +1,4 @@
-//! The cluster map: an explicit table slot → shard, versioned by the map epoch (DESIGN §2).
+//! The cluster map: an explicit table slot → shard, versioned by the map epoch (design.md, "Objects and places").
 
 use crate::hash::inode_hash;
 use crate::ids::{InodeId, NodeId, ShardId, Slot};
@@ -34,7 +34,7 @@ impl ClusterMap {
     }
 
     /// The data node that has the bytes of a file: that of its *data slot*, of which there are as many as slots of names
-    /// (DESIGN §5). All chunks of a file are at one data node.
+    /// (design.md, "Data"). All chunks of a file are at one data node.
     #[inline]
     pub fn data(&self, file: InodeId) -> NodeId {
         let slot = (inode_hash(file) >> 48) as usize;

@@ -1,4 +1,4 @@
-//! What metadata shards say to each other: grants and collects (DESIGN §3), transactions, sessions.
+//! What metadata shards say to each other: grants and collects (design.md, "The life of an update"), transactions, sessions.
 
 use crate::acl::Acls;
 use crate::attr::AttrWire;

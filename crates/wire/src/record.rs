@@ -1,4 +1,4 @@
-//! Journal records: the effects of one synchronous step of a shard (DESIGN §3, §4).
+//! Journal records: the effects of one synchronous step of a shard (design.md, "Durability").
 //!
 //! State changes only by applying records, live and in replay alike, so a replayed shard cannot differ from
 //! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
@@ -144,7 +144,7 @@ wire_enum! {
             /// Everything of it up to here is applied and trimmed.
             upto: LogSeq,
         },
-        /// A data node must be told to trim or drop, until it has acknowledged (DESIGN §5).
+        /// A data node must be told to trim or drop, until it has acknowledged (design.md, "Data").
         9 => DataPending {
             /// Whose bytes.
             data: DataId,

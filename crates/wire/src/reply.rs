@@ -11,7 +11,7 @@ use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
 wire_struct! {
-    /// Where a file's bytes are: extension of open and getattr replies (DESIGN §7).
+    /// Where a file's bytes are: extension of open and getattr replies (design.md, "Packets").
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct DataRef {
         /// Generation of the bytes.
@@ -140,7 +140,7 @@ wire_enum! {
             /// Lease, ms.
             lease_ms: u64,
         },
-        /// What is not known of the caller decides; ask again with it (DESIGN §6).
+        /// What is not known of the caller decides; ask again with it (design.md, "Sessions").
         14 => NeedCaller {
             /// Whether it is a member of these: at most [`NEED_GROUPS_MAX`](crate::limits::NEED_GROUPS_MAX).
             gids: SmallVec<[u32; 4]>,

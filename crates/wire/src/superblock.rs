@@ -1,4 +1,4 @@
-//! The superblock of a DIR: identity, version and shape of a file system (DESIGN §4).
+//! The superblock of a DIR: identity, version and shape of a file system (design.md, "Durability").
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::hash::CookieKey;

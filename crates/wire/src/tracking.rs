@@ -1,4 +1,4 @@
-//! How directories are tracked (DESIGN §3, R-7): epochs, forms, and what the coordinator says to the switch's control plane.
+//! How directories are tracked: epochs, forms, and what the coordinator says to the switch's control plane.
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, ShardId, Term, TrackingEpoch};

@@ -3,7 +3,7 @@
 T, A = 0x50001, 0x60002
 MARK = [to(CLIENT, MARKED), to(shard(2), MARKED)]
 
-# C6 of the findings: a query must not be answered normal before the sites have marked again.
+# Schedule C6: a query must not be answered normal before the sites have marked again.
 vector("a new epoch is not complete", "D-37 D-19", count={"query_unknown": 2, "copies_sent": 2}, steps=[
     do("epoch 8"),
     comes(query(epoch=8), to(shard(0), UNKNOWN)),
@@ -150,7 +150,7 @@ vector("after a reboot nobody is a host", "D-42 D-44", count={"drop_stranger": 2
     do("raise 0 4"),
     comes(remove(epoch=8)),
 ], after=State(epoch=(8, 0), pairs={0: (4, 0)}))
-# C7 of the findings.
+# Schedule C7.
 vector("an old remove does not take out a mark of after the reboot", "D-42 D-33",
     count={"insert_marked": 1, "remove_other_epoch": 1, "query_scattered": 1, "copies_sent": 4}, steps=[
         comes(remove(), to(shard(2), REMOVED)),

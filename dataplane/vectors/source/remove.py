@@ -34,7 +34,7 @@ vector("sequences are unsigned", "D-28 D-29", before=State(pairs={0: (4, 0x7FFFF
 vector("the first sequence is 1", "D-28 D-29", before=State(pairs={0: (4, 0)}), count={"remove_done": 1, "drop_not_newer": 1, "copies_sent": 1},
     steps=[comes(remove(sequence=0)), comes(remove(sequence=1), to(shard(2), REMOVED))], after=State(pairs={0: (4, 1)}))
 
-# C4 of the findings: a mark of after the collect survives a copy that the network made of its remove.
+# Schedule C4: a mark of after the collect survives a copy that the network made of its remove.
 vector("a copy of a remove leaves a later mark", "D-29", before=MARKED_SET,
     count={"remove_done": 1, "insert_marked": 1, "drop_not_newer": 1, "query_scattered": 1, "copies_sent": 4}, steps=[
         comes(remove(), to(shard(2), REMOVED)),
@@ -42,7 +42,7 @@ vector("a copy of a remove leaves a later mark", "D-29", before=MARKED_SET,
         comes(remove()),
         comes(query(), to(shard(0), SCATTERED)),
     ], after=State(pairs={0: (4, 100)}, tags={(0, 5): T}))
-# C3: the remove of an earlier round is late.
+# Schedule C3: the remove of an earlier round is late.
 vector("an overtaken remove is not forwarded", "D-29", before=MARKED_SET, count={"remove_done": 1, "drop_not_newer": 2, "copies_sent": 1}, steps=[
     comes(remove(sequence=102), to(shard(2), REMOVED)),
     comes(remove(sequence=101)),
@@ -72,7 +72,7 @@ vector("shards have sequences of their own", "D-32", before=State(pairs={0: (4, 
 vector("a shard has not another's term", "D-32", before=MARKED_SET.but(pairs={1: (9, 0)}), count={"drop_term_lower": 1, "drop_term_ahead": 1},
     steps=[comes(remove(shard=1, term=4)), comes(remove(term=9))])
 
-# C7: the remove of an epoch before a reboot.
+# Schedule C7: the remove of an epoch before a reboot.
 vector("a remove of another epoch takes nothing out", "D-33 D-28", before=MARKED_SET, count={"remove_other_epoch": 3, "copies_sent": 3}, steps=[
     comes(remove(epoch=6), to(shard(2), OTHER_EPOCH)),
     comes(remove(epoch=8, sequence=101), to(shard(2), OTHER_EPOCH)),

@@ -1,4 +1,4 @@
-//! Merge: the home of a file hears of a write, again and again until it answers (DESIGN §5, *Write*).
+//! Merge: the home of a file hears of a write, again and again until it answers (design.md, "Data").
 //!
 //! So a crashed session leaves nothing half known. What a home has answered is recorded, many writes in one `Settled`;
 //! after a restart the others are told again, which the home recognizes by (session, request), or by when they were recorded if it

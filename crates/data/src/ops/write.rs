@@ -222,7 +222,7 @@ pub(crate) fn failed(errno: Errno) -> DataReply {
 }
 
 /// Whether somebody else has written at or beyond the end that an append has reserved. Then its session reserves the new end: what has
-/// returned is not written over.
+/// returned is not written over (schedule G14).
 fn overtaken(core: &mut Node, job: &WriteJob, blocks: &Blocks) -> bool {
     let first = blocks.edges.iter().find(|edge| edge.block == job.first());
     let before = first.map_or(&[][..], |edge| &edge.before);

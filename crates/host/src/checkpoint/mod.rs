@@ -1,4 +1,4 @@
-//! Checkpoints: images of all ranges of all roles, so that the journal before them is not needed (DESIGN §4).
+//! Checkpoints: images of all ranges of all roles, so that the journal before them is not needed (design.md, "Durability").
 //!
 //! A checkpoint is one transaction of an ordered *store*. What has changed in a role is taken under its lock, range by range,
 //! while the others go on; the transaction is committed only when the last record that it reflects is durable, so a checkpoint

@@ -1,4 +1,4 @@
-//! The journal of a process (DESIGN §4): appends, flushes, segments. Upholds R-16's three states of a record.
+//! The journal of a process (design.md, "Durability"): appends, flushes, segments. Upholds R-16's three states of a record.
 //!
 //! All roles of the process append to one journal under one mutex, so the order of the log extends causality
 //! and any prefix is a consistent cut. An append is a copy into the mapping of the current segment; it never

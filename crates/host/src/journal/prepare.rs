@@ -1,4 +1,4 @@
-//! Segments prepared ahead, recycled ones, and the reserve for a full disk (DESIGN §4).
+//! Segments prepared ahead, recycled ones, and the reserve for a full disk (design.md, "Durability").
 //!
 //! One segment is always ready, so that an append that closes a segment finds the next one. Two more are
 //! only reserved space; they are used when the disk has none left. From the moment the ready segment cannot

@@ -1,5 +1,5 @@
 //! Recovery: the contiguous prefix is replayed, what follows is cut before anybody serves, damage is refused
-//! (DESIGN §4). After a kill as after a power loss.
+//! (design.md, "Durability"). After a kill as after a power loss.
 
 use super::hold::Holds;
 use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};

@@ -1,5 +1,5 @@
 //! The runtime of a process: roles behind mutexes, run inline by whatever thread has a message for them
-//! (DESIGN §1, "A shard is not a thread"). Upholds R-16's output gate.
+//! (design.md, "Roles and operations"). Upholds R-16's output gate.
 //!
 //! A message is put into the inbox of its role; then whoever gets the role's mutex drains the inbox in order.
 //! Messages to other roles of the process enter their inboxes before the lock is released; the same thread

@@ -1,4 +1,4 @@
-//! Streams between a process that serves a DIR and others on the same host (DESIGN §6, "Second mount").
+//! Streams between a process that serves a DIR and others on the same host (design.md, "Sessions").
 //!
 //! `DIR/socket` is a Unix stream. Everything on it is a frame: `bytes 4 · to 4 · head bytes 4 · in-network header · head · bulk`
 //! (the in-network header only if the highest bit of `head bytes` says so: a message that has yet to pass the switch), where

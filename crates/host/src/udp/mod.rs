@@ -1,4 +1,4 @@
-//! Messages between processes on UDP (DESIGN §7): sockets and threads around the transport, which is a value (`onpath-transport`).
+//! Messages between processes on UDP (design.md, "Packets"): sockets and threads around the transport, which is a value (`onpath-transport`).
 //!
 //! An [`Endpoint`] is what a process has of it: the way to all roles that are not in it. It packs what one thread has for a peer at a
 //! time into one datagram; what it receives it delivers on the thread that received it, which runs the roles and sends their answers.

@@ -1,4 +1,4 @@
-//! The coordinator module: sessions, directory renames and tracking epochs, at the shard that owns slot 0 (DESIGN §1).
+//! The coordinator module: sessions, directory renames and tracking epochs, at the shard that owns slot 0 (design.md, "Roles and operations").
 
 pub(crate) mod alone;
 pub(crate) mod renames;

@@ -1,4 +1,4 @@
-//! The registry of sessions: attach, renew, detach, death (DESIGN §6).
+//! The registry of sessions: attach, renew, detach, death (design.md, "Sessions").
 
 use crate::coord::alone;
 use crate::ops::{Req, Step, Stop, begin, opens};

@@ -223,7 +223,7 @@ pub(crate) fn renew(state: &mut crate::state::State, to: NodeId, packet: &mut Pa
     }
 }
 
-/// An answer between shards: whether it counts. One to an earlier round of a collect does not (C3), and the holder of a collect that
+/// An answer between shards: whether it counts. One to an earlier round of a collect does not (schedule C3), and the holder of a collect that
 /// is over is released.
 pub(crate) fn counts(core: &mut Core, seq: RequestSeq, from: NodeId, packet: &Packet) -> bool {
     let last = core.open_call(seq).map(|(_, call)| call.innet.as_deref().map(|innet| innet.sequence));

@@ -45,7 +45,7 @@ pub(crate) struct OwnerDir {
     policy: SyncPolicy,
 }
 
-/// Which directories go into *sync* (DESIGN §3).
+/// Which directories go into *sync* (design.md, "The life of an update").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
     /// Those of which reads and updates alternate, as long as they do.

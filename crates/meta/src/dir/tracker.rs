@@ -1,4 +1,4 @@
-//! What differs between the tracking forms (DESIGN §3): who knows that a directory has pending updates.
+//! What differs between the tracking forms (design.md, "The life of an update"): who knows that a directory has pending updates.
 //!
 //! The owner form keeps that knowledge in the owner's table of append holders: holding the append part *is* the
 //! mark, a collect recalls it. The network form keeps it in the dirty set of the switch: append parts survive collects, an

@@ -1,6 +1,6 @@
 //! O_APPEND: one reservation of a file's end at a time, so that appends of several sessions do not overlap.
 //!
-//! Semantics: the size moves when the bytes are there, so no reader sees a hole (DESIGN §5). A reservation ends
+//! Semantics: the size moves when the bytes are there, so no reader sees a hole (design.md, "Data"). A reservation ends
 //! with the write's Merge, by being given back, or with its session. Volatile: after a restart, or the death of its
 //! session, a write that it allowed may still be on its way. Data nodes refuse it where others have written meanwhile, and its
 //! session reserves anew. Locks: the inode, shared. Journals: nothing; a cut that is raised the inode and the trim at its size.

@@ -1,5 +1,5 @@
 //! Trims and drops: told to the data node once their record is durable, again and again until acknowledged
-//! (DESIGN §5), also after a restart. Nobody waits for a drop, so drops are collected and told together.
+//! (design.md, "Data"), also after a restart. Nobody waits for a drop, so drops are collected and told together.
 //!
 //! A cut leaves this shard only when its record is durable, in a trim as in a reply: else a power loss could make the home
 //! forget a cut under which sessions write, and the data node would wait for its trim for ever.

@@ -1,4 +1,4 @@
-//! File locks of one shard's inodes: a pure automaton for flock(2) and fcntl(2) (DESIGN §6).
+//! File locks of one shard's inodes: a pure automaton for flock(2) and fcntl(2) (design.md, "Sessions").
 //!
 //! fcntl locks are byte ranges that an owner may split, merge, up- and downgrade; flock locks cover the whole file
 //! and have a space of their own. Waiting requests are granted in order of arrival as far as they do not conflict.

@@ -1,4 +1,4 @@
-//! The grace of file locks after a restart of their home (DESIGN §6): the table of locks is gone, so new locks on files of
+//! The grace of file locks after a restart of their home (design.md, "Sessions"): the table of locks is gone, so new locks on files of
 //! before wait until whoever may have held one has taken it again.
 //!
 //! The coordinator module says which sessions live. The grace ends when each of them has said, by a flag of its requests,

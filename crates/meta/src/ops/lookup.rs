@@ -1,7 +1,7 @@
 //! LOOKUP: finds a name.
 //!
 //! Semantics: search permission on the directory; attributes exact, except times, size and nlink of a directory
-//! (LOOKUP never collects, DESIGN §6).
+//! (LOOKUP never collects: design.md, "The life of an update").
 //! Locks: the name and a local inode, shared. Journals: nothing. Rules: R-5, R-15 (through the grant).
 
 use super::{Req, Step, Stop, named};

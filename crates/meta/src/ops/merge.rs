@@ -1,4 +1,4 @@
-//! Merge: a data node has written bytes; the home makes them part of the file (DESIGN §5).
+//! Merge: a data node has written bytes; the home makes them part of the file (design.md, "Data").
 //!
 //! Semantics: size = max(size, end); mtime = ctime = the home's stamp; setuid and setgid cleared. The home answers
 //! the writer and the data node, which repeats until then. An older generation or cut is *Stale* (R-20). So is a newer

@@ -1,4 +1,4 @@
-//! Operations: one file each, straight line: lock → grants → one synchronous step (DESIGN §1).
+//! Operations: one file each, straight line: lock → grants → one synchronous step (design.md, "Roles and operations").
 //!
 //! Nothing here knows how directories are tracked. Errors are checked in the order in which Linux reports them.
 

@@ -1,4 +1,4 @@
-//! open: checks permissions at the inode's home and registers the session's open (DESIGN §6).
+//! open: checks permissions at the inode's home and registers the session's open (design.md, "Sessions").
 //!
 //! Semantics: r, w or x by mode and ACL; ELOOP for a symlink, EISDIR for writing a directory, EACCES for executing one; O_TRUNC
 //! as truncate to 0.

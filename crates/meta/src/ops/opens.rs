@@ -1,4 +1,4 @@
-//! Which sessions have which inodes open, reservations of O_APPEND, and reclaiming orphans (DESIGN §6).
+//! Which sessions have which inodes open, reservations of O_APPEND, and reclaiming orphans (design.md, "Sessions").
 //!
 //! Volatile: after a restart sessions register their opens again, and until the grace is over no orphan is reclaimed. It ends when all
 //! sessions that lived have said that they have done so (`super::lockgrace`), so that the space of what is removed comes back soon; at the

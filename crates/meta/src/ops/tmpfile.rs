@@ -1,4 +1,4 @@
-//! O_TMPFILE: a file that is born without a name, an orphan from the beginning (DESIGN §6).
+//! O_TMPFILE: a file that is born without a name, an orphan from the beginning (design.md, "Sessions").
 //!
 //! Semantics: write and search permission on the directory, whose setgid bit and group count as for a create; the umask.
 //! It is reclaimed when nobody has it open any more, unless link gives it a name before; with O_EXCL none may.

@@ -95,7 +95,7 @@ pub(crate) fn drop_inode(inode: &Inode, effects: &mut Effects) -> Option<DataId>
     })
 }
 
-/// Tells the data node, once the record is durable (DESIGN §5).
+/// Tells the data node, once the record is durable (design.md, "Data").
 pub(crate) fn drop_data(core: &mut Core, dropped: Option<DataId>) {
     if let Some(data) = dropped {
         datapending::drop_later(core, data);

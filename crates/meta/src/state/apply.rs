@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Puts an inode; one without a name is an orphan (DESIGN §6). `born`: there never was one of its id.
+    /// Puts an inode; one without a name is an orphan (design.md, "Sessions"). `born`: there never was one of its id.
     pub(crate) fn put_inode(&mut self, inode: &Inode, born: bool) {
         if inode.nlink == 0 {
             self.orphans.insert(inode.id);

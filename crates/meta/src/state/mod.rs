@@ -80,7 +80,7 @@ pub(crate) struct State {
     /// Requests being executed: a copy of one is dropped, the first will answer.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
     pub(crate) counters: Counters,
-    /// The shard refuses what needs space (DESIGN §4, disk full).
+    /// The shard refuses what needs space (design.md, "Durability").
     pub(crate) full: bool,
 }
 
@@ -200,7 +200,7 @@ impl State {
         InodeId::new(slot, term, *count)
     }
 
-    /// A new generation of a file's bytes; never repeated (DESIGN §5).
+    /// A new generation of a file's bytes; never repeated (design.md, "Data").
     pub(crate) fn new_generation(&mut self) -> Generation {
         self.next_generation += 1;
         Generation(u64::from(self.config.term.0) << 32 | self.next_generation)

@@ -1,4 +1,4 @@
-//! Images and replay (DESIGN §4).
+//! Images and replay (design.md, "Durability").
 //!
 //! 64 ranges of slots and one for what belongs to the shard as a whole. The global range is imaged last, so that
 //! whoever replays a record for it also replays what the record did to inodes: cached replies come out the same.

@@ -1,4 +1,4 @@
-//! The side that decides: Prepare, the votes, Commit until everybody has it (DESIGN §3, steps 2, 6, 9).
+//! The side that decides: Prepare, the votes, Commit until everybody has it (design.md, "Transactions", steps 2, 6, 9).
 
 use super::{Kept, TxnId};
 use crate::ops::{Req, Stop};

@@ -1,4 +1,4 @@
-//! Transactions over several shards: two-phase commits in the order that was explored (DESIGN §3, R-23).
+//! Transactions over several shards: two-phase commits in the order that was explored (design.md, "Transactions"; R-23).
 //!
 //! `coordinator` decides, `participant` prepares and obeys; `unlink` is the transaction of a name whose inode lives
 //! elsewhere. link and rename are operations (`ops`) that use them.
@@ -65,7 +65,7 @@ impl Transactions {
         }
     }
 
-    /// A new attempt of this shard; every attempt has its own name (F3). Until it is over, recalls of the `kept`
+    /// A new attempt of this shard; every attempt has its own name (schedule F3). Until it is over, recalls of the `kept`
     /// directories wait here.
     pub(crate) fn begin(&mut self, me: ShardId, kept: Kept) -> TxnId {
         self.next += 1;
@@ -125,7 +125,7 @@ impl Transactions {
         self.finished.retain(|txn| txn.coordinator != coordinator || txn.seq >= known);
     }
 
-    /// Whether a Prepare is a late copy (F4).
+    /// Whether a Prepare is a late copy (schedule F4).
     pub(crate) fn is_over(&self, txn: TxnId) -> bool {
         !planted::is(Planted::PrepareAfterEnd)
             && (self.finished.contains(&txn)

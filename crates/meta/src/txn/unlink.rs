@@ -1,5 +1,5 @@
 //! The transaction of unlink and rmdir where the inode lives elsewhere: the name's site coordinates, the home
-//! participates (DESIGN §3).
+//! participates (design.md, "Transactions").
 //!
 //! Locks: the name, exclusive. Journals: name, change-log entry, decision. Rules.
 
@@ -98,7 +98,7 @@ fn decide(
 ) -> Option<Step> {
     let Some(dir) = site::have_settled(core, cx.op(), parent) else {
         coordinator::abort(core, cx.op(), txn, plan);
-        return None; // recalled meanwhile (F2)
+        return None; // recalled meanwhile (schedule F2)
     };
     let checked = check(core, req, dir.as_ref(), parent, name, what);
     let checked = checked.and_then(|_| access::sticky(req, dir.as_ref().expect("checked"), (attr.uid, attr.gid)));

@@ -170,7 +170,7 @@ pub(crate) enum CommitMode {
     Sync,
 }
 
-/// How directories are tracked (DESIGN §3).
+/// How directories are tracked (design.md, "The life of an update").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TrackingForm {
     /// By their owners: no switch needed.

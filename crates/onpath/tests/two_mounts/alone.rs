@@ -1,4 +1,4 @@
-//! A mount that is alone caches; nobody ever sees anything old by that (docs/internals/protocol.md, "Alone").
+//! A mount that is alone caches; nobody ever sees anything old by that (protocol.md, "Alone").
 
 use crate::common::check::{content, done, refused};
 use crate::common::random::Random;

@@ -1,6 +1,6 @@
 //! One of the two dies: the second mount, or the server with the first.
 //!
-//! After a restart of the server nobody gets a lock that somebody else had and still has (DESIGN §6, grace).
+//! After a restart of the server nobody gets a lock that somebody else had and still has.
 
 use crate::common::check::{content, done};
 use crate::common::process::{End, Steps, code, fork, interrupt_by};

@@ -100,7 +100,7 @@ pub(crate) async fn readlink(op: &mut Op, id: InodeId) -> FsResult {
     }
 }
 
-/// A file was read: its access time moves, lazily and whatever becomes of it (DESIGN §4, R-19: relatime, kept by the client).
+/// A file was read: its access time moves, lazily and whatever becomes of it (R-19: relatime, kept by the client).
 pub(crate) async fn accessed(op: &mut Op, id: InodeId) {
     let set = SetAttr { valid: set::ATIME | set::ATIME_NOW | set::READ, ..SetAttr::default() };
     // A file that is gone has no access time; an unreachable home hears of the next read.

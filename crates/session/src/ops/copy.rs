@@ -1,4 +1,4 @@
-//! copy_file_range: the data node copies its own bytes, none come here (DESIGN §5).
+//! copy_file_range: the data node copies its own bytes, none come here (design.md, "Data").
 //!
 //! Piece by piece in ascending order: data is copied, no piece over a chunk's end of the destination, and a hole of the source is punched
 //! into the destination, which is as long afterwards. After the first piece an error only shortens the copy. The home of the destination

@@ -1,4 +1,4 @@
-//! Listings. The session keeps no position: a cookie says it all (DESIGN §2). "." and ".." are its own, with cookies 1
+//! Listings. The session keeps no position: a cookie says it all (design.md, "Objects and places"). "." and ".." are its own, with cookies 1
 //! and 2; attributes for a page come in one message a shard.
 
 use crate::fs::{FsReply, FsResult, Handle};

@@ -1,5 +1,4 @@
-//! What a session that is alone knows of its open files, so that a read asks the data node and nobody else (R-21, docs/internals/protocol.md,
-//! "Alone").
+//! What a session that is alone knows of its open files, so that a read asks the data node and nobody else (R-21; protocol.md, "Alone").
 //!
 //! What a home has said of a file counts as long as nobody else is in the file system and no server has restarted, until this session
 //! begins what may change it. It is kept only if nothing of that kind was under way while it was asked. A read that begins with it is

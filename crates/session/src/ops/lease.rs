@@ -1,4 +1,4 @@
-//! The session's life at the coordinator: attach, renew, detach (DESIGN §6).
+//! The session's life at the coordinator: attach, renew, detach (design.md, "Sessions").
 
 use crate::input::{NOBODY, drain_queue, lose};
 use crate::limits::DETACH_TIMEOUT_US;

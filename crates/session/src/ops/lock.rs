@@ -1,5 +1,5 @@
 //! File locks. The home decides; the session remembers what it holds, and keeps waiting locks in a table until the home
-//! grants them under the sequence number of their request (DESIGN §6).
+//! grants them under the sequence number of their request (design.md, "Sessions").
 //!
 //! Lock operations of one owner on one inode take turns, so that what is remembered follows the home's order. A waiting lock has no
 //! turn and no operation. It counts as unanswered, so that asking for it again under the same number is within the

@@ -18,7 +18,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 
-/// fsync and fdatasync: the bytes first, then what the home has recorded of them (DESIGN §4). That of a directory lets every holder of
+/// fsync and fdatasync: the bytes first, then what the home has recorded of them (design.md, "Durability"). That of a directory lets every holder of
 /// change-log entries flush first. What was told before is there then, or it is EIO.
 pub(crate) async fn fsync(op: &mut Op, handle: Handle) -> FsResult {
     let (id, directory) = op.with(|core| core.state.opens.get(handle).map(|open| (open.id, open.directory)))?;

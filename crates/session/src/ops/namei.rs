@@ -1,4 +1,4 @@
-//! Names: lookup, mkdir/mknod/symlink, link, unlink, rmdir, rename. Each is one question to the name's site (DESIGN §2);
+//! Names: lookup, mkdir/mknod/symlink, link, unlink, rmdir, rename. Each is one question to the name's site (design.md, "Objects and places");
 //! link and rename go to the site of the new name, which coordinates.
 
 use crate::fs::{FsReply, FsResult};

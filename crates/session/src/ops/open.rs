@@ -1,5 +1,5 @@
 //! open, create, flush, release. Every open asks the home for permission; the first one of an inode registers it there,
-//! the last close releases it in the background: nobody waits for a RELEASE (DESIGN §6), so a few are told together.
+//! the last close releases it in the background: nobody waits for a RELEASE (design.md, "Sessions"), so a few are told together.
 
 use crate::fs::{FsOp, FsReply, FsResult, Handle, OpenMode, Opened};
 use crate::limits::{RELEASES_MAX, WITHOUT_XATTRS_US};

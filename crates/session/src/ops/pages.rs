@@ -1,4 +1,4 @@
-//! Pages that the mount keeps in memory and that may be changed there, through a shared mapping (docs/internals/protocol.md, "Pages in memory").
+//! Pages that the mount keeps in memory and that may be changed there, through a shared mapping (protocol.md, "Pages in memory").
 //!
 //! The home of a file knows which sessions may have changed pages of it: those that have it open for reading and writing, as only that can be
 //! mapped and changed. Before another session changes bytes of the file, they are asked to write back. Then the mount has no page of the

@@ -1,5 +1,5 @@
 //! read: the home says which bytes a file has (generation, cut, size), unless the session knows that ([`crate::ops::exact`]), and the
-//! data node gives them (DESIGN §5). A data node
+//! data node gives them (design.md, "Data"). A data node
 //! that has been told of a newer generation or cut refuses, and the home is asked again. Holes read as zeros.
 //!
 //! Through the page cache the kernel begins every read(2) by asking for the attributes. When the READ of the same thread

@@ -1,5 +1,5 @@
 //! After a restart of a shard, which has forgotten them: every open inode is registered there again, every lock held is
-//! taken again (DESIGN §6).
+//! taken again (design.md, "Sessions").
 
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;

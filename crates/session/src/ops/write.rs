@@ -1,4 +1,4 @@
-//! write: bytes go to the data node, which tells the file's home, which answers (DESIGN §5). A home or node that knows of
+//! write: bytes go to the data node, which tells the file's home, which answers (design.md, "Data"). A home or node that knows of
 //! a newer generation or cut answers *stale*, and the bytes are written again under it. Over a chunk's end a write
 //! goes in ascending order, the second part after the first is answered.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A request is *decided* against the present state, without changing it, and its change is then applied.
 //! Every applied change can be taken back and put forward again ([`Delta`]), which is how the checker asks
-//! "was there a moment at which this answer was right?" and how a power loss forgets the tail (DESIGN §8).
+//! "was there a moment at which this answer was right?" and how a power loss forgets the tail (ARCHITECTURE.md, "The simulator").
 //! The model is checked itself, against the kernel's local file system, in `tests/model_matches_kernel.rs`.
 
 mod access;

@@ -5,7 +5,7 @@ use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::tracking::Form;
 
-/// When a client hears of its change (DESIGN §4).
+/// When a client hears of its change (design.md, "Durability").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Commit {
     /// When the operating system has it; flushed every so many milliseconds.

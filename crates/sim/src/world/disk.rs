@@ -1,4 +1,4 @@
-//! The disk of a process: one journal with its three positions, and checkpoints of its roles (DESIGN §4).
+//! The disk of a process: one journal with its three positions, and checkpoints of its roles (design.md, "Durability").
 //!
 //! kill -9 keeps what was written and perhaps some of what was only appended; a power loss keeps what was
 //! flushed and perhaps some of what was written. Both keep a prefix.

@@ -6,7 +6,7 @@ use onpath_sim::world::Message;
 use onpath_wire::peer::Peer;
 use onpath_wire::tracking::{Form, SwitchCommand, TrackingSide};
 
-/// C6: x is marked and returned; the switch reboots. It answers "unknown" until T has marked x again, so nobody is told that D is
+/// Schedule C6: x is marked and returned; the switch reboots. It answers "unknown" until T has marked x again, so nobody is told that D is
 /// normal.
 #[test]
 pub(crate) fn a_switch_that_rebooted_knows_nothing_until_all_is_marked_again() {
@@ -42,7 +42,7 @@ pub(crate) fn after_a_reboot_the_switch_answers_again() {
     sc.ends_well();
 }
 
-/// C7: a copy of a remove outlives the switch's memory of removes. In the new epoch it takes no mark away.
+/// Schedule C7: a copy of a remove outlives the switch's memory of removes. In the new epoch it takes no mark away.
 #[test]
 pub(crate) fn a_remove_of_an_earlier_epoch_removes_nothing() {
     let (mut sc, reader, d) = world();
@@ -64,7 +64,7 @@ pub(crate) fn a_remove_of_an_earlier_epoch_removes_nothing() {
     sc.ends_well();
 }
 
-/// C8: the acknowledgement of x's mark is delayed; the switch reboots and forgets the mark. The acknowledgement arrives in the new
+/// Schedule C8: the acknowledgement of x's mark is delayed; the switch reboots and forgets the mark. The acknowledgement arrives in the new
 /// epoch, where it covers nothing: T marks x again before the epoch is complete.
 #[test]
 pub(crate) fn an_acknowledgement_of_an_earlier_epoch_covers_nothing() {
@@ -88,7 +88,7 @@ pub(crate) fn an_acknowledgement_of_an_earlier_epoch_covers_nothing() {
     sc.ends_well();
 }
 
-/// C12, the other way round: the coordinator takes the switch for gone, while it still answers readers. A has not heard of the owner
+/// Schedule C12, the other way round: the coordinator takes the switch for gone, while it still answers readers. A has not heard of the owner
 /// form; before it has, S must not stop to mark.
 #[test]
 pub(crate) fn owners_hear_of_another_form_before_sites_do() {

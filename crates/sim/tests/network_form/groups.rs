@@ -42,7 +42,7 @@ pub(crate) fn after_a_collect_that_was_given_up_the_group_is_scattered() {
     sc.ends_well();
 }
 
-/// C1 over two directories: S has answered the collect of D. What it makes in E returns only after the collect, which takes the mark of
+/// Schedule C1 over two directories: S has answered the collect of D. What it makes in E returns only after the collect, which takes the mark of
 /// E away as well.
 #[test]
 pub(crate) fn a_collect_holds_the_other_directories_of_the_group() {

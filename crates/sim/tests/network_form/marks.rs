@@ -6,7 +6,7 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::peer::Peer;
 use onpath_wire::request::Request;
 
-/// C13: there is no room for any mark. Updates are pushed and returned when A has applied them; readers miss nothing.
+/// Schedule C13: there is no room for any mark. Updates are pushed and returned when A has applied them; readers miss nothing.
 #[test]
 pub(crate) fn a_full_set_loses_nothing() {
     let mut sc = Scenario::network_without_room(3);
@@ -68,7 +68,7 @@ pub(crate) fn a_rename_waits_for_the_marks_of_both_directories() {
     sc.ends_well();
 }
 
-/// D7: marks get lost, the switch is gone. A chmod does not wait for it: S hands over what is not yet exposed, too.
+/// Schedule D7: marks get lost, the switch is gone. A chmod does not wait for it: S hands over what is not yet exposed, too.
 #[test]
 pub(crate) fn a_recall_waits_for_no_mark() {
     let (mut sc, _, d) = world();

@@ -1,4 +1,4 @@
-//! The schedules that broke earlier wordings of the network form (docs/internals/protocol.md), directed by hand.
+//! The schedules that broke earlier wordings of the network form (docs/internals/counterexamples.md), directed by hand.
 //!
 //! S and T are sites, A is the owner of the directory D; the coordinator is S. A *reader* knows the tracking epoch, so the switch
 //! answers its question on the way to A. Every test ends with a comparison of everything.
@@ -91,7 +91,7 @@ pub(crate) fn a_reader_collects_once() {
     sc.ends_well();
 }
 
-/// C1: S has answered a collect that T has not heard of. What is made at S then returns only after the collect, or what is made at T
+/// Schedule C1: S has answered a collect that T has not heard of. What is made at S then returns only after the collect, or what is made at T
 /// would be shown without it; and T's remove would take its mark away.
 #[test]
 pub(crate) fn an_answered_site_holds_until_it_is_released() {
@@ -114,7 +114,7 @@ pub(crate) fn an_answered_site_holds_until_it_is_released() {
     sc.ends_well();
 }
 
-/// C2: "normal" was true when the switch said it. Then x returned, and y was applied at once, at A itself. Who shows y shows x.
+/// Schedule C2: "normal" was true when the switch said it. Then x returned, and y was applied at once, at A itself. Who shows y shows x.
 #[test]
 pub(crate) fn what_was_applied_since_the_switch_answered_counts() {
     let (mut sc, reader, d) = world();
@@ -129,7 +129,7 @@ pub(crate) fn what_was_applied_since_the_switch_answered_counts() {
     sc.ends_well();
 }
 
-/// C2 with a push: T's change-log was idle, and came by itself.
+/// Schedule C2 with a push: T's change-log was idle, and came by itself.
 #[test]
 pub(crate) fn what_was_pushed_since_the_switch_answered_counts() {
     let (mut sc, reader, d) = world();
@@ -148,7 +148,7 @@ pub(crate) fn what_was_pushed_since_the_switch_answered_counts() {
     sc.ends_well();
 }
 
-/// C3: T's answer to the first round is late, and A has asked a second time. That answer does not end the collect: the second
+/// Schedule C3: T's answer to the first round is late, and A has asked a second time. That answer does not end the collect: the second
 /// remove is still on its way, and would take away the mark of what S makes next.
 #[test]
 pub(crate) fn an_answer_to_an_earlier_round_does_not_end_a_collect() {
@@ -176,7 +176,7 @@ pub(crate) fn an_answer_to_an_earlier_round_does_not_end_a_collect() {
     sc.ends_well();
 }
 
-/// C4: the network has doubled a remove. The copy comes when x is marked, and takes nothing away.
+/// Schedule C4: the network has doubled a remove. The copy comes when x is marked, and takes nothing away.
 #[test]
 pub(crate) fn a_copy_of_a_remove_removes_nothing() {
     let (mut sc, reader, d) = world();
@@ -195,7 +195,7 @@ pub(crate) fn a_copy_of_a_remove_removes_nothing() {
     sc.ends_well();
 }
 
-/// C5: x is journaled; its reply, and every mark, is lost. The request comes again: it is not answered before a mark is acknowledged.
+/// Schedule C5: x is journaled; its reply, and every mark, is lost. The request comes again: it is not answered before a mark is acknowledged.
 #[test]
 pub(crate) fn a_retried_request_is_not_answered_before_the_mark() {
     let (mut sc, reader, d) = world();
@@ -220,7 +220,7 @@ pub(crate) fn a_retried_request_is_not_answered_before_the_mark() {
     sc.ends_well();
 }
 
-/// C9: S answers a collect, restarts, and has forgotten its hold. Its next update waits all the same: A grants nothing before T has
+/// Schedule C9: S answers a collect, restarts, and has forgotten its hold. Its next update waits all the same: A grants nothing before T has
 /// answered.
 #[test]
 pub(crate) fn a_site_that_restarts_during_a_collect_waits_too() {
@@ -244,7 +244,7 @@ pub(crate) fn a_site_that_restarts_during_a_collect_waits_too() {
     sc.ends_well();
 }
 
-/// C10: the acknowledgement of x's mark comes when a collect has taken mark and entry. What S makes next is marked anew.
+/// Schedule C10: the acknowledgement of x's mark comes when a collect has taken mark and entry. What S makes next is marked anew.
 #[test]
 pub(crate) fn an_acknowledgement_does_not_outlive_a_collect() {
     let (mut sc, reader, d) = world();
@@ -260,7 +260,7 @@ pub(crate) fn an_acknowledgement_does_not_outlive_a_collect() {
     sc.ends_well();
 }
 
-/// D4: chmod takes S's part; the next collect asks T alone and removes the mark of both. S gets a new part, and marks.
+/// Schedule D4: chmod takes S's part; the next collect asks T alone and removes the mark of both. S gets a new part, and marks.
 #[test]
 pub(crate) fn an_acknowledgement_does_not_outlive_the_part() {
     let (mut sc, reader, d) = world();
@@ -273,7 +273,7 @@ pub(crate) fn an_acknowledgement_does_not_outlive_the_part() {
     sc.ends_well();
 }
 
-/// D1: A collects from S alone, and the remove is on its way. T asks for its part and gets it after the collect: that remove would
+/// Schedule D1: A collects from S alone, and the remove is on its way. T asks for its part and gets it after the collect: that remove would
 /// take away T's first mark.
 #[test]
 pub(crate) fn nothing_is_granted_during_a_collect() {
@@ -297,7 +297,7 @@ pub(crate) fn nothing_is_granted_during_a_collect() {
     sc.ends_well();
 }
 
-/// D2: A restarts. S goes on under a part of A's former life, of which A knows nothing: the first read recalls from everybody.
+/// Schedule D2: A restarts. S goes on under a part of A's former life, of which A knows nothing: the first read recalls from everybody.
 #[test]
 pub(crate) fn a_restarted_owner_asks_everybody() {
     let (mut sc, reader, d) = world();

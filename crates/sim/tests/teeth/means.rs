@@ -119,7 +119,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
     (23, Planted::TurnsForgotten, STORMS),
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
-    // Of no numbered rule: leases of sessions (DESIGN §6), and bounds of queues.
+    // Of no numbered rule: leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::LocksOutliveSession, MORTALS),
     (0, Planted::LocksOutliveSession, explored("lease", NONE)),
     (0, Planted::UpdatesWithoutRoom, TIGHT),

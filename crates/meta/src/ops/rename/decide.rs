@@ -24,7 +24,7 @@ use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::NewNode;
 use std::iter;
 
-/// Decides; nothing if parts were recalled meanwhile (F2).
+/// Decides; nothing if parts were recalled meanwhile (schedule F2).
 #[allow(clippy::too_many_arguments)]
 pub(super) fn step(
     core: &mut Core,

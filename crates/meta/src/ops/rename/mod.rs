@@ -1,4 +1,4 @@
-//! rename: moves a name, over another one if need be; decided at the destination name's site (DESIGN §3).
+//! rename: moves a name, over another one if need be; decided at the destination name's site (design.md, "Transactions").
 //!
 //! Semantics: renameat2(2): same inode under both names is a success that does nothing; a directory replaces only an
 //! empty directory and never moves below itself. RENAME_EXCHANGE: both names are there and change places, neither being

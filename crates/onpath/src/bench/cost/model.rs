@@ -32,7 +32,7 @@ pub(super) enum Case {
     Statdir,
     /// Sticky marks and a mark for every update.
     Sticky,
-    /// What SwitchFS measured in its section 7.3.3.
+    /// What SwitchFS §7.3.3 measured.
     Switchfs,
 }
 

@@ -1,4 +1,4 @@
-//! SwitchFS, section 7.3.3: what the switch contributes, beside the ratios that the paper gives.
+//! SwitchFS §7.3.3: what the switch contributes, beside the ratios that the paper gives.
 
 use super::model::{Setup, UNTIL, quantiles, us, with_dirs};
 use super::sheet::{Cell, Sheet};

@@ -1,4 +1,4 @@
-//! `onpath bench forms`: the forms of tracking beside each other, as SwitchFS compares them in its sections 7.3.2 and 7.3.3.
+//! `onpath bench forms`: the forms of tracking beside each other, as they are compared in SwitchFS §7.3.2 and §7.3.3.
 //!
 //! A round starts the servers of every form anew, in processes of their own on a directory that is empty: two hosts with shards and data,
 //! and one with a switch. A form is compared with the first one of the same round.

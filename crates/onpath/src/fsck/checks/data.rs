@@ -1,4 +1,4 @@
-//! Bytes belong to living files, and both sides count them alike (DESIGN §5).
+//! Bytes belong to living files, and both sides count them alike (design.md, "Data").
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};

@@ -1,4 +1,4 @@
-//! Disks that are full for a while: no room for the journal of a process, for its data files, or for both (DESIGN §4).
+//! Disks that are full for a while: no room for the journal of a process, for its data files, or for both (design.md, "Durability").
 //!
 //! Whoever is told ENOSPC knows that nothing was done, and asks again later; so do system calls of sessions, on their
 //! users' behalf.

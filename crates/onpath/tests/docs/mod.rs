@@ -4,6 +4,8 @@
 //! (any directory or file of crates/onpath/tests). A block of kind `sh` holds commands whose form is checked, a block of kind `console` a
 //! session that is run: lines that begin with `$ ` are commands, the others what they print, `…` standing for anything.
 
+mod citations;
+
 use crate::common::{cannot_mount, server, skipped};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -132,7 +134,7 @@ fn named_code_exists() {
         for (number, word) in document.quoted() {
             let in_repository =
                 ["crates/", "dataplane/", "docs/", "scripts/", ".ci/"].iter().any(|prefix| word.starts_with(prefix));
-            if !in_repository || word.contains([' ', '*', '{', '<']) {
+            if !in_repository || word.contains([' ', '*', '{', '<']) || named_test(word).is_some() {
                 continue;
             }
             let (file, item) = word.split_once("::").map_or((word, None), |(file, item)| (file, Some(item)));
