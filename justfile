@@ -23,7 +23,7 @@ full:
 lint:
     cargo fmt --all --check
     cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
-    cargo clippy --locked --workspace --test system --all-features -- -D warnings
+    cargo clippy --locked -p onpath --test system --all-features -- -D warnings
 
 # Formats everything
 fmt:

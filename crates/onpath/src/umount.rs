@@ -23,9 +23,9 @@ pub(crate) fn run(args: UmountArgs) -> anyhow::Result<()> {
     let server = if args.lazy { None } else { server_at(&args.mountpoint)? };
     unmount(&args.mountpoint, args.lazy)?;
     if let Some(server) = server
-        && !server.ends_within(ENDS_WITHIN)
+        && let Err(pid) = server.ends_within(ENDS_WITHIN)
     {
-        eprintln!("onpath: unmounted; process {}, which served it, goes on", server.pid);
+        eprintln!("onpath: unmounted; process {pid}, which served it, goes on");
     }
     Ok(())
 }

@@ -5,10 +5,12 @@ use crate::common::{process, wait_until};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// Runs a command that must end soon; what it said.
 fn soon(program: &str, args: &[&str]) -> Output {
+    let _others = NAMESPACE.read().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new("timeout").arg("30").arg(program).args(args).output().expect("timeout runs");
     assert!(output.status.success(), "{program} {args:?}: {output:?}");
     output
@@ -127,7 +129,10 @@ fn without_a_server_umount_succeeds() {
 /// A process that has a mount in a mount namespace of its own.
 struct Holder(Child);
 
-/// Other tests' mounts end as if there were no such namespace.
+/// A new mount namespace has all mounts for a moment: no other test unmounts meanwhile, or its server would go on for that namespace.
+static NAMESPACE: RwLock<()> = RwLock::new(());
+
+/// Keeps one mount, so that those of other tests end as if there were no such namespace.
 const HOLD: &str = r#"
     while read -r _ mountpoint kind _; do
         [ "$kind" = fuse.onpath ] && [ "$mountpoint" != "$1" ] && umount -l "$mountpoint"
@@ -140,6 +145,7 @@ impl Holder {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", HOLD, "sh"]).arg(mount.path());
         command.stdin(Stdio::null());
+        let _alone = NAMESPACE.write().unwrap_or_else(PoisonError::into_inner);
         let holder = Holder(process::spawn(&mut command).ok()?);
         let own = fs::read_link("/proc/self/ns/mnt").ok()?;
         let pid = holder.0.id();

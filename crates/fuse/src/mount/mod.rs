@@ -275,10 +275,10 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), MountError> {
     }
 }
 
-/// Who serves the Onpath mount at `mountpoint`, if that can be told.
+/// Who serves the Onpath mount at `mountpoint`, as far as that can be told.
 pub fn server_at(mountpoint: &Path) -> Result<Option<Server>, MountError> {
     let mountpoint = resolve(mountpoint)?;
-    Ok(top(&mountpoint)?.filter(|entry| entry.kind == FILESYSTEM_TYPE).and_then(|entry| Server::of(entry.device)))
+    Ok(top(&mountpoint)?.filter(|entry| entry.kind == FILESYSTEM_TYPE).map(|entry| Server::of(entry.device)))
 }
 
 /// Takes mounts of `source` out of the name space whose server is gone, but for one at `except`. Where a server lives but does not

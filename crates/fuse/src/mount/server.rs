@@ -13,17 +13,18 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether a server has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A process that serves a mount.
+/// Who serves a mount.
 #[derive(Debug)]
 pub struct Server {
-    /// Its process id.
-    pub pid: u32,
+    /// The process that serves it, and perhaps one that is ending and has served another mount before: the kernel gives the number of a
+    /// connection away again as soon as nothing is mounted.
+    pids: Vec<u32>,
     device: DeviceNumber,
 }
 
 impl Server {
-    /// The process that has the connection of a FUSE file system, where the kernel tells it (`fuse_connection` in fdinfo, Linux 6.18).
-    pub(super) fn of(device: DeviceNumber) -> Option<Server> {
+    /// Who has the connection of a FUSE file system, where the kernel tells it (`fuse_connection` in fdinfo, Linux 6.18).
+    pub(super) fn of(device: DeviceNumber) -> Server {
         let connection = format!("fuse_connection:\t{}", device.minor);
         let serves = |process: &Path| {
             let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
@@ -33,34 +34,32 @@ impl Server {
                 info.lines().any(|line| line == connection)
             })
         };
-        let processes = fs::read_dir("/proc").ok()?.flatten();
-        let pid: u32 = processes
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = processes
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok().filter(|_| serves(&entry.path())))
-            .next()?;
-        Some(Server { pid, device })
+            .collect();
+        Server { pids, device }
     }
 
-    /// Waits until it has ended, for at most so long; not while another mount namespace has the file system. Whether it has.
-    pub fn ends_within(&self, patience: Duration) -> bool {
+    /// Waits until it has ended, for at most so long; not while another mount namespace has the file system. The process that goes on.
+    pub fn ends_within(&self, patience: Duration) -> Result<(), u32> {
         let begun = Instant::now();
         loop {
-            if self.has_ended() {
-                return true;
-            }
+            let Some(&pid) = self.pids.iter().find(|&&pid| !has_ended(pid)) else { return Ok(()) };
             if begun.elapsed() >= patience || !Usage::elsewhere(self.device).0.is_empty() {
-                return false;
+                return Err(pid);
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
+}
 
-    /// Whether all of its threads have ended; its parent may not have heard yet.
-    fn has_ended(&self) -> bool {
-        let process = Path::new("/proc").join(self.pid.to_string());
-        let Ok(stat) = fs::read_to_string(process.join("stat")) else { return true };
-        let threads = fs::read_dir(process.join("task")).map_or(0, Iterator::count);
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])) && threads <= 1
-    }
+/// Whether all threads of a process have ended; its parent may not have heard yet.
+fn has_ended(pid: u32) -> bool {
+    let process = Path::new("/proc").join(pid.to_string());
+    let Ok(stat) = fs::read_to_string(process.join("stat")) else { return true };
+    let threads = fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])) && threads <= 1
 }
 
 /// Writes back what is changed in the mappings of a file system that other mount namespaces have.
