@@ -6,8 +6,8 @@ use crate::node::DataNode;
 use crate::recover::BlockReader;
 use crate::space::{Run, Used};
 use crate::state::State;
-use onpath_wire::block::PendingMerge;
 use onpath_wire::checksum::crc32c;
+use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::ids::{DataId, InodeId, RecordSeq};
 use onpath_wire::limits::BLOCK_BYTES;
 use thiserror::Error;
@@ -217,7 +217,7 @@ impl<'a> Check<'a> {
     /// After all files.
     fn map(&self, report: &mut dyn FnMut(Fault)) {
         let index = &self.state.index;
-        if let Some((first, blocks)) = self.used.differs(index.map.used()).filter(|_| !index.unmapped) {
+        if let Some((first, blocks)) = self.used.differs(index.map.used()) {
             report(Fault::Map { first, blocks });
         }
     }

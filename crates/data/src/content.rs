@@ -4,7 +4,7 @@
 //! over the blocks between the first and the last one written there: 8 bytes for 4 KiB of file.
 
 use crate::reserved::Reserved;
-use onpath_wire::block::{Extent, Mapping, ReservedRun};
+use onpath_wire::disk::block::{Extent, Mapping, ReservedRun};
 use onpath_wire::limits::{BLOCK_BYTES, CHUNK_BYTES};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

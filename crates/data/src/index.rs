@@ -11,13 +11,12 @@ use crate::map::{self, BlockMap};
 use crate::objects;
 use crate::range::Places;
 pub(crate) use crate::range::{File, Range, Verdict};
-use crate::space::Run;
 use crate::touched::all_of;
 use crate::window::Seen;
 use hashbrown::HashSet;
 use onpath_store::{Changes, Cold, Pair, StoreError};
 use onpath_wire::WireError;
-use onpath_wire::block::{DataRecord, RecordedMerge};
+use onpath_wire::disk::block::{DataRecord, RecordedMerge};
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Term};
 use std::fmt;
 use std::sync::Arc;
@@ -39,8 +38,6 @@ pub(crate) struct Index {
     since: Term,
     /// The last of those that was forgotten, slot by slot, as its id without the slot; empty if none was.
     forgotten: Vec<u64>,
-    /// Files came from a checkpoint without a map.
-    pub(crate) unmapped: bool,
 }
 
 impl fmt::Debug for Index {
@@ -64,7 +61,7 @@ impl Index {
     pub(crate) fn new(since: Term) -> Index {
         let ranges = (0..RANGES).map(|_| Range::default()).collect();
         let (map, forgotten) = (BlockMap::default(), Vec::new());
-        Index { ranges, last: RecordSeq(0), map, cold: None, since, forgotten, unmapped: false }
+        Index { ranges, last: RecordSeq(0), map, cold: None, since, forgotten }
     }
 
     /// From now on what is not in memory is as this store has it.
@@ -112,7 +109,6 @@ impl Index {
 
     /// What has changed in the files of a range since its last image, and the rest of the range. The last range has the map too.
     pub(crate) fn image(&mut self, range: usize) -> (Changes, Vec<Pair>) {
-        self.complete_map();
         let mut changes = Changes::default();
         objects::changes(&mut self.ranges[range], &mut changes);
         if range == RANGES - 1 {
@@ -131,8 +127,7 @@ impl Index {
 
     /// Takes one of the rest of a range's image.
     pub(crate) fn load_rest(&mut self, range: usize, key: &[u8], value: &[u8]) -> Result<(), WireError> {
-        self.unmapped |= objects::load_rest(&mut self.ranges[range], key, value)?;
-        Ok(())
+        objects::load_rest(&mut self.ranges[range], key, value)
     }
 
     /// Takes an object that could also be read when it is asked for.
@@ -144,18 +139,6 @@ impl Index {
                 objects::load(self.range_mut(inode), key, value)
             }
             (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
-        }
-    }
-
-    /// Makes the map from the files, all of which are in memory, if the checkpoint is from before there was one.
-    pub(crate) fn complete_map(&mut self) {
-        if !std::mem::take(&mut self.unmapped) {
-            return;
-        }
-        self.map = BlockMap::default();
-        for (_, file) in self.ranges.iter().flat_map(Range::all) {
-            file.content.blocks().for_each(|(_, m)| self.map.take(Run { start: m.phys, len: 1 }));
-            file.content.all_reserved().for_each(|run| self.map.take(Run { start: run.phys, len: run.len }));
         }
     }
 

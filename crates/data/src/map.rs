@@ -5,7 +5,8 @@
 
 use crate::space::{Run, Used};
 use onpath_store::{Changes, Cold, Unsaved};
-use onpath_wire::WireError;
+use onpath_wire::disk::block::MapPage;
+use onpath_wire::{Stored, WireError};
 
 /// Blocks of a page: 4 KiB of bits.
 const PAGE_BLOCKS: u32 = 32_768;
@@ -70,7 +71,7 @@ impl BlockMap {
             if words.iter().all(|word| *word == 0) {
                 changes.removed.push(key(page));
             } else {
-                changes.put.push((key(page), words.iter().flat_map(|word| word.to_le_bytes()).collect()));
+                changes.put.push((key(page), MapPage { words: words.to_vec() }.to_stored()));
             }
         }
     }
@@ -83,11 +84,10 @@ impl BlockMap {
     /// Takes a page, as the store has it; `key` without its first byte.
     pub(crate) fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         let page = u32::from_be_bytes(key.try_into().map_err(|_| WireError::Bad("key of a page of blocks"))?);
-        let (words, rest) = value.as_chunks::<8>();
-        if !rest.is_empty() || words.len() > PAGE_WORDS || page > u32::MAX / PAGE_BLOCKS {
+        let MapPage { words } = MapPage::from_stored(value)?;
+        if words.len() > PAGE_WORDS || page > u32::MAX / PAGE_BLOCKS {
             return Err(WireError::Bad("page of blocks"));
         }
-        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         self.blocks += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         self.used.set_words(page as usize * PAGE_WORDS, &words);
         Ok(())

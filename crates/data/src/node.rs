@@ -11,8 +11,8 @@ use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node
 use crate::window::Seen;
 use bytes::Bytes;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
-use onpath_wire::block::PendingMerge;
 use onpath_wire::data::{Allocation, DataReply, DataRequest};
+use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};

@@ -1,36 +1,30 @@
 //! Objects of the index as a checkpoint has them: keys and values.
 //!
 //! Files are objects of their own, which are written when they have changed and read when they are asked for. The rest of a range
-//! (what sessions may repeat, what homes must hear of, what was dropped) is small, written whole and loaded at a start. Checkpoints of
-//! before have files among the rest.
+//! (what sessions may repeat, what homes must hear of, what was dropped) is small, written whole and loaded at a start.
 
 use crate::content::{CHUNK_BLOCKS, Content, KEEP_ALL};
 use crate::index::{File, Range};
 use crate::touched::Part;
 use onpath_store::cold::{id_bytes, id_of};
 use onpath_store::{Changes, Pair};
-use onpath_wire::block::{
-    ChunkImage, Extent, FileImage, Mapping, Mask, PendingMerge, RecordedMerge, ReservedImage, ReservedRun, SingleBlock,
+use onpath_wire::disk::block::{
+    ChunkImage, DroppedImage, Extent, FileImage, Mapping, Mask, RecordedMerge, ReservedImage, ReservedRun, SingleBlock,
     WindowImage,
 };
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId, Stamp};
-use onpath_wire::{Wire, WireError};
+use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, SessionId};
+use onpath_wire::{Stored, WireError};
 
 /// First byte of the key of an object of a file.
 pub(crate) const FILE: u8 = 1;
 /// Runs of reserved blocks in one object.
 const RUNS_IN_OBJECT: usize = 4_096;
 
-/// First byte of a key of the rest: the kind of object, in the order in which they must be loaded.
+/// First byte of a key of the rest: the kind of object.
 mod tag {
-    pub(super) const FILE: u8 = 1;
-    pub(super) const CHUNK: u8 = 2;
-    pub(super) const WINDOW: u8 = 3;
-    /// A merge without the time of its record, by former versions.
-    pub(super) const MERGE: u8 = 4;
-    pub(super) const DROPPED: u8 = 5;
-    pub(super) const RESERVED: u8 = 6;
-    pub(super) const RECORDED: u8 = 7;
+    pub(super) const WINDOW: u8 = 1;
+    pub(super) const MERGE: u8 = 2;
+    pub(super) const DROPPED: u8 = 3;
 }
 
 /// Kinds of objects of a generation, after its number, in the order in which they must be loaded.
@@ -61,13 +55,13 @@ pub(crate) fn changes(range: &mut Range, changes: &mut Changes) {
         let file = range.file(data);
         match part {
             Part::File => match file {
-                Some(file) => changes.put.push((key(data, part::FILE, 0), file_image(file).to_bytes())),
+                Some(file) => changes.put.push((key(data, part::FILE, 0), file_image(file).to_stored())),
                 None => changes.removed.push(key(data, part::FILE, 0)),
             },
             Part::Chunk(chunk) => {
                 let image = file.and_then(|file| chunk_image(&file.content, chunk));
                 match image {
-                    Some(image) => changes.put.push((key(data, part::CHUNK, chunk), image.to_bytes())),
+                    Some(image) => changes.put.push((key(data, part::CHUNK, chunk), image.to_stored())),
                     None => changes.removed.push(key(data, part::CHUNK, chunk)),
                 }
             }
@@ -75,7 +69,7 @@ pub(crate) fn changes(range: &mut Range, changes: &mut Changes) {
                 let runs: Vec<ReservedRun> = file.into_iter().flat_map(|file| file.content.all_reserved()).collect();
                 let mut count = 0;
                 for runs in runs.chunks(RUNS_IN_OBJECT) {
-                    let value = ReservedImage { runs: runs.to_vec() }.to_bytes();
+                    let value = ReservedImage { runs: runs.to_vec() }.to_stored();
                     changes.put.push((key(data, part::RESERVED, count), value));
                     count += 1;
                 }
@@ -125,15 +119,15 @@ pub(crate) fn rest(range: &Range) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (session, window) in range.windows.images() {
         let key = [&[tag::WINDOW][..], &session.0.to_be_bytes()].concat();
-        pairs.push((key, window.to_bytes()));
+        pairs.push((key, window.to_stored()));
     }
     for (seq, merge) in &range.merges {
-        pairs.push(([&[tag::RECORDED][..], &seq.0.to_be_bytes()].concat(), merge.to_bytes()));
+        pairs.push(([&[tag::MERGE][..], &seq.0.to_be_bytes()].concat(), merge.to_stored()));
     }
     for (seq, inode) in &range.drops {
         if let Some((generation, _)) = range.dropped.get(inode).filter(|(_, at)| at == seq) {
             let data = DataId { inode: *inode, generation: *generation };
-            pairs.push(([&[tag::DROPPED][..], &seq.0.to_be_bytes()].concat(), data.to_bytes()));
+            pairs.push(([&[tag::DROPPED][..], &seq.0.to_be_bytes()].concat(), DroppedImage { data }.to_stored()));
         }
     }
     pairs.sort_unstable();
@@ -145,46 +139,23 @@ fn be64(bytes: &[u8], at: usize) -> Result<u64, WireError> {
     Ok(u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
 }
 
-/// Takes one of the rest; true if it is of a file, and the store does not have it as an object.
-pub(crate) fn load_rest(range: &mut Range, key: &[u8], value: &[u8]) -> Result<bool, WireError> {
+/// Takes one of the rest.
+pub(crate) fn load_rest(range: &mut Range, key: &[u8], value: &[u8]) -> Result<(), WireError> {
     let (&tag, rest) = key.split_first().ok_or(WireError::Truncated)?;
     match tag {
-        tag::FILE | tag::CHUNK | tag::RESERVED => {
-            let data = DataId { inode: InodeId(be64(rest, 0)?), generation: Generation(be64(rest, 8)?) };
-            let part = match tag {
-                tag::FILE => Part::File,
-                tag::RESERVED => Part::Reserved,
-                _ => Part::Chunk(u32::from_be_bytes(rest[16..].try_into().map_err(|_| WireError::Truncated)?)),
-            };
-            range.touched.add((data, part));
-            load_part(range, data, tag_part(tag), value)?;
-            return Ok(true);
-        }
         tag::WINDOW => {
             let session = rest.try_into().map_err(|_| WireError::Truncated)?;
-            range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_bytes(value)?);
+            range.windows.load(SessionId(u32::from_be_bytes(session)), WindowImage::from_stored(value)?);
         }
-        tag::MERGE => {
-            let merge = PendingMerge::from_bytes(value)?;
-            range.merges.insert(RecordSeq(be64(rest, 0)?), RecordedMerge { merge, stamp: Stamp(0) });
-        }
-        tag::RECORDED => _ = range.merges.insert(RecordSeq(be64(rest, 0)?), RecordedMerge::from_bytes(value)?),
+        tag::MERGE => _ = range.merges.insert(RecordSeq(be64(rest, 0)?), RecordedMerge::from_stored(value)?),
         tag::DROPPED => {
-            let (seq, data) = (RecordSeq(be64(rest, 0)?), DataId::from_bytes(value)?);
+            let (seq, data) = (RecordSeq(be64(rest, 0)?), DroppedImage::from_stored(value)?.data);
             range.dropped.insert(data.inode, (data.generation, seq));
             range.drops.push_back((seq, data.inode));
         }
         tag => return Err(WireError::UnknownTag { what: "image key", tag }),
     }
-    Ok(false)
-}
-
-fn tag_part(tag: u8) -> u8 {
-    match tag {
-        tag::FILE => part::FILE,
-        tag::CHUNK => part::CHUNK,
-        _ => part::RESERVED,
-    }
+    Ok(())
 }
 
 /// Takes an object of a file; `key` without its first byte.
@@ -202,12 +173,12 @@ fn load_part(range: &mut Range, data: DataId, part: u8, value: &[u8]) -> Result<
     let of = |range: &'_ mut Range| -> Result<(), WireError> {
         let file = range.file_mut(data).ok_or(WireError::Bad("part of an unknown file"))?;
         match part {
-            part::CHUNK => load_chunk(file, ChunkImage::from_bytes(value)?),
-            _ => load_reserved(file, &ReservedImage::from_bytes(value)?),
+            part::CHUNK => load_chunk(file, ChunkImage::from_stored(value)?),
+            _ => load_reserved(file, &ReservedImage::from_stored(value)?),
         }
     };
     match part {
-        part::FILE => load_file(range, data, FileImage::from_bytes(value)?),
+        part::FILE => load_file(range, data, FileImage::from_stored(value)?),
         part::CHUNK | part::RESERVED => of(range),
         tag => Err(WireError::UnknownTag { what: "part of a file", tag }),
     }

@@ -7,10 +7,10 @@ use crate::touched::{Part, Touched};
 use crate::window::Windows;
 use hashbrown::HashMap;
 use onpath_store::StoreError;
-use onpath_wire::block::{
+use onpath_wire::data::KEEP_RESERVED;
+use onpath_wire::disk::block::{
     BlockRange, DoneWrite, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
-use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq};
 use onpath_wire::limits::BLOCK_BYTES;
 use std::collections::{BTreeMap, VecDeque};

@@ -16,14 +16,14 @@ use crate::state;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Cold, FORGET_PARTS, Image, ObjectCheck, Recoverable, StoreError};
-use onpath_wire::block::{
-    BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
-};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::data::{KEEP_RESERVED, Recorded, UndoneAppend};
+use onpath_wire::disk::block::{
+    BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
+};
 use onpath_wire::ids::{DataId, Generation, RecordSeq};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
-use onpath_wire::{Errno, Wire};
+use onpath_wire::{Errno, Stored};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -210,7 +210,6 @@ impl DataNode {
     /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
     pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
         let suspects = self.suspects.take().unwrap_or_default();
-        self.kernel.with(|core| core.state.index.complete_map());
         let restored = self.restore_lost(now, reader, &suspects);
         let kept = self.kernel.with(|core| still_kept(&mut core.state.index, &suspects.kept));
         self.kernel.with(|core| {
@@ -405,12 +404,12 @@ impl Recoverable for DataNode {
     }
 
     fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
-        let inode = DataRecord::from_bytes(record).ok().and_then(|record| record.inode());
+        let inode = DataRecord::from_stored(record).ok().and_then(|record| record.inode());
         asks.extend(inode.map(objects::prefix));
     }
 
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
-        let record = DataRecord::from_bytes(record)
+        let record = DataRecord::from_stored(record)
             .map_err(|source| StoreError::Undecodable { what: "record of a data node", source })?;
         note_undone(&mut self.recount, seq, &record);
         let suspects = self.suspects.as_mut();

@@ -1,7 +1,7 @@
 //! Blocks of a file that have a place but no bytes (fallocate(2)): they read as zeros, and the first write to one uses its
 //! place. Kept as runs, so that a reservation of any size takes little memory.
 
-use onpath_wire::block::ReservedRun;
+use onpath_wire::disk::block::ReservedRun;
 use std::collections::BTreeMap;
 
 /// The reserved blocks of a file. Neighbours in the file that are neighbours on the disk are one run.

@@ -8,12 +8,12 @@ use crate::space::{Run, Space};
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Cx, Need, Protocol};
-use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::data::DataReply;
+use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
 use onpath_wire::limits::{BLOCK_BYTES, CLOCK_SKEW_MS_MAX};
-use onpath_wire::{ClusterMap, Errno, Packet, Wire};
+use onpath_wire::{ClusterMap, Errno, Packet, Stored};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Requests that wait for the trim of a newer cut; beyond them EAGAIN.
@@ -283,7 +283,7 @@ pub(crate) fn record(core: &mut Node, record: &DataRecord) -> RecordSeq {
         state.tail.note(inode, seq);
         core.wake(cut_key(inode));
     }
-    core.append_unasked(seq, record.to_bytes());
+    core.append_unasked(seq, record.to_stored());
     seq
 }
 

@@ -3,7 +3,7 @@
 //! Bounds: a window holds only requests from its session's oldest unanswered one on, at most [`SESSION_WINDOW`];
 //! beyond [`SESSIONS_PER_RANGE`] sessions in a range the one that wrote there longest ago is forgotten.
 
-use onpath_wire::block::{DoneWrite, WindowImage};
+use onpath_wire::disk::block::{DoneWrite, WindowImage};
 use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_WINDOW;
 use std::collections::BTreeMap;

@@ -10,12 +10,13 @@ use crate::held;
 use crate::sys;
 use bytes::{Bytes, BytesMut};
 use onpath_data::{DiskOp, DiskResult};
-use onpath_wire::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFileHeader};
 use onpath_wire::checksum::crc32c;
-use onpath_wire::codec::{Reader, Wire, WireError};
+use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFileHeader};
+use onpath_wire::disk::superblock::{FEATURES_KNOWN, FORMAT_VERSION, FileStart};
 use onpath_wire::errno::Errno;
 use onpath_wire::limits::{BLOCK_BYTES, IO_BYTES_MAX};
-use onpath_wire::superblock::{FEATURES_KNOWN, FORMAT_VERSION};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -278,7 +279,7 @@ impl BlockFiles {
             number,
             file_blocks: self.file_blocks,
         };
-        let mut bytes = header.to_bytes();
+        let mut bytes = header.to_stored();
         crc32c(&bytes).put(&mut bytes);
         file.write_all_at(&bytes, 0)?;
         file.set_len(DATA_FILE_HEADER_BYTES + u64::from(self.file_blocks) * BLOCK_BYTES)?;
@@ -384,15 +385,17 @@ fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Acce
         io::ErrorKind::UnexpectedEof => damaged("it ends inside its header".into()),
         _ => at("read", path)(error),
     })?;
-    let (header, sum) = read_header(&bytes).map_err(|error| damaged(error.to_string()))?;
-    if header.magic != DATA_FILE_MAGIC {
+    let FileStart { magic, version, features } = FileStart::of(&bytes).expect("longer than that");
+    if magic != DATA_FILE_MAGIC {
         return Err(damaged("no header of a data file".into()));
     }
-    if header.version != FORMAT_VERSION || header.features & !FEATURES_KNOWN != 0 {
-        let DataFileHeader { version, features, .. } = header;
+    if version != FORMAT_VERSION || features & !FEATURES_KNOWN != 0 {
         return Err(BlocksError::Version { path: path.to_owned(), version, features });
     }
-    if crc32c(&header.to_bytes()) != sum {
+    let mut reader = Reader::new(&bytes);
+    let header = DataFileHeader::load(&mut reader).map_err(|error| damaged(error.to_string()))?;
+    let length = bytes.len() - reader.remaining();
+    if u32::take(&mut reader) != Ok(crc32c(&bytes[..length])) {
         return Err(damaged("the header has a bad checksum".into()));
     }
     if header.number != number || header.fsid != fsid || header.file_blocks != file_blocks {
@@ -404,11 +407,6 @@ fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Acce
         file.sync_data().map_err(at("flush", path))?;
     }
     Ok(BlockFile { file, dirty: AtomicBool::new(false) })
-}
-
-fn read_header(bytes: &[u8]) -> Result<(DataFileHeader, u32), WireError> {
-    let mut reader = Reader::new(bytes);
-    Ok((DataFileHeader::take(&mut reader)?, u32::take(&mut reader)?))
 }
 
 /// Gives the space of a range back; it reads as zeros afterwards.

@@ -13,11 +13,14 @@ use crate::owner::{self, DIR_MODE, Modes};
 use crate::shape::Shape;
 use crate::sys;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::codec::Reader;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::superblock::{
+    FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, FileStart, Part, SUPERBLOCK_MAGIC, Superblock,
+};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::Term;
 use onpath_wire::limits::{SHARDS_MAX, TERM_BLOCK};
-use onpath_wire::superblock::{FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, Part, SUPERBLOCK_MAGIC, Superblock};
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
@@ -404,9 +407,9 @@ fn format_as(path: &Path, fsid: u64, cookie_key: CookieKey, shards: u16, part: O
 }
 
 fn write_superblock(path: &Path, superblock: &Superblock, part: Option<&Part>) -> Result<(), DirError> {
-    let mut bytes = superblock.to_bytes();
+    let mut bytes = superblock.to_stored();
     if let Some(part) = part {
-        part.put(&mut bytes);
+        part.store(&mut bytes);
     }
     bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
     replace_file(path, "superblock", &bytes).map_err(|(file, source)| at(&file, "write")(source))
@@ -446,13 +449,9 @@ fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
         other => other.map_err(at(&name, "read"))?,
     };
     let damaged = |why: String| DirError::Superblock { path: name.clone(), why };
-    // Magic, version and features keep their places in every version, so that others can be told by name.
-    let Some((head, _)) = bytes.split_first_chunk::<20>() else {
+    let Some(FileStart { magic, version, features }) = FileStart::of(&bytes) else {
         return Err(damaged(format!("{} bytes are too few", bytes.len())));
     };
-    let magic = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
-    let version = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
-    let features = u64::from_le_bytes(head[12..].try_into().expect("eight bytes"));
     if magic != SUPERBLOCK_MAGIC {
         return Err(damaged("it does not begin with Onpath's magic number".into()));
     }
@@ -468,8 +467,8 @@ fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
     }
     let decode = || {
         let mut reader = Reader::new(body);
-        let superblock = Superblock::take(&mut reader)?;
-        let part = if superblock.features & FEATURE_PART != 0 { Some(Part::take(&mut reader)?) } else { None };
+        let superblock = Superblock::load(&mut reader)?;
+        let part = if superblock.features & FEATURE_PART != 0 { Some(Part::load(&mut reader)?) } else { None };
         reader.finish()?;
         Ok((superblock, part))
     };

@@ -14,9 +14,9 @@ use crate::stream::{StreamError, examine};
 use onpath_data::DataNode;
 use onpath_meta::Shard;
 use onpath_store::{Changes, Image, ObjectCheck, StoreError};
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RecordSeq, Term};
-use onpath_wire::superblock::Superblock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -263,7 +263,7 @@ impl Told<'_> {
         if ranges.is_empty() {
             return true; // there was no checkpoint yet
         }
-        let attached = keep(draft, ranges).and_then(|()| self.state.attach(self.dir, self.store, &unreadable()));
+        let attached = keep(draft, ranges).and_then(|()| self.state.attach(self.store, &unreadable()));
         match attached {
             Ok(_) => return true,
             Err(CheckpointError::Load { source, .. }) => self.refuse(source),

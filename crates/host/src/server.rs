@@ -358,7 +358,7 @@ pub(crate) fn recover(
     damage: &OnDamage,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
     let fsid = dir.superblock().fsid;
-    let loaded = state.attach(&dir.checkpoint(), store, damage)?;
+    let loaded = state.attach(store, damage)?;
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
         // were durable all the same, later batches say.

@@ -1,8 +1,8 @@
 //! Which roles a DIR holds, and the map of the file system to which they belong.
 
+use onpath_wire::disk::superblock::{Part, Superblock};
 use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::map::ClusterMap;
-use onpath_wire::superblock::{Part, Superblock};
 
 /// The roles of a DIR.
 #[derive(Clone, Debug)]

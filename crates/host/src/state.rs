@@ -9,8 +9,8 @@ use crate::shape::Shape;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
-use onpath_wire::superblock::Superblock;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,16 +110,11 @@ impl State {
         Ok(looked)
     }
 
-    /// Attaches the checkpoint in `dir`.
-    pub(crate) fn attach(
-        &mut self,
-        dir: &Path,
-        store: &Arc<Store>,
-        damage: &OnDamage,
-    ) -> Result<Loaded, CheckpointError> {
+    /// Attaches the checkpoint of a store.
+    pub(crate) fn attach(&mut self, store: &Arc<Store>, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
         let mut ahead = BTreeMap::new();
         let mut view = |role| view(store, role, damage, &mut ahead);
-        let loaded = checkpoint::attach(dir, store, &mut self.roles(), &mut view)?;
+        let loaded = checkpoint::attach(store, &mut self.roles(), &mut view)?;
         self.ahead = ahead;
         Ok(loaded)
     }

@@ -16,12 +16,14 @@ use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
-use onpath_wire::ids::{DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{
+    DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
+};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::peer::{Peer, TxnId, part};
+use onpath_wire::peer::{Peer, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches, Tracking};

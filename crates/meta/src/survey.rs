@@ -3,11 +3,12 @@
 use crate::shard::Shard;
 use crate::state::State;
 use onpath_store::XattrSet;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId, TxnId};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
+use onpath_wire::peer::{LogEntry, PartState, TxnPart};
 use onpath_wire::reply::DirEntry;
 use onpath_wire::xattr::XattrName;
 use std::collections::{BTreeMap, BTreeSet};

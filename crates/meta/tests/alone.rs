@@ -3,27 +3,28 @@
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
-use onpath_wire::Wire;
 use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
     DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
 };
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, GrantResult, Peer};
-use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, set};
 use onpath_wire::tracking::{Form, Switches};
 use onpath_wire::xattr::XattrName;
+use onpath_wire::{Stored, Wire};
 
 const TERM: Term = Term(5);
 
@@ -98,7 +99,7 @@ impl Alone {
                 }
                 Output::Append { seq, bytes } => {
                     self.journal.push((seq, bytes.clone()));
-                    self.records.push(Record::from_bytes(&bytes).expect("a record"));
+                    self.records.push(Record::from_stored(&bytes).expect("a record"));
                     continue;
                 }
                 Output::Own(()) => continue,

@@ -357,8 +357,8 @@ impl Opens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::disk::inode::Inode;
     use onpath_wire::ids::Generation;
-    use onpath_wire::inode::Inode;
 
     fn file(id: InodeId) -> OpenHandle {
         let (mode, lock_owners, told_loss) = (OpenMode::default(), SmallVec::new(), LossNumber::default());

@@ -7,8 +7,9 @@ use onpath_sim::check::Checker;
 use onpath_sim::client::Asked;
 use onpath_sim::model::Caller;
 use onpath_sim::scenario::{alice, create, mode, read, unlink};
-use onpath_wire::Wire;
+use onpath_wire::Stored;
 use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
@@ -16,7 +17,6 @@ use onpath_wire::ids::{Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, S
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
-use onpath_wire::record::{Answer, Effect, Log, Record};
 use onpath_wire::reply::{DataRef, DirEntry, Reply};
 use onpath_wire::request::{Request, SetAttr, set};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl History {
             answer: Answer::Done,
             effects,
         };
-        self.checker.appended(0, self.lsn, shard(), &record.to_bytes());
+        self.checker.appended(0, self.lsn, shard(), &record.to_stored());
     }
 
     fn packet(question: &Question, reply: &Reply) -> Packet {
@@ -436,7 +436,7 @@ fn a_change_that_stands_although_what_it_rests_on_is_lost() {
         answer: Answer::Done,
         effects: vec![],
     };
-    h.checker.appended(1, 1, NodeId::shard(ShardId(1)), &record.to_bytes());
+    h.checker.appended(1, 1, NodeId::shard(ShardId(1)), &record.to_stored());
     h.checker.crashed(0, 0, true);
     h.is_wrong("rests on what is lost");
 }
@@ -454,7 +454,7 @@ fn an_inode_that_is_dropped_while_it_has_a_name() {
         answer: Answer::Nothing,
         effects: vec![Effect::DropInode { id: a }],
     };
-    h.checker.appended(0, 9, shard(), &own.to_bytes());
+    h.checker.appended(0, 9, shard(), &own.to_stored());
     h.is_wrong("which has a name");
 }
 

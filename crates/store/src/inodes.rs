@@ -9,10 +9,12 @@ use crate::xattrs::{XattrSet, XattrTable};
 use onpath_wire::WireError;
 use onpath_wire::acl::Acls;
 use onpath_wire::attr::{self, AttrWire};
-use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::codec::Blob;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{InodeId, Slot, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::SLOTS;
 use onpath_wire::peer::Access;
 use onpath_wire::reply::DataRef;
@@ -64,7 +66,7 @@ fn time_of(stamp: Stamp) -> i64 {
 fn object_of(record: Record<'_>, near: Slot) -> (Vec<u8>, Vec<u8>) {
     let inode = record.unpack(record.id(near).slot());
     let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
-    (inode_key(inode.id), inode.to_bytes())
+    (inode_key(inode.id), inode.to_stored())
 }
 
 /// The range of an inode.
@@ -130,7 +132,7 @@ impl Inodes {
     /// An inode as the store has it, and the table lacks it.
     fn stored(&self, id: InodeId) -> Option<Inode> {
         let value = self.below.store().filter(|_| !self.gone.contains(&id))?.get(&inode_key(id))?;
-        Some(Inode::from_bytes(&value).expect("the store gives back what was written"))
+        Some(Inode::from_stored(&value).expect("the store gives back what was written"))
     }
 
     #[cold]
@@ -300,7 +302,7 @@ impl Inodes {
 
     /// An object of the store; `key` without its class, here and below.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Inode, WireError> {
-        let inode = Inode::from_bytes(value)?;
+        let inode = Inode::from_stored(value)?;
         if id_of(*key.first_chunk().ok_or(WireError::Truncated)?) != inode.id {
             return Err(WireError::Bad("key of an inode"));
         }

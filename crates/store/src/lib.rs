@@ -1,7 +1,6 @@
 //! Packed in-memory state, and the layouts of journal batches and checkpoint images. Layer L1: no I/O.
 
 pub mod batch;
-pub mod image;
 
 pub mod cold;
 

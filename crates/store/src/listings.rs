@@ -12,7 +12,8 @@ use crate::pieces::{Piece, Pieces, Walk, is_yet_to_leave};
 use crate::slots::SlotTables;
 use crate::tree::{Forest, Root, Spot};
 use onpath_wire::WireError;
-use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::objects::EntryObject;
 use onpath_wire::hash::{CookieKey, inode_hash};
 use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
 use onpath_wire::inode::Kind;
@@ -90,12 +91,8 @@ enum Place {
 }
 
 fn value_bytes(name: &[u8], value: NameValue) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(name.len() + 16);
-    bytes.push(name.len() as u8);
-    bytes.extend_from_slice(name);
-    value.child.put(&mut bytes);
-    value.kind.put(&mut bytes);
-    bytes
+    let name = Name::new(name).expect("only names are entries");
+    EntryObject { name, child: value.child, kind: value.kind }.to_stored()
 }
 
 /// An entry as the store keeps it.
@@ -104,9 +101,7 @@ fn object_of(dir: InodeId, entry: &Entry<'_>) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn value_from(bytes: &[u8]) -> Result<(Name, NameValue), WireError> {
-    let mut r = Reader::new(bytes);
-    let (name, child, kind) = (Name::take(&mut r)?, InodeId::take(&mut r)?, Kind::take(&mut r)?);
-    r.finish()?;
+    let EntryObject { name, child, kind } = EntryObject::from_stored(bytes)?;
     Ok((name, NameValue { child, kind }))
 }
 

@@ -7,7 +7,8 @@ use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, name_key};
 use crate::pieces::{Piece, Pieces, is_yet_to_leave};
 use crate::slots::SlotTables;
 use onpath_wire::WireError;
-use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::objects::NameObject;
 use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{InodeId, Slot, Term};
 use onpath_wire::inode::Kind;
@@ -79,9 +80,7 @@ const GONE_NAME_BYTES: usize = 32;
 type GoneName = (u64, InodeId, Box<[u8]>);
 
 fn value_bytes(value: NameValue) -> Vec<u8> {
-    let mut bytes = value.child.to_bytes();
-    value.kind.put(&mut bytes);
-    bytes
+    NameObject { child: value.child, kind: value.kind }.to_stored()
 }
 
 /// A name as the store keeps it.
@@ -90,10 +89,8 @@ fn object_of(record: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn value_from(bytes: &[u8]) -> Result<NameValue, WireError> {
-    let mut r = Reader::new(bytes);
-    let value = NameValue { child: InodeId::take(&mut r)?, kind: Kind::take(&mut r)? };
-    r.finish()?;
-    Ok(value)
+    let NameObject { child, kind } = NameObject::from_stored(bytes)?;
+    Ok(NameValue { child, kind })
 }
 
 impl Names {

@@ -10,8 +10,9 @@
 use crate::arena::UNIT_BYTES;
 use crate::slots::GROUP_SLOTS;
 use onpath_wire::codec::Blob;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{Generation, InodeId, Slot, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::peer::Access;
 

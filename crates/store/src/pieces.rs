@@ -164,9 +164,10 @@ pub(crate) fn is_yet_to_leave(flags: u8) -> bool {
 mod tests {
     use super::*;
     use crate::{Inodes, Listings, NameValue, Names};
+    use onpath_wire::disk::inode::Inode;
     use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
     use onpath_wire::ids::{InodeId, Term};
-    use onpath_wire::inode::{Inode, Kind};
+    use onpath_wire::inode::Kind;
 
     const SLOTS: RangeInclusive<Slot> = Slot(0)..=Slot(1023);
     const MOST: usize = PIECE_LOOKS / TAKE_LOOKS;

@@ -7,7 +7,9 @@ use crate::inodes::ids_of;
 use crate::pieces::Piece;
 use onpath_wire::WireError;
 use onpath_wire::acl::{Acl, Acls};
-use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::codec::Blob;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::objects::{Xattr, XattrsObject};
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 use std::collections::BTreeMap;
@@ -45,21 +47,13 @@ impl XattrSet {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (name, value) in self.iter() {
-            name.put(&mut out);
-            (value.len() as u32).put(&mut out);
-            out.extend_from_slice(value);
-        }
-        out
+        let all = self.iter().map(|(name, value)| Xattr { name: name.clone(), value: Blob(value.to_vec()) });
+        XattrsObject { all: all.collect() }.to_stored()
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<XattrSet, WireError> {
-        let (mut set, mut r) = (XattrSet::default(), Reader::new(bytes));
-        while r.remaining() > 0 {
-            let (name, len) = (XattrName::take(&mut r)?, u32::take(&mut r)?);
-            set.set(&name, r.bytes(len as usize)?);
-        }
+        let mut set = XattrSet::default();
+        XattrsObject::from_stored(bytes)?.all.iter().for_each(|xattr| set.set(&xattr.name, &xattr.value.0));
         Ok(set)
     }
 
@@ -255,8 +249,9 @@ impl XattrTable {
 mod tests {
     use crate::Inodes;
     use onpath_wire::attr::flag;
+    use onpath_wire::disk::inode::Inode;
     use onpath_wire::ids::{InodeId, Slot, Stamp, Term};
-    use onpath_wire::inode::{Inode, Kind};
+    use onpath_wire::inode::Kind;
     use onpath_wire::xattr::XattrName;
 
     fn name(text: &str) -> XattrName {

@@ -3,9 +3,10 @@
 //! Run with `--nocapture` to see the parts, and with `--release` for times that mean something.
 
 use onpath_store::{Inodes, Listings, Memory, NameValue, Names};
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
 use onpath_wire::ids::{Generation, InodeId, Stamp, Term};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use std::time::Instant;
 
 const FILES: u64 = 1_000_000;

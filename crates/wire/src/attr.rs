@@ -1,7 +1,8 @@
 //! The 64-byte attributes (design.md, "Packets"): the same in replies and, later, in switch cache values.
 
+use crate::disk::inode::Inode;
 use crate::ids::InodeId;
-use crate::inode::{Inode, Kind};
+use crate::inode::Kind;
 use crate::wire_struct;
 
 /// Bits of [`AttrWire::flags`].

@@ -17,6 +17,16 @@ pub enum WireError {
         /// The tag found.
         tag: u8,
     },
+    /// A later field that cannot be passed over, and that this version does not know.
+    #[error(
+        "{of} has field {tag}, which this version does not know and may not leave out: use the newer Onpath that wrote it"
+    )]
+    UnknownField {
+        /// Of which struct or enum.
+        of: &'static str,
+        /// The tag found.
+        tag: u8,
+    },
     /// A count or length above its limit.
     #[error("{what} is {len} long, at most {max} allowed")]
     TooLong {
@@ -152,7 +162,7 @@ impl<T: Wire> Wire for Option<T> {
 /// Most elements a list in a message may have.
 pub const LIST_MAX: usize = 1 << 20;
 /// Elements that a list gets room for before they are read: its count may be a lie.
-const LIST_ROOM: usize = 4;
+pub(crate) const LIST_ROOM: usize = 4;
 
 #[inline]
 fn take_count(r: &mut Reader<'_>) -> Result<usize, WireError> {

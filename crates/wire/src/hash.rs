@@ -1,5 +1,6 @@
 //! The frozen hash functions: placement (never keyed, part of the format) and cookies (keyed at format).
 
+use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{Cookie, InodeId, Slot};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -34,6 +35,15 @@ pub fn inode_hash(id: InodeId) -> u64 {
 /// The key of the cookie hash, chosen at format so that nobody can aim at one position of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CookieKey(pub [u8; 16]);
+
+impl Wire for CookieKey {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        Ok(CookieKey(r.array()?))
+    }
+}
 
 impl CookieKey {
     /// The first candidate for the cookie of `name`: its 47-bit hash, 0 becoming 1.

@@ -110,6 +110,17 @@ id!(
     TxnSeq(u64)
 );
 
+crate::wire_struct! {
+    /// One attempt at a transaction.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct TxnId {
+        /// The shard that decides.
+        pub coordinator: ShardId,
+        /// Its number there.
+        pub seq: TxnSeq,
+    }
+}
+
 const COUNT_BITS: u32 = 24;
 const SEQ_BITS: u32 = 40;
 

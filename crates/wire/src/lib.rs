@@ -6,11 +6,11 @@
 
 pub mod acl;
 pub mod attr;
-pub mod block;
 pub mod caller;
 pub mod checksum;
 pub mod codec;
 pub mod data;
+pub mod disk;
 pub mod errno;
 pub mod hash;
 pub mod header;
@@ -22,20 +22,20 @@ pub mod map;
 pub mod name;
 pub mod packet;
 pub mod peer;
-pub mod record;
 pub mod reply;
 pub mod report;
 pub mod request;
-pub mod superblock;
 pub mod tracking;
 pub mod xattr;
 
 pub use attr::AttrWire;
 pub use codec::{Reader, Wire, WireError};
+pub use disk::Stored;
+pub use disk::inode::Inode;
 pub use errno::Errno;
 pub use header::{Header, MessageKind};
 pub use ids::*;
-pub use inode::{Inode, Kind};
+pub use inode::Kind;
 pub use map::ClusterMap;
 pub use name::Name;
 pub use packet::Packet;

@@ -4,7 +4,7 @@ use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::caller::Caller;
 use crate::errno::Errno;
-use crate::ids::{InodeId, JobId, LogSeq, SessionId, ShardId, Stamp, Term, TxnSeq};
+use crate::ids::{InodeId, JobId, LogSeq, SessionId, Stamp, Term, TxnId, TxnSeq};
 use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
@@ -80,17 +80,6 @@ wire_struct! {
         pub dir: InodeId,
         /// Its first unapplied entries.
         pub batch: Batch,
-    }
-}
-
-wire_struct! {
-    /// One attempt at a transaction.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct TxnId {
-        /// The shard that decides.
-        pub coordinator: ShardId,
-        /// Its number there.
-        pub seq: TxnSeq,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::ops::read::{self, ReadJob};
 use crate::ops::write::{self, WriteJob, failed};
 use crate::state::{self, Caller, Entry, NodeCx};
 use bytes::Bytes;
-use onpath_wire::block::PendingMerge;
 use onpath_wire::data::DataReply;
+use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::ids::{DataId, SessionId};
 
 pub(crate) struct CopyJob {

@@ -12,8 +12,8 @@ pub(crate) mod write;
 
 use crate::space::Run;
 use crate::state::{Caller, NodeCx};
-use onpath_wire::block::PendingMerge;
 use onpath_wire::data::{Recorded, UndoneAppend};
+use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::ids::{DataId, RecordSeq};
 
 /// What starts an operation; what never waits is a plain function.

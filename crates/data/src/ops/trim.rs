@@ -8,8 +8,8 @@ use crate::index::Verdict;
 use crate::state::{self, Caller, Node};
 use bytes::Bytes;
 use onpath_kernel::Need;
-use onpath_wire::block::DataRecord;
 use onpath_wire::data::{DataReply, KEEP_RESERVED};
+use onpath_wire::disk::block::DataRecord;
 use onpath_wire::ids::{DataId, RecordSeq, Term};
 use onpath_wire::limits::FILE_BYTES_MAX;
 

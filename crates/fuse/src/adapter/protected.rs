@@ -104,8 +104,8 @@ pub(super) fn decide(result: &mut FsResult, uid: u32, pid: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::disk::inode::Inode;
     use onpath_wire::ids::InodeId;
-    use onpath_wire::inode::Inode;
 
     #[test]
     fn the_level_and_the_directory_decide() {

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use onpath_session::fs::{Caller, FsReply, Handle, Opened};
 use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
 use onpath_wire::request::set;

@@ -1,7 +1,7 @@
 //! Loading a checkpoint into fresh roles, before the journal is replayed.
 
+use super::CheckpointError;
 use super::store::Store;
-use super::{CheckpointError, legacy};
 use onpath_store::{Cold, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::collections::BTreeMap;
@@ -33,10 +33,9 @@ pub type ViewOf<'a> = dyn FnMut(&Arc<Store>, NodeId) -> Result<Arc<dyn Cold>, Ch
 /// Roles and their addresses.
 pub type Roles<'a> = [(NodeId, &'a mut dyn Recoverable)];
 
-/// Gives these fresh roles the checkpoint in `dir`, if there is one. Objects that can be read one by one stay where they are: in what
+/// Gives these fresh roles the checkpoint of a store, if there is one. Objects that can be read one by one stay where they are: in what
 /// `view` gives of the store for a role.
 pub fn attach(
-    dir: &Path,
     store: &Store,
     roles: &mut Roles<'_>,
     view: &mut dyn FnMut(NodeId) -> Result<Arc<dyn Cold>, CheckpointError>,
@@ -46,7 +45,7 @@ pub fn attach(
     }
     match store.head()? {
         Some(_) => from_store(store, roles, Wrong::new(), &mut Err),
-        None => Ok(legacy::load(dir, store.fsid(), roles, &mut Err)?.unwrap_or(Loaded::NOTHING)),
+        None => Ok(Loaded::NOTHING),
     }
 }
 
@@ -62,7 +61,7 @@ pub fn look(
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
     let store = match Store::look(dir, shards as u16, fsid)? {
         Some(store) if store.head()?.is_some() => Arc::new(store),
-        _ => return Ok(legacy::load(dir, fsid, roles, on_error)?.unwrap_or(Loaded::NOTHING)),
+        _ => return Ok(Loaded::NOTHING),
     };
     let mut wrong = Wrong::new();
     let mut objects = 0;

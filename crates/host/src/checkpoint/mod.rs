@@ -7,7 +7,6 @@
 mod beside;
 mod compact;
 mod frozen;
-mod legacy;
 mod load;
 mod pages;
 mod run;
@@ -24,8 +23,6 @@ pub use store::{Draft, Each, Head, OnDamage, Store};
 
 use crate::journal::JournalError;
 use onpath_store::StoreError;
-use onpath_store::image::ImageError;
-use onpath_wire::codec::WireError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -46,64 +43,32 @@ pub enum CheckpointError {
         /// What is wrong.
         why: String,
     },
-    /// The manifest does not check.
-    #[error("checkpoint manifest {} is damaged: {why}; restore the directory from a backup", file.display())]
-    Manifest {
-        /// The manifest.
-        file: PathBuf,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// The manifest does not decode although its checksum fits.
-    #[error("checkpoint manifest {} does not decode: {source}", file.display())]
-    Undecodable {
-        /// The manifest.
-        file: PathBuf,
-        /// Why.
-        source: WireError,
-    },
-    /// The manifest or an image is another file system's.
+    /// The store is another file system's.
     #[error("{} belongs to another file system: put the file system's own file back", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
     },
-    /// The manifest has another format version.
+    /// The store has another format version.
     #[error("checkpoint {} has format version {found}: use an onpath of that version", file.display())]
     Version {
-        /// The manifest.
+        /// The store.
         file: PathBuf,
         /// Its version.
         found: u32,
     },
-    /// An image does not check.
-    #[error("checkpoint image {}: {source}", file.display())]
-    Image {
-        /// The image.
-        file: PathBuf,
-        /// What is wrong.
-        source: ImageError,
-    },
-    /// An image is not the one that the manifest names.
-    #[error("checkpoint image {} is not the one in the manifest: {why}; restore the directory from a backup", file.display())]
-    Mismatch {
-        /// The image.
-        file: PathBuf,
-        /// What differs.
-        why: &'static str,
-    },
-    /// An object of an image cannot be loaded.
+    /// An object cannot be loaded.
     #[error("checkpoint {}: {source}", file.display())]
     Load {
-        /// The image.
+        /// The store.
         file: PathBuf,
         /// Why.
         source: StoreError,
     },
-    /// A role's images are missing, or there are images of a role that does not exist.
+    /// Ranges of a role are missing, or there are some of a role that does not exist.
     #[error("checkpoint {} does not fit this file system: {why}", file.display())]
     Shape {
-        /// The manifest.
+        /// The store.
         file: PathBuf,
         /// What does not fit.
         why: String,

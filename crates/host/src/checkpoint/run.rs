@@ -3,7 +3,7 @@
 use super::compact::{self, Compaction};
 use super::frozen::Examined;
 use super::store::{OnDamage, Store};
-use super::{CheckpointError, at, legacy};
+use super::{CheckpointError, at};
 use crate::held;
 use crate::journal::Journal;
 use crate::node::{Counters, FlushWatch, Node};
@@ -445,7 +445,6 @@ impl Inner {
             CheckpointReport { images: taken.len() as u64, took_ms: begin.elapsed().as_millis() as u64, ..written };
         self.written.fetch_add(1, Ordering::Relaxed);
         *self.written_at.lock().expect("a clock does not panic") = Instant::now();
-        legacy::remove(&self.dir);
         self.keep_room();
         journal.release(report.from);
         Ok(report)

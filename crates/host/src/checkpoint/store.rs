@@ -18,9 +18,9 @@ use crate::held;
 use crate::sys;
 use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
-use onpath_wire::wire_struct;
+use onpath_wire::stored_struct;
 use redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table,
     TableDefinition, TableError, TableHandle, WriteTransaction,
@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 /// "OnpStore", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStore");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Name of the file.
 pub(super) const FILE_NAME: &str = "objects.redb";
 /// Changes of a role that are put into the store together, bytes: sorted, so that what shares pages is written once.
@@ -50,7 +50,7 @@ const LIVE: u32 = 1;
 pub(super) const RANGES: TableDefinition<'_, (u32, u32), u64> = TableDefinition::new("ranges");
 pub(super) const REST: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rest");
 
-wire_struct! {
+stored_struct! {
     /// What a store says of itself.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Head {
@@ -110,7 +110,7 @@ pub(super) fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
 /// What a store says of itself.
 pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointError> {
     let bytes = unsealed(b"head", bytes).ok_or_else(|| store.damaged("its head does not check"))?;
-    let head = Head::from_bytes(bytes).map_err(|error| store.damaged(error))?;
+    let head = Head::from_stored(bytes).map_err(|error| store.damaged(error))?;
     if head.magic == MAGIC { Ok(head) } else { Err(store.damaged("it is no store of Onpath")) }
 }
 
@@ -386,7 +386,7 @@ impl<'a> Draft<'a> {
                 None => stored_bytes(&self.transaction)?,
             };
             let mut table = self.transaction.open_table(HEAD)?;
-            table.insert(0, sealed(b"head", &head.to_bytes()).as_slice())?;
+            table.insert(0, sealed(b"head", &head.to_stored()).as_slice())?;
             table.insert(LIVE, sealed(b"live", &live.to_le_bytes()).as_slice())?;
             drop(table);
             self.transaction.commit().map_err(redb::Error::from)

@@ -178,7 +178,7 @@ fn try_start(dir: &Path, pace: Pace) -> Result<Process, CheckpointError> {
     let (mut a, mut b) = (Sums::default(), Sums::default());
     let store = Arc::new(Store::open(&checkpoint_dir, FSID)?);
     let mut roles: [(NodeId, &mut dyn Recoverable); 2] = [(addresses[0], &mut a), (addresses[1], &mut b)];
-    let loaded = attach(&checkpoint_dir, &store, &mut roles, &mut |role| store.view(role, damage()))?;
+    let loaded = attach(&store, &mut roles, &mut |role| store.view(role, damage()))?;
     let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), fsid: FSID };
     let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| {
         if role == addresses[0] { a.replay(seq, record) } else { b.replay(seq, record) }

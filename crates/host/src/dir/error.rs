@@ -1,7 +1,7 @@
 //! Why a DIR cannot be used.
 
+use onpath_wire::disk::superblock::FORMAT_VERSION;
 use onpath_wire::limits::SHARDS_MAX;
-use onpath_wire::superblock::FORMAT_VERSION;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -32,7 +32,7 @@ pub enum DirError {
         why: String,
     },
     /// Written by another version.
-    #[error("{} has format version {found}: this program reads version {FORMAT_VERSION}; use an onpath of format version {found}", path.display())]
+    #[error("{} has format version {found}, this program reads version {FORMAT_VERSION}: mount it with an onpath that reads version {found}, and copy its files into a new directory of this one (`onpath export`, `onpath import`)", path.display())]
     Version {
         /// The directory.
         path: PathBuf,

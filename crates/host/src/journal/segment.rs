@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// "OnpSeg01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpSeg01");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the first batch.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Largest write with which a segment is zeroed (measured: later small writes are then several times cheaper).

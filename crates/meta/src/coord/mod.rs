@@ -7,9 +7,8 @@ pub(crate) mod tracking;
 
 use alone::Alone;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{SessionId, ShardId, Term, term_of_seq};
+use onpath_wire::ids::{SessionId, ShardId, Term, TxnId, term_of_seq};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
-use onpath_wire::peer::TxnId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// State of the coordinator module; the registry is durable, leases and the rename lock are not.

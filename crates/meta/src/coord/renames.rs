@@ -5,8 +5,8 @@ use crate::shard::Job;
 use crate::state::{State, keys, packets};
 use crate::txn::Kept;
 use crate::{Core, Cx};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term};
-use onpath_wire::peer::{Peer, TxnId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term, TxnId};
+use onpath_wire::peer::Peer;
 
 /// How often the holder of the lock is asked whether it is done, microseconds.
 const WATCH_US: u64 = 1_000_000;

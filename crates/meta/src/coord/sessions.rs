@@ -7,11 +7,12 @@ use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::keys;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
+use onpath_wire::disk::record::{Answer, Effect};
+use onpath_wire::disk::reply::Answered;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::peer::Peer;
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 
 /// A session joins, or comes back after a restart of this shard. Who joins waits until nobody else is alone ([`alone`]).
@@ -35,18 +36,18 @@ fn join(core: &mut Core, cx: &Cx, req: &Req, again: SessionId) -> Step {
     let now_us = core.now.mono_us;
     let session = req.session;
     let known = core.state.coordinator.lives(session);
-    let reply = Reply::Attached { session, lease_ms: SESSION_LEASE_MS };
+    let attached = Answered::Attached { session, lease_ms: SESSION_LEASE_MS };
     alone::joined(core, session);
     if known {
         core.state.coordinator.renew(session, now_us);
-        return Ok(reply);
+        return Ok(attached.into());
     }
     if again.0 != 0 || core.state.buried.may_contain(session) {
         return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let effects: Effects = vec![Effect::Session { session, alive: true }];
-    let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
+    let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply: attached }, effects);
     core.state.coordinator.renew(session, now_us);
     Ok(reply)
 }

@@ -9,9 +9,9 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::{Core, Cx};
 use onpath_kernel::Answers;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{NodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::peer::Peer;
-use onpath_wire::record::Effect;
 use onpath_wire::tracking::{Form, SwitchCommand, SwitchStatus, Switches, Tracking, TrackingSide};
 use smallvec::SmallVec;
 

@@ -7,12 +7,12 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{State, packets};
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::innet::{DirtySetOp, Fingerprint, InNet, InNetResult};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
-use onpath_wire::record::Effect;
 use onpath_wire::tracking::{Form, SwitchCommand, Tracking, TrackingSide};
 use std::collections::BTreeSet;
 

@@ -6,10 +6,10 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{State, keys};
 use crate::{Core, Cx};
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{InodeId, LogSeq, NodeId};
 use onpath_wire::limits::{CALL_RETRY_US, PUSH_ENTRIES, PUSH_IDLE_US};
 use onpath_wire::peer::Peer;
-use onpath_wire::record::Effect;
 
 /// Entries that one record appends to a change-log at most: a rename within a directory. So the first of a log come together.
 pub(super) const RECORD_ENTRIES_MAX: usize = 2;

@@ -6,10 +6,10 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::GRANTS_HELD_MAX;
 use onpath_wire::peer::{Access, Batch, GrantResult, Peer, part};
-use onpath_wire::record::{Effect, Record};
 use std::collections::BTreeSet;
 
 /// What this shard holds of a directory.

@@ -11,10 +11,11 @@ use super::{Req, Stop};
 use crate::{Core, access};
 use onpath_wire::acl::Acl;
 use onpath_wire::codec::Blob;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::peer::Access;
-use onpath_wire::record::Effect;
 use onpath_wire::request::NewNode;
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, Namespace, XattrName};
 

@@ -11,10 +11,11 @@ use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::data::KEEP_RESERVED;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::record::Effect;
+use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
 
 pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {

@@ -9,14 +9,15 @@ use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{InodeId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, part};
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, open};
 

@@ -15,10 +15,10 @@ use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::data::{DataReply, DataRequest, may_have};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
-use onpath_wire::inode::Inode;
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
-use onpath_wire::record::Effect;
 
 /// The cut of a file was raised by the last record.
 pub(crate) fn trim_later(core: &mut Core, data: DataId, cut: u32) {

@@ -15,14 +15,15 @@ use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::acl::Acls;
 use onpath_wire::caller::{Over, cap};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect};
+use onpath_wire::disk::reply::Answered;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::ids::{InodeId, Stamp, TxnId};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::NLINK_MAX;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
-use onpath_wire::record::{Answer, Effect};
-use onpath_wire::reply::Reply;
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: Name) -> Step {
     let local = cx.with(|core| core.state.is_home(id));
@@ -139,7 +140,7 @@ fn decide(
         coordinator::decision(txn, plan),
         Effect::PutName { parent, name: name.clone(), child: attr.id, kind: attr.kind, log },
     ];
-    let reply = Reply::Entry { attr, data: *data, created: false };
+    let reply = Answered::Entry { attributes: attr.into(), bytes: (*data).into(), created: false };
     let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply }, effects);
     core.start(Job::Finish(txn));
     Some(Ok(reply))

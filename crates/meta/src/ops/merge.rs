@@ -14,11 +14,12 @@ use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, NodeId, RequestSeq};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::peer::Peer;
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {

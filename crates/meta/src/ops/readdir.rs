@@ -9,9 +9,9 @@ use crate::Cx;
 use crate::access;
 use crate::dir::collect;
 use onpath_kernel::Mode;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
-use onpath_wire::inode::Inode;
 use onpath_wire::limits::IO_BYTES_MAX;
 use onpath_wire::reply::Reply;
 

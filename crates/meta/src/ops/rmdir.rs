@@ -14,12 +14,12 @@ use crate::txn::coordinator;
 use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, part};
-use onpath_wire::record::{Answer, Effect};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
     for attempt in 0.. {

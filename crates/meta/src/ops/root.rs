@@ -1,10 +1,11 @@
 //! The root directory: made by the home of slot 0 when the file system begins to exist.
 
 use crate::Core;
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::record::{Answer, Effect, Record};
+use onpath_wire::inode::Kind;
 
 /// Makes the root unless it exists or is another shard's.
 pub(crate) fn ensure(core: &mut Core) {
@@ -28,6 +29,6 @@ pub(crate) fn ensure(core: &mut Core) {
         effects: vec![Effect::PutInode { inode }],
     };
     let seq = core.state.next_record();
-    core.append_unasked(seq, record.to_bytes());
+    core.append_unasked(seq, record.to_stored());
     core.state.apply_live(&record);
 }

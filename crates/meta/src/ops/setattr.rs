@@ -15,12 +15,13 @@ use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::acl::Acls;
 use onpath_wire::caller::{Over, cap};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
 use onpath_wire::peer::part;
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::{SetAttr, set};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {

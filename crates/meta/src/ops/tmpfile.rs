@@ -10,11 +10,11 @@ use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::OpId;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, part};
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::{NewNode, open};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, slot: Slot, node: &NewNode) -> Step {

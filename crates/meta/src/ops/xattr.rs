@@ -16,12 +16,13 @@ use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::{XATTR_INODE_BYTES_MAX, XATTR_LIST_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 use onpath_wire::peer::part;
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::reply::Reply;
 use onpath_wire::xattr::{CAPABILITY, Namespace, XattrName, flag};
 

@@ -6,12 +6,14 @@ use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::NameValue;
 use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, ShardId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::LogEntry;
-use onpath_wire::record::{Answer, Effect, Log, Record};
+use onpath_wire::peer::{PartState, TxnPart};
 use onpath_wire::reply::{DataRef, Reply};
 use smallvec::SmallVec;
 
@@ -96,7 +98,7 @@ impl State {
                 Some(AttrWire { size, .. }) => Reply::Written { size },
                 None => gone,
             },
-            Answer::Literal { reply } => reply.clone(),
+            Answer::Literal { reply } => reply.clone().into(),
         })
     }
 
@@ -161,7 +163,10 @@ impl State {
         match effect {
             Effect::TrimLog { dir, upto } => self.dirs.trim(*dir, *upto),
             Effect::Floor { from, upto } => self.raise_floor(*from, *upto),
-            Effect::Prepared { txn, parts, states } => self.txns.prepared(*txn, parts, states),
+            Effect::Prepared { txn, parts, found } => {
+                let parts = parts.iter().cloned().map(TxnPart::from).collect();
+                self.txns.prepared(*txn, parts, found.iter().cloned().map(PartState::from).collect());
+            }
             Effect::Decided { txn, participants } => self.txns.decided(*txn, participants),
             Effect::Finished { txn } => self.txns.finished(*txn),
             Effect::Aborted { txn } => self.txns.aborted(*txn),

@@ -4,9 +4,9 @@ use crate::Core;
 use crate::ops::Req;
 use crate::state::{State, keys};
 use onpath_kernel::{Key, OpId};
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::ids::{InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
-use onpath_wire::record::{Answer, Effect, Log, Record};
 use onpath_wire::reply::Reply;
 
 /// Effects of one step, in order.
@@ -48,7 +48,7 @@ pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordS
 fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
     let seq = core.state.next_record();
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
-    record.put(&mut bytes);
+    record.store(&mut bytes);
     core.append(op, seq, bytes, record.effects.iter().flat_map(touched));
     let reply = core.state.apply_live(&record);
     crate::dir::site::appended(core, op, &record);

@@ -2,9 +2,9 @@
 //! overlooked here is asked for one by one, so this follows `apply` and need not be exact.
 
 use crate::state::State;
+use onpath_wire::disk::record::{Effect, Log, Record};
 use onpath_wire::ids::{InodeId, LogSeq};
 use onpath_wire::name::Name;
-use onpath_wire::record::{Effect, Log, Record};
 
 impl State {
     /// Adds beginnings of keys.

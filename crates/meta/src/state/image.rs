@@ -6,15 +6,18 @@ use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
 use crate::survey::{Surveyed, SurveyedName};
 use onpath_store::{Changes, Count, Inodes, Listings, NameValue, Names, Pair, Piece, RANGES};
 use onpath_wire::codec::{Reader, Wire, WireError};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::objects::{
+    ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PreparedObject, ReplyObject,
+    SessionObject, TrackingObject, UptoObject,
+};
+use onpath_wire::disk::reply::Answered;
+use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::hash::name_hash;
-use onpath_wire::ids::{Cookie, DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::name::Name;
-use onpath_wire::peer::{LogEntry, PartState, TxnId, TxnPart};
-use onpath_wire::reply::Reply;
-use onpath_wire::tracking::{Tracking, TrackingSide};
-use onpath_wire::xattr::XattrName;
-use smallvec::SmallVec;
+use onpath_wire::ids::{DataId, InodeId, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch, TxnId};
+use onpath_wire::peer::{PartState, TxnPart};
+use onpath_wire::tracking::TrackingSide;
 use std::ops::RangeInclusive;
 
 /// What is wrong with an object that is an entry at a position of another name's, or at a taken one.
@@ -24,7 +27,6 @@ pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 
 /// Tables of objects.
 const TABLES: u8 = 3;
-const XATTR_NAME: WireError = WireError::Bad("name of an extended attribute");
 
 pub(super) mod class {
     pub(in crate::state) use onpath_store::cold::class::{ENTRY, INODE, NAME, XATTR};
@@ -49,12 +51,6 @@ fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut key = vec![class];
     parts.iter().for_each(|part| key.extend_from_slice(part));
     key
-}
-
-fn value(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    put(&mut out);
-    out
 }
 
 impl State {
@@ -105,68 +101,60 @@ impl State {
     fn ranged_pairs(&self, range: u32, pairs: &mut Vec<Pair>) {
         self.dirs.watermarks_in(range).for_each(|((dir, from), upto)| {
             let key = key(class::WATERMARK, &[&dir.0.to_be_bytes(), &from.0.to_be_bytes()]);
-            pairs.push((key, upto.to_bytes()));
+            pairs.push((key, UptoObject { upto }.to_stored()));
         });
         for (&(data, cut, drop), &size) in &self.data_pending {
             if range_of(data.inode.slot()) == range {
                 let id = data.to_bytes();
-                pairs.push((key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]), size.to_bytes()));
+                pairs.push((
+                    key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]),
+                    PendingObject { size }.to_stored(),
+                ));
             }
         }
         let orphans = self.orphans.iter().filter(|id| range_of(id.slot()) == range);
-        orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Vec::new())));
+        orphans.for_each(|id| pairs.push((key(class::ORPHAN, &[&id.0.to_be_bytes()]), Fact {}.to_stored())));
         let linkable = self.linkable.iter().filter(|id| range_of(id.slot()) == range);
-        linkable.for_each(|id| pairs.push((key(class::LINKABLE, &[&id.0.to_be_bytes()]), Vec::new())));
+        linkable.for_each(|id| pairs.push((key(class::LINKABLE, &[&id.0.to_be_bytes()]), Fact {}.to_stored())));
         let Count { inodes, blocks } = self.inodes.count(range);
-        let count = value(|o| {
-            inodes.put(o);
-            blocks.put(o);
-        });
-        pairs.push((key(class::COUNT, &[]), count));
+        pairs.push((key(class::COUNT, &[]), CountObject { inodes, blocks }.to_stored()));
     }
 
     fn global_pairs(&self, pairs: &mut Vec<Pair>) {
         for (dir, entries) in self.dirs.logs() {
-            pairs.push((key(class::LOG, &[&dir.0.to_be_bytes()]), entries.to_bytes()));
+            let entries = entries.iter().cloned().map(Entry::from).collect();
+            pairs.push((key(class::LOG, &[&dir.0.to_be_bytes()]), LogObject { entries }.to_stored()));
         }
         for (dir, upto) in self.dirs.trimmed() {
-            pairs.push((key(class::TRIMMED, &[&dir.0.to_be_bytes()]), upto.to_bytes()));
+            pairs.push((key(class::TRIMMED, &[&dir.0.to_be_bytes()]), UptoObject { upto }.to_stored()));
         }
         for (from, upto) in self.dirs.floors(self.config.shard) {
-            pairs.push((key(class::FLOOR, &[&from.0.to_be_bytes()]), upto.to_bytes()));
+            pairs.push((key(class::FLOOR, &[&from.0.to_be_bytes()]), UptoObject { upto }.to_stored()));
         }
         for (session, request, oldest, reply) in self.replies.durable(&self.buried) {
             let key = key(class::REPLY, &[&session.0.to_be_bytes(), &request.0.to_be_bytes()]);
-            pairs.push((
-                key,
-                value(|o| {
-                    oldest.put(o);
-                    reply.put(o);
-                }),
-            ));
+            let answered = Answered::of(&reply).expect("a record stands for a reply of these");
+            pairs.push((key, ReplyObject { oldest, answered }.to_stored()));
         }
         for (txn, parts, states) in self.txns.all_prepared() {
-            pairs.push((
-                key(class::PREPARED, &[&txn.to_bytes()]),
-                value(|o| {
-                    parts.put(o);
-                    states.put(o);
-                }),
-            ));
+            let parts = parts.iter().cloned().map(Part::from).collect();
+            let found = states.iter().cloned().map(Found::from).collect();
+            pairs.push((key(class::PREPARED, &[&txn.to_bytes()]), PreparedObject { parts, found }.to_stored()));
         }
         for (txn, participants) in self.txns.all_decided() {
-            pairs.push((key(class::DECIDED, &[&txn.to_bytes()]), participants.to_bytes()));
+            let participants = participants.clone();
+            pairs.push((key(class::DECIDED, &[&txn.to_bytes()]), DecidedObject { participants }.to_stored()));
         }
         for txn in self.txns.all_finished() {
-            pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Vec::new()));
+            pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Fact {}.to_stored()));
         }
         for (session, alive) in self.coordinator.sessions() {
-            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), alive.to_bytes()));
+            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), SessionObject { alive }.to_stored()));
         }
-        pairs.push((key(class::CLOCK, &[]), self.clock.last().to_bytes()));
+        pairs.push((key(class::CLOCK, &[]), ClockObject { last: self.clock.last() }.to_stored()));
         for (side, tracking) in self.epochs.all() {
             if tracking.epoch != TrackingEpoch(0) {
-                pairs.push((key(class::TRACKING, &[&side.to_bytes()]), tracking.to_bytes()));
+                pairs.push((key(class::TRACKING, &[&side.to_bytes()]), TrackingObject { tracking }.to_stored()));
             }
         }
     }
@@ -248,53 +236,33 @@ impl State {
         self.listings.forget(slots);
     }
 
-    /// Takes back one of the rest of a range's image. Images of before the store have all objects there.
+    /// Takes back one of the rest of a range's image.
     pub(crate) fn load_pair(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         let (&class, key) = key.split_first().ok_or(WireError::Truncated)?;
         let mut k = Reader::new(key);
         let mut v = Reader::new(value);
         match class {
-            class::INODE => {
-                let inode = Inode::take(&mut v)?;
-                if be64(&mut k)? != inode.id.0 {
-                    return Err(WireError::Bad("key of an inode"));
-                }
-                self.put_inode(&inode, true);
+            class::ORPHAN => {
+                Fact::load(&mut v)?;
+                self.orphans.insert(InodeId(be64(&mut k)?));
             }
-            class::NAME => {
-                let parent = InodeId(be64(&mut k)?);
-                let name = k.bytes(k.remaining())?;
-                let found = NameValue { child: InodeId::take(&mut v)?, kind: Kind::take(&mut v)? };
-                self.names.put(name_hash(parent, name), parent, name, found);
-            }
-            class::ENTRY => {
-                let (dir, cookie) = (InodeId(be64(&mut k)?), Cookie(be64(&mut k)?));
-                let name = Name::take(&mut v)?;
-                let value = NameValue { child: InodeId::take(&mut v)?, kind: Kind::take(&mut v)? };
-                if !self.listings.restore(dir, cookie, name.as_bytes(), value, false) {
-                    return Err(WRONG_COOKIE);
-                }
-            }
-            class::XATTR => {
-                let id = InodeId(be64(&mut k)?);
-                let name = XattrName::new(k.bytes(k.remaining())?).map_err(|_| XATTR_NAME)?;
-                self.inodes.set_xattr(id, &name, v.bytes(v.remaining())?);
-            }
-            class::ORPHAN => _ = self.orphans.insert(InodeId(be64(&mut k)?)),
             class::COUNT => {
-                let count = Count { inodes: u64::take(&mut v)?, blocks: u64::take(&mut v)? };
-                self.inodes.set_count(range, count);
+                let CountObject { inodes, blocks } = CountObject::load(&mut v)?;
+                self.inodes.set_count(range, Count { inodes, blocks });
             }
             class::WATERMARK => {
                 let dir = InodeId(be64(&mut k)?);
                 let from = ShardId(u16::from_be_bytes(k.array()?));
-                self.dirs.set_watermark(dir, from, LogSeq::take(&mut v)?);
+                self.dirs.set_watermark(dir, from, UptoObject::load(&mut v)?.upto);
             }
             class::DATA_PENDING => {
                 let id = (DataId::take(&mut k)?, u32::take(&mut k)?, bool::take(&mut k)?);
-                self.data_pends(id, u64::take(&mut v)?);
+                self.data_pends(id, PendingObject::load(&mut v)?.size);
             }
-            class::LINKABLE => _ = self.linkable.insert(InodeId(be64(&mut k)?)),
+            class::LINKABLE => {
+                Fact::load(&mut v)?;
+                self.linkable.insert(InodeId(be64(&mut k)?));
+            }
             _ => self.load_global(class, &mut k, &mut v)?,
         }
         k.finish()?;
@@ -305,38 +273,43 @@ impl State {
         match class {
             class::LOG => {
                 let dir = InodeId(be64(k)?);
-                let entries = Vec::<LogEntry>::take(v)?;
+                let LogObject { entries } = LogObject::load(v)?;
                 if !entries.is_sorted_by(|a, b| a.seq < b.seq) {
                     return Err(DISORDERED_LOG);
                 }
-                entries.into_iter().for_each(|entry| self.dirs.append(dir, entry));
+                entries.into_iter().for_each(|entry| self.dirs.append(dir, entry.into()));
             }
             class::TRIMMED => {
                 let dir = InodeId(be64(k)?);
-                self.dirs.trim(dir, LogSeq::take(v)?);
+                self.dirs.trim(dir, UptoObject::load(v)?.upto);
             }
             class::FLOOR => {
                 let from = ShardId(u16::from_be_bytes(k.array()?));
-                self.raise_floor(from, LogSeq::take(v)?);
+                self.raise_floor(from, UptoObject::load(v)?.upto);
             }
             class::REPLY => {
                 let session = SessionId(u32::from_be_bytes(k.array()?));
                 let request = RequestSeq(be64(k)?);
-                let oldest = RequestSeq::take(v)?;
-                self.replies.remember(session, request, oldest, Reply::take(v)?, true);
+                let ReplyObject { oldest, answered } = ReplyObject::load(v)?;
+                self.replies.remember(session, request, oldest, answered.into(), true);
             }
             class::PREPARED => {
                 let txn = TxnId::take(k)?;
-                self.txns.prepared(txn, &Vec::<TxnPart>::take(v)?, &Vec::<PartState>::take(v)?);
+                let PreparedObject { parts, found } = PreparedObject::load(v)?;
+                let parts = parts.into_iter().map(TxnPart::from).collect();
+                self.txns.prepared(txn, parts, found.into_iter().map(PartState::from).collect());
             }
-            class::DECIDED => self.txns.decided(TxnId::take(k)?, &SmallVec::<[ShardId; 3]>::take(v)?),
-            class::FINISHED => self.txns.finished(TxnId::take(k)?),
+            class::DECIDED => self.txns.decided(TxnId::take(k)?, &DecidedObject::load(v)?.participants),
+            class::FINISHED => {
+                Fact::load(v)?;
+                self.txns.finished(TxnId::take(k)?);
+            }
             class::SESSION => {
                 let session = SessionId(u32::from_be_bytes(k.array()?));
-                self.coordinator.load(session, bool::take(v)?);
+                self.coordinator.load(session, SessionObject::load(v)?.alive);
             }
-            class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, Tracking::take(v)?),
-            class::CLOCK => self.clock.replayed(onpath_wire::ids::Stamp::take(v)?),
+            class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, TrackingObject::load(v)?.tracking),
+            class::CLOCK => self.clock.replayed(ClockObject::load(v)?.last),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
         }
         Ok(())

@@ -2,10 +2,9 @@
 
 use onpath_kernel::Key;
 use onpath_wire::hash::{inode_hash, name_hash};
-use onpath_wire::ids::{InodeId, SessionId};
+use onpath_wire::ids::{InodeId, SessionId, TxnId};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::name::Name;
-use onpath_wire::peer::TxnId;
 
 /// Lock of a name.
 pub(crate) fn name(parent: InodeId, name: &Name) -> Key {

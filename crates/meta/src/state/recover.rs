@@ -6,9 +6,9 @@
 use crate::shard::Shard;
 use crate::state::apply::Wants;
 use onpath_store::{Changes, Cold, FORGET_PARTS, Image, ObjectCheck, RANGES as SLOT_RANGES, Recoverable, StoreError};
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::ids::{RecordSeq, Slot};
-use onpath_wire::record::{Effect, Record};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -166,13 +166,13 @@ impl Recoverable for Shard {
 
     fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
         // A record that does not decode is refused by the replay.
-        let Ok(record) = Record::from_bytes(record) else { return };
+        let Ok(record) = Record::from_stored(record) else { return };
         self.kernel.with(|core| core.state.foresee(&record, asks));
     }
 
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         let record =
-            Record::from_bytes(record).map_err(|source| StoreError::Undecodable { what: "journal record", source })?;
+            Record::from_stored(record).map_err(|source| StoreError::Undecodable { what: "journal record", source })?;
         self.replayed.count(&record);
         let wants = Replay { seq, reflected: &self.reflected };
         let in_tail = self.in_tail;

@@ -8,9 +8,11 @@ use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::{Count, Pair, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::objects::{ClockObject, CountObject};
 use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
-use onpath_wire::inode::Inode;
 use onpath_wire::map::ClusterMap;
 use std::collections::BTreeMap;
 
@@ -40,7 +42,7 @@ impl Reshape {
         let id = onpath_store::cold::id_of(*id);
         let shard = match class {
             class::INODE => {
-                let (shard, inode) = (self.map.home(id), Inode::from_bytes(value)?);
+                let (shard, inode) = (self.map.home(id), Inode::from_stored(value)?);
                 let count = self.counts.entry((shard, range_of(id.slot()))).or_default();
                 count.inodes += 1;
                 count.blocks += inode.blocks;
@@ -75,7 +77,7 @@ impl Reshape {
             class::ORPHAN | class::XATTR | class::LINKABLE => Goes::With(id()?.slot()),
             class::DATA_PENDING => Goes::With(DataId::take(&mut key)?.inode.slot()),
             class::CLOCK => {
-                self.clock = self.clock.max(Stamp::from_bytes(value)?);
+                self.clock = self.clock.max(ClockObject::from_stored(value)?.last);
                 Goes::Nowhere
             }
             // Counted anew.
@@ -96,11 +98,11 @@ impl Reshape {
             for range in 0..GLOBAL_RANGE {
                 let mut pairs = self.rest.remove(&(shard, range)).unwrap_or_default();
                 let Count { inodes, blocks } = self.counts.get(&(shard, range)).copied().unwrap_or_default();
-                pairs.push((vec![class::COUNT], [inodes.to_bytes(), blocks.to_bytes()].concat()));
+                pairs.push((vec![class::COUNT], CountObject { inodes, blocks }.to_stored()));
                 pairs.sort();
                 all.push((shard, range, pairs));
             }
-            all.push((shard, GLOBAL_RANGE, vec![(vec![class::CLOCK], self.clock.to_bytes())]));
+            all.push((shard, GLOBAL_RANGE, vec![(vec![class::CLOCK], ClockObject { last: self.clock }.to_stored())]));
         }
         all
     }

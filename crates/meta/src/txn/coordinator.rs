@@ -7,11 +7,11 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::{RECALL_TIMEOUT_US, TXN_ATTEMPTS_MAX, TXN_BACKOFF_US, TXN_BACKOFF_US_MAX};
 use onpath_wire::peer::{PartState, Peer, TxnPart};
-use onpath_wire::record::Effect;
 use smallvec::SmallVec;
 
 /// What is asked of whom.
@@ -185,7 +185,8 @@ pub(crate) async fn over(cx: &Cx, from: ShardId, seq: RequestSeq, txn: TxnId) {
 mod tests {
     use super::*;
     use onpath_wire::AttrWire;
-    use onpath_wire::inode::{Inode, Kind};
+    use onpath_wire::disk::inode::Inode;
+    use onpath_wire::inode::Kind;
     use onpath_wire::name::Name;
     use onpath_wire::peer::InodeChange;
     use onpath_wire::reply::DataRef;

@@ -10,10 +10,10 @@ pub(crate) mod unlink;
 use crate::planted::{self, Planted};
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, ShardId, Term, TxnSeq};
+use onpath_wire::ids::{InodeId, ShardId, Term, TxnId, TxnSeq};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::map::ClusterMap;
-use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
+use onpath_wire::peer::{InodeChange, PartState, TxnPart};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,10 +190,9 @@ impl Transactions {
 
     // What records do, live and in replay.
 
-    pub(crate) fn prepared(&mut self, txn: TxnId, parts: &[TxnPart], states: &[PartState]) {
-        self.count_parts(parts, true);
-        let promise = Prepared { parts: parts.to_vec(), states: states.to_vec() };
-        let before = self.prepared.insert(txn, promise);
+    pub(crate) fn prepared(&mut self, txn: TxnId, parts: Vec<TxnPart>, states: Vec<PartState>) {
+        self.count_parts(&parts, true);
+        let before = self.prepared.insert(txn, Prepared { parts, states });
         assert!(before.is_none(), "a transaction is prepared once");
     }
 

@@ -12,12 +12,14 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::{Key, Mode, OpId};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
+use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
-use onpath_wire::record::Effect;
 use smallvec::SmallVec;
 
 /// How often an undecided promise is asked about, microseconds.
@@ -138,7 +140,9 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
             TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
         });
     }
-    let effects: Effects = [Effect::Prepared { txn, parts, states: states.clone() }].into_iter().collect();
+    let parts = parts.into_iter().map(Part::from).collect();
+    let found = states.iter().cloned().map(Found::from).collect();
+    let effects: Effects = vec![Effect::Prepared { txn, parts, found }];
     commit_own(core, cx.op(), effects);
     if !core.state.txns.asker_runs {
         core.state.txns.asker_runs = true;

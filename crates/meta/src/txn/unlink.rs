@@ -12,12 +12,12 @@ use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_store::NameValue;
 use onpath_wire::attr::AttrWire;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart};
-use onpath_wire::record::{Answer, Effect};
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart};
 use onpath_wire::reply::Reply;
 
 /// Which of the two system calls.

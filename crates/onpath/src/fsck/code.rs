@@ -48,8 +48,6 @@ codes! {
     Superblock "F01" "superblock" Fault "the superblock does not check",
     Version "F02" "format-version" Fault "a file has another format version or unknown features",
     Foreign "F03" "foreign-file" Fault "a file belongs to another file system or to another place",
-    Manifest "F04" "checkpoint-manifest" Fault "the manifest of a checkpoint of before the store does not check",
-    Image "F05" "checkpoint-image" Fault "an image of a checkpoint of before the store does not check",
     ImageMissing "F06" "range-missing" Fault "a range of a checkpoint is missing",
     ImageObject "F07" "checkpoint-object" Fault "an object of a checkpoint does not decode",
     Cookie "F08" "wrong-cookie" Fault "a listing entry is at another name's position, or two are at one",

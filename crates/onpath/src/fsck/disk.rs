@@ -9,7 +9,6 @@ use onpath_host::inspect::{Inspection, Problem};
 use onpath_host::journal::JournalError;
 use onpath_meta::{DISORDERED_LOG, WRONG_COOKIE};
 use onpath_store::StoreError;
-use onpath_store::image::ImageError;
 use std::io;
 use std::path::Path;
 
@@ -52,14 +51,9 @@ pub(super) fn problems(inspection: &Inspection, report: &mut Report) {
 fn checkpoint(error: &CheckpointError) -> Finding {
     let finding = |code| Finding::new(code, error.to_string());
     match error {
-        CheckpointError::Manifest { file, .. } | CheckpointError::Undecodable { file, .. } => {
-            finding(Code::Manifest).file(file)
-        }
         CheckpointError::Store { file, .. } => finding(Code::Store).file(file),
         CheckpointError::Foreign { file } => finding(Code::Foreign).file(file),
         CheckpointError::Version { file, .. } => finding(Code::Version).file(file),
-        CheckpointError::Image { file, source } => image(finding, source).file(file),
-        CheckpointError::Mismatch { file, .. } => finding(Code::Image).file(file),
         CheckpointError::Load { file, source } => finding(object(source)).file(file),
         CheckpointError::Shape { file, .. } => finding(Code::ImageMissing).file(file),
         CheckpointError::Journal(error) => journal(error),
@@ -67,14 +61,6 @@ fn checkpoint(error: &CheckpointError) -> Finding {
             finding(Code::ImageMissing).file(path)
         }
         CheckpointError::Io { path, .. } => finding(Code::Unreadable).file(path),
-    }
-}
-
-fn image(finding: impl Fn(Code) -> Finding, error: &ImageError) -> Finding {
-    match error {
-        ImageError::Version { .. } | ImageError::Features { .. } => finding(Code::Version),
-        ImageError::Foreign => finding(Code::Image),
-        ImageError::Damaged { offset, .. } | ImageError::Order { offset } => finding(Code::Image).offset(*offset),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Maps that are made once, of any size (see `spill`).
 
 use super::spill::{Cursor, Sorter, Spill, Table};
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
 use onpath_wire::ids::{DataId, Generation, InodeId};
 use onpath_wire::name::Name;
 use std::marker::PhantomData;
@@ -74,7 +74,7 @@ pub(super) struct Sorting<K, V> {
     of: PhantomData<(K, V)>,
 }
 
-impl<K: Key, V: Wire> Sorting<K, V> {
+impl<K: Key, V: Stored> Sorting<K, V> {
     pub(super) fn new(spill: &Rc<Spill>) -> Sorting<K, V> {
         Sorting { sorter: Sorter::new(spill), key: Vec::new(), value: Vec::new(), of: PhantomData }
     }
@@ -83,7 +83,7 @@ impl<K: Key, V: Wire> Sorting<K, V> {
         self.key.clear();
         self.value.clear();
         Key::put(key, &mut self.key);
-        Wire::put(value, &mut self.value);
+        Stored::store(value, &mut self.value);
         self.sorter.push(&self.key, &self.value);
     }
 
@@ -99,12 +99,12 @@ pub(super) struct Sorted<K, V> {
     of: PhantomData<(K, V)>,
 }
 
-impl<K: Key + PartialEq, V: Wire> Sorted<K, V> {
+impl<K: Key + PartialEq, V: Stored> Sorted<K, V> {
     pub(super) fn get(&self, key: &K) -> Option<V> {
         let key = bytes_of(key);
         let cursor = self.table.from(&key);
         let (_, value) = cursor.peek().filter(|(other, _)| *other == key)?;
-        self.decoded(V::from_bytes(value).ok())
+        self.decoded(V::from_stored(value).ok())
     }
 
     pub(super) fn contains_key(&self, key: &K) -> bool {
@@ -144,12 +144,12 @@ pub(super) struct Iter<'a, K, V> {
     cursor: Cursor<'a>,
 }
 
-impl<K: Key + PartialEq, V: Wire> Iterator for Iter<'_, K, V> {
+impl<K: Key + PartialEq, V: Stored> Iterator for Iter<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
         let (key, value) = self.cursor.peek()?;
-        let entry = <K as Key>::take(key).zip(V::from_bytes(value).ok());
+        let entry = <K as Key>::take(key).zip(V::from_stored(value).ok());
         self.cursor.advance();
         self.map.decoded(entry)
     }

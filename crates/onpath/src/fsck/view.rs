@@ -8,21 +8,22 @@ use super::sorted::{Sorted, Sorting};
 use super::spill::Spill;
 use onpath_data::DataNode;
 use onpath_meta::{Shard, Survey, Surveyed, SurveyedName};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{DataId, InodeId, ShardId, Term};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::ids::{DataId, InodeId, ShardId, Term, TxnId};
+use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
-use onpath_wire::superblock::Superblock;
-use onpath_wire::wire_struct;
+use onpath_wire::peer::{InodeChange, PartState, TxnPart};
+use onpath_wire::stored_struct;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Longest path that is made for a message, names.
 const PATH_NAMES_MAX: usize = 512;
 
-wire_struct! {
+stored_struct! {
     /// What a name leads to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Target {
@@ -33,7 +34,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// What a directory lists.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Count {
@@ -44,7 +45,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// What the data node has of a generation.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Extent {

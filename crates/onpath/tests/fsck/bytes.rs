@@ -4,18 +4,20 @@ use crate::fsck::craft::{Copy, Original};
 use crate::fsck::stopped;
 use onpath_data::FileSummary;
 use onpath_host::blocks::file_name;
-use onpath_wire::block::{ChunkImage, DATA_FILE_BLOCKS, DATA_FILE_HEADER_BYTES, DataRecord, Extent, PendingMerge};
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::{
+    ChunkImage, DATA_FILE_BLOCKS, DATA_FILE_HEADER_BYTES, DataRecord, Extent, MapPage, PendingMerge,
+};
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{DataId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Stamp};
-use onpath_wire::inode::Inode;
-use onpath_wire::record::Effect;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// The data node has written the first block of a file to this place, and everybody knows.
 fn written(copy: &Copy, file: FileSummary, phys: u32) {
     let seq = writes(copy, file, phys);
-    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![seq] }.to_bytes());
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![seq] }.to_stored());
 }
 
 /// The data node has written the first block of a file to this place, and that is the end of the journal.
@@ -32,7 +34,7 @@ fn writes(copy: &Copy, file: FileSummary, phys: u32) -> RecordSeq {
     };
     let extents = vec![Extent { start: 0, phys, crcs: [0].into_iter().collect() }];
     let record = DataRecord::Written { merge, stamp: Stamp(1), extents };
-    copy.append(NodeId::data(0), &record.to_bytes())
+    copy.append(NodeId::data(0), &record.to_stored())
 }
 
 /// Where the bytes of a file are: the only block that begins with them.
@@ -119,10 +121,10 @@ fn a_count_of_the_index() {
         let is_chunk = |key: &[u8]| role.class() == Some(NodeClass::Data) && key[0] == 1 && key[17] == 2;
         let chunk = pairs.iter_mut().find(|(key, _)| is_chunk(key));
         let Some((_, value)) = chunk else { return false };
-        let mut image = ChunkImage::from_bytes(value).expect("a chunk");
+        let mut image = ChunkImage::from_stored(value).expect("a chunk");
         let twice = image.extents.last().expect("an extent").clone();
         image.extents.push(twice);
-        *value = image.to_bytes();
+        *value = image.to_stored();
         true
     });
     // The home counts what is there.
@@ -136,7 +138,12 @@ fn a_map_of_blocks() {
     let copy = of.copy();
     copy.rewrite_objects(|role, pairs| {
         let page = pairs.iter_mut().find(|(key, _)| role.class() == Some(NodeClass::Data) && key[0] == 2);
-        page.map(|(_, value)| value[0] ^= 1).is_some()
+        let change = |value: &mut Vec<u8>| {
+            let mut page = MapPage::from_stored(value).expect("a page");
+            page.words[0] ^= 1;
+            *value = page.to_stored();
+        };
+        page.map(|(_, value)| change(value)).is_some()
     });
     copy.expect_fault("F59", &[]);
 }
@@ -163,6 +170,6 @@ fn blocks_that_a_power_loss_took() {
     std::fs::write(copy.path().join("boot"), "another boot\n").expect("write of the boot id");
     copy.expect_note("I05", &["--data"]);
     // A later batch says that the record was durable, and so were its bytes.
-    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![] }.to_bytes());
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges: vec![] }.to_stored());
     copy.expect_fault("F57", &["--data"]);
 }

@@ -9,14 +9,16 @@ use onpath_store::batch::{BatchBuilder, Scanner, Step};
 use onpath_store::{Changes, Image, Pair};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::record::{Answer, Effect, Log, Record};
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
-use onpath_wire::peer::LogEntry;
-use onpath_wire::record::{Answer, Effect, Log, Record};
-use onpath_wire::superblock::Superblock;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +155,7 @@ impl Copy {
             answer: Answer::Nothing,
             effects: effects.into_iter().collect(),
         };
-        self.append(NodeId::shard(shard), &record.to_bytes());
+        self.append(NodeId::shard(shard), &record.to_stored());
     }
 
     /// Appends a record to the journal, whoever's and whatever it is; gives its number.
@@ -208,7 +210,7 @@ impl Copy {
 
     /// Writes a superblock with its checksum.
     pub(crate) fn write_superblock(&self, superblock: &Superblock) {
-        let mut bytes = superblock.to_bytes();
+        let mut bytes = superblock.to_stored();
         crc32c(&bytes).put(&mut bytes);
         fs::write(self.path.join("superblock"), bytes).expect("write of the superblock");
     }
@@ -366,6 +368,6 @@ fn write(store: &Store, (role, range): (NodeId, u32), image: Image) {
 }
 
 /// An entry of a change-log that puts a name.
-pub(crate) fn entry(seq: LogSeq, name: &Name, child: InodeId, kind: Kind) -> LogEntry {
-    LogEntry { seq, stamp: Stamp(1), put: true, name: name.clone(), child, kind, dcount: 1, dnlink: 0 }
+pub(crate) fn entry(seq: LogSeq, name: &Name, child: InodeId, kind: Kind) -> Entry {
+    Entry { seq, stamp: Stamp(1), put: true, name: name.clone(), child, kind, dcount: 1, dnlink: 0 }
 }

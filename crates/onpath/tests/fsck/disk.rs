@@ -4,9 +4,9 @@ use crate::common::server::Site;
 use crate::fsck::craft::{Copy, Original};
 use crate::fsck::{ARGS, stopped};
 use onpath_wire::codec::Wire;
+use onpath_wire::disk::record::Effect;
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{LogSeq, NodeId, ShardId, Stamp};
-use onpath_wire::record::Effect;
-use onpath_wire::superblock::Superblock;
 use std::fs;
 use std::path::Path;
 

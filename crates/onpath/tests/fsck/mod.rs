@@ -15,8 +15,8 @@ use crate::common::disk::Disk;
 use crate::common::server::{Site, binary, run};
 use crate::common::{process, skipped, wait_until};
 use craft::Original;
-use onpath_wire::block::DataRecord;
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::DataRecord;
 use onpath_wire::ids::NodeId;
 use std::ffi::OsStr;
 use std::fs;
@@ -38,7 +38,7 @@ fn stopped(test: &str) -> Option<(Site, Original)> {
     // What the data node has not noted as heard of would excuse differences between it and the inodes.
     let copy = Original::of(&site.state()).copy();
     let merges = Original::of(copy.path()).unsettled;
-    copy.append(NodeId::data(0), &DataRecord::Settled { merges }.to_bytes());
+    copy.append(NodeId::data(0), &DataRecord::Settled { merges }.to_stored());
     fs::rename(site.state(), site.root().join("as-stopped")).expect("rename");
     fs::rename(copy.path(), site.state()).expect("rename");
     let original = Original::of(&site.state());

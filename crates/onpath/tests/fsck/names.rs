@@ -3,15 +3,18 @@
 use crate::fsck::craft::{Copy, Original, entry, name};
 use crate::fsck::stopped;
 use onpath_store::cold::{class, id_bytes};
-use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::codec::Blob;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::objects::{Xattr, XattrsObject};
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::peer::LogEntry;
-use onpath_wire::record::Effect;
+use onpath_wire::inode::Kind;
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 
 /// What the owner of a directory may have made of somebody's change-log.
-fn applied(dir: InodeId, from: ShardId, entries: Vec<LogEntry>, dcount: i64, dnlink: i64) -> Effect {
+fn applied(dir: InodeId, from: ShardId, entries: Vec<Entry>, dcount: i64, dnlink: i64) -> Effect {
     Effect::AppliedLog { dir, from, upto: LogSeq(0), entries, dcount, dnlink, stamp: Stamp(1) }
 }
 
@@ -19,7 +22,7 @@ fn applied(dir: InodeId, from: ShardId, entries: Vec<LogEntry>, dcount: i64, dnl
 pub(crate) fn lose_entry(of: &Original, copy: &Copy) {
     let (dir, child) = (of.id("d"), of.id("d/f0"));
     let owner = of.home(dir);
-    let gone = LogEntry { put: false, ..entry(LogSeq(0), &name("f0"), child, Kind::File) };
+    let gone = Entry { put: false, ..entry(LogSeq(0), &name("f0"), child, Kind::File) };
     copy.record(owner, [applied(dir, of.another(owner), vec![gone], -1, 0)]);
 }
 
@@ -165,9 +168,8 @@ fn attributes_of_nothing() {
     let copy = of.copy();
     copy.rewrite_objects(|role, put| {
         let Some(shard) = role.as_shard() else { return false };
-        let mut stored = attribute.to_bytes();
-        (value.0.len() as u32).put(&mut stored);
-        stored.extend(&value.0);
+        let all = vec![Xattr { name: attribute.clone(), value: value.clone() }];
+        let stored = XattrsObject { all }.to_stored();
         put.push(([&[class::XATTR][..], &id_bytes(of.new_id(shard))].concat(), stored));
         true
     });

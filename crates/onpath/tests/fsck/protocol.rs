@@ -3,11 +3,13 @@
 use crate::fsck::craft::{Original, entry, name};
 use crate::fsck::stopped;
 use onpath_wire::attr::AttrWire;
-use onpath_wire::codec::Wire;
-use onpath_wire::ids::{LogSeq, NodeId, ShardId, Stamp, TxnSeq};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::peer::{InodeChange, PartState, TxnId, TxnPart};
-use onpath_wire::record::Effect;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::objects::LogObject;
+use onpath_wire::disk::record::Effect;
+use onpath_wire::ids::{LogSeq, NodeId, ShardId, Stamp, TxnId, TxnSeq};
+use onpath_wire::inode::Kind;
+use onpath_wire::peer::{InodeChange, PartState, TxnPart};
 use onpath_wire::reply::DataRef;
 
 #[test]
@@ -55,12 +57,13 @@ fn a_change_log_out_of_order() {
     let (a, b) = (LogSeq(copy.new_seq()), LogSeq(copy.new_seq()));
     let site = NodeId::shard(of.another(of.home(dir)));
     let entries = [b, a].map(|seq| entry(seq, &name("f0"), of.id("d/f0"), Kind::File)).to_vec();
+    let log = LogObject { entries };
     copy.rewrite_range(|role, range, pairs| {
         let global = role == site && range == onpath_meta::GLOBAL_RANGE;
         if global {
             let key = [&[16][..], &dir.0.to_be_bytes()].concat();
             pairs.retain(|(other, _)| *other != key);
-            pairs.push((key, entries.to_bytes()));
+            pairs.push((key, log.to_stored()));
         }
         global
     });
@@ -89,7 +92,7 @@ impl Linking {
         let Inode { id, generation, cut, btime, .. } = self.inode;
         let part = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
         let state = PartState::Inode { attr: AttrWire::of(&self.inode), data: DataRef { generation, cut, btime } };
-        Effect::Prepared { txn: self.txn, parts: vec![part], states: vec![state] }
+        Effect::Prepared { txn: self.txn, parts: vec![part.into()], found: vec![state.into()] }
     }
 
     fn decided(&self) -> Effect {

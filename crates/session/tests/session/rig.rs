@@ -7,10 +7,11 @@ use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn,
 use onpath_wire::attr::AttrWire;
 use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::*;
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;

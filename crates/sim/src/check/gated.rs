@@ -4,10 +4,10 @@
 //! happened: who reads without it is right.
 
 use super::Checker;
+use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::header::HEADER_BYTES;
 use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId};
 use onpath_wire::packet::Packet;
-use onpath_wire::record::{Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 use xxhash_rust::xxh3::xxh3_64;

@@ -22,14 +22,14 @@ use gated::Gated;
 use log::Log;
 use onpath_kernel::Gauge;
 use onpath_wire::caller::Over;
-use onpath_wire::codec::Wire;
 use onpath_wire::data::DataRequest;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::packet::Packet;
-use onpath_wire::record::{Answer, Effect, Record};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use smallvec::SmallVec;
@@ -240,7 +240,7 @@ impl Checker {
 
     /// A process has journaled a record at `lsn`.
     pub fn appended(&mut self, process: usize, lsn: u64, by: NodeId, bytes: &[u8]) {
-        let record = match Record::from_bytes(bytes) {
+        let record = match Record::from_stored(bytes) {
             Ok(record) => record,
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };

@@ -3,9 +3,9 @@
 use super::{Checker, decide};
 use crate::client::Asked;
 use crate::model::Caller;
+use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::inode::Kind;
-use onpath_wire::record::{Effect, Record};
 use onpath_wire::request::{Request, RequestBody, SetAttr, set};
 use std::rc::Rc;
 

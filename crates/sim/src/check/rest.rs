@@ -7,8 +7,9 @@ use onpath_data::FileSummary;
 use onpath_kernel::Gauge;
 use onpath_meta::{Survey, SurveyedName};
 use onpath_wire::acl::Acl;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{DataId, InodeId, NodeId};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::xattr::{ACL_ACCESS, XattrName};
 use std::collections::BTreeMap;
 
@@ -151,9 +152,9 @@ mod tests {
     use crate::model::Caller;
     use onpath_wire::codec::Blob;
     use onpath_wire::hash::CookieKey;
-    use onpath_wire::ids::{Cookie, Generation, LogSeq, ShardId, Slot, Stamp, Term, TxnSeq};
+    use onpath_wire::ids::{Cookie, Generation, LogSeq, ShardId, Slot, Stamp, Term, TxnId, TxnSeq};
     use onpath_wire::name::Name;
-    use onpath_wire::peer::{LogEntry, TxnId};
+    use onpath_wire::peer::LogEntry;
     use onpath_wire::reply::DirEntry;
     use onpath_wire::request::{NewNode, Request};
 

@@ -3,13 +3,13 @@
 use super::World;
 use super::hold::Message;
 use super::process::Flight;
-use onpath_wire::block::DataRecord;
-use onpath_wire::codec::Wire;
 use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::DataRecord;
+use onpath_wire::disk::record::Record;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::packet::Packet;
-use onpath_wire::record::Record;
 
 fn who(node: NodeId) -> String {
     let class = match node.class() {
@@ -31,8 +31,8 @@ impl World {
 
     pub(super) fn narrate_record(&mut self, by: NodeId, bytes: &[u8]) {
         self.narrate(|| match by.class() {
-            Some(NodeClass::Data) => format!("{} records {:?}", who(by), DataRecord::from_bytes(bytes)),
-            _ => format!("{} records {:?}", who(by), Record::from_bytes(bytes)),
+            Some(NodeClass::Data) => format!("{} records {:?}", who(by), DataRecord::from_stored(bytes)),
+            _ => format!("{} records {:?}", who(by), Record::from_stored(bytes)),
         });
     }
 

@@ -3,18 +3,18 @@
 
 use super::cluster::{Cluster, Told};
 use super::{Dice, mutate};
-use onpath_wire::Wire;
-use onpath_wire::block::DataRecord;
 use onpath_wire::data::{DataReply, DataRequest, Merge};
+use onpath_wire::disk::block::DataRecord;
+use onpath_wire::disk::record::Record;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::innet::InNet;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
-use onpath_wire::record::Record;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::RequestBody;
 use onpath_wire::tracking::{Form, SwitchCommand, SwitchStatus};
+use onpath_wire::{Stored, Wire, WireError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -63,28 +63,31 @@ struct Kind {
     variant: fn(&[u8]) -> Option<String>,
 }
 
-fn decodes<T: Wire>(bytes: &[u8]) -> bool {
+/// Reads a value from bytes that hold nothing else.
+type Read<T> = fn(&[u8]) -> Result<T, WireError>;
+
+fn decodes<T>(bytes: &[u8], read: Read<T>, write: fn(&T) -> Vec<u8>) -> bool {
     let before = TAKEN.get();
-    let value = T::from_bytes(bytes);
+    let value = read(bytes);
     let taken = TAKEN.get() - before;
     assert!(taken <= bytes.len() * MEMORY_A_BYTE + MEMORY_BESIDES, "{taken} bytes of memory for {}", bytes.len());
     let Ok(value) = value else { return false };
     // Error numbers that are not known become another one.
-    let encoded = value.to_bytes();
-    let again = T::from_bytes(&encoded).expect("what was decoded can be encoded, and decoded again");
-    assert_eq!(again.to_bytes(), encoded);
+    let encoded = write(&value);
+    let again = read(&encoded).expect("what was decoded can be encoded, and decoded again");
+    assert_eq!(write(&again), encoded);
     true
 }
 
-fn variant<T: Wire + Debug>(bytes: &[u8]) -> Option<String> {
-    let text = format!("{:?}", T::from_bytes(bytes).ok()?);
+fn variant<T: Debug>(bytes: &[u8], read: Read<T>) -> Option<String> {
+    let text = format!("{:?}", read(bytes).ok()?);
     Some(text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned())
 }
 
 fn of_request(bytes: &[u8]) -> Option<String> {
     RequestBody::from_bytes(bytes)
         .ok()
-        .and_then(|body| variant::<onpath_wire::request::Request>(&body.request.to_bytes()))
+        .and_then(|body| variant(&body.request.to_bytes(), onpath_wire::request::Request::from_bytes))
 }
 
 fn decodes_innet(bytes: &[u8]) -> bool {
@@ -94,16 +97,22 @@ fn decodes_innet(bytes: &[u8]) -> bool {
 }
 
 macro_rules! kinds {
-    ($($t:ident),*) => {
-        [$(Kind { name: stringify!($t), decodes: decodes::<$t>, variant: variant::<$t> }),*]
+    ($read:ident, $write:ident: $($t:ident),*) => {
+        [$(Kind {
+            name: stringify!($t),
+            decodes: |bytes| decodes(bytes, $t::$read, $t::$write),
+            variant: |bytes| variant(bytes, $t::$read),
+        }),*]
     };
 }
 
 fn kinds() -> Vec<Kind> {
-    let mut all: Vec<Kind> =
-        kinds![Header, Reply, Peer, DataRequest, DataReply, Merge, SwitchCommand, SwitchStatus, Record, DataRecord]
-            .into();
-    all.push(Kind { name: "RequestBody", decodes: decodes::<RequestBody>, variant: of_request });
+    let sent =
+        kinds![from_bytes, to_bytes: Header, Reply, Peer, DataRequest, DataReply, Merge, SwitchCommand, SwitchStatus];
+    let mut all: Vec<Kind> = sent.into();
+    all.extend(kinds![from_stored, to_stored: Record, DataRecord]);
+    let request = |bytes: &[u8]| decodes(bytes, RequestBody::from_bytes, RequestBody::to_bytes);
+    all.push(Kind { name: "RequestBody", decodes: request, variant: of_request });
     all.push(Kind { name: "InNet", decodes: decodes_innet, variant: |_| Some("InNet".to_owned()) });
     all
 }

@@ -16,11 +16,11 @@ use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_store::NameValue;
 use onpath_wire::codec::Blob;
+use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, part};
-use onpath_wire::record::{Answer, Effect};
 use onpath_wire::request::NewNode;
 use std::iter;
 

@@ -13,9 +13,9 @@ use onpath_kernel::{Mode, OpId};
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site as site_of;
-use onpath_wire::ids::{InodeId, ShardId};
+use onpath_wire::ids::{InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
-use onpath_wire::peer::{Access, InodeChange, PartState, TxnId, TxnPart, part};
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
 use onpath_wire::request::rename;
 use smallvec::SmallVec;
 

@@ -8,8 +8,9 @@ use onpath_data::{DataNode, Fault};
 use onpath_host::blocks::file_name;
 use onpath_host::inspect::Inspection;
 use onpath_meta::PendingData;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{DataId, InodeId};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::BLOCK_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 

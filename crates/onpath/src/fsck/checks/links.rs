@@ -3,8 +3,8 @@
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::{Named, View};
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::InodeId;
-use onpath_wire::inode::Inode;
 
 pub(super) fn check(view: &View, report: &mut Report) {
     view.doubtful_names(&mut |(parent, name), target| {

@@ -4,9 +4,9 @@ use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
 use onpath_meta::Survey;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::site;
 use onpath_wire::ids::{InodeId, Term};
-use onpath_wire::inode::Inode;
 
 pub(super) fn check(view: &View, report: &mut Report) {
     for survey in &view.surveys {

@@ -4,8 +4,8 @@ use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
 use onpath_meta::{Promise, Survey};
-use onpath_wire::ids::ShardId;
-use onpath_wire::peer::{TxnId, TxnPart};
+use onpath_wire::ids::{ShardId, TxnId};
+use onpath_wire::peer::TxnPart;
 
 pub(super) fn check(view: &View, report: &mut Report) {
     for survey in &view.surveys {

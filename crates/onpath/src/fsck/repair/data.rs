@@ -7,10 +7,11 @@ use crate::fsck::view::{Extent, View};
 use onpath_data::Fault;
 use onpath_host::offline::Offline;
 use onpath_meta::PendingData;
-use onpath_wire::block::DataRecord;
+use onpath_wire::disk::block::DataRecord;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::DataId;
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::record::Effect;
+use onpath_wire::inode::Kind;
 use std::collections::BTreeSet;
 
 pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {

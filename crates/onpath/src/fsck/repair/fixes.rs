@@ -5,14 +5,15 @@ use crate::fsck::checks::listings::expected_of;
 use crate::fsck::code::Code;
 use crate::fsck::view::{Target, View};
 use onpath_host::offline::Offline;
-use onpath_wire::block::DataRecord;
-use onpath_wire::codec::Wire;
+use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::DataRecord;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::hash::site;
 use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::LogEntry;
-use onpath_wire::record::{Answer, Effect, Log, Record};
 
 /// When repairs happen: before everything else, so that nothing looks newer for them.
 pub(super) const STAMP: Stamp = Stamp(1);
@@ -66,7 +67,7 @@ impl Fixes {
 
     /// A directory shall list these names so, or not at all; its counts stay.
     pub(super) fn list(&mut self, owner: ShardId, dir: InodeId, names: Vec<(Name, Target, bool)>) {
-        let entry = |(name, to, put): (Name, Target, bool)| LogEntry {
+        let entry = |(name, to, put): (Name, Target, bool)| Entry {
             seq: LogSeq(0),
             stamp: STAMP,
             put,
@@ -101,9 +102,9 @@ impl Fixes {
                 answer: Answer::Nothing,
                 effects: vec![effect.clone()],
             };
-            (NodeId::shard(*shard), record.to_bytes())
+            (NodeId::shard(*shard), record.to_stored())
         };
-        let of_data = |record: &DataRecord| (NodeId::data(0), record.to_bytes());
+        let of_data = |record: &DataRecord| (NodeId::data(0), record.to_stored());
         self.shards.iter().map(of_shard).chain(self.data.iter().map(of_data))
     }
 }

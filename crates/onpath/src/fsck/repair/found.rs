@@ -4,8 +4,9 @@ use super::fixes::{Fixes, STAMP};
 use crate::fsck::code::Code;
 use crate::fsck::view::{Named, Target, View};
 use onpath_host::offline::Offline;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{InodeId, Slot};
-use onpath_wire::inode::{Inode, Kind};
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use std::time::{SystemTime, UNIX_EPOCH};
 

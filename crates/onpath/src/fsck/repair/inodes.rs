@@ -5,9 +5,9 @@ use crate::fsck::checks::xattrs::{lost, wrong};
 use crate::fsck::code::Code;
 use crate::fsck::view::{Count, Named, View};
 use onpath_host::offline::Offline;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::InodeId;
-use onpath_wire::inode::Inode;
-use onpath_wire::record::Effect;
 use onpath_wire::xattr::Namespace;
 
 /// Permission bits of the group; with an access ACL they are its mask.

@@ -5,8 +5,8 @@ use crate::fsck::checks::listings::{Difference, differences, unowned};
 use crate::fsck::code::Code;
 use crate::fsck::view::View;
 use onpath_host::offline::Offline;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::InodeId;
-use onpath_wire::record::Effect;
 use std::collections::BTreeMap;
 
 pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {

@@ -6,9 +6,10 @@ use crate::fsck::code::Code;
 use crate::fsck::view::View;
 use onpath_host::offline::Offline;
 use onpath_meta::Survey;
+use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{InodeId, LogSeq};
 use onpath_wire::peer::LogEntry;
-use onpath_wire::record::Effect;
 use std::collections::BTreeSet;
 
 pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
@@ -50,7 +51,7 @@ fn apply(owner: &Survey, site: &Survey, dir: InodeId, log: &[LogEntry], code: Co
         dcount: entries.iter().map(|entry| i64::from(entry.dcount)).sum(),
         dnlink: entries.iter().map(|entry| i64::from(entry.dnlink)).sum(),
         stamp: entries.iter().map(|entry| entry.stamp).max().unwrap_or_default(),
-        entries,
+        entries: entries.into_iter().map(Entry::from).collect(),
     };
     fixes.effect(owner.shard, effect);
     fixes.effect(site.shard, Effect::TrimLog { dir, upto: last.seq });

@@ -7,9 +7,10 @@ use crate::fsck::view::{Target, View};
 use onpath_host::offline::Offline;
 use onpath_meta::{Survey, SurveyedName};
 use onpath_wire::codec::Blob;
+use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{InodeId, Term};
-use onpath_wire::inode::{Inode, Kind};
-use onpath_wire::record::Effect;
+use onpath_wire::inode::Kind;
 
 /// Terms above these are so many that an id with one is no id.
 const TERM_MAX: Term = Term(1 << 23);
@@ -71,7 +72,7 @@ fn site(view: &View, offline: &mut Offline, survey: &Survey, found: &SurveyedNam
         return;
     }
     fixes.because(Code::Misplaced, format!("the name {name:?} of directory {:#x} at shard {}", parent.0, survey.shard));
-    let log = onpath_wire::record::Log { seq: onpath_wire::ids::LogSeq(0), dcount: 0, dnlink: 0 };
+    let log = onpath_wire::disk::record::Log { seq: onpath_wire::ids::LogSeq(0), dcount: 0, dnlink: 0 };
     let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
     let listed = if view.map.home(parent) == survey.shard {
         view.listed.get(&(parent, name.clone()))

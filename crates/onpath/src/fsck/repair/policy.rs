@@ -47,8 +47,6 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         Code::Superblock
         | Code::Version
         | Code::Foreign
-        | Code::Manifest
-        | Code::Image
         | Code::ImageMissing
         | Code::ImageObject
         | Code::Cookie

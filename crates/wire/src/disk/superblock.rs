@@ -1,28 +1,42 @@
 //! The superblock of a DIR: identity, version and shape of a file system (design.md, "Durability").
 
-use crate::codec::{Reader, Wire, WireError};
+use crate::codec::{Reader, Wire};
 use crate::hash::CookieKey;
-use crate::wire_struct;
+use crate::stored_struct;
 
 /// "Onpath01", little-endian.
 pub const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"Onpath01");
 /// Version of all on-disk layouts written by this program.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Feature of a DIR with some of the roles of a file system: [`Part`] follows the superblock.
 pub const FEATURE_PART: u64 = 1;
 /// Feature bits that this program knows.
 pub const FEATURES_KNOWN: u64 = FEATURE_PART;
 
-impl Wire for CookieKey {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-    fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
-        Ok(CookieKey(r.array()?))
+/// What superblocks and data files begin with. It keeps its place in every version, so that others can be told by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStart {
+    /// What kind of file it is.
+    pub magic: u64,
+    /// [`FORMAT_VERSION`].
+    pub version: u32,
+    /// Feature bits; an unknown one is refused.
+    pub features: u64,
+}
+
+impl FileStart {
+    /// That of a file; `None` if there are too few bytes.
+    pub fn of(bytes: &[u8]) -> Option<FileStart> {
+        let mut r = Reader::new(bytes);
+        Some(FileStart {
+            magic: u64::take(&mut r).ok()?,
+            version: u32::take(&mut r).ok()?,
+            features: u64::take(&mut r).ok()?,
+        })
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Contents of the superblock; followed on disk by a CRC-32C of its bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Superblock {
@@ -47,7 +61,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Which roles of a file system a DIR holds, and who holds the others' bytes. Behind a [`Superblock`] with [`FEATURE_PART`].
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Part {

@@ -4,7 +4,7 @@
 //! the process, so any prefix of it is a consistent cut of names, attributes and bytes.
 
 use crate::ids::{DataId, InodeId, RecordSeq, RequestSeq, SessionId, Stamp};
-use crate::{wire_enum, wire_struct};
+use crate::{stored_enum, stored_struct};
 use smallvec::SmallVec;
 
 /// "OnpBlk01", little-endian.
@@ -14,13 +14,13 @@ pub const DATA_FILE_BLOCKS: u32 = 1 << 18;
 /// Bytes before the first block of a data file: a [`DataFileHeader`] and zeros.
 pub const DATA_FILE_HEADER_BYTES: u64 = 4096;
 
-wire_struct! {
+stored_struct! {
     /// Head of a data file; followed by a CRC-32C of its bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DataFileHeader {
         /// [`DATA_FILE_MAGIC`].
         pub magic: u64,
-        /// [`crate::superblock::FORMAT_VERSION`].
+        /// [`super::superblock::FORMAT_VERSION`].
         pub version: u32,
         /// Feature bits; an unknown one is refused.
         pub features: u64,
@@ -33,7 +33,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Consecutive logical blocks that lie in consecutive physical blocks.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Extent {
@@ -46,7 +46,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Consecutive logical blocks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BlockRange {
@@ -57,7 +57,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Consecutive logical blocks without bytes, for which consecutive physical blocks are kept free.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ReservedRun {
@@ -70,7 +70,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Where one logical block is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Mapping {
@@ -83,7 +83,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// The block of a file that has one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SingleBlock {
@@ -94,7 +94,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// A block of which a trim left only a part.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Mask {
@@ -105,7 +105,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// A write that the home has yet to hear of, or whose hearing is not recorded yet.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PendingMerge {
@@ -128,18 +128,18 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// A pending write, and when it was recorded.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RecordedMerge {
         /// The write.
         pub merge: PendingMerge,
-        /// When; 0 if the image of a former version did not say so.
+        /// When.
         pub stamp: Stamp,
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// A write that a power loss has undone.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UndoneWrite {
@@ -150,7 +150,7 @@ wire_struct! {
     }
 }
 
-wire_enum! {
+stored_enum! {
     /// One change of a data node's index.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum DataRecord {
@@ -227,7 +227,7 @@ impl DataRecord {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Image of one generation of a file. Content of more than one block follows as [`ChunkImage`]s.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FileImage {
@@ -238,7 +238,25 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
+    /// A page of the map of blocks that are in use: one bit a block.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct MapPage {
+        /// From the first block of the page on, lowest bit first.
+        pub words: Vec<u64>,
+    }
+}
+
+stored_struct! {
+    /// Image of what is gone: this generation and all older ones of its inode.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DroppedImage {
+        /// Whose bytes.
+        pub data: DataId,
+    }
+}
+
+stored_struct! {
     /// Image of one chunk of a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ChunkImage {
@@ -249,7 +267,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Image of some of a file's reserved blocks.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReservedImage {
@@ -258,7 +276,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// A write that a session may still repeat.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DoneWrite {
@@ -271,7 +289,7 @@ wire_struct! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// Image of what is remembered of one session in one range.
     #[derive(Clone, Debug, PartialEq, Eq, Default)]
     pub struct WindowImage {
@@ -287,7 +305,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Wire;
+    use crate::disk::Stored;
     use crate::ids::Generation;
 
     #[test]
@@ -305,8 +323,8 @@ mod tests {
         };
         let extent = Extent { start: 0, phys: 5, crcs: SmallVec::from_slice(&[7]) };
         let record = DataRecord::Written { merge, stamp: Stamp(3), extents: vec![extent] };
-        let bytes = record.to_bytes();
+        let bytes = record.to_stored();
         assert!(bytes.len() <= 96, "{} bytes", bytes.len());
-        assert_eq!(DataRecord::from_bytes(&bytes), Ok(record));
+        assert_eq!(DataRecord::from_stored(&bytes), Ok(record));
     }
 }

@@ -4,17 +4,19 @@
 //! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
 
 use crate::codec::Blob;
-use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp};
-use crate::inode::{Inode, Kind};
+use crate::disk::inode::Inode;
+use crate::disk::log::Entry;
+use crate::disk::reply::Answered;
+use crate::disk::txn::{Found, Part};
+use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp, TxnId};
+use crate::inode::Kind;
 use crate::name::Name;
-use crate::peer::{LogEntry, PartState, TxnId, TxnPart};
-use crate::reply::Reply;
 use crate::tracking::{Tracking, TrackingSide};
 use crate::xattr::XattrName;
-use crate::{wire_enum, wire_struct};
+use crate::{stored_enum, stored_struct};
 use smallvec::SmallVec;
 
-wire_enum! {
+stored_enum! {
     /// The reply that a record stands for, derived after its effects are applied.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Answer {
@@ -42,12 +44,12 @@ wire_enum! {
         /// Anything else, as it is.
         5 => Literal {
             /// The reply.
-            reply: Reply,
+            reply: Answered,
         },
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// How a change of a name reaches its directory.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Log {
@@ -60,7 +62,7 @@ wire_struct! {
     }
 }
 
-wire_enum! {
+stored_enum! {
     /// One change of a shard's durable state.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Effect {
@@ -122,7 +124,7 @@ wire_enum! {
             /// Applied up to and including this position.
             upto: LogSeq,
             /// The last operation on each name.
-            entries: Vec<LogEntry>,
+            entries: Vec<Entry>,
             /// Sum of the changes of the entry count.
             dcount: i64,
             /// Sum of the changes of nlink.
@@ -173,9 +175,9 @@ wire_enum! {
             /// The attempt.
             txn: TxnId,
             /// What was asked.
-            parts: Vec<TxnPart>,
+            parts: Vec<Part>,
             /// What was found.
-            states: Vec<PartState>,
+            found: Vec<Found>,
         },
         /// The coordinator has decided: these participants must hear of it.
         12 => Decided {
@@ -251,7 +253,7 @@ wire_enum! {
     }
 }
 
-wire_struct! {
+stored_struct! {
     /// One record.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Record {

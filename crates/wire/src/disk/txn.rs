@@ -1,0 +1,168 @@
+//! What a participant of a transaction has promised.
+
+use super::reply::{Attributes, Bytes};
+use crate::ids::InodeId;
+use crate::inode::Kind;
+use crate::name::Name;
+use crate::peer::{InodeChange, PartState, TxnPart};
+use crate::stored_enum;
+
+stored_enum! {
+    /// As [`InodeChange`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Change {
+        /// A name is added.
+        1 => Link,
+        /// A name is removed.
+        2 => Unlink,
+        /// Its name moves to this directory.
+        3 => Move {
+            /// The new directory.
+            parent: InodeId,
+            /// The directory changes.
+            parent_changes: bool,
+        },
+        /// An empty directory is removed.
+        4 => RemoveDir,
+        /// Its name is taken over by another inode.
+        5 => Replace,
+        /// A name is added in this directory, which is charged for the inode if it is its first name.
+        6 => Name {
+            /// The directory.
+            parent: InodeId,
+        },
+    }
+}
+
+stored_enum! {
+    /// As [`TxnPart`].
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Part {
+        /// The source name of a rename is removed.
+        1 => Source {
+            /// Its directory.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+            /// The new directory.
+            to: InodeId,
+            /// If it leads to this inode, nothing will be done.
+            unless: InodeId,
+        },
+        /// An inode changes at its home.
+        2 => Inode {
+            /// The inode.
+            id: InodeId,
+            /// How.
+            change: Change,
+            /// The uid of the sticky directory that the caller may be refused by.
+            sticky: Option<u32>,
+        },
+        /// The source name of a rename leads to another inode.
+        3 => Swap {
+            /// Its directory.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+            /// The new directory of what it leads to.
+            to: InodeId,
+            /// If it leads to this inode, nothing will be done.
+            unless: InodeId,
+            /// What it leads to then.
+            child: InodeId,
+            /// Type of that.
+            kind: Kind,
+        },
+    }
+}
+
+stored_enum! {
+    /// As [`PartState`].
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Found {
+        /// The source name.
+        1 => Source {
+            /// Its child.
+            child: InodeId,
+            /// Type of the child.
+            kind: Kind,
+            /// Owner of the directory if it is sticky.
+            sticky: Option<u32>,
+        },
+        /// The inode, as it was.
+        2 => Inode {
+            /// Attributes.
+            attributes: Attributes,
+            /// Where its bytes are.
+            bytes: Bytes,
+        },
+    }
+}
+
+impl From<InodeChange> for Change {
+    fn from(change: InodeChange) -> Change {
+        match change {
+            InodeChange::Link => Change::Link,
+            InodeChange::Unlink => Change::Unlink,
+            InodeChange::Move { parent, parent_changes } => Change::Move { parent, parent_changes },
+            InodeChange::RemoveDir => Change::RemoveDir,
+            InodeChange::Replace => Change::Replace,
+            InodeChange::Name { parent } => Change::Name { parent },
+        }
+    }
+}
+
+impl From<Change> for InodeChange {
+    fn from(change: Change) -> InodeChange {
+        match change {
+            Change::Link => InodeChange::Link,
+            Change::Unlink => InodeChange::Unlink,
+            Change::Move { parent, parent_changes } => InodeChange::Move { parent, parent_changes },
+            Change::RemoveDir => InodeChange::RemoveDir,
+            Change::Replace => InodeChange::Replace,
+            Change::Name { parent } => InodeChange::Name { parent },
+        }
+    }
+}
+
+impl From<TxnPart> for Part {
+    fn from(part: TxnPart) -> Part {
+        match part {
+            TxnPart::Source { parent, name, to, unless } => Part::Source { parent, name, to, unless },
+            TxnPart::Inode { id, change, sticky } => Part::Inode { id, change: change.into(), sticky },
+            TxnPart::Swap { parent, name, to, unless, child, kind } => {
+                Part::Swap { parent, name, to, unless, child, kind }
+            }
+        }
+    }
+}
+
+impl From<Part> for TxnPart {
+    fn from(part: Part) -> TxnPart {
+        match part {
+            Part::Source { parent, name, to, unless } => TxnPart::Source { parent, name, to, unless },
+            Part::Inode { id, change, sticky } => TxnPart::Inode { id, change: change.into(), sticky },
+            Part::Swap { parent, name, to, unless, child, kind } => {
+                TxnPart::Swap { parent, name, to, unless, child, kind }
+            }
+        }
+    }
+}
+
+impl From<PartState> for Found {
+    fn from(state: PartState) -> Found {
+        match state {
+            PartState::Source { child, kind, sticky } => Found::Source { child, kind, sticky },
+            PartState::Inode { attr, data } => Found::Inode { attributes: attr.into(), bytes: data.into() },
+        }
+    }
+}
+
+impl From<Found> for PartState {
+    fn from(found: Found) -> PartState {
+        match found {
+            Found::Source { child, kind, sticky } => PartState::Source { child, kind, sticky },
+            Found::Inode { attributes, bytes } => PartState::Inode { attr: attributes.into(), data: bytes.into() },
+        }
+    }
+}
