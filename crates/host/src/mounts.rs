@@ -59,8 +59,8 @@ fn sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// Operations as a mount tells them; what is no name of a kind is left out.
-fn operations(told: &[OperationReport]) -> Operations {
+/// Operations as a mount or a role tells them; what is no name of a kind is left out.
+pub(crate) fn operations(told: &[OperationReport]) -> Operations {
     let plain = |name: &str| {
         let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         letters && (1..=NAME_BYTES_MAX).contains(&name.len())
@@ -73,6 +73,13 @@ fn operations(told: &[OperationReport]) -> Operations {
         Some((name, Operation { refused, failed, nanoseconds, latencies }))
     };
     told.iter().take(KINDS_MAX).filter_map(operation).collect()
+}
+
+/// Adds operations to a sum of others.
+pub(crate) fn add(sum: &mut Operations, more: &Operations) {
+    for (name, operation) in more {
+        sum.entry(name.clone()).or_default().add_since(operation, &Operation::default());
+    }
 }
 
 /// A mount that has told who it is.

@@ -9,8 +9,8 @@ use crate::wire_struct;
 
 /// Classes of latencies: four for each power of two of nanoseconds, up to 2^36 (a minute).
 pub const LATENCY_CLASSES: usize = 4 * 36;
-/// Kinds of operations in one report, and in a sum of reports; the kernel asks a mount for fewer.
-pub const KINDS_MAX: usize = 48;
+/// Kinds of operations in one report, and in a sum of reports; the kernel asks a mount for no more.
+pub const KINDS_MAX: usize = 40;
 
 /// The class of a latency.
 pub fn latency_class(nanoseconds: u64) -> usize {
