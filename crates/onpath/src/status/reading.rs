@@ -56,6 +56,20 @@ impl Reading {
         let why = "what it is could not be found out within 5 s: a disk or a mount on the way to it hangs".to_owned();
         Reading { what: what.display().to_string(), hosts: vec![], is_cluster: false, why: Some(why) }
     }
+
+    /// The hosts that have told a report, each with that.
+    pub(super) fn reports(&self) -> impl Iterator<Item = (&Host, &Value)> {
+        self.hosts.iter().filter_map(|host| Some((host, host.report.as_ref()?)))
+    }
+
+    /// For how long none of the others has heard anything of a host, seconds. One that has just started knows no longer than that.
+    pub(super) fn silent_for(&self, host: &Host) -> Option<f64> {
+        let heard = self.reports().filter_map(|(_, report)| {
+            let mut known = report["hosts"].as_array()?.iter();
+            known.find(|other| other["name"] == host.name.as_str())?["heard_ms"].as_f64()
+        });
+        heard.min_by(f64::total_cmp).map(|milliseconds| milliseconds / 1e3)
+    }
 }
 
 /// Whether it is a cluster, whose hosts tell over the network, and no process of this machine.

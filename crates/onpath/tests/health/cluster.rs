@@ -27,8 +27,18 @@ fn a_host_that_is_dead() {
     }
     cluster.kill(2);
     for what in ways {
-        wait_for(3, &["degraded", "Host n2 does not answer", "cannot be reached"], || of(&cluster, client, what, &[]));
+        let words = [
+            "degraded",
+            "Host n2 does not answer, and was last heard of",
+            "ago: its names and bytes cannot be reached",
+        ];
+        wait_for(3, &words, || of(&cluster, client, what, &[]));
     }
+    let silent =
+        |host: usize| json(&of(&cluster, client, &config, &["--json"]))["hosts"][host]["silent_seconds"].as_f64();
+    wait_until("it is told since when it is silent", || silent(2) >= Some(6.0));
+    assert_eq!(silent(0), None);
+    wait_for(3, &["silent for"], || of(&cluster, client, &config, &[]));
     // A host that is asked about itself knows whom it does not hear.
     let state = cluster.state(0).display().to_string();
     wait_for(3, &["degraded", "heard nothing of host n2"], || of(&cluster, 0, &state, &[]));
@@ -91,7 +101,11 @@ fn a_switch_that_is_lost() {
     let config = cluster.config().display().to_string();
     wait_for(0, &["healthy", "switch"], || of(&cluster, 0, &config, &[]));
     cluster.kill(2);
-    let lost = ["degraded", "Host n2 does not answer.", "Switch n2 is lost: directories are tracked by their owners"];
+    let lost = [
+        "degraded",
+        "Host n2 does not answer, and was last heard of",
+        "Switch n2 is lost: directories are tracked by their owners",
+    ];
     wait_for(3, &lost, || of(&cluster, 0, &config, &[]));
     std::fs::create_dir(mount.path().join("d")).expect("it goes on without");
     cluster.serve(2);
