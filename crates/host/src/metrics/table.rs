@@ -298,6 +298,7 @@ const MOUNTS: Group = Group {
     about: "Mounts that have told this process of themselves.",
     metrics: &[
         of(Gauge, "present", "Mounts that are there."),
+        of(Gauge, "silent", "Of these, mounts that have not told anything for 5 s."),
         of(Counter, "reports_refused", "Reports dropped because too many mounts are known."),
     ],
 };

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod here;
+mod late;
 
 use crate::common::wait_until;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `--metrics`: what Prometheus is told, and what it makes of that.
 
-mod prometheus;
+pub(crate) mod prometheus;
 mod scraped;
 
 use crate::common::server::Mount;
@@ -22,7 +22,7 @@ fn place(said: impl Fn() -> String) -> SocketAddr {
     place.expect("just seen")
 }
 
-fn place_of(mount: &Mount) -> SocketAddr {
+pub(crate) fn place_of(mount: &Mount) -> SocketAddr {
     place(|| mount.said())
 }
 
