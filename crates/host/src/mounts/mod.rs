@@ -11,7 +11,7 @@ use crate::node::Counters;
 use crate::sys;
 use onpath_wire::ids::SessionId;
 use onpath_wire::report::{MountIs, MountReport};
-use operations::{count, counters};
+use operations::counters;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use told::{Told, Way};
 
@@ -94,7 +94,7 @@ impl Mounts {
             Mounted {
                 session: *session,
                 heard_us: now_us,
-                operations: count(&operations(&report.operations)),
+                operations: report.answered,
                 per_second: 0.0,
                 waiting: report.waiting,
                 oldest_ms: report.oldest_ms,

@@ -69,11 +69,6 @@ pub(crate) fn add(sum: &mut Operations, more: &Operations) {
     }
 }
 
-/// Operations of all kinds.
-pub(super) fn count(operations: &Operations) -> u64 {
-    sum(operations.values().map(Operation::count))
-}
-
 /// For each kind, `KIND` operations, `KIND_refused` and `KIND_failed` of them, `KIND_ns` nanoseconds in all, and `KIND_below_NS` of them
 /// that took less than NS nanoseconds, but not less than the bound before.
 pub(super) fn counters(operations: &Operations) -> Counters {

@@ -6,7 +6,7 @@
 //! counts twice.
 
 use super::Mounted;
-use super::operations::{Operation, Operations, count, operations};
+use super::operations::{Operation, Operations, operations};
 use onpath_wire::ids::SessionId;
 use onpath_wire::report::{KINDS_MAX, MountIs, MountReport};
 use std::collections::HashMap;
@@ -37,6 +37,9 @@ struct Known {
     heard_us: u64,
     left: bool,
     last: Operations,
+    answered: u64,
+    /// Another host is told its operations, and adds them up.
+    elsewhere: bool,
     per_second: f64,
     waiting: u32,
     oldest_ms: u64,
@@ -84,6 +87,8 @@ impl Told {
             heard_us: now_us,
             left: false,
             last: if counted_before { now.clone() } else { Operations::new() },
+            answered: 0,
+            elsewhere: report.elsewhere,
             per_second: 0.0,
             waiting: 0,
             oldest_ms: 0,
@@ -100,7 +105,7 @@ impl Told {
             self.sum.entry(name.clone()).or_default().add_since(operation, before);
         }
         let (more, took_ms) =
-            (count(&now).saturating_sub(count(&known.last)), report.is.uptime_ms - known.is.uptime_ms);
+            (report.answered.saturating_sub(known.answered), report.is.uptime_ms - known.is.uptime_ms);
         *known = Known {
             is: report.is.clone(),
             session,
@@ -108,6 +113,8 @@ impl Told {
             heard_us: now_us,
             left: report.leaves,
             last: now,
+            answered: report.answered,
+            elsewhere: report.elsewhere,
             per_second: more as f64 * 1_000.0 / took_ms.max(1) as f64,
             waiting: report.waiting,
             oldest_ms: report.oldest_ms,
@@ -147,7 +154,7 @@ impl Told {
             is: known.is.clone(),
             session: known.session,
             heard_us: known.heard_us,
-            operations: count(&known.last),
+            operations: known.answered,
             per_second: known.per_second,
             waiting: known.waiting,
             oldest_ms: known.oldest_ms,
@@ -156,10 +163,10 @@ impl Told {
         self.known.values().filter(|known| !known.left).map(mounted).collect()
     }
 
-    /// How many have not left, and how many of them are silent.
+    /// How many have not left of those that tell what they do, and how many of them are silent.
     pub(super) fn counted(&mut self, now_us: u64) -> [u64; 2] {
         self.let_go(now_us);
-        let present = || self.known.values().filter(|known| !known.left);
+        let present = || self.known.values().filter(|known| !known.left && !known.elsewhere);
         let silent = present().filter(|known| known.heard_us + SILENT_US <= now_us).count();
         [present().count() as u64, silent as u64]
     }
@@ -212,7 +219,7 @@ mod tests {
             vec![OperationReport { name: Blob(b"read".to_vec()), ..more.operations[0].clone() }],
         ];
         told.tell(SessionId(1), &MountReport { operations: operations.concat(), ..more }, Way::Datagrams, 10_000);
-        assert_eq!(count(&told.sum), u64::MAX);
+        assert_eq!(told.sum.values().map(Operation::count).fold(0, u64::saturating_add), u64::MAX);
     }
 
     fn fill(told: &mut Told, way: Way, now_us: u64) {
@@ -250,6 +257,17 @@ mod tests {
         told.tell(SessionId(1), &report(7, (4_000, 103), false), Way::Datagrams, 7_000_000);
         told.tell(SessionId(2), &report(8, (1_500, 20), false), Way::Datagrams, 7_000_000);
         assert_eq!(lookups(&told), 23);
+    }
+
+    #[test]
+    fn one_that_tells_another_host_is_known_and_not_counted() {
+        let mut told = Told::since(0);
+        let other = |answered| MountReport { answered, ..report(7, (answered, 5), false) }.to_others();
+        told.tell(SessionId(1), &other(1_000), Way::Datagrams, 2_000_000);
+        told.tell(SessionId(1), &other(3_000), Way::Datagrams, 4_000_000);
+        let [mounted] = told.present(4_000_000).try_into().expect("one");
+        assert_eq!((mounted.operations, mounted.per_second), (3_000, 1_000.0));
+        assert_eq!((told.counted(20_000_000), lookups(&told)), ([0, 0], 0));
     }
 
     #[test]

@@ -65,8 +65,7 @@ pub(super) fn judge(reading: &Reading) -> (State, Vec<String>) {
     }
     reasons.extend(unheard(reading));
     reasons.extend(switches(reading));
-    let mounts = reading.reports().flat_map(|(_, report)| report["mounts"].as_array().into_iter().flatten());
-    reasons.extend(mounts.filter_map(of_mount));
+    reasons.extend(reading.mounts().into_iter().filter_map(of_mount));
     let state = if reasons.is_empty() { State::Healthy } else { State::Degraded };
     (state, reasons)
 }

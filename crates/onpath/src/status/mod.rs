@@ -7,7 +7,7 @@ mod screen;
 mod summary;
 
 pub(crate) use counters::table;
-pub(crate) use reading::{is_cluster, reports_of};
+pub(crate) use reading::{adds_up, is_cluster, mounts_of, reports_of};
 
 use crate::cli::say;
 use crate::signals;

@@ -102,7 +102,7 @@ impl Summary {
         let highest = |role: &str, name: &str| {
             reading.reports().map(|(_, report)| counter(report, role, name)).max().unwrap_or(0)
         };
-        let all: Vec<&Value> = reading.reports().flat_map(|(_, report)| mounts_of(report)).collect();
+        let all = reading.mounts();
         let (state, reasons) = health::judge(reading);
         let per_second: f64 = all.iter().map(|mount| rate(mount)).sum();
         let own: f64 = reading.hosts.iter().map(|host| host.own_per_second).sum();
@@ -132,10 +132,6 @@ impl Summary {
             hosts: reading.hosts.iter().take(LINES_MAX).map(|host| host_line(host, reading)).collect(),
         }
     }
-}
-
-fn mounts_of(report: &Value) -> impl Iterator<Item = &Value> {
-    report["mounts"].as_array().into_iter().flatten()
 }
 
 /// Machine and mountpoint of a mount.
