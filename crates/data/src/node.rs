@@ -4,6 +4,7 @@ use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
 use crate::ops::allocate::AllocateJob;
 use crate::ops::copy::CopyJob;
+use crate::ops::kinds::Kind;
 use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
 use crate::recover::{Suspects, Undone};
@@ -16,6 +17,7 @@ use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
+use onpath_wire::report::OperationReport;
 use onpath_wire::{Errno, Packet};
 use std::collections::BTreeMap;
 
@@ -38,6 +40,11 @@ impl DataNode {
     /// What happened since the start.
     pub fn counters(&self) -> DataCounters {
         self.kernel.with(|core| DataCounters { punched_blocks: core.state.space.punched, ..core.state.counters })
+    }
+
+    /// Requests that it has answered, or the home of the file for it, by their kind.
+    pub fn operations(&self) -> Vec<OperationReport> {
+        self.kernel.with(|core| core.state.meter.operations())
     }
 
     /// Most operations that were in progress at a time; a place is kept for each.
@@ -143,7 +150,8 @@ fn on_packet(core: &mut Node, packet: Packet) {
 
 fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Packet) {
     let until_ns = header.until_ns();
-    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest(), until_ns };
+    let (kind, since_us) = (Kind::of(&request), core.now.mono_us);
+    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest(), until_ns, kind, since_us };
     let home = from.node.class() == Some(NodeClass::Shard);
     match request {
         DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. } => {

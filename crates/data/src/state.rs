@@ -4,10 +4,11 @@ use crate::cache::BlockCache;
 use crate::disk::{Disk, DiskOp, DiskResult, Results, Ticket};
 use crate::index::{Index, Verdict};
 use crate::ops::Job;
+use crate::ops::kinds::{self, Kind, NAMES};
 use crate::space::{Run, Space};
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
-use onpath_kernel::{Core, Cx, Need, Protocol};
+use onpath_kernel::{Core, Cx, Meter, Need, Protocol};
 use onpath_wire::data::DataReply;
 use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
@@ -122,6 +123,7 @@ pub(crate) struct State {
     pub(crate) settle_at_us: Option<u64>,
     stamp: Stamp,
     pub(crate) counters: DataCounters,
+    pub(crate) meter: Meter,
 }
 
 impl Protocol for State {
@@ -165,6 +167,9 @@ pub(crate) struct Caller {
     pub(crate) oldest: RequestSeq,
     /// From when on it must not change anything, ns since 1970.
     pub(crate) until_ns: u64,
+    /// As what it is counted, and when it came, monotonic microseconds.
+    pub(crate) kind: Kind,
+    pub(crate) since_us: u64,
 }
 
 /// Whether a request may go on.
@@ -195,6 +200,7 @@ impl State {
             settle_at_us: None,
             stamp: Stamp(0),
             counters: DataCounters::default(),
+            meter: Meter::new(NAMES),
             config,
         }
     }
@@ -293,6 +299,7 @@ pub(crate) fn answer(core: &mut Node, to: Caller, reply: &DataReply, bulk: Bytes
         Some(NodeClass::Session) => MessageKind::DataReply,
         _ => MessageKind::PeerAnswer,
     };
+    kinds::count_answer(core, to, reply);
     let header = core.state.header(kind, to.seq, core.now.wall_ns);
     core.send_after(to.node, Packet::with_bulk(&header, reply, bulk), after, need);
 }

@@ -30,6 +30,7 @@ pub fn report(node: &Node) -> Value {
 fn mount(mounted: &Mounted, now_us: u64) -> Value {
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     json!({
+        "id": format!("{:016x}", mounted.is.id),
         "machine": text(&mounted.is.machine.0),
         "mountpoint": text(&mounted.is.mountpoint.0),
         "pid": mounted.is.pid,

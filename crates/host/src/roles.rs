@@ -9,6 +9,7 @@ use onpath_store::Recoverable;
 use onpath_switch::Switch;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::memory;
+use onpath_wire::report::OperationReport;
 use std::sync::Arc;
 
 /// Bytes from which a disk operation is given to a thread of its own kind.
@@ -17,6 +18,10 @@ const SLOW_BYTES: usize = 8 << 20;
 impl HostedRole for Shard {
     fn status(&self) -> Counters {
         Shard::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn operations(&self) -> Vec<OperationReport> {
+        Shard::operations(self)
     }
 
     fn inspect(&self, dir: InodeId) -> Counters {
@@ -50,6 +55,10 @@ impl HostedRole for DataNode {
             ("table_bytes", self.places() as u64 * memory::OPERATION_AT_DATA),
         ];
         named.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    fn operations(&self) -> Vec<OperationReport> {
+        DataNode::operations(self)
     }
 
     fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {

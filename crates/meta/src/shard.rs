@@ -4,6 +4,7 @@ use crate::Core;
 use crate::bounds::ShardBounds;
 use crate::dir::epoch::Tracked;
 use crate::dir::owner::SyncPolicy;
+use crate::ops::kinds::{self, Kind};
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
 use crate::state::recover::{Reflected, Replayed};
@@ -25,6 +26,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
 use onpath_wire::reply::Reply;
+use onpath_wire::report::{OperationReport, Outcome};
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches, Tracking};
 
@@ -223,6 +225,11 @@ impl Shard {
         self.replayed
     }
 
+    /// Requests of clients and merges of data nodes that it has answered, by their kind.
+    pub fn operations(&self) -> Vec<OperationReport> {
+        self.kernel.with(|core| core.state.meter.operations())
+    }
+
     /// Named counters, for `onpath status`.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let places = self.kernel.places();
@@ -336,6 +343,8 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         caller: body.caller,
         tracked: Tracked::of(packet),
         early: ops::is_early(&body.request),
+        kind: Kind::of(&body.request),
+        since_us: core.now.mono_us,
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())
@@ -375,7 +384,11 @@ impl Job {
     pub(crate) async fn run(self, cx: crate::Cx) {
         match self {
             Job::Request(_) => unreachable!("requests have their own way in"),
-            Job::Merge { from, seq, merge } => ops::merge::run(&cx, from, seq, merge).await,
+            Job::Merge { from, seq, merge } => {
+                let since_us = cx.with(|core| core.now.mono_us);
+                ops::merge::run(&cx, from, seq, merge).await;
+                cx.with(|core| kinds::count(core, Kind::Merge, since_us, Outcome::Ok));
+            }
             Job::Collect { from, seq, group, job, round } => {
                 dir::mark::collected(&cx, from, seq, group, job, round).await;
             }

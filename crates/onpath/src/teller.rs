@@ -43,13 +43,10 @@ impl Own {
         let uptime_ms = self.started.elapsed().as_millis() as u64;
         let is = MountIs { uptime_ms, ..self.is.clone() };
         let (waiting, oldest) = self.answers.waiting();
-        MountReport {
-            is,
-            leaves,
-            waiting,
-            oldest_ms: oldest.as_millis() as u64,
-            operations: self.answers.meter().operations(),
-        }
+        let operations = self.answers.meter().operations();
+        let answered = operations.iter().flat_map(|kind| &kind.latencies).map(|latency| latency.count).sum();
+        let oldest_ms = oldest.as_millis() as u64;
+        MountReport { is, leaves, elsewhere: false, answered, waiting, oldest_ms, operations }
     }
 }
 

@@ -207,7 +207,7 @@ impl Hosts {
 const REJOIN_WITHIN: Duration = Duration::from_secs(1);
 
 impl Connected {
-    /// Tells the server, or the host that knows all sessions, what this mount has done.
+    /// Tells the server, or the hosts, what this mount has done: that which knows all sessions adds it up.
     pub(crate) fn tell(&self, report: MountReport) {
         match self {
             Connected::Stream(stream) => stream.tell(report),

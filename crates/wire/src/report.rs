@@ -9,8 +9,8 @@ use crate::wire_struct;
 
 /// Classes of latencies: four for each power of two of nanoseconds, up to 2^36 (a minute).
 pub const LATENCY_CLASSES: usize = 4 * 36;
-/// Kinds of operations in one report, and in a sum of reports; the kernel asks a mount for fewer.
-pub const KINDS_MAX: usize = 48;
+/// Kinds of operations in one report, and in a sum of reports; the kernel asks a mount for no more.
+pub const KINDS_MAX: usize = 40;
 
 /// The class of a latency.
 pub fn latency_class(nanoseconds: u64) -> usize {
@@ -68,12 +68,23 @@ wire_struct! {
         pub is: MountIs,
         /// It is over, and this is the last report.
         pub leaves: bool,
+        /// Another host is told the operations by their kind, and adds them up: this one is told that the mount is there.
+        pub elsewhere: bool,
+        /// Operations that it has answered.
+        pub answered: u64,
         /// Requests that have not been answered yet.
         pub waiting: u32,
         /// For how long the oldest of them has waited, milliseconds; waits for locks are left out.
         pub oldest_ms: u64,
         /// Of each kind of operation that there was.
         pub operations: Vec<OperationReport>,
+    }
+}
+
+impl MountReport {
+    /// What those hosts are told that do not add up its operations.
+    pub fn to_others(&self) -> MountReport {
+        MountReport { elsewhere: true, operations: vec![], is: self.is.clone(), ..*self }
     }
 }
 
@@ -159,6 +170,7 @@ mod tests {
             latencies: vec![LatencyReport { class: 3, count: 2 }],
         };
         let report = MountReport { leaves: true, operations: vec![operation], ..MountReport::default() };
-        assert_eq!(MountReport::from_bytes(&report.to_bytes()), Ok(report));
+        assert_eq!(MountReport::from_bytes(&report.to_bytes()).as_ref(), Ok(&report));
+        assert!(report.to_others().operations.is_empty() && report.to_others().leaves);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocate;
 pub(crate) mod copy;
+pub(crate) mod kinds;
 pub(crate) mod merge;
 pub(crate) mod read;
 pub(crate) mod seek;

@@ -10,7 +10,7 @@
 use crate::content::{BLOCK, CHUNK_BLOCKS, KEEP_ALL, Segment};
 use crate::disk::{DiskOp, DiskResult};
 use crate::index::Verdict;
-use crate::ops::{merge, read};
+use crate::ops::{kinds, merge, read};
 use crate::space::Run;
 use crate::state::{self, Caller, Node, NodeCx};
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use onpath_wire::disk::block::{DataRecord, Extent, Mapping, PendingMerge, Reserv
 use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{DataId, RecordSeq, SessionId};
 use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::report::Outcome;
 use smallvec::SmallVec;
 
 /// Tries of a write on a full disk, besides the first.
@@ -53,6 +54,7 @@ pub(crate) async fn conclude(cx: &NodeCx, from: Caller, merge: PendingMerge, rec
         Ok(seq) => {
             cx.unlock_all();
             merge::tell(cx, seq, merge, None).await;
+            cx.with(|core| kinds::count(core, from, Outcome::Ok));
         }
         Err(reply) => cx.with(|core| {
             core.state.running.remove(&(merge.session, merge.request));

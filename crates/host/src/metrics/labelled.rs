@@ -17,14 +17,18 @@ pub struct Family {
     pub help: &'static str,
 }
 
-/// `role`: of which mounts.
-const ROLE: (&str, &str) =
-    ("role", "`mount`: the mount of this process; `told`: all mounts of other processes that tell this one");
+/// `role`: who has answered.
+const ROLE: (&str, &str) = (
+    "role",
+    "`mount`: the mount of this process; `told`: all mounts of other processes that tell this one; `shard`: its metadata shards; `data`: its data node. One operation of a mount may be several of shards and data nodes, or none",
+);
 /// `operation`: of what kind.
-const OPERATION: (&str, &str) =
-    ("operation", "what the kernel calls it, in small letters: `lookup`, `create`, `write`, …");
+const OPERATION: (&str, &str) = (
+    "operation",
+    "of mounts what the kernel calls it, in small letters: `lookup`, `create`, `write`, …; of shards `lookup`, `getattr`, `setattr`, `create`, `link`, `unlink`, `rmdir`, `rename`, `open`, `release`, `readdir`, `readlink`, `access`, `statfs`, `lock`, `append`, `sync`, `session`, `getxattr`, `setxattr`, `pages`, and `merge`: a data node has told of a write; of data nodes `write`, `read`, `allocate`, `copy`, `seek`, `trim`, `sync`, `space`",
+);
 
-/// Operations of mounts.
+/// Operations that were answered.
 pub const OPERATIONS: Family = Family {
     name: "onpath_operations_total",
     kind: Kind::Counter,
@@ -37,7 +41,7 @@ pub const OPERATIONS: Family = Family {
             "`ok`; `refused`: the caller's request deserved it (no such file, not permitted); `failed`: nothing was wrong with the request (EIO, ENOSPC, EDQUOT, ENOMEM, ENFILE, ENOLCK, EPROTO, ENOTCONN, ETIMEDOUT, ESTALE)",
         ),
     ],
-    help: "Operations that mounts have answered.",
+    help: "Operations that mounts, shards and data nodes have answered; what they refuse to be asked again is not counted.",
 };
 
 /// How long they took.
@@ -46,7 +50,7 @@ pub const OPERATION_DURATION: Family = Family {
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &[ROLE, OPERATION],
-    help: "How long operations took, from the request of the kernel to its answer.",
+    help: "How long operations took: of mounts from the request of the kernel to its answer; of shards and data nodes how long they waited for locks, the disk and each other, since what waits for nobody takes no time there.",
 };
 
 /// What runs.

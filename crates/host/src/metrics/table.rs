@@ -297,7 +297,8 @@ const MOUNTS: Group = Group {
     role: "mounts",
     about: "Mounts that have told this process of themselves.",
     metrics: &[
-        of(Gauge, "present", "Mounts that are there."),
+        of(Gauge, "present", "Mounts that are there and tell this process what they do."),
+        of(Gauge, "silent", "Of these, mounts that have not told anything for 5 s."),
         of(Counter, "reports_refused", "Reports dropped because too many mounts are known."),
     ],
 };

@@ -12,6 +12,7 @@ use onpath_store::{Image, Recoverable};
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId, RecordSeq};
 use onpath_wire::limits::INBOX_MAX;
 use onpath_wire::packet::Packet;
+use onpath_wire::report::OperationReport;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,6 +59,7 @@ pub(super) trait AnyCell: Send + Sync {
     /// When the role is to be asked for its next deadline at the latest, monotonic microseconds, or [`NEVER`].
     fn deadline(&self) -> u64;
     fn status(&self) -> Counters;
+    fn operations(&self) -> Vec<OperationReport>;
     fn inspect(&self, dir: InodeId) -> Counters;
     /// Messages in the inbox, and their bytes.
     fn waiting_messages(&self) -> (u64, u64);
@@ -428,6 +430,10 @@ impl<R: HostedRole> AnyCell for Cell<R> {
         let mut counters = self.with_role(|role| role.status());
         counters.push((LONGEST.to_owned(), self.longest.load(Ordering::Relaxed)));
         counters
+    }
+
+    fn operations(&self) -> Vec<OperationReport> {
+        self.with_role(|role| role.operations())
     }
 
     fn inspect(&self, dir: InodeId) -> Counters {

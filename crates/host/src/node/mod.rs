@@ -29,6 +29,7 @@ use onpath_kernel::{Need, Role};
 use onpath_store::Recoverable;
 use onpath_wire::ids::{InodeId, Lsn, NodeClass, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::report::OperationReport;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -48,6 +49,10 @@ pub type CounterSource = Box<dyn Fn() -> Counters + Send + Sync>;
 pub trait HostedRole: Role<In: Send, Out: Send> + Send + 'static {
     /// Counters for `onpath status`.
     fn status(&self) -> Counters {
+        Vec::new()
+    }
+    /// Operations that it has answered, by their kind.
+    fn operations(&self) -> Vec<OperationReport> {
         Vec::new()
     }
     /// What the role knows of a directory.

@@ -1,8 +1,9 @@
 //! What a process shows of itself: counters of its roles and of itself, and what else others add.
 
 use super::{CounterSource, Counters, Node, cell};
-use crate::mounts::Mounts;
+use crate::mounts::{self, Mounts, Operations};
 use crate::report::Section;
+use onpath_wire::ids::NodeClass;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -34,6 +35,17 @@ impl Node {
     /// The mounts that this process knows.
     pub fn mounts(&self) -> &Mounts {
         &self.mounts
+    }
+
+    /// What the roles of a class have answered, all of the process together.
+    pub fn operations_of(&self, class: NodeClass) -> Operations {
+        let mut sum = Operations::new();
+        let roles = self.cells.iter().enumerate().filter(|(_, cell)| cell.address().class() == Some(class));
+        for (index, cell) in roles {
+            mounts::add(&mut sum, &mounts::operations(&cell.operations()));
+            self.resume(index);
+        }
+        sum
     }
 
     /// For how long it has run.

@@ -331,7 +331,7 @@ fn serve_messages(shared: &Shared, session: SessionId, stream: &UnixStream) -> S
         match receive(&mut from) {
             Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
             Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
-            Ok(Received::Control(Control::Report { report })) => shared.node.mounts().tell(session, &report),
+            Ok(Received::Control(Control::Report { report })) => shared.node.mounts().tell_by_stream(session, &report),
             Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
             Err(error) => return error,
         }

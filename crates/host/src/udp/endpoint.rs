@@ -216,14 +216,17 @@ impl Endpoint {
         self.shared.peers.all().iter().filter(has_shards).any(|other| other.lock().heard_us < since)
     }
 
-    /// Tells the host that has this shard what the mount of this process has done; lost if that is gone.
+    /// Tells the host that has this shard what the mount of this process has done, and the others that it is there; lost by hosts that
+    /// are gone.
     pub fn tell(&self, shard: NodeId, report: &MountReport) {
-        let Some(host) = self.shared.peers.endpoint_of(shard) else { return };
-        self.shared.peers.with(host, |other| {
+        let adds_up = self.shared.peers.endpoint_of(shard);
+        let (all, to_others) = (report.to_bytes(), report.to_others().to_bytes());
+        for other in self.shared.peers.all().iter().filter(|other| other.fixed) {
+            let told = if Some(other.endpoint) == adds_up { &all } else { &to_others };
             let (now_us, mut state) = (sys::mono_us(), other.lock());
-            self.shared.queue(&mut state, now_us, THIS_PROCESS, Packet::encoded(report.to_bytes(), Bytes::new()));
+            self.shared.queue(&mut state, now_us, THIS_PROCESS, Packet::encoded(told.clone(), Bytes::new()));
             self.shared.transmit_of(other, &mut state, now_us);
-        });
+        }
     }
 
     /// Stops receiving and sending.

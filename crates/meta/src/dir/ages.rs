@@ -13,11 +13,16 @@ const NOTES_MAX: usize = 64;
 pub(crate) struct Ages {
     /// Times, monotonic microseconds, and the position of an entry that there was then; both grow.
     notes: VecDeque<(u64, LogSeq)>,
+    /// The same of the last entry: it need not have a note if nothing came after it.
+    last: (u64, LogSeq),
 }
 
 impl Ages {
     /// An entry is at that position now. `floor`: up to where everything is applied, which is asked only when there are many notes.
     pub(crate) fn note(&mut self, now_us: u64, seq: LogSeq, floor: impl FnOnce() -> LogSeq) {
+        if seq > self.last.1 {
+            self.last = (now_us, seq);
+        }
         if self.notes.back().is_some_and(|(at_us, last)| now_us < at_us + NOTE_EVERY_US || seq <= *last) {
             return;
         }
@@ -35,7 +40,7 @@ impl Ages {
 
     /// For how long what is above the floor has been pending at least, microseconds.
     pub(crate) fn oldest(&self, now_us: u64, floor: LogSeq) -> u64 {
-        let first = self.notes.iter().find(|(_, seq)| *seq > floor);
+        let first = self.notes.iter().chain([&self.last]).find(|(_, seq)| *seq > floor);
         first.map_or(0, |(at_us, _)| now_us.saturating_sub(*at_us))
     }
 }
@@ -54,6 +59,16 @@ mod tests {
         assert_eq!(ages.oldest(21 * second, LogSeq(0)), 20 * second);
         assert_eq!(ages.oldest(21 * second, LogSeq(55)), 15 * second);
         assert_eq!(ages.oldest(21 * second, LogSeq(200)), 0);
+    }
+
+    #[test]
+    fn a_few_entries_and_none_after_them_are_old_in_the_end() {
+        let mut ages = Ages::default();
+        for (at_us, seq) in [(0, 1), (100_000, 2), (200_000, 3)] {
+            ages.note(at_us, LogSeq(seq), || LogSeq(0));
+        }
+        assert_eq!(ages.oldest(20_200_000, LogSeq(1)), 20_000_000);
+        assert_eq!(ages.oldest(20_200_000, LogSeq(3)), 0);
     }
 
     #[test]

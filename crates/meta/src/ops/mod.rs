@@ -9,6 +9,7 @@ pub(crate) mod create;
 pub(crate) mod datapending;
 pub(crate) mod filelock;
 pub(crate) mod getattr;
+pub(crate) mod kinds;
 pub(crate) mod link;
 mod lock;
 pub(crate) mod lockgrace;
@@ -37,10 +38,12 @@ use crate::shard::Job;
 use crate::state::packets;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
+use kinds::Kind;
 use onpath_wire::caller::Caller;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
+use onpath_wire::report::Outcome;
 use onpath_wire::request::{LockKind, Request, open as open_flag};
 use smallvec::SmallVec;
 
@@ -58,6 +61,9 @@ pub(crate) struct Req {
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
+    /// As what it is counted, and when it came, monotonic microseconds.
+    pub(crate) kind: Kind,
+    pub(crate) since_us: u64,
 }
 
 /// Why an operation has no ordinary reply.
@@ -259,8 +265,10 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
         Err(Stop::NeedCaller { gids, caps }) => Reply::NeedCaller { gids, caps },
         Err(Stop::Late) => Reply::Busy,
         Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
-        Err(Stop::Over | Stop::Answered) => return,
+        Err(Stop::Answered) => return kinds::count(core, req.kind, req.since_us, Outcome::Ok),
+        Err(Stop::Over) => return,
     };
+    kinds::count_reply(core, req, &reply);
     // What left no record is remembered all the same, a question too: the client goes on under another number, and a
     // late copy of this request must not be executed then. A queued lock is not answered yet.
     if result_matters

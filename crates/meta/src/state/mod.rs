@@ -20,6 +20,7 @@ use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
 use crate::ops::datapending::Drops;
 use crate::ops::filelock::FileLocks;
+use crate::ops::kinds::NAMES;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
 use crate::ops::pages::Writers;
@@ -29,7 +30,7 @@ use crate::txn::Transactions;
 use buried::Buried;
 use clock::Clock;
 use hashbrown::{HashMap, HashSet};
-use onpath_kernel::Protocol;
+use onpath_kernel::{Meter, Protocol};
 use onpath_store::{Inodes, Listings, Names};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Term};
 use onpath_wire::packet::Packet;
@@ -80,6 +81,7 @@ pub(crate) struct State {
     /// Requests being executed: a copy of one is dropped, the first will answer.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
     pub(crate) counters: Counters,
+    pub(crate) meter: Meter,
     /// The shard refuses what needs space (design.md, "Durability").
     pub(crate) full: bool,
 }
@@ -176,6 +178,7 @@ impl State {
             next_generation: 0,
             running: HashSet::new(),
             counters: Counters::default(),
+            meter: Meter::new(NAMES),
             full: false,
             config,
         }

@@ -3,21 +3,23 @@
 use onpath_host::metrics::{self, BUILD_INFO, Family, GROUPS, Kind, OPERATION_DURATION, OPERATIONS};
 use onpath_host::mounts::{Operation, Operations};
 use onpath_host::node::{Counters, Node};
+use onpath_wire::ids::NodeClass;
 use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use std::collections::BTreeMap;
 
-/// The bounds of histograms are these powers of two, nanoseconds: from 4 µs to 4.3 s.
-const BOUNDS: [u32; 11] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32];
-/// Labels of operations: of the mount of this process, and of those that tell it.
-const ROLES: [&str; 2] = ["mount", "told"];
+/// The bounds of histograms are these powers of two, nanoseconds: from 16 µs to 4.3 s.
+const BOUNDS: [u32; 10] = [14, 16, 18, 20, 22, 24, 26, 28, 30, 32];
+/// Labels of operations: of the mount of this process, of those that tell it, and of its roles.
+const ROLES: [&str; 4] = ["mount", "told", "shard", "data"];
 
 /// All counters of a process.
 pub(super) fn of(node: &Node, process: &str) -> String {
-    let operations = [node.mounts().own_operations(), node.mounts().told_operations()];
+    let (own, told) = (node.mounts().own_operations(), node.mounts().told_operations());
+    let [shard, data] = [NodeClass::Shard, NodeClass::Data].map(|class| node.operations_of(class));
     let mut families = vec![build_info(process)];
     families.extend(described(&node.status()));
-    families.extend(operation_families(&operations));
+    families.extend(operation_families(&[own, told, shard, data]));
     TextEncoder::new().encode_to_string(&families).expect("families have names and metrics")
 }
 
@@ -84,7 +86,7 @@ fn described(status: &[(String, Counters)]) -> Vec<MetricFamily> {
     told.collect()
 }
 
-fn operation_families(operations: &[Operations; 2]) -> Vec<MetricFamily> {
+fn operation_families(operations: &[Operations; ROLES.len()]) -> Vec<MetricFamily> {
     let (mut counts, mut durations) = (vec![], vec![]);
     for (role, operations) in ROLES.iter().zip(operations) {
         for (name, operation) in operations {
@@ -147,10 +149,21 @@ mod tests {
             latencies: (0..LATENCY_CLASSES as u8).map(|class| (class, 1)).collect(),
             ..Operation::default()
         };
-        let operations: Operations =
-            (0..KINDS_MAX).map(|number| (format!("operation{number}"), operation.clone())).collect();
-        let families = [described(&status), operation_families(&[operations.clone(), operations])].concat();
+        let operations = |kinds: usize| -> Operations {
+            (0..kinds).map(|number| (format!("operation{number}"), operation.clone())).collect()
+        };
+        let all = [KINDS_MAX, KINDS_MAX, onpath_meta::OPERATION_NAMES.len(), onpath_data::OPERATION_NAMES.len()]
+            .map(operations);
+        let families = [described(&status), operation_families(&all)].concat();
         assert!(series(&families) <= SERIES_MAX, "{}", series(&families));
+    }
+
+    #[test]
+    fn the_document_names_what_roles_count() {
+        let (_, documented) = OPERATIONS.labels.iter().find(|(label, _)| *label == "operation").expect("a label");
+        for name in onpath_meta::OPERATION_NAMES.iter().chain(onpath_data::OPERATION_NAMES) {
+            assert!(documented.contains(&format!("`{name}`")), "{name}");
+        }
     }
 
     #[test]
@@ -158,12 +171,13 @@ mod tests {
         let latencies = [100, 5_000, 1 << 20, u64::MAX].map(|nanoseconds| (latency_class(nanoseconds) as u8, 1));
         let operation =
             Operation { refused: 1, latencies: latencies.into(), nanoseconds: 3_000_000_000, ..Operation::default() };
-        let families = operation_families(&[Operations::from([("lookup".to_owned(), operation)]), Operations::new()]);
+        let none = Operations::new;
+        let families =
+            operation_families(&[Operations::from([("lookup".to_owned(), operation)]), none(), none(), none()]);
         let text = TextEncoder::new().encode_to_string(&families).expect("text");
         for line in [
             "onpath_operations_total{operation=\"lookup\",result=\"ok\",role=\"mount\"} 3",
             "onpath_operations_total{operation=\"lookup\",result=\"refused\",role=\"mount\"} 1",
-            "onpath_operation_duration_seconds_bucket{operation=\"lookup\",role=\"mount\",le=\"0.000004096\"} 1",
             "onpath_operation_duration_seconds_bucket{operation=\"lookup\",role=\"mount\",le=\"0.000016384\"} 2",
             "onpath_operation_duration_seconds_bucket{operation=\"lookup\",role=\"mount\",le=\"0.001048576\"} 2",
             "onpath_operation_duration_seconds_bucket{operation=\"lookup\",role=\"mount\",le=\"0.004194304\"} 3",

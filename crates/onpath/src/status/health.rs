@@ -1,7 +1,8 @@
 //! Whether a file system is healthy, and if not why.
 
 use super::reading::{Host, Reading};
-use super::summary::{counter, name, reports, seconds};
+use super::screen::age;
+use super::summary::{counter, name, seconds};
 use onpath_host::server::DATA_RESERVE_BYTES;
 use serde::Serialize;
 use serde_json::Value;
@@ -64,8 +65,7 @@ pub(super) fn judge(reading: &Reading) -> (State, Vec<String>) {
     }
     reasons.extend(unheard(reading));
     reasons.extend(switches(reading));
-    let mounts = reports(reading).flat_map(|(_, report)| report["mounts"].as_array().into_iter().flatten());
-    reasons.extend(mounts.filter_map(of_mount));
+    reasons.extend(reading.mounts().into_iter().filter_map(of_mount));
     let state = if reasons.is_empty() { State::Healthy } else { State::Degraded };
     (state, reasons)
 }
@@ -93,7 +93,10 @@ fn of_host(host: &Host, reading: &Reading) -> Vec<String> {
             (None, true) => {
                 format!("Host {} answers, but does not tell how it is: its roles or its disk hang.", host.name)
             }
-            (None, false) => format!("Host {} does not answer{}.", host.name, what_is_lost(host)),
+            (None, false) => {
+                let since = reading.silent_for(host).map(|heard| format!(", and was last heard of {} ago", age(heard)));
+                format!("Host {} does not answer{}{}.", host.name, since.unwrap_or_default(), what_is_lost(host))
+            }
         });
         return reasons;
     };
@@ -138,7 +141,7 @@ fn what_is_lost(host: &Host) -> &'static str {
 fn unheard(reading: &Reading) -> Vec<String> {
     let silent = |name: &str| reading.hosts.iter().any(|host| host.name == name && !host.answers);
     let mut reasons = Vec::new();
-    for (host, report) in reports(reading) {
+    for (host, report) in reading.reports() {
         let others = report["hosts"].as_array().into_iter().flatten();
         for other in others.filter(|other| seconds(&other["heard_ms"]) >= HOST_SILENT_SECONDS) {
             let other_name = other["name"].as_str().unwrap_or_default();
@@ -158,7 +161,7 @@ fn unheard(reading: &Reading) -> Vec<String> {
 fn switches(reading: &Reading) -> Vec<String> {
     let asks =
         |(_, report): &(&Host, &Value)| report["tracking"] == "network" && !counter_roles(report, "shard-").is_empty();
-    let Some((_, report)) = reports(reading).find(asks) else { return vec![] };
+    let Some((_, report)) = reading.reports().find(asks) else { return vec![] };
     let tracked_by: Vec<u64> =
         report["tracked_by"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     let all = report["hosts"].as_array().into_iter().flatten().filter(|host| host["switch"] == true);

@@ -7,20 +7,23 @@ mod screen;
 mod summary;
 
 pub(crate) use counters::table;
-pub(crate) use reading::{is_cluster, reports_of};
+pub(crate) use reading::{adds_up, is_cluster, mounts_of, reports_of};
 
 use crate::cli::say;
+use crate::signals;
 use clap::Args;
 use health::State;
 use reading::{Look, Reading};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use summary::Summary;
 
 /// Within this time something is said, whatever hangs.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(4_800);
+/// In none of them anything is told.
+const NO_ROUND: u64 = u64::MAX;
 /// Goes to the upper left corner and clears what is below.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
@@ -39,36 +42,63 @@ pub(crate) struct StatusArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Go on, and show it every so many seconds.
+    /// Go on, and show it every so many seconds; Ctrl-C ends it, with the exit code of what it has shown last.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
     watch: Option<u64>,
 }
 
+/// What comes while it is waited.
+#[derive(Clone)]
+enum Event {
+    /// What is to be said in this round, and how the file system is; or why that cannot be told.
+    Told(u64, Result<(String, State), String>),
+    /// Somebody wants it to end.
+    Over,
+}
+
 pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
-    loop {
-        let begun = Instant::now();
-        // An error is an error here, whatever the codes of other commands.
-        let reading = read(&args).map_err(|error| anyhow::anyhow!(crate::cli::told(&error)))?;
-        if args.watch.is_some() && std::io::stdout().is_terminal() {
-            say(&format!("{CLEAR}{}", told(&args, &reading)?.0));
-        } else {
-            let (text, state) = told(&args, &reading)?;
-            say(&text);
-            if args.watch.is_none() {
-                end(state);
-                return Ok(());
-            }
-        }
-        let pause = Duration::from_secs(args.watch.unwrap_or_default());
-        std::thread::sleep(pause.saturating_sub(begun.elapsed()));
+    let (sender, receiver) = channel();
+    if args.watch.is_some() {
+        signals::forward(sender.clone(), Event::Over)?;
     }
+    let clear = if args.watch.is_some() && std::io::stdout().is_terminal() { CLEAR } else { "" };
+    let mut shown = State::Healthy;
+    for round in 0.. {
+        let begun = Instant::now();
+        ask(&args, round, sender.clone(), begun)?;
+        let (text, state) = match next(&receiver, round, begun + ANSWERED_WITHIN) {
+            // An error is an error here, whatever the codes of other commands.
+            Some(Event::Told(_, said)) => said.map_err(anyhow::Error::msg)?,
+            Some(Event::Over) => break,
+            None => told(&args, &Reading::of_nothing(&args.what))?,
+        };
+        say(&format!("{clear}{text}"));
+        shown = state;
+        let Some(seconds) = args.watch else { break };
+        if next(&receiver, NO_ROUND, begun + Duration::from_secs(seconds)).is_some() {
+            break;
+        }
+    }
+    end(shown);
+    Ok(())
 }
 
 /// Ends the process with the code of that state, unless that is 0.
 fn end(state: State) {
     if state != State::Healthy {
         std::process::exit(i32::from(state.exit_code()));
+    }
+}
+
+/// What is told in this round, or that it is over, if it comes by then.
+fn next(receiver: &Receiver<Event>, round: u64, end: Instant) -> Option<Event> {
+    loop {
+        match receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(Event::Told(late, _)) if late != round => {} // it hung when it was waited for
+            Ok(event) => return Some(event),
+            Err(_) => return None,
+        }
     }
 }
 
@@ -88,18 +118,15 @@ fn told(args: &StatusArgs, reading: &Reading) -> anyhow::Result<(String, State)>
 }
 
 /// Asks whoever has to do with it. What does not come in time is left out.
-fn read(args: &StatusArgs) -> anyhow::Result<Reading> {
-    let (sender, receiver) = channel();
-    let asked = args.clone();
-    let begun = Instant::now();
+fn ask(args: &StatusArgs, round: u64, sender: Sender<Event>, begun: Instant) -> anyhow::Result<()> {
+    let args = args.clone();
     // It may wait for a disk or a mount that hangs, and then goes with this process.
     std::thread::Builder::new().name("status".into()).spawn(move || {
         let end = begun + ANSWERED_WITHIN - Duration::from_millis(200);
-        let how = Look { end, rates: !asked.counters };
-        _ = sender.send(reading::read(&asked.what, asked.key_file.as_deref(), how));
+        let how = Look { end, rates: !args.counters };
+        let reading = reading::read(&args.what, args.key_file.as_deref(), how);
+        let said = reading.and_then(|reading| told(&args, &reading));
+        _ = sender.send(Event::Told(round, said.map_err(|error| crate::cli::told(&error))));
     })?;
-    match receiver.recv_timeout(ANSWERED_WITHIN) {
-        Ok(reading) => reading,
-        Err(_) => Ok(Reading::of_nothing(&args.what)),
-    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use crate::inspect::served_by;
 use onpath_host::stream::{StreamError, request_status};
 use onpath_host::udp::{Key, ask_report, ask_status};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -56,6 +57,48 @@ impl Reading {
         let why = "what it is could not be found out within 5 s: a disk or a mount on the way to it hangs".to_owned();
         Reading { what: what.display().to_string(), hosts: vec![], is_cluster: false, why: Some(why) }
     }
+
+    /// The hosts that have told a report, each with that.
+    pub(super) fn reports(&self) -> impl Iterator<Item = (&Host, &Value)> + Clone {
+        self.hosts.iter().filter_map(|host| Some((host, host.report.as_ref()?)))
+    }
+
+    /// The mounts that hosts have told of, each once.
+    pub(super) fn mounts(&self) -> Vec<&Value> {
+        mounts_of(self.reports().map(|(_, report)| report))
+    }
+
+    /// For how long none of the others has heard anything of a host, seconds. One that has just started knows no longer than that.
+    pub(super) fn silent_for(&self, host: &Host) -> Option<f64> {
+        let heard = self.reports().filter_map(|(_, report)| {
+            let mut known = report["hosts"].as_array()?.iter();
+            known.find(|other| other["name"] == host.name.as_str())?["heard_ms"].as_f64()
+        });
+        heard.min_by(f64::total_cmp).map(|milliseconds| milliseconds / 1e3)
+    }
+}
+
+/// The mounts of which these reports tell, each once. The host with the first shard knows which there are; without it those are taken of
+/// which others have heard, as who has heard of them last tells of them.
+pub(crate) fn mounts_of<'a>(reports: impl Iterator<Item = &'a Value> + Clone) -> Vec<&'a Value> {
+    let best = reports.clone().find(|report| adds_up(report));
+    let told = best.map_or_else(|| reports.collect(), |best| vec![best]);
+    let mut all: BTreeMap<Option<&str>, &Value> = BTreeMap::new();
+    for mount in told.into_iter().filter_map(|report| report["mounts"].as_array()).flatten() {
+        let known = all.entry(mount["id"].as_str()).or_insert(mount);
+        if mount["heard_ms"].as_u64() < known["heard_ms"].as_u64() {
+            *known = mount;
+        }
+    }
+    let mut all: Vec<&Value> = all.into_values().collect();
+    all.sort_by_key(|mount| mount["session"].as_u64());
+    all
+}
+
+/// Whether mounts tell the process of this report what they do: it has the first shard, or there is no other one.
+pub(crate) fn adds_up(report: &Value) -> bool {
+    let has_first = |host: &Value| host["shards"].as_array().into_iter().flatten().any(|shard| shard == 0);
+    report["hosts"].is_null() || this_of(report).is_some_and(has_first)
 }
 
 /// Whether it is a cluster, whose hosts tell over the network, and no process of this machine.

@@ -74,7 +74,7 @@ fn slow(slow: &[Slow]) -> String {
 }
 
 /// A time in its two largest units.
-fn age(seconds: f64) -> String {
+pub(super) fn age(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
         0..60 => format!("{whole} s"),
@@ -97,7 +97,7 @@ fn hosts(hosts: &[HostLine], known: usize) -> String {
         let up = match host.age_seconds {
             Some(seconds) => age(seconds),
             None if host.answers => "hangs".to_owned(),
-            None => "silent".to_owned(),
+            None => host.silent_seconds.map_or("silent".to_owned(), |seconds| format!("silent for {}", age(seconds))),
         };
         let disk = match host.size_bytes {
             0 => String::new(),

@@ -78,6 +78,8 @@ pub(super) struct HostLine {
     pub(super) address: String,
     pub(super) roles: String,
     pub(super) answers: bool,
+    /// For how long no other host has heard anything of it, if it does not answer, seconds.
+    pub(super) silent_seconds: Option<f64>,
     pub(super) version: Option<String>,
     pub(super) age_seconds: Option<f64>,
     pub(super) size_bytes: u64,
@@ -93,20 +95,17 @@ pub(super) fn counter(report: &Value, role: &str, name: &str) -> u64 {
     values.reduce(|one, other| metric.kind.together(one, other)).unwrap_or_default()
 }
 
-pub(super) fn reports(reading: &Reading) -> impl Iterator<Item = (&Host, &Value)> {
-    reading.hosts.iter().filter_map(|host| Some((host, host.report.as_ref()?)))
-}
-
 impl Summary {
     pub(super) fn of(reading: &Reading) -> Summary {
-        let sum = |role: &str, name: &str| reports(reading).map(|(_, report)| counter(report, role, name)).sum::<u64>();
-        let highest =
-            |role: &str, name: &str| reports(reading).map(|(_, report)| counter(report, role, name)).max().unwrap_or(0);
-        let all: Vec<&Value> = reports(reading).flat_map(|(_, report)| mounts_of(report)).collect();
+        let sum =
+            |role: &str, name: &str| reading.reports().map(|(_, report)| counter(report, role, name)).sum::<u64>();
+        let highest = |role: &str, name: &str| {
+            reading.reports().map(|(_, report)| counter(report, role, name)).max().unwrap_or(0)
+        };
+        let all = reading.mounts();
         let (state, reasons) = health::judge(reading);
         let per_second: f64 = all.iter().map(|mount| rate(mount)).sum();
         let own: f64 = reading.hosts.iter().map(|host| host.own_per_second).sum();
-        let lines = reports(reading).flat_map(|(host, report)| mounts_of(report).map(move |mount| line(host, mount)));
         Summary {
             what: reading.what.clone(),
             state,
@@ -128,15 +127,11 @@ impl Summary {
             },
             slow: all.iter().filter_map(|mount| slow(mount)).collect(),
             mounts_present: all.len(),
-            mounts: lines.take(LINES_MAX).collect(),
+            mounts: all.iter().take(LINES_MAX).map(|mount| line(own, mount)).collect(),
             hosts_known: reading.hosts.len(),
-            hosts: reading.hosts.iter().take(LINES_MAX).map(host_line).collect(),
+            hosts: reading.hosts.iter().take(LINES_MAX).map(|host| host_line(host, reading)).collect(),
         }
     }
-}
-
-fn mounts_of(report: &Value) -> impl Iterator<Item = &Value> {
-    report["mounts"].as_array().into_iter().flatten()
 }
 
 /// Machine and mountpoint of a mount.
@@ -162,8 +157,9 @@ fn slow(mount: &Value) -> Option<Slow> {
     (oldest_seconds >= 1.0).then(|| Slow { mount: name(mount), waiting, oldest_seconds })
 }
 
-fn line(host: &Host, mount: &Value) -> MountLine {
-    let own = if mount["own"] == true { host.own_per_second } else { 0.0 };
+/// A mount; `own`: operations per second of that which is of the process itself.
+fn line(own: f64, mount: &Value) -> MountLine {
+    let own = if mount["own"] == true { own } else { 0.0 };
     MountLine {
         mount: name(mount),
         pid: mount["pid"].as_u64().unwrap_or_default(),
@@ -174,7 +170,7 @@ fn line(host: &Host, mount: &Value) -> MountLine {
     }
 }
 
-fn host_line(host: &Host) -> HostLine {
+fn host_line(host: &Host, reading: &Reading) -> HostLine {
     let report = host.report.as_ref();
     let of = |name| report.map_or(0, |report| counter(report, "disk", name));
     HostLine {
@@ -182,6 +178,7 @@ fn host_line(host: &Host) -> HostLine {
         address: host.address.clone(),
         roles: roles(host),
         answers: host.answers,
+        silent_seconds: if host.answers { None } else { reading.silent_for(host) },
         version: report.and_then(|report| report["version"].as_str()).map(str::to_owned),
         age_seconds: report.map(|report| seconds(&report["uptime_ms"])),
         size_bytes: of("size_bytes"),

@@ -1,5 +1,6 @@
 //! Counters of a running file system, and what happened between two readings of them.
 
+use crate::status::{adds_up, mounts_of};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -26,6 +27,28 @@ pub(super) struct Reading {
     shards: BTreeMap<String, u64>,
     journal: BTreeMap<String, u64>,
     operations: BTreeMap<String, Kind>,
+    unsorted: Option<Unsorted>,
+}
+
+/// What is known of operations where the host is missing that mounts tell of what kind they are.
+#[derive(Clone, Debug)]
+struct Unsorted {
+    host: String,
+    mounts: usize,
+    per_second: f64,
+}
+
+impl Unsorted {
+    fn of(reports: &[Value]) -> Option<Unsorted> {
+        if reports.iter().any(adds_up) {
+            return None;
+        }
+        let mounts = mounts_of(reports.iter());
+        let per_second = mounts.iter().filter_map(|mount| mount["per_second"].as_f64()).sum();
+        let has_first = |host: &&Value| host["shards"].as_array().into_iter().flatten().any(|shard| shard == 0);
+        let host = reports.iter().find_map(|report| report["hosts"].as_array()?.iter().find(has_first))?;
+        Some(Unsorted { host: host["name"].as_str()?.to_owned(), mounts: mounts.len(), per_second })
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -38,7 +61,7 @@ struct Kind {
 impl Reading {
     /// That of all processes together that have told these reports.
     pub(super) fn of(reports: &[Value]) -> Reading {
-        let mut reading = Reading::default();
+        let mut reading = Reading { unsorted: Unsorted::of(reports), ..Reading::default() };
         for (role, counters) in reports.iter().filter_map(|report| report["counters"].as_object()).flatten() {
             for (counter, value) in counters.as_object().into_iter().flatten() {
                 let value = value.as_u64().unwrap_or_default();
@@ -79,6 +102,7 @@ pub(super) struct Interval {
     /// Batches that are not on stable storage.
     volatile_batches: u64,
     segments: u64,
+    unsorted: Option<Unsorted>,
 }
 
 impl Interval {
@@ -103,6 +127,7 @@ impl Interval {
             flushes: journal("flushes"),
             volatile_batches: count(&now.journal, "appended_lsn").saturating_sub(count(&now.journal, "durable_lsn")),
             segments: count(&now.journal, "segments"),
+            unsorted: now.unsorted.clone(),
         }
     }
 
@@ -130,9 +155,13 @@ impl Interval {
             self.rates.iter().map(|(name, count)| ((*name).to_owned(), json!(self.rate(*count)))).collect();
         let levels: Map<String, Value> =
             self.levels.iter().map(|(name, level)| ((*name).to_owned(), json!(level))).collect();
+        let unsorted = self.unsorted.as_ref().map(
+            |unsorted| json!({ "host": unsorted.host, "mounts": unsorted.mounts, "per_second": unsorted.per_second }),
+        );
         json!({
             "seconds": self.seconds,
             "operations": operations,
+            "operations_of_unknown_kind": unsorted,
             "per_second": rates,
             "now": levels,
             "journal": {
@@ -188,10 +217,13 @@ impl fmt::Display for Interval {
             table.add_row(std::iter::once(name.clone()).chain(numbers.map(|number| format!("{number:.1}"))));
         }
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        if self.operations.is_empty() {
-            writeln!(f, "no operations through mounts")?;
-        } else {
-            writeln!(f, "{table}")?;
+        match &self.unsorted {
+            Some(Unsorted { host, mounts, per_second }) => writeln!(
+                f,
+                "{per_second:.0} operations per second through {mounts} mounts; of which kind, only host {host} is told, which does not tell"
+            )?,
+            None if self.operations.is_empty() => writeln!(f, "no operations through mounts")?,
+            None => writeln!(f, "{table}")?,
         }
         let rates = self.rates.iter().map(|(name, count)| format!("{name} {:.0}", self.rate(*count)));
         writeln!(f, "shards, per second: {}", rates.collect::<Vec<_>>().join(", "))?;

@@ -16,6 +16,7 @@ pub mod random;
 pub mod server;
 pub mod stall;
 pub mod sys;
+pub mod terminal;
 pub mod tree;
 pub mod user;
 pub mod view;

@@ -257,6 +257,12 @@ pub fn blocked_in(proc_dir: &str, syscall: i64, second: &[i32]) -> bool {
         && (second.is_empty() || argument().is_some_and(|argument| second.contains(&argument)))
 }
 
+/// Whether a thread that stands still was stopped in the given system call.
+pub fn is_in(process: u32, thread: i32, syscall: i64) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall")).unwrap_or_default();
+    call.split(' ').next() == Some(&syscall.to_string())
+}
+
 /// The calling thread's id.
 pub fn thread_id() -> i32 {
     call!(libc::syscall(libc::SYS_gettid)).expect("gettid cannot fail") as i32

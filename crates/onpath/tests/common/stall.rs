@@ -4,7 +4,7 @@
 use super::sys::{R, call, errno};
 use std::marker::PhantomData;
 
-/// A thread that stands still until its process is killed. Only the thread that has stopped it may let it go.
+/// A thread that stands still until it is let go, or its process is killed. Only the thread that has stopped it may let it go.
 pub struct Stalled {
     process: u32,
     thread: i32,
@@ -39,6 +39,16 @@ impl Stalled {
         ptrace(libc::PTRACE_INTERRUPT, id)?;
         assert!(libc::WIFSTOPPED(wait(id)), "thread {id} has ended");
         Ok(Stalled { process, thread: id, of_this_thread: PhantomData })
+    }
+
+    /// Its id.
+    pub fn thread(&self) -> i32 {
+        self.thread
+    }
+
+    /// It goes on.
+    pub fn let_go(self) {
+        ptrace(libc::PTRACE_DETACH, self.thread).expect("it stands still");
     }
 
     /// kill -9 of its process, which did not go on.

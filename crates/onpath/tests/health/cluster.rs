@@ -27,8 +27,18 @@ fn a_host_that_is_dead() {
     }
     cluster.kill(2);
     for what in ways {
-        wait_for(3, &["degraded", "Host n2 does not answer", "cannot be reached"], || of(&cluster, client, what, &[]));
+        let words = [
+            "degraded",
+            "Host n2 does not answer, and was last heard of",
+            "ago: its names and bytes cannot be reached",
+        ];
+        wait_for(3, &words, || of(&cluster, client, what, &[]));
     }
+    let silent =
+        |host: usize| json(&of(&cluster, client, &config, &["--json"]))["hosts"][host]["silent_seconds"].as_f64();
+    wait_until("it is told since when it is silent", || silent(2) >= Some(6.0));
+    assert_eq!(silent(0), None);
+    wait_for(3, &["silent for"], || of(&cluster, client, &config, &[]));
     // A host that is asked about itself knows whom it does not hear.
     let state = cluster.state(0).display().to_string();
     wait_for(3, &["degraded", "heard nothing of host n2"], || of(&cluster, 0, &state, &[]));
@@ -81,6 +91,44 @@ fn what_mounts_of_a_cluster_do() {
     cluster.stop();
 }
 
+/// Mounts are known to every host, so that they are shown while the host is dead that has the first shard.
+#[test]
+fn mounts_while_the_first_host_is_dead() {
+    let test = "health::mounts_while_the_first_host_is_dead";
+    let Some(site) = Site::new(test) else { return };
+    let Some(mut cluster) = Cluster::start(test, &site, Shape { clients: 2, ..Shape::default() }) else { return };
+    let mounts = [cluster.mount(&site, 0, &[]), cluster.mount(&site, 1, &[])];
+    let names = mounts.each_ref().map(|mount| mount.path().display().to_string());
+    let config = cluster.config().display().to_string();
+    let state = cluster.state(1).display().to_string();
+    let shown =
+        |cluster: &Cluster, what: &str| json(&of(cluster, 1, what, &["--json"]))["mounts"].as_array().map(Vec::len);
+    for what in [&config, &state] {
+        wait_until("all hosts know both mounts", || shown(&cluster, what) == Some(2));
+    }
+    // Each is counted once, by whoever adds up what they do.
+    wait_until("both are counted", || cluster.status().sum("mounts", &["present"]) == 2);
+    cluster.kill(0);
+    for what in [&config, &state] {
+        wait_for(3, &["n0", &names[0], &names[1]], || of(&cluster, 1, what, &[]));
+    }
+    let top = || {
+        let mut command = cluster.net.command(1, binary());
+        command.args(["top", "--once", "--interval-ms", "100", &config]);
+        String::from_utf8(command.output().expect("onpath runs").stdout).expect("text")
+    };
+    wait_until("top says why it tells no kinds", || {
+        top().contains("through 2 mounts; of which kind, only host n0 is told")
+    });
+    cluster.serve(0);
+    wait_until("it is told again", || cluster.status().sum("mounts", &["present"]) == 2);
+    for mount in mounts {
+        mount.stop();
+    }
+    wait_until("they have left everywhere", || [&config, &state].iter().all(|what| shown(&cluster, what) == Some(0)));
+    cluster.stop();
+}
+
 #[test]
 fn a_switch_that_is_lost() {
     let test = "health::a_switch_that_is_lost";
@@ -91,7 +139,11 @@ fn a_switch_that_is_lost() {
     let config = cluster.config().display().to_string();
     wait_for(0, &["healthy", "switch"], || of(&cluster, 0, &config, &[]));
     cluster.kill(2);
-    let lost = ["degraded", "Host n2 does not answer.", "Switch n2 is lost: directories are tracked by their owners"];
+    let lost = [
+        "degraded",
+        "Host n2 does not answer, and was last heard of",
+        "Switch n2 is lost: directories are tracked by their owners",
+    ];
     wait_for(3, &lost, || of(&cluster, 0, &config, &[]));
     std::fs::create_dir(mount.path().join("d")).expect("it goes on without");
     cluster.serve(2);

@@ -3,7 +3,8 @@
 use super::{Said, json, status, wait_for};
 use crate::common::disk::Disk;
 use crate::common::server::{Site, binary};
-use crate::common::skipped;
+use crate::common::terminal::Terminal;
+use crate::common::{process, skipped, wait_until};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -82,6 +83,45 @@ fn a_client_that_is_silent() {
     wait_for(3, &["degraded", &name, "has not answered for 5 s"], || of(&site.state(), &[]));
     second.signal(libc::SIGCONT);
     wait_for(0, &["healthy", &name], || of(&site.state(), &[]));
+    second.stop();
+    mount.stop();
+}
+
+/// Goes to the upper left corner and clears what is below.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// Shown again and again, until Ctrl-C: the exit code is that of what was shown last.
+#[test]
+fn watched_on_a_terminal_and_not() {
+    let Some(site) = Site::new("a status that is watched") else { return };
+    let mount = site.dev(&[]);
+    let second = site.mount(1, &[]);
+    let watch = || {
+        let mut command = Command::new(binary());
+        command.args(["status", "--watch", "1"]).arg(site.state());
+        command
+    };
+    let screens = |terminal: &Terminal| terminal.shown().split(CLEAR).map(str::to_owned).collect::<Vec<_>>();
+    let healthy = Terminal::run(watch());
+    wait_until("it is shown three times", || screens(&healthy).len() >= 4);
+    let [before, first, again, ..] = &screens(&healthy)[..] else { panic!("{:?}", healthy.shown()) };
+    assert!(before.is_empty() && first.contains(": healthy") && again.contains(": healthy"), "{first}\n{again}");
+    assert_eq!(healthy.interrupt(), Some(0));
+    // It is no screen, but a file: nothing is cleared there, and every status is a line.
+    second.signal(libc::SIGSTOP);
+    let log = site.root().join("log-watch");
+    let mut command = watch();
+    command.arg("--json").stdout(fs::File::create(&log).expect("a file"));
+    let mut child = command.spawn().expect("onpath runs");
+    let mut said = String::new();
+    wait_until("it is degraded", || {
+        said = fs::read_to_string(&log).expect("text");
+        said.lines().count() >= 2 && said.lines().last().is_some_and(|line| line.contains(r#""state":"degraded""#))
+    });
+    assert!(said.lines().all(|line| line.starts_with('{') && !line.contains(CLEAR)), "{said}");
+    process::send(child.id() as i32, libc::SIGINT);
+    assert_eq!(child.wait().expect("wait of our child").code(), Some(3));
+    second.signal(libc::SIGCONT);
     second.stop();
     mount.stop();
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod here;
+mod late;
 
 use crate::common::wait_until;
 use serde_json::Value;
@@ -30,15 +31,18 @@ fn status(mut command: Command, args: &[&str]) -> Said {
 
 /// Waits until the status ends with that code and tells these words; the screen.
 #[track_caller]
-fn wait_for(code: i32, words: &[&str], look: impl Fn() -> Said) -> String {
+fn wait_for(code: i32, words: &[&str], mut look: impl FnMut() -> Said) -> String {
     let mut last = String::new();
     wait_until(&format!("the status is {code} with {words:?}"), || {
         let said = look();
         let fits = said.code == Some(code) && words.iter().all(|word| said.text.contains(word));
+        // With --nocapture, and of a test that fails: the screens of docs/monitoring.md.
+        if said.text != last {
+            println!("{}\n", said.text);
+        }
         last = said.text;
         fits
     });
-    println!("{last}\n"); // with --nocapture: the screens of docs/monitoring.md
     last
 }
 

@@ -1,6 +1,6 @@
 //! `--metrics`: what Prometheus is told, and what it makes of that.
 
-mod prometheus;
+pub(crate) mod prometheus;
 mod scraped;
 
 use crate::common::server::Mount;
@@ -22,7 +22,7 @@ fn place(said: impl Fn() -> String) -> SocketAddr {
     place.expect("just seen")
 }
 
-fn place_of(mount: &Mount) -> SocketAddr {
+pub(crate) fn place_of(mount: &Mount) -> SocketAddr {
     place(|| mount.said())
 }
 
@@ -56,10 +56,15 @@ fn series(text: &str) -> BTreeMap<String, f64> {
     lines.map(pair).collect()
 }
 
-/// The sum of the operations of a kind with such a result.
+/// The sum of the operations of a kind with such a result, at all mounts.
 fn operations(text: &str, operation: &str, result: &str) -> f64 {
+    ["mount", "told"].map(|role| operations_of(text, role, operation, result)).iter().sum()
+}
+
+/// That of those who answer.
+fn operations_of(text: &str, role: &str, operation: &str, result: &str) -> f64 {
     let wanted = |name: &str| {
-        let labels = [format!("operation=\"{operation}\""), format!("result=\"{result}\"")];
+        let labels = [format!("operation=\"{operation}\""), format!("result=\"{result}\""), format!("role=\"{role}\"")];
         name.starts_with("onpath_operations_total{") && labels.iter().all(|label| name.contains(label))
     };
     series(text).into_iter().filter(|(name, _)| wanted(name)).map(|(_, value)| value).sum()

@@ -54,6 +54,14 @@ fn alerts_fire_when_they_should() {
     }
 }
 
+/// What the alert of that name asks.
+pub(crate) fn alert(name: &str) -> String {
+    let text = std::fs::read_to_string(packaged("prometheus/onpath.yml")).expect("the rules");
+    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != format!("- alert: {name}"));
+    let expression = lines.find_map(|line| line.strip_prefix("expr: "));
+    expression.unwrap_or_else(|| panic!("no alert {name}")).to_owned()
+}
+
 /// What the panels of the dashboard ask.
 fn expressions() -> Vec<String> {
     let text = std::fs::read_to_string(packaged("grafana/onpath.json")).expect("the dashboard");
@@ -66,8 +74,8 @@ fn expressions() -> Vec<String> {
 }
 
 /// A running Prometheus that scrapes once a second, and how it is asked.
-struct Prometheus<'a> {
-    process: Process,
+pub(crate) struct Prometheus<'a> {
+    pub(crate) process: Process,
     url: String,
     command: &'a dyn Fn(&str) -> Command,
     promtool: String,
@@ -75,7 +83,7 @@ struct Prometheus<'a> {
 
 impl<'a> Prometheus<'a> {
     /// `command` runs a program where `listen` is; none where Prometheus is not installed.
-    fn start(
+    pub(crate) fn start(
         test: &str,
         root: &Path,
         listen: &str,
@@ -101,19 +109,20 @@ impl<'a> Prometheus<'a> {
     }
 
     /// What it answers to an expression: a line for each series, `NAME => VALUE @[TIME]`.
-    fn ask(&self, expression: &str) -> Vec<String> {
+    pub(crate) fn ask(&self, expression: &str) -> Vec<String> {
         let mut command = (self.command)(&self.promtool);
         let output = command.args(["query", "instant", &self.url, expression]).output().expect("promtool runs");
         assert!(output.status.success(), "{expression}: {}", said(&output));
         String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
-    fn number(&self, expression: &str) -> Option<f64> {
+    /// The value of the first series of the answer.
+    pub(crate) fn number(&self, expression: &str) -> Option<f64> {
         let answer = self.ask(expression);
         answer.first()?.split(" => ").nth(1)?.split(' ').next()?.parse().ok()
     }
 
-    fn tells(&self, expression: &str, wanted: f64) {
+    pub(crate) fn tells(&self, expression: &str, wanted: f64) {
         wait_until(&format!("{expression} is {wanted}"), || self.number(expression) == Some(wanted));
     }
 }

@@ -1,6 +1,6 @@
 //! What a process answers to who scrapes it.
 
-use super::{exchange, operations, place, place_of, scrape, series};
+use super::{exchange, operations, operations_of, place, place_of, scrape, series};
 use crate::common::cluster::{Cluster, Shape};
 use crate::common::server::{Site, Status, status_of};
 use crate::common::wait_until;
@@ -53,6 +53,35 @@ fn a_scrape_tells_what_was_done() {
         assert!(after[name] >= *before, "{name}: {} after {before}", after[name]);
     }
     assert_eq!(operations(&scrape(server), "create", "ok"), 50.0);
+    mount.stop();
+}
+
+/// Shards and data nodes tell by kind and result what they have answered, and how long it took: here, what waits for the disk.
+#[test]
+fn shards_and_data_nodes_tell_their_operations() {
+    let Some(site) = Site::new("operations of roles") else { return };
+    let mount = site.dev(&["--metrics", "0", "--commit", "sync"]);
+    let at = place_of(&mount);
+    load(mount.path(), 20);
+    fs::create_dir(mount.path().join("d")).expect("mkdir");
+    fs::write(mount.path().join("d/f"), "").expect("a file");
+    assert!(fs::remove_dir(mount.path().join("d")).is_err(), "it is not empty");
+    // The data node tells a home again that takes its time.
+    wait_until("homes have answered the data node", || {
+        let text = scrape(at);
+        operations_of(&text, "data", "write", "ok") == 20.0 && operations_of(&text, "shard", "merge", "ok") >= 20.0
+    });
+    let text = scrape(at);
+    let of = |role: &str, operation: &str, result: &str| operations_of(&text, role, operation, result);
+    assert_eq!((of("shard", "create", "ok"), of("data", "write", "ok")), (22.0, 20.0), "{text}");
+    assert_eq!((of("shard", "rmdir", "refused"), of("shard", "rmdir", "failed")), (1.0, 0.0), "{text}");
+    let all = series(&text);
+    let took = |role: &str, operation: &str, what: &str| {
+        all[&format!("onpath_operation_duration_seconds_{what}{{operation=\"{operation}\",role=\"{role}\"}}")]
+    };
+    assert_eq!((took("shard", "create", "count"), took("data", "write", "count")), (22.0, 20.0));
+    // A write waits for its home, which answers what is written to the disk only.
+    assert!(took("data", "write", "sum") > 0.0 && took("data", "write", "sum") < 100.0, "{text}");
     mount.stop();
 }
 

@@ -1,0 +1,43 @@
+//! As what an operation is counted, and how it ended.
+
+use crate::state::{Caller, Node};
+use onpath_wire::Errno;
+use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::report::Outcome;
+
+onpath_kernel::kinds! {
+    Write "write", Read "read", Allocate "allocate", Copy "copy", Seek "seek", Trim "trim", Sync "sync", Space "space",
+}
+
+impl Kind {
+    pub(crate) fn of(request: &DataRequest) -> Kind {
+        match request {
+            DataRequest::Write { .. } => Kind::Write,
+            DataRequest::Read { .. } => Kind::Read,
+            DataRequest::Allocate { .. } => Kind::Allocate,
+            DataRequest::Copy { .. } => Kind::Copy,
+            DataRequest::Seek { .. } => Kind::Seek,
+            DataRequest::Trim { .. } | DataRequest::Drop { .. } => Kind::Trim,
+            DataRequest::Sync { .. } => Kind::Sync,
+            DataRequest::Space => Kind::Space,
+        }
+    }
+}
+
+/// What was asked for has ended so.
+pub(crate) fn count(core: &mut Node, from: Caller, outcome: Outcome) {
+    let took_us = core.now.mono_us.saturating_sub(from.since_us);
+    core.state.meter.count(from.kind as usize, took_us, outcome);
+}
+
+/// It has got this answer. What is asked again for it is counted then.
+pub(crate) fn count_answer(core: &mut Node, from: Caller, reply: &DataReply) {
+    match reply {
+        DataReply::Failed { errno: Errno::EAGAIN }
+        | DataReply::Stale
+        | DataReply::SourceStale
+        | DataReply::NewTerm { .. } => {}
+        DataReply::Failed { errno } => count(core, from, Outcome::of(&Err::<(), Errno>(*errno))),
+        _ => count(core, from, Outcome::Ok),
+    }
+}
