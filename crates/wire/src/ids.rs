@@ -177,7 +177,7 @@ impl InodeId {
     }
 }
 
-/// What kind of role an address belongs to.
+/// What kind of role an address belongs to. Reserved numbers: 5 path node, 6 controller, 7 log, 8 index, 9 host, 10 keeper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeClass {
     /// A metadata shard.

@@ -70,28 +70,6 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     assert!(node.survey(3, &mut |_| ()));
 }
 
-/// Checkpoints of before files were objects of their own have all of them among the rest of a range's image, and no map.
-#[test]
-fn files_of_an_older_checkpoint_are_taken_over() {
-    let mut w = busy_world();
-    w.allocate(data(13, 1), 0, CHUNK, 3 * BLOCK as u64, Allocation::Reserve);
-    w.checkpoint(true);
-    w.keep_as_before();
-    w.write(data(14, 1), 0, 0, b"later");
-    let files = w.node.files();
-    w.kill();
-    assert!(w.faults().is_empty());
-    assert_eq!(w.node.files(), files);
-    assert_eq!(w.read(data(14, 1), 0, 0, 5).unwrap(), b"later");
-    // The next checkpoint has them as objects.
-    w.checkpoint(true);
-    w.forget();
-    w.forget();
-    w.kill();
-    assert!(w.faults().is_empty());
-    assert_eq!(w.node.files(), files);
-}
-
 #[test]
 fn a_record_that_does_not_fit_is_refused() {
     let mut w = busy_world();

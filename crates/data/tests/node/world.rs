@@ -480,25 +480,6 @@ impl World {
         (0..self.node.ranges()).for_each(|range| self.node.settle(range, kept));
     }
 
-    /// Makes the checkpoint one of before files were objects of their own.
-    pub(crate) fn keep_as_before(&mut self) {
-        let objects = std::mem::take(&mut self.kept.objects);
-        for (key, value) in &objects.0 {
-            let &[1, ref id @ ..] = &key[..] else { continue };
-            let (inode, rest) = id.split_first_chunk().expect("an id");
-            let inode = onpath_store::cold::id_of(*inode);
-            let (generation, part) = rest.split_at(8);
-            let (tag, number) = match part[0] {
-                1 => (1, &[][..]),
-                2 => (2, &part[1..]),
-                _ => (6, &part[1..]),
-            };
-            let key = [&[tag][..], &inode.0.to_be_bytes(), generation, number].concat();
-            self.kept.ranges[(inode.0 >> 58) as usize].1.push((key, value.clone()));
-        }
-        self.kept.ranges.iter_mut().for_each(|(_, rest)| rest.sort_unstable());
-    }
-
     /// The node forgets what it can.
     pub(crate) fn forget(&mut self) {
         (0..FORGET_PARTS).for_each(|part| self.node.forget(part));
