@@ -19,6 +19,13 @@ use std::task::Poll;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct OpId(pub(crate) u32);
 
+impl OpId {
+    /// The first of all, in their order.
+    pub const MIN: OpId = OpId(0);
+    /// The last of all.
+    pub const MAX: OpId = OpId(u32::MAX);
+}
+
 /// The state that operations of a role share, and the types of its edges.
 pub trait Protocol: Send + Sized + 'static {
     /// What starts an operation.

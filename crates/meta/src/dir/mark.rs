@@ -4,6 +4,7 @@
 //! acknowledged and nobody holds the group, or until the owner has applied it. The first mark rides on the update's reply through
 //! the switch; further ones are sent until one is acknowledged. In the owner form nothing is gated unless a collect holds the group.
 
+use super::gate::{Gate, Gates, Opens};
 use super::{site, tracker};
 use crate::ops::{Req, Step};
 use crate::planted::{self, Planted};
@@ -32,8 +33,7 @@ const HOLD_ASK_US: u64 = 50_000;
 #[derive(Default)]
 pub(crate) struct Marks {
     groups: HashMap<Fingerprint, Mark>,
-    /// Updates whose operations wait with their locks.
-    gates: HashMap<OpId, SmallVec<[Gate; 1]>>,
+    gates: Gates,
     /// Generations are counted for all groups together, so that one that was forgotten is never named again.
     generation: u32,
 }
@@ -55,8 +55,6 @@ struct Mark {
     asking: bool,
     /// A mark of this generation was sent.
     sent: u32,
-    /// Gated updates.
-    gates: u32,
     /// Directories of which transactions want to be sure before they append (see [`settled`]).
     settling: SmallVec<[InodeId; 1]>,
     /// Epochs whose completion waits for this group.
@@ -65,17 +63,6 @@ struct Mark {
 
 /// What a site knows of a directory, as `docs/internals/bounds.md` counts it: its grant and its mark.
 const _: () = assert!(2 * size_of::<(Fingerprint, Mark)>() as u64 + site::GRANT_BYTES <= memory::GRANT);
-
-/// An update that must not be seen yet.
-#[derive(Clone, Copy, Debug)]
-struct Gate {
-    group: Fingerprint,
-    generation: u32,
-    dir: InodeId,
-    seq: LogSeq,
-    /// The directory was in *sync*: as far as its owner knows, it still is, though its part may be taken back here since.
-    sync: bool,
-}
 
 impl Marks {
     fn next_generation(&mut self) -> u32 {
@@ -95,7 +82,6 @@ impl Marks {
                 marking: false,
                 asking: false,
                 sent: 0,
-                gates: 0,
                 settling,
                 remarking: 0,
             };
@@ -124,8 +110,8 @@ impl Marks {
     /// Forgets a group if nobody needs it: the next update is marked again.
     pub(crate) fn forget(&mut self, group: Fingerprint) {
         let Some(mark) = self.groups.get(&group) else { return };
-        let busy = mark.hold.is_some() || mark.marking || mark.asking || mark.gates > 0 || mark.remarking > 0;
-        if !busy && mark.settling.is_empty() {
+        let busy = mark.hold.is_some() || mark.marking || mark.asking || mark.remarking > 0;
+        if !busy && mark.settling.is_empty() && !self.gates.any_in(group) {
             self.groups.remove(&group);
         }
     }
@@ -136,16 +122,18 @@ impl Marks {
         all.push(("mark_generation", u64::from(mark.generation)));
         all.push(("mark_acknowledged", u64::from(mark.covered)));
         all.push(("held", u64::from(mark.hold.is_some())));
-        all.push(("updates_gated_now", u64::from(mark.gates)));
+        all.push(("updates_gated_now", self.gates.in_group(group).count() as u64));
     }
 
     /// Its queues.
     pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
         let count = |is: fn(&Mark) -> bool| self.groups.values().filter(|mark| is(mark)).count();
+        let marked =
+            self.groups.iter().filter(|(group, mark)| mark.marking || mark.asking || self.gates.any_in(**group));
         all.extend([
             Gauge::queue("updates gated", self.gates.len(), operations),
             Gauge::queue("groups held", count(|mark| mark.hold.is_some()), operations),
-            Gauge::queue("groups marked", count(|mark| mark.marking || mark.asking || mark.gates > 0), operations),
+            Gauge::queue("groups marked", marked.count(), operations),
             Gauge::queue("groups settling", count(|mark| !mark.settling.is_empty()), operations),
             Gauge::queue("groups marked again", count(|mark| mark.remarking > 0), operations),
             Gauge::table("groups known", self.groups.len(), GRANTS_HELD_MAX),
@@ -186,11 +174,10 @@ pub(crate) fn appended(core: &mut Core, op: OpId, dir: InodeId, seq: LogSeq) {
     if open(core, dir) || planted::is(Planted::ExposedUnmarked) {
         return;
     }
-    let mark = core.state.marks.mark(group);
-    mark.gates += 1;
-    let generation = mark.generation;
+    let generation = core.state.marks.mark(group).generation;
     let sync = site::writes_through(core, dir);
-    core.state.marks.gates.entry(op).or_default().push(Gate { group, generation, dir, seq, sync });
+    let opens = if sync { Opens::Applied } else { Opens::Marked };
+    core.state.marks.gates.close(op, Gate { group, generation, dir, seq, opens });
     core.state.counters.updates_gated += 1;
     if sync {
         super::push::now(core, dir);
@@ -212,12 +199,13 @@ fn passed(core: &Core, gate: &Gate) -> bool {
     }
     let mark = core.state.marks.groups.get(&gate.group).expect("a group with gates is kept");
     let held = mark.hold.is_some() && !planted::is(Planted::NoHold);
-    !held && covers(core, gate.sync || site::writes_through(core, gate.dir), Some(mark), gate.generation)
+    let sync = gate.opens == Opens::Applied || site::writes_through(core, gate.dir);
+    !held && covers(core, sync, Some(mark), gate.generation)
 }
 
 /// Whether this operation has updates that may not be seen yet.
 pub(crate) fn is_gated(core: &Core, op: OpId) -> bool {
-    core.state.marks.gates.contains_key(&op)
+    !core.state.marks.gates.of(op).is_empty()
 }
 
 /// Waits, with all locks, until everything that this operation has appended may be seen. True if its reply must still be sent:
@@ -225,9 +213,9 @@ pub(crate) fn is_gated(core: &Core, op: OpId) -> bool {
 pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
     let op = cx.op();
     let carried = cx.with(|core| {
-        let gates = core.state.marks.gates.get(&op).cloned().unwrap_or_default();
+        let gates: SmallVec<[Gate; 1]> = core.state.marks.gates.of(op).into();
         match (&gates[..], answer) {
-            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && !gate.sync => {
+            ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && gate.opens == Opens::Marked => {
                 let record = core.reflects(op);
                 let packet = core.state.reply_resting_on(record, req.seq, reply);
                 let after = if req.early { RecordSeq(0) } else { record };
@@ -235,7 +223,7 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
                 true
             }
             _ => {
-                for gate in gates.iter().filter(|gate| !gate.sync) {
+                for gate in gates.iter().filter(|gate| gate.opens == Opens::Marked) {
                     mark_now(core, op, gate.group);
                 }
                 false
@@ -245,18 +233,17 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
     if planted::is(Planted::UnlockedWhileGated) {
         cx.unlock_all();
     }
-    let closed = |core: &Core| core.state.marks.gates.get(&op)?.iter().find(|gate| !passed(core, gate)).copied();
+    let closed = |core: &Core| core.state.marks.gates.of(op).iter().find(|gate| !passed(core, gate)).copied();
     while let Some(gate) = cx.with(|core| closed(core)) {
         cx.until(keys::group(gate.group), |core| passed(core, &gate).then_some(())).await;
     }
     cx.with(|core| {
-        let gates = core.state.marks.gates.remove(&op).unwrap_or_default();
+        let gates = core.state.marks.gates.done(op);
         let network = core.state.epochs.site.form == Form::Network;
         let mut by_mark = network;
         for gate in &gates {
             let mark = core.state.marks.mark(gate.group);
             by_mark &= mark.covered >= gate.generation;
-            mark.gates -= 1;
             core.state.marks.tidy(gate.group);
         }
         !(carried && by_mark)
@@ -379,13 +366,12 @@ pub(crate) async fn at_owner(cx: &Cx, group: Fingerprint) {
 
 /// Whether updates of this directory's group wait for their exposure.
 pub(crate) fn has_gates(core: &Core, dir: InodeId) -> bool {
-    core.state.marks.groups.get(&core.state.config.map.fingerprint(dir)).is_some_and(|mark| mark.gates > 0)
+    core.state.marks.gates.any_in(core.state.config.map.fingerprint(dir))
 }
 
 /// Directories of the group with gated updates.
 fn waiting_dirs(core: &Core, group: Fingerprint) -> BTreeSet<InodeId> {
-    let gates = core.state.marks.gates.values().flatten();
-    gates.filter(|gate| gate.group == group && !passed(core, gate)).map(|gate| gate.dir).collect()
+    core.state.marks.gates.in_group(group).filter(|gate| !passed(core, gate)).map(|gate| gate.dir).collect()
 }
 
 /// The switch's answer to a mark of ours.
@@ -467,8 +453,8 @@ pub(crate) fn released(cx: &Cx, from: ShardId, group: Fingerprint, job: JobId) {
             return;
         }
         mark.hold = None;
-        let wanted = mark.gates > 0 || !mark.settling.is_empty() || mark.remarking > 0;
-        if wanted {
+        let wanted = !mark.settling.is_empty() || mark.remarking > 0;
+        if wanted || core.state.marks.gates.any_in(group) {
             mark_now(core, cx.op(), group); // what is not covered
             keep_marking(core, group);
         }

@@ -8,6 +8,7 @@
 mod ages;
 pub(crate) mod collect;
 pub(crate) mod epoch;
+mod gate;
 pub(crate) mod group;
 pub(crate) mod inspect;
 pub(crate) mod mark;
