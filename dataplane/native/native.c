@@ -27,16 +27,10 @@ struct node_route {
 	struct onpath_route way;
 };
 
-struct numbered_group {
-	__u32 number;
-	struct onpath_group nodes;
-};
-
 struct onpath_state {
 	struct onpath_config config;
 	struct onpath_tracking tracking;
 	struct onpath_pair pairs[ONPATH_SHARDS];
-	struct onpath_peers peers;
 	__u64 counters[ONPATH_COUNTERS];
 	/* The port by which the packet came in that is on its way, and where its copies go. */
 	__u32 in_port;
@@ -48,8 +42,6 @@ struct onpath_state {
 	struct node_route routes[ONPATH_ROUTES_MAX];
 	__u32 hosts_used;
 	__u32 hosts[ONPATH_HOSTS_MAX];
-	__u32 groups_used;
-	struct numbered_group groups[ONPATH_GROUPS_MAX];
 	struct onpath_set sets[];
 };
 
@@ -63,24 +55,14 @@ ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *s
 	return &state->tracking;
 }
 
-ONPATH_INLINE struct onpath_peers *onpath_get_peers(struct onpath_state *state)
-{
-	return &state->peers;
-}
-
 ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, __u32 shard)
 {
 	return shard < ONPATH_SHARDS ? &state->pairs[shard] : 0;
 }
 
-ONPATH_INLINE __u32 sets_of(const struct onpath_state *state)
-{
-	return (__u32)1 << (ONPATH_INDEX_BITS - state->config.own_bits);
-}
-
 ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u32 set)
 {
-	return set < sets_of(state) ? &state->sets[set] : 0;
+	return set < onpath_sets(&state->config) ? &state->sets[set] : 0;
 }
 
 ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath_counter counter)
@@ -109,23 +91,6 @@ ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *
 	__u32 at = place_of(state, node);
 
 	return at < state->routes_used && state->routes[at].node == node ? &state->routes[at].way : 0;
-}
-
-/* The place of a group; behind the last if there is none. */
-static __u32 place_of_group(const struct onpath_state *state, __u32 number)
-{
-	__u32 at = 0;
-
-	while (at < state->groups_used && state->groups[at].number != number)
-		at++;
-	return at;
-}
-
-ONPATH_INLINE const struct onpath_group *onpath_find_group(struct onpath_state *state, __u32 number)
-{
-	__u32 at = place_of_group(state, number);
-
-	return at < state->groups_used ? &state->groups[at].nodes : 0;
 }
 
 /* The place of a host's port; behind the last if it is none. */
@@ -194,31 +159,6 @@ ONPATH_INLINE void onpath_drop_route(struct onpath_state *state, __u32 node)
 		state->routes[at] = state->routes[at + 1];
 }
 
-ONPATH_INLINE int onpath_put_group(struct onpath_state *state, __u32 number, const __u32 *members, __u32 count)
-{
-	__u32 at = place_of_group(state, number), member;
-	struct onpath_group *nodes;
-
-	if (at == ONPATH_GROUPS_MAX)
-		return -1;
-	if (at == state->groups_used)
-		state->groups_used++;
-	state->groups[at].number = number;
-	nodes = &state->groups[at].nodes;
-	nodes->count = count;
-	for (member = 0; member < count; member++)
-		nodes->member[member] = members[member];
-	return 0;
-}
-
-ONPATH_INLINE void onpath_drop_group(struct onpath_state *state, __u32 number)
-{
-	__u32 at = place_of_group(state, number);
-
-	if (at < state->groups_used)
-		state->groups[at] = state->groups[--state->groups_used];
-}
-
 ONPATH_INLINE int onpath_put_host(struct onpath_state *state, const struct onpath_route *way)
 {
 	__u32 at = place_of_host(state, way->port);
@@ -242,7 +182,7 @@ ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state)
 {
 	__u32 set, stage;
 
-	for (set = 0; set < sets_of(state); set++) {
+	for (set = 0; set < onpath_sets(&state->config); set++) {
 		for (stage = 0; stage < ONPATH_STAGES_MAX; stage++)
 			state->sets[set].tag[stage] = 0;
 	}
@@ -251,8 +191,6 @@ ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state)
 ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state)
 {
 	state->routes_used = 0;
-	state->groups_used = 0;
-	state->peers.count = 0;
 	state->hosts_used = 0;
 }
 
@@ -266,7 +204,7 @@ ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state)
 
 /* What Rust calls: src/ffi.rs. */
 
-__u64 onpath_native_bytes(__u32 own_bits);
+__u64 onpath_native_bytes(const struct onpath_config *config);
 void onpath_native_load(struct onpath_state *state, const struct onpath_config *config);
 struct onpath_tracking *onpath_native_tracking(struct onpath_state *state);
 struct onpath_pair *onpath_native_pairs(struct onpath_state *state);
@@ -274,13 +212,12 @@ struct onpath_set *onpath_native_sets(struct onpath_state *state);
 const __u64 *onpath_native_counters(const struct onpath_state *state);
 __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
 			 struct copy *copies, __u32 copies_max, __u32 *copies_made);
-__u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port, const __u32 *members,
-			    __u64 count);
+__u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port);
 void onpath_native_plant(__u32 rule);
 
-__u64 onpath_native_bytes(__u32 own_bits)
+__u64 onpath_native_bytes(const struct onpath_config *config)
 {
-	return sizeof(struct onpath_state) + sizeof(struct onpath_set) * ((__u64)1 << (ONPATH_INDEX_BITS - own_bits));
+	return sizeof(struct onpath_state) + sizeof(struct onpath_set) * (__u64)onpath_sets(config);
 }
 
 void onpath_native_load(struct onpath_state *state, const struct onpath_config *config)
@@ -331,12 +268,9 @@ __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port,
 }
 
 /* Commands in the order of SPEC.md, which is the one of src/lib.rs. */
-__u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port, const __u32 *members,
-			    __u64 count)
+__u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port)
 {
 	struct onpath_route way = { port };
-	/* One too many is as good as any number. */
-	__u32 members_told = count > ONPATH_MEMBERS_MAX ? ONPATH_MEMBERS_MAX + 1 : count;
 
 	switch (command) {
 	case 0:
@@ -353,17 +287,8 @@ __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, 
 		onpath_drop_route(state, a);
 		return ONPATH_ACCEPTED;
 	case 6:
-		return onpath_control_group(state, a, members, members_told);
-	case 7:
-		onpath_drop_group(state, a);
-		return ONPATH_ACCEPTED;
-	case 8:
-		return onpath_control_peer(state, a, b, &way);
-	case 9:
-		return onpath_control_unpeer(state, a, b);
-	case 10:
 		return onpath_control_host(state, &way);
-	case 11:
+	case 7:
 		onpath_drop_host(state, &way);
 		return ONPATH_ACCEPTED;
 	default:

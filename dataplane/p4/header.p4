@@ -15,7 +15,6 @@ control Header(inout headers_t hdr, inout meta_t meta, out bit<1> unrouted) {
         hdr.udp.checksum = 0;
         hdr.innet.destination = meta.node;
         hdr.innet.result = meta.result;
-        hdr.innet.flags = 0;
         meta.rewritten = 1;
         unrouted = 0;
     }

@@ -4,19 +4,19 @@
 
 #include "innet.p4"
 
-// What is fixed when the program is compiled, each by -D: the number of the file system (D-4), the in-network port (D-1), the own
-// prefix (D-12) and how many arrays of tags there are. Without them: the file system of dataplane/vectors, and all of its set.
+// What is fixed when the program is compiled, each by -D: the number of the file system (D-4), the in-network port (D-1), the bits
+// of an index (D-9, D-12) and how many arrays of tags there are. Without them: the file system of dataplane/vectors, and full size.
 #ifndef CLUSTER
 #define CLUSTER 0x0C1A57E2
 #endif
 #ifndef PORT
 #define PORT UDP_PORT
 #endif
-#ifndef OWN_VALUE
-#define OWN_VALUE 0
+#ifndef SET_BITS
+#define SET_BITS 17
 #endif
-#ifndef OWN_BITS
-#define OWN_BITS 0
+#if SET_BITS > 17
+#error "a fingerprint has an index of 17 bits"
 #endif
 #ifndef STAGES
 #define STAGES 10
@@ -25,12 +25,12 @@
 #error "a pass has 12 stages: at most 10 arrays of tags"
 #endif
 
-// Sets that this switch has: a prefix of b bits leaves 2^(17-b).
-#define SETS (1 << (17 - OWN_BITS))
+// Sets that this switch has.
+#define SETS (1 << SET_BITS)
 
-const bit<32> OWN_FIRST = OWN_VALUE << (17 - OWN_BITS);
-const bit<32> OWN_MASK = 0x20000 - SETS;
 const bit<32> SET_MASK = SETS - 1;
+// What an index that has a set does not have.
+const bit<32> BEYOND_SETS = 0xffffffff - (SETS - 1);
 const bit<32> CLUSTER_NUMBER = CLUSTER;
 const bit<16> IN_NETWORK_PORT = PORT;
 
@@ -83,7 +83,6 @@ const bit<8> KIND_ANSWERED = 0x80;
 const bit<8> KIND_QUERY = 0x81;
 const bit<8> KIND_INSERT = 0x82;
 const bit<8> KIND_REMOVE = 0x83;
-const bit<8> KIND_ELSEWHERE = 0x84;
 
 // What the register of the epoch says about a packet: of another epoch, of this one, and whether the set is complete.
 const bit<2> TRACKING_OTHER = 0;
@@ -101,9 +100,6 @@ const bit<8> DELIVER_NOBODY = 1;
 const bit<8> DELIVER_DESTINATION = 2;
 const bit<8> DELIVER_SHARD = 3;
 const bit<8> DELIVER_SHARD_AND_DESTINATION = 4;
-const bit<8> DELIVER_ALTERNATIVE = 5;
-const bit<8> DELIVER_GROUP = 6;
-const bit<8> DELIVER_PEER = 7;
 
 // An architecture says how what a copy carries into the egress is marked.
 #ifndef COPIED
@@ -119,20 +115,11 @@ struct meta_t {
     // Routes (stage 0): whether there is one, the port, and how a second copy gets there.
     bit<1> destination_known;
     bit<1> shard_known;
-    bit<1> alternative_known;
-    bit<1> group_known;
-    bit<1> peer_known;
     // It came in by a port that is a host's (D-44).
     bit<1> from_host;
     bit<9> destination_port;
     bit<9> shard_port;
-    bit<9> alternative_port;
-    bit<9> peer_port;
     bit<16> destination_copy;
-    bit<16> group_copies;
-    bit<48> peer_mac;
-    bit<32> peer_ip;
-    bit<16> peer_udp_port;
     // For the egress: whom the copy is for, and of two copies the second.
     COPIED bit<8> deliver;
     COPIED bit<8> result;

@@ -1,4 +1,4 @@
-// The states of the parser: what frames are looked at, D-1 to D-10, and D-11 to D-14 as far as the packet alone decides.
+// The states of the parser: what frames are looked at, D-1 to D-11.
 // Included inside of the parser of each architecture, whose last state before these is `parse_frame`.
 //
 // Every check is a state of its own, in the order of SPEC.md, and the first that fails ends in the kind that is its counter. The
@@ -88,17 +88,15 @@
     // D-7.
     state check_flags {
         packet.extract(hdr.dirty_set);
-        transition select(hdr.innet.op, hdr.innet.flags) {
-            (OP_QUERY, 8w0 &&& ~FLAG_HANDED_ON): check_spare;
-            (OP_INSERT, 8w0 &&& ~(FLAG_HANDED_ON | FLAG_REDIRECT)): check_spare;
-            (OP_REMOVE, 8w0 &&& ~(FLAG_HANDED_ON | FLAG_MULTICAST)): check_spare;
+        transition select(hdr.innet.flags) {
+            8w0: check_spare;
             default: drop_reserved;
         }
     }
 
     state check_spare {
-        transition select(hdr.dirty_set.spare) {
-            32w0: check_shard;
+        transition select(hdr.dirty_set.spare_0, hdr.dirty_set.spare_1) {
+            (32w0, 32w0): check_shard;
             default: drop_reserved;
         }
     }
@@ -114,7 +112,7 @@
     // D-9.
     state check_index {
         transition select(hdr.dirty_set.index) {
-            32w0 &&& 32w0xfffe0000: check_tag;
+            32w0 &&& BEYOND_SETS: check_tag;
             default: drop_index;
         }
     }
@@ -130,28 +128,8 @@
     // D-11.
     state check_answered {
         transition select(hdr.innet.result) {
-            8w0: check_prefix;
+            8w0: check_kind;
             default: is_answered;
-        }
-    }
-
-    // D-12. Without a prefix there is no choice: bmv2 takes a mask of 0 for a second `default`, and the last one counts.
-    state check_prefix {
-#if OWN_BITS > 0
-        transition select(hdr.dirty_set.index) {
-            OWN_FIRST &&& OWN_MASK: check_kind;
-            default: check_loop;
-        }
-#else
-        transition check_kind;
-#endif
-    }
-
-    // D-14.
-    state check_loop {
-        transition select(hdr.innet.flags) {
-            FLAG_HANDED_ON &&& FLAG_HANDED_ON: drop_loop;
-            default: is_elsewhere;
         }
     }
 
@@ -164,7 +142,6 @@
     }
 
     state is_answered { meta.kind = KIND_ANSWERED; transition accept; }
-    state is_elsewhere { meta.kind = KIND_ELSEWHERE; transition accept; }
     state is_query { meta.kind = KIND_QUERY; transition accept; }
     state is_insert { meta.kind = KIND_INSERT; transition accept; }
     state is_remove { meta.kind = KIND_REMOVE; transition accept; }
@@ -178,4 +155,3 @@
     state drop_shard { meta.kind = (bit<8>)COUNT_DROP_SHARD; transition accept; }
     state drop_index { meta.kind = (bit<8>)COUNT_DROP_INDEX; transition accept; }
     state drop_tag { meta.kind = (bit<8>)COUNT_DROP_TAG; transition accept; }
-    state drop_loop { meta.kind = (bit<8>)COUNT_DROP_LOOP; transition accept; }

@@ -4,7 +4,7 @@
 //
 // This file is what an architecture adds to the rest. What differs from v1model is told in README.md. Ingress, 12 stages:
 //
-//   0        epoch and complete, pair of the shard, its term once more, routes, peers, groups
+//   0        epoch and complete, pair of the shard, its term once more, routes
 //   1 to 10  one array of tags each; beside them how a term compares
 //   11       the verdict, which counts and sets the way of the packet
 #include <core.p4>
@@ -13,10 +13,10 @@
 #include "headers.p4"
 
 // What selects a register is a field and nothing that is computed: the lower bits of the index, of which there must be one.
-#if OWN_BITS > 16
-#error "a prefix has at most 16 bits"
+#if SET_BITS < 1
+#error "two sets at least"
 #endif
-typedef bit<(17 - OWN_BITS)> set_t;
+typedef bit<SET_BITS> set_t;
 
 // What a copy takes along from ingress to egress, before the frame.
 header bridge_t {
@@ -24,9 +24,6 @@ header bridge_t {
     bit<8> result;
     bit<32> node;
     bit<32> second;
-    bit<48> peer_mac;
-    bit<32> peer_ip;
-    bit<16> peer_udp_port;
 }
 
 struct tna_headers_t {
@@ -151,13 +148,13 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     };
 
     action query() {
-        held = held | register_query.execute(index[16 - OWN_BITS:0]);
+        held = held | register_query.execute(index[SET_BITS - 1:0]);
     }
     action conditional_insert() {
-        held = register_insert.execute(index[16 - OWN_BITS:0]);
+        held = register_insert.execute(index[SET_BITS - 1:0]);
     }
     action conditional_remove() {
-        register_remove.execute(index[16 - OWN_BITS:0]);
+        register_remove.execute(index[SET_BITS - 1:0]);
     }
     action nothing() {
     }
@@ -171,7 +168,6 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
 
 #include "routing.p4"
 #include "dirty_set.p4"
-#include "multicast.p4"
 #include "header.p4"
 
 parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
@@ -190,7 +186,7 @@ parser IngressParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
+        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
         frames.apply(packet, hdr.of_frame, meta);
         transition accept;
     }
@@ -220,11 +216,6 @@ control Ingress(inout tna_headers_t all,
         packets.count((bit<8>)count);
         ig_dprsr_md.drop_ctl = 1;
     }
-    action hand_on(bit<32> count) {
-        packets.count((bit<8>)count);
-        all.bridge.deliver = DELIVER_PEER;
-        ig_tm_md.ucast_egress_port = meta.peer_port;
-    }
     action route(bit<32> count) {
         packets.count((bit<8>)count);
         all.bridge.deliver = DELIVER_DESTINATION;
@@ -253,20 +244,6 @@ control Ingress(inout tna_headers_t all,
         ig_tm_md.ucast_egress_port = meta.shard_port;
         ig_tm_md.mcast_grp_a = meta.destination_copy;
     }
-    action to_alternative(bit<8> result, bit<32> count) {
-        packets.count((bit<8>)count);
-        all.bridge.deliver = DELIVER_ALTERNATIVE;
-        all.bridge.result = result;
-        all.bridge.node = hdr.dirty_set.alternative;
-        ig_tm_md.ucast_egress_port = meta.alternative_port;
-    }
-    action to_group(bit<8> result, bit<32> count) {
-        packets.count((bit<8>)count);
-        all.bridge.deliver = DELIVER_GROUP;
-        all.bridge.result = result;
-        ig_tm_md.mcast_grp_a = meta.group_copies;
-    }
-
 #include "verdict.p4"
 
     action bridge_to(PortId_t port) {
@@ -288,7 +265,6 @@ control Ingress(inout tna_headers_t all,
     apply {
         meta.destination_port = 0x1ff;
         meta.shard_port = 0x1ff;
-        meta.alternative_port = 0x1ff;
         all.bridge.setValid();
         all.bridge.deliver = DELIVER_PLAIN;
         if (meta.kind == KIND_PLAIN) {
@@ -297,9 +273,6 @@ control Ingress(inout tna_headers_t all,
         if (meta.kind >= KIND_ANSWERED) {
             routing.apply(hdr, meta, ig_intr_md.ingress_port);
             all.bridge.node = NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard;
-            all.bridge.peer_mac = meta.peer_mac;
-            all.bridge.peer_ip = meta.peer_ip;
-            all.bridge.peer_udp_port = meta.peer_udp_port;
         }
         if (meta.kind == KIND_QUERY || meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE) {
             tracking.apply(hdr.innet.epoch, meta.tracking);
@@ -353,9 +326,7 @@ control Egress(inout tna_headers_t all,
                inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
     Counter<bit<64>, bit<8>>(COUNTERS, CounterType_t.PACKETS) copies;
     bit<1> unrouted;
-    bit<32> sender;
 
-    Multicast() multicast;
     Header() header_out;
 
     apply {
@@ -364,37 +335,17 @@ control Egress(inout tna_headers_t all,
         meta.deliver = all.bridge.deliver;
         meta.result = all.bridge.result;
         meta.node = all.bridge.node;
-        if (meta.deliver == DELIVER_PEER) {
-            // D-13.
-            all.of_frame.ethernet.src_addr = all.of_frame.ethernet.dst_addr;
-            all.of_frame.ethernet.dst_addr = all.bridge.peer_mac;
-            all.of_frame.ipv4.src_addr = all.of_frame.ipv4.dst_addr;
-            all.of_frame.ipv4.dst_addr = all.bridge.peer_ip;
-            all.of_frame.ipv4.ttl = TTL_OF_COPIES;
-            all.of_frame.udp.src_port = all.of_frame.udp.dst_port;
-            all.of_frame.udp.dst_port = all.bridge.peer_udp_port;
-            all.of_frame.udp.checksum = 0;
-            all.of_frame.innet.flags = all.of_frame.innet.flags | FLAG_HANDED_ON;
-            meta.rewritten = 1;
-            copies.count((bit<8>)COUNT_COPIES_SENT);
-        } else if (meta.deliver != DELIVER_PLAIN) {
-            sender = NODE_OF_SHARD_0 + (bit<32>)all.of_frame.innet.shard;
+        if (meta.deliver != DELIVER_PLAIN) {
             // D-23: the copy that the replication engine made is the second.
             if (meta.deliver == DELIVER_SHARD_AND_DESTINATION && eg_intr_md.egress_rid != 0) {
                 meta.node = all.bridge.second;
             }
-            multicast.apply(meta, eg_intr_md.egress_rid);
-            if (meta.deliver == DELIVER_GROUP && meta.node == sender) {
-                // D-35.
+            header_out.apply(all.of_frame, meta, unrouted);
+            if (unrouted == 1) {
+                copies.count((bit<8>)COUNT_COPIES_UNROUTED);
                 eg_dprsr_md.drop_ctl = 1;
             } else {
-                header_out.apply(all.of_frame, meta, unrouted);
-                if (unrouted == 1) {
-                    copies.count((bit<8>)COUNT_COPIES_UNROUTED);
-                    eg_dprsr_md.drop_ctl = 1;
-                } else {
-                    copies.count((bit<8>)COUNT_COPIES_SENT);
-                }
+                copies.count((bit<8>)COUNT_COPIES_SENT);
             }
         }
         all.bridge.setInvalid();

@@ -84,7 +84,6 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
 
 #include "routing.p4"
 #include "dirty_set.p4"
-#include "multicast.p4"
 #include "header.p4"
 
 parser OnpathParser(packet_in packet,
@@ -126,10 +125,6 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         packets.count(count);
         meta.deliver = DELIVER_NOBODY;
     }
-    action hand_on(bit<32> count) {
-        packets.count(count);
-        meta.deliver = DELIVER_PEER;
-    }
     action route(bit<32> count) {
         packets.count(count);
         meta.deliver = DELIVER_DESTINATION;
@@ -148,16 +143,6 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     action to_shard_and_destination(bit<8> result, bit<32> count) {
         packets.count(count);
         meta.deliver = DELIVER_SHARD_AND_DESTINATION;
-        meta.result = result;
-    }
-    action to_alternative(bit<8> result, bit<32> count) {
-        packets.count(count);
-        meta.deliver = DELIVER_ALTERNATIVE;
-        meta.result = result;
-    }
-    action to_group(bit<8> result, bit<32> count) {
-        packets.count(count);
-        meta.deliver = DELIVER_GROUP;
         meta.result = result;
     }
 
@@ -204,8 +189,6 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             if (hdr.ethernet.isValid()) {
                 bridge.apply();
             }
-        } else if (meta.deliver == DELIVER_PEER) {
-            standard_metadata.egress_spec = meta.peer_port;
         } else if (meta.deliver == DELIVER_DESTINATION) {
             meta.node = hdr.innet.destination;
             if (meta.destination_known == 1) {
@@ -229,20 +212,6 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
                     copies.count(COUNT_COPIES_UNROUTED);
                 }
             }
-        } else if (meta.deliver == DELIVER_ALTERNATIVE) {
-            meta.node = hdr.dirty_set.alternative;
-            if (meta.alternative_known == 1) {
-                standard_metadata.egress_spec = meta.alternative_port;
-            } else {
-                copies.count(COUNT_COPIES_UNROUTED);
-            }
-        } else if (meta.deliver == DELIVER_GROUP) {
-            if (meta.group_known == 1) {
-                standard_metadata.mcast_grp = meta.group_copies;
-            } else {
-                // D-36.
-                copies.count(COUNT_COPIES_UNROUTED);
-            }
         }
     }
 }
@@ -251,7 +220,6 @@ control egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
     counter(COUNTERS, CounterType.packets) copies;
     bit<1> unrouted;
 
-    Multicast() multicast;
     Header() header_out;
 
     apply {
@@ -261,35 +229,16 @@ control egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
                 && standard_metadata.egress_port == standard_metadata.ingress_port) {
                 mark_to_drop(standard_metadata);
             }
-        } else if (meta.deliver == DELIVER_PEER) {
-            // D-13. A copy like any other as to its addresses.
-            hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
-            hdr.ethernet.dst_addr = meta.peer_mac;
-            hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
-            hdr.ipv4.dst_addr = meta.peer_ip;
-            hdr.ipv4.ttl = TTL_OF_COPIES;
-            hdr.udp.src_port = hdr.udp.dst_port;
-            hdr.udp.dst_port = meta.peer_udp_port;
-            hdr.udp.checksum = 0;
-            hdr.innet.flags = hdr.innet.flags | FLAG_HANDED_ON;
-            meta.rewritten = 1;
-            copies.count(COUNT_COPIES_SENT);
         } else {
             if (standard_metadata.instance_type == INGRESS_CLONE) {
                 meta.node = meta.second;
             }
-            multicast.apply(meta, standard_metadata.egress_rid);
-            if (meta.deliver == DELIVER_GROUP && meta.node == NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard) {
-                // D-35: none for the sender, and none that counts.
+            header_out.apply(hdr, meta, unrouted);
+            if (unrouted == 1) {
+                copies.count(COUNT_COPIES_UNROUTED);
                 mark_to_drop(standard_metadata);
             } else {
-                header_out.apply(hdr, meta, unrouted);
-                if (unrouted == 1) {
-                    copies.count(COUNT_COPIES_UNROUTED);
-                    mark_to_drop(standard_metadata);
-                } else {
-                    copies.count(COUNT_COPIES_SENT);
-                }
+                copies.count(COUNT_COPIES_SENT);
             }
         }
     }

@@ -1,15 +1,12 @@
-// What becomes of a packet, stage 11: D-11 to D-36 and D-44 as one table, which counts every packet once (D-43).
+// What becomes of a packet, stage 11: D-11, D-18 to D-34 and D-44 as one table, which counts every packet once (D-43).
 // Included inside of the ingress of each architecture, whose actions take it from there:
 //
 //   pass(count)                             as without the program (D-1)
 //   discard(count)                          dropped
-//   hand_on(count)                          to the switch of its prefix, handed on and otherwise unchanged (D-13)
 //   route(count)                            to its destination, with the result that it has (D-11)
 //   to_destination(result, count)           to its destination
 //   to_shard(result, count)                 to the shard that sent it
 //   to_shard_and_destination(result, count) to both (D-23)
-//   to_alternative(result, count)           to its alternative destination (D-25)
-//   to_group(result, count)                 to the members of its group but the shard that sent it (D-35)
 
     table verdict {
         key = {
@@ -18,59 +15,47 @@
             meta.held: ternary;
             meta.admitted: ternary;
             meta.term_order: ternary;
-            meta.peer_known: ternary;
-            hdr.innet.flags: ternary;
             hdr.innet.destination: ternary;
         }
         actions = {
             pass;
             discard;
-            hand_on;
             route;
             to_destination;
             to_shard;
             to_shard_and_destination;
-            to_alternative;
-            to_group;
         }
         const entries = {
-            // D-2 to D-10, D-14: the parser has said it.
-            ((bit<8>)COUNT_DROP_TRUNCATED, _, _, _, _, _, _, _): discard(COUNT_DROP_TRUNCATED);
-            ((bit<8>)COUNT_DROP_VERSION, _, _, _, _, _, _, _): discard(COUNT_DROP_VERSION);
-            ((bit<8>)COUNT_DROP_CLUSTER, _, _, _, _, _, _, _): discard(COUNT_DROP_CLUSTER);
-            ((bit<8>)COUNT_DROP_STRUCTURE, _, _, _, _, _, _, _): discard(COUNT_DROP_STRUCTURE);
-            ((bit<8>)COUNT_DROP_OPERATION, _, _, _, _, _, _, _): discard(COUNT_DROP_OPERATION);
-            ((bit<8>)COUNT_DROP_RESERVED, _, _, _, _, _, _, _): discard(COUNT_DROP_RESERVED);
-            ((bit<8>)COUNT_DROP_SHARD, _, _, _, _, _, _, _): discard(COUNT_DROP_SHARD);
-            ((bit<8>)COUNT_DROP_INDEX, _, _, _, _, _, _, _): discard(COUNT_DROP_INDEX);
-            ((bit<8>)COUNT_DROP_TAG, _, _, _, _, _, _, _): discard(COUNT_DROP_TAG);
-            ((bit<8>)COUNT_DROP_LOOP, _, _, _, _, _, _, _): discard(COUNT_DROP_LOOP);
+            // D-2 to D-10: the parser has said it.
+            ((bit<8>)COUNT_DROP_TRUNCATED, _, _, _, _, _): discard(COUNT_DROP_TRUNCATED);
+            ((bit<8>)COUNT_DROP_VERSION, _, _, _, _, _): discard(COUNT_DROP_VERSION);
+            ((bit<8>)COUNT_DROP_CLUSTER, _, _, _, _, _): discard(COUNT_DROP_CLUSTER);
+            ((bit<8>)COUNT_DROP_STRUCTURE, _, _, _, _, _): discard(COUNT_DROP_STRUCTURE);
+            ((bit<8>)COUNT_DROP_OPERATION, _, _, _, _, _): discard(COUNT_DROP_OPERATION);
+            ((bit<8>)COUNT_DROP_RESERVED, _, _, _, _, _): discard(COUNT_DROP_RESERVED);
+            ((bit<8>)COUNT_DROP_SHARD, _, _, _, _, _): discard(COUNT_DROP_SHARD);
+            ((bit<8>)COUNT_DROP_INDEX, _, _, _, _, _): discard(COUNT_DROP_INDEX);
+            ((bit<8>)COUNT_DROP_TAG, _, _, _, _, _): discard(COUNT_DROP_TAG);
             // D-44: stage 0 has said it.
-            ((bit<8>)COUNT_DROP_STRANGER, _, _, _, _, _, _, _): discard(COUNT_DROP_STRANGER);
+            ((bit<8>)COUNT_DROP_STRANGER, _, _, _, _, _): discard(COUNT_DROP_STRANGER);
             // D-11.
-            (KIND_ANSWERED, _, _, _, _, _, _, _): route(COUNT_ANSWERED);
-            // D-13, D-15.
-            (KIND_ELSEWHERE, _, _, _, _, 1w1, _, _): hand_on(COUNT_HANDED_ON);
-            (KIND_ELSEWHERE, _, _, _, _, _, _, _): discard(COUNT_DROP_PREFIX);
+            (KIND_ANSWERED, _, _, _, _, _): route(COUNT_ANSWERED);
             // D-18, D-19.
-            (KIND_QUERY, TRACKING_COMPLETE, 1w1, _, _, _, _, _): to_destination(RESULT_SCATTERED, COUNT_QUERY_SCATTERED);
-            (KIND_QUERY, TRACKING_COMPLETE, _, _, _, _, _, _): to_destination(RESULT_NORMAL, COUNT_QUERY_NORMAL);
-            (KIND_QUERY, _, _, _, _, _, _, _): to_destination(RESULT_UNKNOWN, COUNT_QUERY_UNKNOWN);
-            // D-26, D-23 (nobody but the shard if there is no destination), D-25, D-24.
-            (KIND_INSERT, TRACKING_OTHER, _, _, _, _, _, _): to_shard(RESULT_OTHER_EPOCH, COUNT_INSERT_OTHER_EPOCH);
-            (KIND_INSERT, _, 1w1, _, _, _, _, 32w0): to_shard(RESULT_MARKED, COUNT_INSERT_MARKED);
-            (KIND_INSERT, _, 1w1, _, _, _, _, _): to_shard_and_destination(RESULT_MARKED, COUNT_INSERT_MARKED);
-            (KIND_INSERT, _, _, _, _, _, FLAG_REDIRECT &&& FLAG_REDIRECT, _): to_alternative(RESULT_FULL, COUNT_INSERT_REDIRECTED);
-            (KIND_INSERT, _, _, _, _, _, _, _): to_shard(RESULT_FULL, COUNT_INSERT_FULL);
+            (KIND_QUERY, TRACKING_COMPLETE, 1w1, _, _, _): to_destination(RESULT_SCATTERED, COUNT_QUERY_SCATTERED);
+            (KIND_QUERY, TRACKING_COMPLETE, _, _, _, _): to_destination(RESULT_NORMAL, COUNT_QUERY_NORMAL);
+            (KIND_QUERY, _, _, _, _, _): to_destination(RESULT_UNKNOWN, COUNT_QUERY_UNKNOWN);
+            // D-26, D-23 (nobody but the shard if there is no destination), D-24.
+            (KIND_INSERT, TRACKING_OTHER, _, _, _, _): to_shard(RESULT_OTHER_EPOCH, COUNT_INSERT_OTHER_EPOCH);
+            (KIND_INSERT, _, 1w1, _, _, 32w0): to_shard(RESULT_MARKED, COUNT_INSERT_MARKED);
+            (KIND_INSERT, _, 1w1, _, _, _): to_shard_and_destination(RESULT_MARKED, COUNT_INSERT_MARKED);
+            (KIND_INSERT, _, _, _, _, _): to_shard(RESULT_FULL, COUNT_INSERT_FULL);
             // D-30, D-31, D-29.
-            (KIND_REMOVE, _, _, 1w0, TERM_LOWER, _, _, _): discard(COUNT_DROP_TERM_LOWER);
-            (KIND_REMOVE, _, _, 1w0, TERM_AHEAD, _, _, _): discard(COUNT_DROP_TERM_AHEAD);
-            (KIND_REMOVE, _, _, 1w0, _, _, _, _): discard(COUNT_DROP_NOT_NEWER);
-            // D-33, D-27; D-35, D-34.
-            (KIND_REMOVE, TRACKING_OTHER, _, _, _, _, FLAG_MULTICAST &&& FLAG_MULTICAST, _): to_group(RESULT_OTHER_EPOCH, COUNT_REMOVE_OTHER_EPOCH);
-            (KIND_REMOVE, TRACKING_OTHER, _, _, _, _, _, _): to_destination(RESULT_OTHER_EPOCH, COUNT_REMOVE_OTHER_EPOCH);
-            (KIND_REMOVE, _, _, _, _, _, FLAG_MULTICAST &&& FLAG_MULTICAST, _): to_group(RESULT_REMOVED, COUNT_REMOVE_DONE);
-            (KIND_REMOVE, _, _, _, _, _, _, _): to_destination(RESULT_REMOVED, COUNT_REMOVE_DONE);
+            (KIND_REMOVE, _, _, 1w0, TERM_LOWER, _): discard(COUNT_DROP_TERM_LOWER);
+            (KIND_REMOVE, _, _, 1w0, TERM_AHEAD, _): discard(COUNT_DROP_TERM_AHEAD);
+            (KIND_REMOVE, _, _, 1w0, _, _): discard(COUNT_DROP_NOT_NEWER);
+            // D-33, D-27; D-34.
+            (KIND_REMOVE, TRACKING_OTHER, _, _, _, _): to_destination(RESULT_OTHER_EPOCH, COUNT_REMOVE_OTHER_EPOCH);
+            (KIND_REMOVE, _, _, _, _, _): to_destination(RESULT_REMOVED, COUNT_REMOVE_DONE);
         }
         const default_action = pass(COUNT_PLAIN);
         size = 32;

@@ -26,7 +26,6 @@ UDP_PORT = 4797
 MESSAGE = b"the message follows"
 QUERY, INSERT, REMOVE = 0x11, 0x12, 0x13
 NORMAL, SCATTERED, UNKNOWN, MARKED, FULL, OTHER_EPOCH, REMOVED = range(1, 8)
-REDIRECT, MULTICAST, HANDED_ON = 1, 2, 4
 
 
 def shard(number):
@@ -74,12 +73,7 @@ def remove(**fields):
 
 def to(node, result, **fields):
     """The copy of the packet before that goes to a node."""
-    return ("to", node, {"result": result, **fields})
-
-
-def handed_on(port):
-    """The packet before, handed on to another switch."""
-    return ("handed on", port)
+    return (node, {"result": result, **fields})
 
 
 def comes(packet, *outs, port=None, udp_port=UDP_PORT, passes=False):
@@ -127,7 +121,7 @@ class File:
         self.lines = [f"# Made by make.py from source/{name}.py; the format is in ../SPEC.md."]
         self.names = set()
 
-    def vector(self, name, rules, steps, count, before=State(), after=None, own=(0, 0), stages=10, routes=None, groups=None, peers=(), hosts=HOSTS):
+    def vector(self, name, rules, steps, count, before=State(), after=None, index_bits=17, stages=10, routes=None, hosts=HOSTS):
         """`after` is the state after all steps; None: nothing changed."""
         assert name not in self.names, name
         self.names.add(name)
@@ -135,14 +129,12 @@ class File:
         add = self.lines.append
         add(f"\nvector {name}")
         add(f"rules {rules}")
-        add(f"own {own[0]} {own[1]}")
+        add(f"index_bits {index_bits}")
         add(f"stages {stages}")
         add(f"cluster {CLUSTER}")
         add(f"udp_port {UDP_PORT}")
         self.lines += before.lines("before")
         self.lines += (f"before route {node} {port}" for node, port in sorted(routes.items()))
-        self.lines += (f"before group {group} {' '.join(map(str, nodes))}" for group, nodes in sorted((groups or {}).items()))
-        self.lines += (f"before peer {value} {bits} {port}" for value, bits, port in peers)
         self.lines += (f"before host {port}" for port in hosts)
         for step in steps:
             self.step(step, routes)
@@ -162,13 +154,8 @@ class File:
         add(f"in {port} {udp_port} {data.hex() or '-'}")
         if passes:
             add("pass")
-        for out in outs:
-            if out[0] == "to":
-                _, node, fields = out
-                add(f"out {routes[node]} {packet.but(destination=node, **{'flags': 0, **fields}).bytes().hex()}")
-            else:
-                flags = packet.fields.get("flags", 0) | HANDED_ON
-                add(f"out {out[1]} {packet.but(flags=flags).bytes().hex()}")
+        for node, fields in outs:
+            add(f"out {routes[node]} {packet.but(destination=node, **fields).bytes().hex()}")
 
 
 def make(source):

@@ -75,7 +75,6 @@ MAP(tracking, BPF_MAP_TYPE_ARRAY, 1, struct tracked);
 MAP(pairs, BPF_MAP_TYPE_ARRAY, ONPATH_SHARDS, struct onpath_pair);
 MAP(sets, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_INDEX_BITS, struct onpath_set);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, ONPATH_COUNTERS, __u64);
-MAP(peers, BPF_MAP_TYPE_ARRAY, 1, struct onpath_peers);
 MAP(routes, BPF_MAP_TYPE_HASH, ONPATH_ROUTES_MAX, struct onpath_route);
 KEYED_MAP(hosts, BPF_MAP_TYPE_HASH, ONPATH_HOSTS_MAX, struct source, __u32);
 MAP(twins, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct twins);
@@ -138,11 +137,6 @@ ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *s
 	FIND(tracking, 0);
 }
 
-ONPATH_INLINE struct onpath_peers *onpath_get_peers(struct onpath_state *state)
-{
-	FIND(peers, 0);
-}
-
 ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, __u32 shard)
 {
 	FIND(pairs, shard);
@@ -161,14 +155,6 @@ ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath
 ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *state, __u32 node)
 {
 	FIND(routes, node);
-}
-
-/* No groups: more than two copies are more than this target makes (SPEC.md, XDP). */
-ONPATH_INLINE const struct onpath_group *onpath_find_group(struct onpath_state *state, __u32 group)
-{
-	(void)state;
-	(void)group;
-	return 0;
 }
 
 ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking)

@@ -5,7 +5,7 @@
 #include "frame.h"
 #include "program.h"
 
-/* In `flags` between the program and its egress program: two copies leave. No packet on a wire has it (D-7, D-16). */
+/* In `flags` between the program and its egress program: two copies leave. No packet on a wire has it (D-7). */
 #define FLAG_TWINS 0x80
 
 /* Reads what there is of the header: all, the part that all structures share, or nothing. How much that is is all that decides about a

@@ -16,12 +16,6 @@ pub const INNET_VERSION: u8 = 1;
 pub const INNET_UDP_PORT: u16 = 4797;
 /// Bits of a dirty set's index.
 pub const INDEX_BITS: u32 = 17;
-/// Flag of an insert: a full dirty set sends the packet to the alternative destination (R-10).
-pub const FLAG_REDIRECT: u8 = 1;
-/// Flag of a remove: the destination is a group.
-pub const FLAG_MULTICAST: u8 = 2;
-/// Flag that a switch sets when it hands a packet on to the switch of its fingerprint.
-pub const FLAG_HANDED_ON: u8 = 4;
 /// Number of the structure *dirty set*. 2 is kept for the visibility table, 3 for the cache.
 pub const STRUCTURE_DIRTY_SET: u8 = 1;
 
@@ -73,13 +67,13 @@ header! {
         2 => pub epoch: u16,
         /// [`INNET_VERSION`].
         4 => pub version: u8,
-        /// `FLAG_…`; other bits are 0.
+        /// Reserved, 0.
         5 => pub flags: u8,
         /// Insert and remove: the shard that sends, to which an insert is acknowledged.
         6 => pub shard: u16,
         /// Number of the file system.
         8 => pub cluster: u32,
-        /// Node to which the packet goes, 0 for none (insert); with [`FLAG_MULTICAST`] a group.
+        /// Node to which the packet goes, 0 for none (insert).
         12 => pub destination: u32,
         /// Upper 17 bits of the fingerprint; higher bits are 0.
         16 => pub index: u32,
@@ -89,10 +83,10 @@ header! {
         24 => pub term: u32,
         /// Remove: its counter (R-12), from 1. Insert: the mark generation (R-6), which the switch does not look at.
         28 => pub sequence: u32,
-        /// Insert with [`FLAG_REDIRECT`]: the node to which it goes if the set is full.
-        32 => pub alternative: u32,
         /// Reserved, 0.
-        36 => pub spare: u32,
+        32 => pub spare_0: u32,
+        /// Reserved, 0.
+        36 => pub spare_1: u32,
     }
 }
 
@@ -246,12 +240,6 @@ impl InNet {
         }
     }
 
-    /// This insert, sent to `owner` if the set is full (R-10).
-    pub fn or_redirect(self, owner: NodeId) -> InNet {
-        assert_eq!(self.op(), Some(DirtySetOp::Insert), "only an insert is redirected");
-        InNet { flags: self.flags | FLAG_REDIRECT, alternative: owner.0, ..self }
-    }
-
     /// A remove of (`shard`, `term`) with this counter, forwarded to one node.
     pub fn remove(
         cluster: u32,
@@ -267,12 +255,6 @@ impl InNet {
             destination: destination.0,
             ..InNet::new(DirtySetOp::Remove, cluster, epoch, fingerprint)
         }
-    }
-
-    /// This remove, forwarded to all members of a group but the sender.
-    pub fn to_group(self, group: u32) -> InNet {
-        assert_eq!(self.op(), Some(DirtySetOp::Remove), "only a remove goes to a group");
-        InNet { flags: self.flags | FLAG_MULTICAST, destination: group, ..self }
     }
 
     /// The operation, if it is one of the dirty set.
@@ -339,13 +321,13 @@ mod tests {
             tag: 0x0c0d_0e0f,
             term: 0x0010_1112,
             sequence: 0x1314_1516,
-            alternative: 0x0100_0017,
-            spare: 0,
+            spare_0: 0x1718_191a,
+            spare_1: 0x1b1c_1d1e,
         };
         let bytes = header.bytes();
         let expected = "12040102010103040506070803000009\
                         00010a0b0c0d0e0f0010111213141516\
-                        0100001700000000";
+                        1718191a1b1c1d1e";
         assert_eq!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), expected);
         assert_eq!(InNet::of_bytes(&bytes), header);
         let mut payload = bytes.to_vec();
@@ -363,13 +345,10 @@ mod tests {
         let insert = InNet::insert(1, epoch, fingerprint, (shard, Term(4), 11), Some(client));
         assert_eq!((insert.op(), insert.result(), insert.destination), (Some(DirtySetOp::Insert), None, client.0));
         assert_eq!(insert.fingerprint(), Some(fingerprint));
-        let redirected = insert.or_redirect(NodeId::shard(ShardId(6)));
-        assert_eq!((redirected.flags, redirected.alternative), (FLAG_REDIRECT, NodeId::shard(ShardId(6)).0));
         let mark = InNet::insert(1, epoch, fingerprint, (shard, Term(4), 11), None);
         assert_eq!((mark.destination, mark.sequence), (0, 11));
         let remove = InNet::remove(1, epoch, fingerprint, (shard, Term(4), 12), NodeId::shard(ShardId(3)));
         assert_eq!((remove.op(), remove.term, remove.sequence), (Some(DirtySetOp::Remove), 4, 12));
-        assert_eq!((remove.to_group(3).flags, remove.to_group(3).destination), (FLAG_MULTICAST, 3));
         let query = InNet::query(1, epoch, fingerprint, NodeId::shard(ShardId(3)));
         assert_eq!((query.op(), query.epoch, query.cluster), (Some(DirtySetOp::Query), 7, 1));
         assert_eq!(InNet { code: 0x21, ..query }.op(), None, "another structure");

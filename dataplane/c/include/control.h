@@ -3,7 +3,7 @@
 #ifndef ONPATH_CONTROL_H
 #define ONPATH_CONTROL_H
 
-#include "routing.h"
+#include "dirty_set.h"
 
 /* Why a command is refused; then nothing has changed. */
 enum onpath_refusal {
@@ -13,22 +13,16 @@ enum onpath_refusal {
 	ONPATH_REFUSED_TERM,
 	ONPATH_REFUSED_EPOCH_RUNS,
 	ONPATH_REFUSED_NODE_ZERO,
-	ONPATH_REFUSED_TWICE,
 	ONPATH_REFUSED_FULL,
-	ONPATH_REFUSED_MEMBERS,
-	ONPATH_REFUSED_PREFIX,
-	ONPATH_REFUSED_OVERLAP,
 };
 
 /* What a target provides besides state.h. Puts replace; not 0: there is no room for one more. */
 ONPATH_INLINE int onpath_put_route(struct onpath_state *state, __u32 node, const struct onpath_route *way);
 ONPATH_INLINE void onpath_drop_route(struct onpath_state *state, __u32 node);
-ONPATH_INLINE int onpath_put_group(struct onpath_state *state, __u32 group, const __u32 *members, __u32 count);
-ONPATH_INLINE void onpath_drop_group(struct onpath_state *state, __u32 group);
 /* The port of a way is a host's from now on, and not any more. */
 ONPATH_INLINE int onpath_put_host(struct onpath_state *state, const struct onpath_route *way);
 ONPATH_INLINE void onpath_drop_host(struct onpath_state *state, const struct onpath_route *way);
-/* All tags become 0; all routes, groups, peers and hosts go; all counters become 0. */
+/* All tags become 0; all routes and hosts go; all counters become 0. */
 ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state);
@@ -69,83 +63,9 @@ ONPATH_INLINE enum onpath_refusal onpath_control_clear(struct onpath_state *stat
 /* D-41. */
 ONPATH_INLINE enum onpath_refusal onpath_control_route(struct onpath_state *state, __u32 node, const struct onpath_route *way)
 {
-	if (node == 0)
+	if (node == 0 && !onpath_planted(41))
 		return ONPATH_REFUSED_NODE_ZERO;
 	return onpath_put_route(state, node, way) ? ONPATH_REFUSED_FULL : ONPATH_ACCEPTED;
-}
-
-/* D-41. */
-ONPATH_INLINE enum onpath_refusal onpath_control_group(struct onpath_state *state, __u32 group, const __u32 *members,
-						       __u32 count)
-{
-	__u32 at, other;
-
-	if (count > ONPATH_MEMBERS_MAX)
-		return ONPATH_REFUSED_MEMBERS;
-	for (at = 0; at < ONPATH_MEMBERS_MAX && at < count; at++) {
-		if (members[at] == 0)
-			return ONPATH_REFUSED_NODE_ZERO;
-	}
-	for (at = 0; at < ONPATH_MEMBERS_MAX && at < count; at++) {
-		for (other = 0; other < at; other++) {
-			if (members[at] == members[other])
-				return ONPATH_REFUSED_TWICE;
-		}
-	}
-	return onpath_put_group(state, group, members, count) ? ONPATH_REFUSED_FULL : ONPATH_ACCEPTED;
-}
-
-/* Whether two prefixes share an index. */
-ONPATH_INLINE int onpath_prefixes_overlap(__u32 value, __u32 bits, __u32 other_value, __u32 other_bits)
-{
-	return onpath_prefix_holds(value, bits, other_value << (ONPATH_INDEX_BITS - other_bits)) ||
-	       onpath_prefix_holds(other_value, other_bits, value << (ONPATH_INDEX_BITS - bits));
-}
-
-/* D-41. */
-ONPATH_INLINE enum onpath_refusal onpath_control_peer(struct onpath_state *state, __u32 value, __u32 bits,
-						      const struct onpath_route *way)
-{
-	const struct onpath_config *config = onpath_get_config(state);
-	struct onpath_peers *peers = onpath_get_peers(state);
-	int overlaps;
-	__u32 at;
-
-	if (bits > ONPATH_INDEX_BITS || value >> bits)
-		return ONPATH_REFUSED_PREFIX;
-	overlaps = onpath_prefixes_overlap(value, bits, config->own_value, config->own_bits);
-	for (at = 0; at < ONPATH_PEERS_MAX && at < peers->count; at++) {
-		struct onpath_peer *peer = &peers->at[at];
-
-		if (peer->value == value && peer->bits == bits) {
-			peer->way = *way;
-			return ONPATH_ACCEPTED;
-		}
-		overlaps |= onpath_prefixes_overlap(value, bits, peer->value, peer->bits);
-	}
-	if (overlaps && !onpath_planted(41))
-		return ONPATH_REFUSED_OVERLAP;
-	if (at == ONPATH_PEERS_MAX)
-		return ONPATH_REFUSED_FULL;
-	peers->at[at].value = value;
-	peers->at[at].bits = bits;
-	peers->at[at].way = *way;
-	peers->count = at + 1;
-	return ONPATH_ACCEPTED;
-}
-
-/* D-41. */
-ONPATH_INLINE enum onpath_refusal onpath_control_unpeer(struct onpath_state *state, __u32 value, __u32 bits)
-{
-	struct onpath_peers *peers = onpath_get_peers(state);
-	__u32 at, kept = 0;
-
-	for (at = 0; at < ONPATH_PEERS_MAX && at < peers->count; at++) {
-		if (peers->at[at].value != value || peers->at[at].bits != bits)
-			peers->at[kept++] = peers->at[at];
-	}
-	peers->count = kept;
-	return ONPATH_ACCEPTED;
 }
 
 /* D-41, D-44. */

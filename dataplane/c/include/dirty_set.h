@@ -1,4 +1,4 @@
-/* The dirty set: query, insert and remove (D-18 to D-36). */
+/* The dirty set: query, insert and remove (D-12, D-18 to D-34). */
 #ifndef ONPATH_DIRTY_SET_H
 #define ONPATH_DIRTY_SET_H
 
@@ -12,12 +12,6 @@ enum onpath_deliver {
 	ONPATH_TO_SHARD,
 	/* That shard and, if there is one, its destination (D-23). */
 	ONPATH_TO_SHARD_AND_DESTINATION,
-	/* Its alternative destination (D-25). */
-	ONPATH_TO_ALTERNATIVE,
-	/* The members of the group that is its destination, except the shard that sent it (D-35). */
-	ONPATH_TO_GROUP,
-	/* The switch of its prefix (D-13). */
-	ONPATH_TO_PEER,
 };
 
 /* What became of a packet. */
@@ -26,13 +20,11 @@ struct onpath_done {
 	enum onpath_deliver deliver;
 	/* What the header says; 0: as it came. */
 	__u32 result;
-	/* The way of ONPATH_TO_PEER. */
-	const struct onpath_route *way;
 };
 
 ONPATH_INLINE struct onpath_done onpath_done(enum onpath_counter counter, __u32 result, enum onpath_deliver deliver)
 {
-	struct onpath_done done = { counter, deliver, result, 0 };
+	struct onpath_done done = { counter, deliver, result };
 
 	return done;
 }
@@ -79,13 +71,11 @@ ONPATH_INLINE struct onpath_done onpath_insert(struct onpath_pass *pass, const s
 	if (onpath_put(pass, onpath_be32(header->tag)))
 		return onpath_done(ONPATH_INSERT_MARKED, ONPATH_RESULT_MARKED,
 				   onpath_planted(23) ? ONPATH_TO_DESTINATION : ONPATH_TO_SHARD_AND_DESTINATION);
-	if ((header->flags & ONPATH_FLAG_REDIRECT) && !onpath_planted(25))
-		return onpath_done(ONPATH_INSERT_REDIRECTED, ONPATH_RESULT_FULL, ONPATH_TO_ALTERNATIVE);
 	return onpath_done(ONPATH_INSERT_FULL, ONPATH_RESULT_FULL,
 			   onpath_planted(24) ? ONPATH_TO_SHARD_AND_DESTINATION : ONPATH_TO_SHARD);
 }
 
-/* D-27 to D-36. */
+/* D-27 to D-34. */
 ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const struct onpath_innet *header)
 {
 	enum onpath_counter drop = onpath_admit(pass->pair, header);
@@ -94,8 +84,6 @@ ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const s
 
 	if (drop != ONPATH_LET_THROUGH)
 		return onpath_done(drop, 0, ONPATH_TO_NOBODY);
-	if (header->flags & ONPATH_FLAG_MULTICAST)
-		deliver = ONPATH_TO_GROUP;
 	if (!onpath_matches(pass->tracking, onpath_be16(header->epoch)) && !onpath_planted(33))
 		return onpath_done(ONPATH_REMOVE_OTHER_EPOCH, ONPATH_RESULT_OTHER_EPOCH, deliver);
 	for (stage = 0; stage < ONPATH_STAGES_MAX && stage < pass->stages; stage++) {
@@ -106,10 +94,11 @@ ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const s
 	return onpath_done(ONPATH_REMOVE_DONE, ONPATH_RESULT_REMOVED, deliver);
 }
 
-/* Executes the operation of a packet on the set of this number. */
+/* Executes the operation of a packet on the set of its index (D-12). */
 ONPATH_INLINE struct onpath_done onpath_execute(struct onpath_state *state, const struct onpath_config *config,
-						const struct onpath_innet *header, __u32 op, __u32 set)
+						const struct onpath_innet *header, __u32 op)
 {
+	__u32 index = onpath_be32(header->index) >> onpath_planted(12), set = index & (onpath_sets(config) - 1);
 	__u32 shard = onpath_planted(32) ? 0 : onpath_be16(header->shard) % ONPATH_SHARDS;
 	struct onpath_pass pass = {
 		onpath_get_tracking(state), onpath_find_pair(state, shard), onpath_find_set(state, set), config->stages,

@@ -20,19 +20,8 @@ ONPATH_INLINE struct onpath_innet onpath_to_node(const struct onpath_innet *head
 {
 	struct onpath_innet copy = *header;
 
-	copy.destination = onpath_be32(node);
 	if (!onpath_planted(16))
-		copy.flags = 0;
-	return copy;
-}
-
-/* The packet for the switch of its prefix (D-13). */
-ONPATH_INLINE struct onpath_innet onpath_handed_on(const struct onpath_innet *header)
-{
-	struct onpath_innet copy = *header;
-
-	if (!onpath_planted(13))
-		copy.flags |= ONPATH_FLAG_HANDED_ON;
+		copy.destination = onpath_be32(node);
 	return copy;
 }
 

@@ -12,15 +12,9 @@
 #define ONPATH_STAGES_MAX 0xa
 #define ONPATH_SHARDS 0x100
 #define ONPATH_ROUTES_MAX 0x10000
-#define ONPATH_PEERS_MAX 0x40
 #define ONPATH_HOSTS_MAX 0x100
-#define ONPATH_GROUPS_MAX 0x100
-#define ONPATH_MEMBERS_MAX 0x100
 #define ONPATH_TERM_MAX 0x7fffff
 #define ONPATH_NODE_OF_SHARD_0 0x1000000
-#define ONPATH_FLAG_REDIRECT 0x1
-#define ONPATH_FLAG_MULTICAST 0x2
-#define ONPATH_FLAG_HANDED_ON 0x4
 #define ONPATH_STRUCTURE_DIRTY_SET 0x1
 #define ONPATH_OP_QUERY 0x1
 #define ONPATH_OP_INSERT 0x2
@@ -47,8 +41,8 @@ struct onpath_innet {
 	__be32 tag;
 	__be32 term;
 	__be32 sequence;
-	__be32 alternative;
-	__be32 spare;
+	__be32 spare_0;
+	__be32 spare_1;
 };
 
 _Static_assert(__builtin_offsetof(struct onpath_innet, code) == 0, "code");
@@ -63,8 +57,8 @@ _Static_assert(__builtin_offsetof(struct onpath_innet, index) == 16, "index");
 _Static_assert(__builtin_offsetof(struct onpath_innet, tag) == 20, "tag");
 _Static_assert(__builtin_offsetof(struct onpath_innet, term) == 24, "term");
 _Static_assert(__builtin_offsetof(struct onpath_innet, sequence) == 28, "sequence");
-_Static_assert(__builtin_offsetof(struct onpath_innet, alternative) == 32, "alternative");
-_Static_assert(__builtin_offsetof(struct onpath_innet, spare) == 36, "spare");
+_Static_assert(__builtin_offsetof(struct onpath_innet, spare_0) == 32, "spare_0");
+_Static_assert(__builtin_offsetof(struct onpath_innet, spare_1) == 36, "spare_1");
 _Static_assert(sizeof(struct onpath_innet) == ONPATH_HEADER_BYTES, "size");
 
 enum onpath_counter {
@@ -79,9 +73,6 @@ enum onpath_counter {
 	ONPATH_DROP_INDEX,
 	ONPATH_DROP_TAG,
 	ONPATH_ANSWERED,
-	ONPATH_HANDED_ON,
-	ONPATH_DROP_LOOP,
-	ONPATH_DROP_PREFIX,
 	ONPATH_DROP_STRANGER,
 	ONPATH_COPIES_SENT,
 	ONPATH_COPIES_UNROUTED,
@@ -90,7 +81,6 @@ enum onpath_counter {
 	ONPATH_QUERY_UNKNOWN,
 	ONPATH_INSERT_MARKED,
 	ONPATH_INSERT_FULL,
-	ONPATH_INSERT_REDIRECTED,
 	ONPATH_INSERT_OTHER_EPOCH,
 	ONPATH_REMOVE_DONE,
 	ONPATH_DROP_NOT_NEWER,
@@ -112,9 +102,6 @@ enum onpath_counter {
 	"drop_index", \
 	"drop_tag", \
 	"answered", \
-	"handed_on", \
-	"drop_loop", \
-	"drop_prefix", \
 	"drop_stranger", \
 	"copies_sent", \
 	"copies_unrouted", \
@@ -123,7 +110,6 @@ enum onpath_counter {
 	"query_unknown", \
 	"insert_marked", \
 	"insert_full", \
-	"insert_redirected", \
 	"insert_other_epoch", \
 	"remove_done", \
 	"drop_not_newer", \

@@ -8,19 +8,14 @@
 #define ONPATH_LET_THROUGH ONPATH_COUNTERS
 
 /* D-7 to D-10. */
-ONPATH_INLINE enum onpath_counter onpath_check_fields(const struct onpath_innet *header, __u32 op)
+ONPATH_INLINE enum onpath_counter onpath_check_fields(const struct onpath_config *config,
+						      const struct onpath_innet *header)
 {
-	__u32 allowed = ONPATH_FLAG_HANDED_ON;
-
-	if (op == ONPATH_OP_INSERT)
-		allowed |= ONPATH_FLAG_REDIRECT;
-	if (op == ONPATH_OP_REMOVE)
-		allowed |= ONPATH_FLAG_MULTICAST;
-	if (((header->flags & ~allowed) || header->spare) && !onpath_planted(7))
+	if ((header->flags || header->spare_0 || header->spare_1) && !onpath_planted(7))
 		return ONPATH_DROP_RESERVED;
 	if (onpath_be16(header->shard) >= ONPATH_SHARDS && !onpath_planted(8))
 		return ONPATH_DROP_SHARD;
-	if (onpath_be32(header->index) >> ONPATH_INDEX_BITS && !onpath_planted(9))
+	if (onpath_be32(header->index) >> config->index_bits && !onpath_planted(9))
 		return ONPATH_DROP_INDEX;
 	if (!header->tag && !onpath_planted(10))
 		return ONPATH_DROP_TAG;
@@ -50,7 +45,7 @@ ONPATH_INLINE enum onpath_counter onpath_parse(const struct onpath_config *confi
 	}
 	if (length < ONPATH_HEADER_BYTES && !onpath_planted(2))
 		return ONPATH_DROP_TRUNCATED;
-	return onpath_check_fields(header, *op);
+	return onpath_check_fields(config, header);
 }
 
 #endif

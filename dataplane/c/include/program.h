@@ -2,9 +2,9 @@
 #ifndef ONPATH_PROGRAM_H
 #define ONPATH_PROGRAM_H
 
-#include "multicast.h"
+#include "copies.h"
 
-/* What becomes of a packet (D-1 to D-36, D-44), and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of
+/* What becomes of a packet (D-1 to D-34, D-44), and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of
  * `length`, and 0 for those that are missing; the result is written into it. */
 ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32 udp_port, struct onpath_innet *header,
 					       __u32 length)
@@ -21,7 +21,9 @@ ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32
 	/* D-11. */
 	if (header->result && !onpath_planted(11))
 		return onpath_done(ONPATH_ANSWERED, 0, ONPATH_TO_DESTINATION);
-	done = onpath_by_prefix(state, config, header, op);
+	if (op != ONPATH_OP_QUERY && !onpath_from_host(state) && !onpath_planted(44))
+		return onpath_done(ONPATH_DROP_STRANGER, 0, ONPATH_TO_NOBODY);
+	done = onpath_execute(state, config, header, op);
 	if (done.result)
 		header->result = done.result;
 	return done;

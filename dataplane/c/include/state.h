@@ -16,10 +16,16 @@
 struct onpath_config {
 	__u32 cluster;
 	__u32 udp_port;
-	__u32 own_value;
-	__u32 own_bits;
+	/* At most ONPATH_INDEX_BITS: there are so many sets. */
+	__u32 index_bits;
 	__u32 stages;
 };
+
+/* How many sets there are. */
+ONPATH_INLINE __u32 onpath_sets(const struct onpath_config *config)
+{
+	return (__u32)1 << config->index_bits;
+}
 
 /* `epoch` and `complete`: one register of stage 0. */
 struct onpath_tracking {
@@ -38,47 +44,26 @@ struct onpath_set {
 	__u32 tag[ONPATH_STAGES_MAX];
 };
 
-/* The nodes of a group. */
-struct onpath_group {
-	__u32 count;
-	__u32 member[ONPATH_MEMBERS_MAX];
-};
-
-/* Another switch. */
-struct onpath_peer {
-	__u32 value;
-	__u32 bits;
-	struct onpath_route way;
-};
-
-/* All other switches. No two prefixes overlap. */
-struct onpath_peers {
-	__u32 count;
-	struct onpath_peer at[ONPATH_PEERS_MAX];
-};
-
 struct onpath_state;
 
 /* D-44: whether the packet that is on its way came in where the control plane lists a host. */
 ONPATH_INLINE int onpath_from_host(struct onpath_state *state);
 ONPATH_INLINE const struct onpath_config *onpath_get_config(struct onpath_state *state);
 ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *state);
-ONPATH_INLINE struct onpath_peers *onpath_get_peers(struct onpath_state *state);
 /* The pair of a shard below ONPATH_SHARDS. */
 ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, __u32 shard);
-/* The set of this number, counted from the first of the own prefix. */
+/* The set of this number. */
 ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u32 set);
 ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath_counter counter);
-/* 0: no route to the node, no such group. */
+/* 0: no route to the node. */
 ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *state, __u32 node);
-ONPATH_INLINE const struct onpath_group *onpath_find_group(struct onpath_state *state, __u32 group);
 
 /* Between these two a packet has the registers to itself; no other function of a target is called meanwhile, so that a lock which
  * lies beside `tracking` and forbids calls will do. */
 ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking);
 ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking);
 
-/* A copy leaves with this header; `node` is 0 if it is handed on. */
+/* A copy for this node leaves with this header. */
 ONPATH_INLINE void onpath_emit(struct onpath_state *state, const struct onpath_innet *header, __u32 node,
 			       const struct onpath_route *way);
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "C is called: every block says why the call is sound")]
 
 use onpath_dataplane::Counter;
-use onpath_dataplane::multicast::MEMBERS_MAX;
+use onpath_dataplane::copies::COPIES_MAX;
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
 use onpath_wire::innet::INNET_BYTES;
 
@@ -12,8 +12,7 @@ use onpath_wire::innet::INNET_BYTES;
 pub(crate) struct RawConfig {
     pub(crate) cluster: u32,
     pub(crate) udp_port: u32,
-    pub(crate) own_value: u32,
-    pub(crate) own_bits: u32,
+    pub(crate) index_bits: u32,
     pub(crate) stages: u32,
 }
 
@@ -47,8 +46,6 @@ pub(crate) struct RawCopy {
 
 /// Counters that C has.
 const COUNTERS: usize = Counter::ALL.len();
-/// Most copies of a packet: one for each member of a group.
-const COPIES_MAX: usize = MEMBERS_MAX;
 
 /// `struct onpath_state`, of which only C knows the layout.
 #[repr(C)]
@@ -57,7 +54,7 @@ struct RawState {
 }
 
 unsafe extern "C" {
-    fn onpath_native_bytes(own_bits: u32) -> u64;
+    fn onpath_native_bytes(config: *const RawConfig) -> u64;
     fn onpath_native_load(state: *mut RawState, config: *const RawConfig);
     fn onpath_native_tracking(state: *mut RawState) -> *mut RawTracking;
     fn onpath_native_pairs(state: *mut RawState) -> *mut RawPair;
@@ -73,15 +70,7 @@ unsafe extern "C" {
         copies_max: u32,
         copies_made: *mut u32,
     ) -> u32;
-    fn onpath_native_control(
-        state: *mut RawState,
-        command: u32,
-        a: u32,
-        b: u32,
-        port: u32,
-        members: *const u32,
-        count: u64,
-    ) -> u32;
+    fn onpath_native_control(state: *mut RawState, command: u32, a: u32, b: u32, port: u32) -> u32;
     #[cfg(feature = "planted")]
     fn onpath_native_plant(rule: u32);
 }
@@ -97,8 +86,8 @@ pub(crate) struct Memory {
 impl Memory {
     /// All registers 0, all tables empty. The configuration is a valid one.
     pub(crate) fn new(config: &RawConfig, sets: usize) -> Memory {
-        // SAFETY: a function of its argument alone.
-        let bytes = unsafe { onpath_native_bytes(config.own_bits) };
+        // SAFETY: a function of its argument alone, which is only read during the call.
+        let bytes = unsafe { onpath_native_bytes(config) };
         let copy = RawCopy { port: 0, node: 0, header: [0; INNET_BYTES] };
         let words = vec![0; (bytes as usize).div_ceil(size_of::<u64>())];
         let mut memory = Memory { words, sets, copies: vec![copy; COPIES_MAX] };
@@ -149,14 +138,13 @@ impl Memory {
                 &raw mut made,
             )
         };
-        (counter, self.copies.get(..made as usize).expect("no packet makes more copies than a group has members"))
+        (counter, self.copies.get(..made as usize).expect("no packet makes more copies"))
     }
 
     /// A command by its number: why it was refused, 0 if it was not.
-    pub(crate) fn control(&mut self, command: u32, [a, b, port]: [u32; 3], members: &[u32]) -> u32 {
-        let count = members.len() as u64;
-        // SAFETY: the list is as long as is said, and is used during the call only.
-        unsafe { onpath_native_control(self.state(), command, a, b, port, members.as_ptr(), count) }
+    pub(crate) fn control(&mut self, command: u32, [a, b, port]: [u32; 3]) -> u32 {
+        // SAFETY: the state is ours alone as long as `self` is borrowed.
+        unsafe { onpath_native_control(self.state(), command, a, b, port) }
     }
 }
 

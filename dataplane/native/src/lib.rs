@@ -20,10 +20,9 @@
 mod ffi;
 
 use ffi::{Memory, RawConfig, RawPair, RawTracking};
-use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
 use onpath_dataplane::registers::Pair;
-use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Tracking};
+use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Tracking};
 
 /// A switch whose program is the one in C.
 #[derive(Clone, Debug)]
@@ -36,7 +35,7 @@ impl Switch {
     /// A switch after a reboot (D-42).
     ///
     /// # Errors
-    /// Too many stages, or a prefix that is none.
+    /// Too many stages or sets.
     pub fn new(config: Config) -> Result<Switch, ConfigError> {
         Switch::with_state(config, &State::default())
     }
@@ -44,13 +43,12 @@ impl Switch {
     /// A switch with these registers.
     ///
     /// # Errors
-    /// Too many stages, a prefix that is none, or registers that do not exist.
+    /// Too many stages or sets, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
-        let Prefix { value, bits } = config.own;
-        let (cluster, udp_port, stages) = (config.cluster, config.udp_port.into(), config.stages as u32);
-        let raw = RawConfig { cluster, udp_port, own_value: value, own_bits: bits, stages };
-        let mut switch = Switch { config, memory: Memory::new(&raw, config.own.sets()) };
+        let Config { cluster, udp_port, index_bits, stages } = config;
+        let raw = RawConfig { cluster, udp_port: udp_port.into(), index_bits, stages: stages as u32 };
+        let mut switch = Switch { config, memory: Memory::new(&raw, config.sets()) };
         switch.load(state)?;
         Ok(switch)
     }
@@ -67,8 +65,8 @@ impl Switch {
             if usize::from(stage) >= self.config.stages {
                 return Err(ConfigError::Register { what: "array", at: stage.into() });
             }
-            let set = self.config.own.set_of(index).ok_or(ConfigError::Register { what: "index", at: index })?;
-            self.memory.sets()[set][usize::from(stage)] = tag;
+            let set = self.memory.sets().get_mut(index as usize);
+            set.ok_or(ConfigError::Register { what: "index", at: index })?[usize::from(stage)] = tag;
         }
         Ok(())
     }
@@ -92,7 +90,7 @@ impl Switch {
         let pairs = pairs.map(|(shard, pair)| (shard as u16, Pair { min_term: pair.min_term, counter: pair.counter }));
         let pairs = pairs.filter(|(_, pair)| *pair != Pair::default()).collect();
         let mut tags = vec![];
-        for (index, set) in (self.config.own.first()..).zip(self.memory.sets().iter()) {
+        for (index, set) in (0..).zip(self.memory.sets().iter()) {
             let used = set.iter().enumerate().filter(|(_, tag)| **tag != 0);
             tags.extend(used.map(|(stage, &tag)| (stage as u16, index, tag)));
         }
@@ -112,23 +110,18 @@ impl Switch {
     /// # Errors
     /// The reason why it is refused; then nothing has changed.
     pub fn control(&mut self, command: &Command) -> Result<(), ControlError> {
-        let none: &[u32] = &[];
-        let (number, arguments, members) = match command {
-            Command::Epoch(epoch) => (0, [(*epoch).into(), 0, 0], none),
-            Command::Complete(epoch) => (1, [(*epoch).into(), 0, 0], none),
-            Command::Raise { shard, term } => (2, [(*shard).into(), *term, 0], none),
-            Command::Clear => (3, [0; 3], none),
-            Command::Route { node, port } => (4, [*node, 0, port.0], none),
-            Command::Unroute { node } => (5, [*node, 0, 0], none),
-            Command::Group { group, members } => (6, [*group, 0, 0], members.as_slice()),
-            Command::Ungroup { group } => (7, [*group, 0, 0], none),
-            Command::Peer { prefix, port } => (8, [prefix.value, prefix.bits, port.0], none),
-            Command::Unpeer { prefix } => (9, [prefix.value, prefix.bits, 0], none),
-            Command::Host { port } => (10, [0, 0, port.0], none),
-            Command::Unhost { port } => (11, [0, 0, port.0], none),
-            Command::Reboot => (12, [0; 3], none),
+        let (number, arguments) = match *command {
+            Command::Epoch(epoch) => (0, [epoch.into(), 0, 0]),
+            Command::Complete(epoch) => (1, [epoch.into(), 0, 0]),
+            Command::Raise { shard, term } => (2, [shard.into(), term, 0]),
+            Command::Clear => (3, [0; 3]),
+            Command::Route { node, port } => (4, [node, 0, port.0]),
+            Command::Unroute { node } => (5, [node, 0, 0]),
+            Command::Host { port } => (6, [0, 0, port.0]),
+            Command::Unhost { port } => (7, [0, 0, port.0]),
+            Command::Reboot => (8, [0; 3]),
         };
-        match self.memory.control(number, arguments, members) {
+        match self.memory.control(number, arguments) {
             0 => Ok(()),
             refusal => Err(refused(command, refusal)),
         }
@@ -137,24 +130,14 @@ impl Switch {
 
 /// `enum onpath_refusal`, with what the command said.
 fn refused(command: &Command, refusal: u32) -> ControlError {
-    let (value, bits) = match command {
-        Command::Peer { prefix, .. } => (prefix.value, prefix.bits),
-        _ => (0, 0),
-    };
-    match (refusal, command) {
-        (1, Command::Complete(epoch)) => ControlError::OtherEpoch(*epoch),
-        (2, Command::Raise { shard, .. }) => ControlError::Shard(*shard),
-        (3, Command::Raise { term, .. }) => ControlError::Term(*term),
+    match (refusal, *command) {
+        (1, Command::Complete(epoch)) => ControlError::OtherEpoch(epoch),
+        (2, Command::Raise { shard, .. }) => ControlError::Shard(shard),
+        (3, Command::Raise { term, .. }) => ControlError::Term(term),
         (4, _) => ControlError::EpochRuns,
         (5, _) => ControlError::NodeZero,
-        (6, _) => ControlError::Twice,
-        (7, Command::Route { .. }) => ControlError::Full("routes", ROUTES_MAX),
-        (7, Command::Group { .. }) => ControlError::Full("groups", GROUPS_MAX),
-        (7, Command::Peer { .. }) => ControlError::Full("peers", PEERS_MAX),
-        (7, Command::Host { .. }) => ControlError::Full("hosts", HOSTS_MAX),
-        (8, _) => ControlError::Full("members of the group", MEMBERS_MAX),
-        (9, _) => ControlError::Prefix { value, bits },
-        (10, _) => ControlError::Overlap { value, bits },
+        (6, Command::Route { .. }) => ControlError::Full("routes", ROUTES_MAX),
+        (6, Command::Host { .. }) => ControlError::Full("hosts", HOSTS_MAX),
         (other, command) => panic!("C refuses {command:?} for a reason that it has not: {other}"),
     }
 }
@@ -162,5 +145,5 @@ fn refused(command: &Command, refusal: u32) -> ControlError {
 /// Plants a bug for every switch on this thread.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<onpath_dataplane::planted::Planted>) {
-    ffi::plant(bug.map_or(0, |bug| bug as u32 + 1));
+    ffi::plant(bug.map_or(0, |bug| bug as u32));
 }

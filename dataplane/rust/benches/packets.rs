@@ -85,7 +85,7 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
         .find_map(|vector| match vector.steps.as_slice() {
             [Step::In { port, payload, outs, .. }] if !outs.is_empty() && vector.config.stages == 10 => {
                 let header = InNet::of_bytes(payload.first_chunk()?);
-                (header.op() == Some(op) && header.result == 0 && vector.config.own.bits == 0)
+                (header.op() == Some(op) && header.result == 0 && vector.config.index_bits == INDEX_BITS)
                     .then_some((vector, *port, payload))
             }
             _ => None,

@@ -1,13 +1,13 @@
 //! The control plane: epochs, terms, tables, reboot (D-37 to D-42).
 
 use crate::registers::SHARDS;
-use crate::routing::{Hosts, Peers, Port, Prefix};
-use crate::{Counters, Switch, multicast::Groups};
+use crate::routing::{Hosts, Port};
+use crate::{Counters, Switch};
 use onpath_wire::ids::Term;
 use thiserror::Error;
 
 /// What the control plane may ask for. A refused command changes nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Begins a tracking epoch, not complete; 0 ends tracking (D-37).
     Epoch(u16),
@@ -34,31 +34,7 @@ pub enum Command {
         /// The node.
         node: u32,
     },
-    /// The members of a group (D-41).
-    Group {
-        /// Its number.
-        group: u32,
-        /// All members.
-        members: Vec<u32>,
-    },
-    /// A group is no more.
-    Ungroup {
-        /// Its number.
-        group: u32,
-    },
-    /// Another switch has this prefix and is reached by this port (D-41).
-    Peer {
-        /// The prefix.
-        prefix: Prefix,
-        /// The way there.
-        port: Port,
-    },
-    /// Nobody is known to have this prefix any more.
-    Unpeer {
-        /// The prefix.
-        prefix: Prefix,
-    },
-    /// Who sends by this port may change registers: a host, or another switch (D-41, D-44).
+    /// Who sends by this port is a host, and may change registers (D-41, D-44).
     Host {
         /// The port.
         port: Port,
@@ -91,27 +67,8 @@ pub enum ControlError {
     #[error("node 0 stands for none")]
     NodeZero,
     /// D-41.
-    #[error("a group names a node once")]
-    Twice,
-    /// D-41.
     #[error("no room for more {0}: {1} is the limit")]
     Full(&'static str, usize),
-    /// D-41.
-    #[error("{value}/{bits} is no prefix of an index of 17 bits")]
-    Prefix {
-        /// Value given.
-        value: u32,
-        /// Length given.
-        bits: u32,
-    },
-    /// D-41.
-    #[error("prefix {value}/{bits} overlaps the switch's own or another's: take that one away first")]
-    Overlap {
-        /// Value given.
-        value: u32,
-        /// Length given.
-        bits: u32,
-    },
 }
 
 impl Switch {
@@ -129,10 +86,6 @@ impl Switch {
             Command::Clear => self.registers.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
             Command::Route { node, port } => self.routes.set(*node, *port)?,
             Command::Unroute { node } => self.routes.unset(*node),
-            Command::Group { group, members } => self.groups.set(*group, members)?,
-            Command::Ungroup { group } => self.groups.unset(*group),
-            Command::Peer { prefix, port } => self.peers.set(self.config.own, *prefix, *port)?,
-            Command::Unpeer { prefix } => self.peers.unset(*prefix),
             Command::Host { port } => self.hosts.set(*port)?,
             Command::Unhost { port } => self.hosts.unset(*port),
             Command::Reboot => self.reboot(),
@@ -154,7 +107,7 @@ impl Switch {
     fn reboot(&mut self) {
         self.registers.reboot();
         self.routes.clear();
-        (self.groups, self.peers, self.hosts) = (Groups::default(), Peers::default(), Hosts::default());
+        self.hosts = Hosts::default();
         self.counters = Counters::default();
     }
 }

@@ -41,12 +41,6 @@ counters! {
     DropTag = "drop_tag",
     /// Only routed (D-11).
     Answered = "answered",
-    /// Went to the switch of its prefix (D-13).
-    HandedOn = "handed_on",
-    /// Was handed on to the wrong switch (D-14).
-    DropLoop = "drop_loop",
-    /// Nobody has its prefix (D-15).
-    DropPrefix = "drop_prefix",
     /// Would change a register, and does not come from a host (D-44).
     DropStranger = "drop_stranger",
     /// Copies that left (D-16).
@@ -63,8 +57,6 @@ counters! {
     InsertMarked = "insert_marked",
     /// Returned: no room (D-24).
     InsertFull = "insert_full",
-    /// Redirected: no room (D-25).
-    InsertRedirected = "insert_redirected",
     /// Returned: another epoch (D-26).
     InsertOtherEpoch = "insert_other_epoch",
     /// Removed and forwarded (D-27).

@@ -1,9 +1,9 @@
-//! The dirty set: query, insert and remove (D-18 to D-36).
+//! The dirty set: query, insert and remove (D-18 to D-34).
 
 use crate::Counter;
 use crate::planted::{Planted, planted};
 use crate::registers::{Pass, Stages};
-use onpath_wire::innet::{DirtySetOp, FLAG_MULTICAST, FLAG_REDIRECT, InNet, InNetResult};
+use onpath_wire::innet::{DirtySetOp, InNet, InNetResult};
 
 /// To whom a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,6 @@ pub(crate) enum Deliver {
     Shard,
     /// That shard and, if there is one, its destination (D-23).
     ShardAndDestination,
-    /// Its alternative destination (D-25).
-    Alternative,
-    /// The members of the group that is its destination, except the shard that sent it (D-35).
-    Group,
 }
 
 /// What an operation came to.
@@ -80,9 +76,6 @@ fn insert(pass: Pass<'_>, header: &InNet) -> Done {
         let deliver = if planted(Planted::D23) { Deliver::Destination } else { Deliver::ShardAndDestination };
         return Done::new(Counter::InsertMarked, InNetResult::Marked, deliver);
     }
-    if header.flags & FLAG_REDIRECT != 0 && !planted(Planted::D25) {
-        return Done::new(Counter::InsertRedirected, InNetResult::Full, Deliver::Alternative);
-    }
     let deliver = if planted(Planted::D24) { Deliver::ShardAndDestination } else { Deliver::Shard };
     Done::new(Counter::InsertFull, InNetResult::Full, deliver)
 }
@@ -105,17 +98,13 @@ fn put(mut stages: Stages<'_>, tag: u32) -> bool {
     placed
 }
 
-/// D-27 to D-36.
+/// D-27 to D-34.
 fn remove(pass: Pass<'_>, header: &InNet) -> Done {
     let (tracking, stages) = match pass.track_and_admit(header) {
         Ok(admitted) => admitted,
         Err(counter) => return Done { counter, result: None, deliver: Deliver::Nobody },
     };
-    let deliver = match header.flags & FLAG_MULTICAST != 0 {
-        true => Deliver::Group,
-        false if planted(Planted::D34) => Deliver::Shard,
-        false => Deliver::Destination,
-    };
+    let deliver = if planted(Planted::D34) { Deliver::Shard } else { Deliver::Destination };
     if !tracking.matches(header.epoch) && !planted(Planted::D33) {
         return Done::new(Counter::RemoveOtherEpoch, InNetResult::OtherEpoch, deliver);
     }

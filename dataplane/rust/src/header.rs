@@ -2,14 +2,14 @@
 
 use crate::planted::{Planted, planted};
 use crate::routing::Port;
-use onpath_wire::innet::{FLAG_HANDED_ON, INNET_BYTES, InNet};
+use onpath_wire::innet::{INNET_BYTES, InNet};
 
 /// A packet that leaves: the rewritten header; after it comes what followed the header of the packet that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// Where it leaves.
     pub port: Port,
-    /// The node it is for; 0 if it is handed on.
+    /// The node it is for.
     pub node: u32,
     /// The first bytes of its payload.
     pub header: [u8; INNET_BYTES],
@@ -19,14 +19,8 @@ impl Copy {
     /// The copy for a node (D-16).
     #[inline]
     pub(crate) fn to_node(header: &InNet, node: u32, port: Port) -> Copy {
-        let flags = if planted(Planted::D16) { header.flags } else { 0 };
-        Copy { port, node, header: InNet { destination: node, flags, ..*header }.bytes() }
-    }
-
-    /// The packet for the switch of its prefix (D-13).
-    pub(crate) fn handed_on(header: &InNet, port: Port) -> Copy {
-        let flags = if planted(Planted::D13) { header.flags } else { header.flags | FLAG_HANDED_ON };
-        Copy { port, node: 0, header: InNet { flags, ..*header }.bytes() }
+        let destination = if planted(Planted::D16) { header.destination } else { node };
+        Copy { port, node, header: InNet { destination, ..*header }.bytes() }
     }
 
     /// The whole payload, given the one that came in.

@@ -32,10 +32,10 @@
 //! ```
 
 pub mod control;
+pub mod copies;
 pub mod counters;
 pub mod dirty_set;
 pub mod header;
-pub mod multicast;
 pub mod parser;
 pub mod planted;
 pub mod registers;
@@ -45,12 +45,12 @@ pub use control::{Command, ControlError};
 pub use counters::{Counter, Counters};
 pub use header::Copy;
 pub use registers::{State, Tracking};
-pub use routing::{Port, Prefix};
+pub use routing::Port;
 
-use multicast::Groups;
 use onpath_wire::innet::{INDEX_BITS, INNET_UDP_PORT};
+use planted::{Planted, planted};
 use registers::{Registers, STAGES_MAX};
-use routing::{Hosts, Peers, Routes};
+use routing::{Hosts, Routes};
 use thiserror::Error;
 
 /// What is fixed when the program is loaded; it outlives a reboot.
@@ -60,29 +60,33 @@ pub struct Config {
     pub cluster: u32,
     /// The in-network port (D-1).
     pub udp_port: u16,
-    /// The fingerprints that this switch tracks (D-12); it has 2^(17 − bits) sets. With the prefix 0 of b bits and fingerprints
-    /// narrowed to 17 − b bits ([`onpath_wire::innet::Fingerprint::narrowed`]) a small switch tracks all directories.
-    pub own: Prefix,
+    /// Bits of an index, at most 17: there are so many sets (D-9, D-12). With fingerprints narrowed to as many
+    /// ([`onpath_wire::innet::Fingerprint::narrowed`]) a small switch tracks all directories.
+    pub index_bits: u32,
     /// Arrays of tags, at most [`STAGES_MAX`]; with 0 every insert finds the set full.
     pub stages: usize,
 }
 
 impl Config {
-    /// All of the dirty set in one switch.
+    /// A dirty set of full size.
     pub fn whole(cluster: u32) -> Config {
-        Config { cluster, udp_port: INNET_UDP_PORT, own: Prefix::ALL, stages: STAGES_MAX }
+        Config { cluster, udp_port: INNET_UDP_PORT, index_bits: INDEX_BITS, stages: STAGES_MAX }
     }
 
     /// Whether a switch can have it, on any target.
     ///
     /// # Errors
-    /// Too many stages, or a prefix that is none.
+    /// Too many stages or sets.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Prefix { value, bits } = self.own;
         if self.stages > STAGES_MAX {
             return Err(ConfigError::Stages(self.stages));
         }
-        if self.own.is_valid() { Ok(()) } else { Err(ConfigError::Prefix { value, bits }) }
+        if self.index_bits <= INDEX_BITS { Ok(()) } else { Err(ConfigError::IndexBits(self.index_bits)) }
+    }
+
+    /// How many sets there are.
+    pub fn sets(&self) -> usize {
+        1 << self.index_bits
     }
 }
 
@@ -92,14 +96,9 @@ pub enum ConfigError {
     /// More arrays than a pass has stages for.
     #[error("{0} stages of registers: at most {STAGES_MAX} fit into one pass")]
     Stages(usize),
-    /// Not a prefix of an index.
-    #[error("{value}/{bits} is no prefix of an index of {INDEX_BITS} bits")]
-    Prefix {
-        /// Value given.
-        value: u32,
-        /// Length given.
-        bits: u32,
-    },
+    /// More sets than fingerprints name.
+    #[error("an index of {0} bits: at most {INDEX_BITS} are in a fingerprint")]
+    IndexBits(u32),
     /// A register that this configuration does not have.
     #[error("register {what} {at} does not exist in this configuration")]
     Register {
@@ -116,8 +115,6 @@ pub struct Switch {
     config: Config,
     registers: Registers,
     routes: Routes,
-    groups: Groups,
-    peers: Peers,
     hosts: Hosts,
     counters: Counters,
 }
@@ -126,7 +123,7 @@ impl Switch {
     /// A switch after a reboot (D-42).
     ///
     /// # Errors
-    /// Too many stages, or a prefix that is none.
+    /// Too many stages or sets.
     pub fn new(config: Config) -> Result<Switch, ConfigError> {
         Switch::with_state(config, &State::default())
     }
@@ -134,20 +131,19 @@ impl Switch {
     /// A switch with these registers, as its control plane or a vector loads them.
     ///
     /// # Errors
-    /// Too many stages, a prefix that is none, or registers that do not exist.
+    /// Too many stages or sets, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
-        let registers = Registers::load(config.own, config.stages, state)?;
-        let (groups, peers, hosts) = (Groups::default(), Peers::default(), Hosts::default());
+        let registers = Registers::load(&config, state)?;
         let routes = Routes::Table(Default::default());
-        Ok(Switch { config, registers, routes, groups, peers, hosts, counters: Counters::default() })
+        Ok(Switch { config, registers, routes, hosts: Hosts::default(), counters: Counters::default() })
     }
 
     /// A switch after a reboot to which every node has a cable of its own, numbered like the node: it needs no routes, and has no table
     /// that packets could fill.
     ///
     /// # Errors
-    /// Too many stages, or a prefix that is none.
+    /// Too many stages or sets.
     pub fn direct(config: Config) -> Result<Switch, ConfigError> {
         Ok(Switch { routes: Routes::Direct, ..Switch::new(config)? })
     }
@@ -169,7 +165,7 @@ impl Switch {
 
     /// All registers that are not 0.
     pub fn state(&self) -> State {
-        self.registers.state(self.config.own)
+        self.registers.state()
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
@@ -183,30 +179,24 @@ impl Switch {
         counter
     }
 
-    /// D-11 to D-15, D-44: routes, executes, hands on or drops a packet that has an in-network header.
+    /// D-11, D-12, D-44: routes, executes or drops a packet that has an in-network header.
     fn taken(&mut self, port: Port, packet: parser::Packet, out: &mut Vec<Copy>) -> Counter {
         let mut header = *packet.header();
         if packet.is_answered() {
             self.copies(out).send(&header, header.destination);
             return Counter::Answered;
         }
-        let strange = self.hosts.is_strange(port, &header);
-        match routing::by_prefix(self.config.own, &self.peers, &header, strange) {
-            routing::Direction::Here(set) => {
-                let done = dirty_set::execute(self.registers.pass(packet, set), &header);
-                header.result = done.result.map_or(0, |result| result as u8);
-                self.copies(out).deliver(&header, done.deliver);
-                done.counter
-            }
-            routing::Direction::Peer(port) => {
-                self.copies(out).hand_on(&header, port);
-                Counter::HandedOn
-            }
-            routing::Direction::Drop(counter) => counter,
+        if self.hosts.is_strange(port, &header) {
+            return Counter::DropStranger;
         }
+        let index = if planted(Planted::D12) { header.index >> 1 } else { header.index };
+        let done = dirty_set::execute(self.registers.pass(packet, index), &header);
+        header.result = done.result.map_or(0, |result| result as u8);
+        self.copies(out).deliver(&header, done.deliver);
+        done.counter
     }
 
-    fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> multicast::Copies<'s> {
-        multicast::Copies { routes: &self.routes, groups: &self.groups, counters: &mut self.counters, out }
+    fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> copies::Copies<'s> {
+        copies::Copies { routes: &self.routes, counters: &mut self.counters, out }
     }
 }

@@ -3,10 +3,7 @@
 use crate::planted::{Planted, planted};
 use crate::registers::SHARDS;
 use crate::{Config, Counter};
-use onpath_wire::innet::{
-    DirtySetOp, FLAG_HANDED_ON, FLAG_MULTICAST, FLAG_REDIRECT, INDEX_BITS, INNET_BYTES, INNET_COMMON_BYTES,
-    INNET_VERSION, InNet, STRUCTURE_DIRTY_SET,
-};
+use onpath_wire::innet::{DirtySetOp, INNET_BYTES, INNET_COMMON_BYTES, INNET_VERSION, InNet, STRUCTURE_DIRTY_SET};
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
 #[derive(Debug)]
@@ -61,7 +58,7 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
     if payload.len() < INNET_BYTES && !planted(Planted::D2) {
         return Err(Counter::DropTruncated);
     }
-    check_fields(&header, op)?;
+    check_fields(config, &header)?;
     Ok(Packet { header, op })
 }
 
@@ -81,20 +78,15 @@ fn header(payload: &[u8]) -> Option<InNet> {
 
 /// D-7 to D-10.
 #[inline]
-fn check_fields(header: &InNet, op: DirtySetOp) -> Result<(), Counter> {
-    let allowed = FLAG_HANDED_ON
-        | match op {
-            DirtySetOp::Query => 0,
-            DirtySetOp::Insert => FLAG_REDIRECT,
-            DirtySetOp::Remove => FLAG_MULTICAST,
-        };
-    if (header.flags & !allowed != 0 || header.spare != 0) && !planted(Planted::D7) {
+fn check_fields(config: &Config, header: &InNet) -> Result<(), Counter> {
+    let reserved = u32::from(header.flags) | header.spare_0 | header.spare_1;
+    if reserved != 0 && !planted(Planted::D7) {
         return Err(Counter::DropReserved);
     }
     if usize::from(header.shard) >= SHARDS && !planted(Planted::D8) {
         return Err(Counter::DropShard);
     }
-    if header.index >> INDEX_BITS != 0 && !planted(Planted::D9) {
+    if header.index >> config.index_bits != 0 && !planted(Planted::D9) {
         return Err(Counter::DropIndex);
     }
     if header.tag == 0 && !planted(Planted::D10) {

@@ -3,10 +3,10 @@
 //! Without the feature `planted` every question is answered "no" at compile time.
 
 macro_rules! bugs {
-    ($($(#[$doc:meta])* $rule:ident),* $(,)?) => {
-        /// A rule that is removed.
+    ($($(#[$doc:meta])* $rule:ident = $number:literal),* $(,)?) => {
+        /// A rule that is removed, by its number.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Planted { $($(#[$doc])* $rule),* }
+        pub enum Planted { $($(#[$doc])* $rule = $number),* }
         impl Planted {
             /// One bug for each rule.
             pub const ALL: &[Planted] = &[$(Planted::$rule),*];
@@ -16,93 +16,81 @@ macro_rules! bugs {
 
 bugs! {
     /// The UDP port is not looked at.
-    D1,
+    D1 = 1,
     /// What is missing of a header is taken for 0.
-    D2,
+    D2 = 2,
     /// The version is not looked at.
-    D3,
+    D3 = 3,
     /// The cluster is not looked at.
-    D4,
+    D4 = 4,
     /// The structure is not looked at.
-    D5,
+    D5 = 5,
     /// An unknown operation is taken for a query.
-    D6,
+    D6 = 6,
     /// Reserved bits are not looked at.
-    D7,
+    D7 = 7,
     /// A shard beyond the registers is taken modulo their number.
-    D8,
+    D8 = 8,
     /// An index beyond the registers is taken modulo their number.
-    D9,
+    D9 = 9,
     /// Tag 0 is a tag.
-    D10,
+    D10 = 10,
     /// Answered packets are executed again.
-    D11,
+    D11 = 11,
     /// The set is chosen by other bits.
-    D12,
-    /// Handed on without saying so.
-    D13,
-    /// Handed on again and again.
-    D14,
-    /// A prefix that nobody has is executed here.
-    D15,
-    /// Flags stay in copies.
-    D16,
+    D12 = 12,
+    /// The destination stays in copies.
+    D16 = 16,
     /// Without a route copies leave by port 0.
-    D17,
+    D17 = 17,
     /// Only the first array is queried.
-    D18,
+    D18 = 18,
     /// The complete bit is not looked at.
-    D19,
+    D19 = 19,
     /// The first array is not used.
-    D20,
+    D20 = 20,
     /// Later copies of a tag stay.
-    D21,
+    D21 = 21,
     /// A tag that is there already takes another register.
-    D22,
+    D22 = 22,
     /// A mark is acknowledged to the client alone.
-    D23,
+    D23 = 23,
     /// The client hears of a full set.
-    D24,
-    /// Nothing is redirected.
-    D25,
+    D24 = 24,
     /// Inserts of any epoch count.
-    D26,
+    D26 = 26,
     /// Only the first array is removed from.
-    D27,
+    D27 = 27,
     /// The counter stays.
-    D28,
+    D28 = 28,
     /// An equal sequence is newer.
-    D29,
+    D29 = 29,
     /// Removes of lower terms count.
-    D30,
+    D30 = 30,
     /// Removes of terms not announced count.
-    D31,
+    D31 = 31,
     /// All shards share one pair.
-    D32,
+    D32 = 32,
     /// Removes of any epoch take out.
-    D33,
-    /// A unicast remove goes back to its sender.
-    D34,
-    /// The sender gets a copy of its multicast.
-    D35,
-    /// An unknown group is taken for a node.
-    D36,
+    D33 = 33,
+    /// A remove goes back to its sender.
+    D34 = 34,
     /// A new epoch stays complete.
-    D37,
+    D37 = 37,
     /// Any epoch completes the present one.
-    D38,
+    D38 = 38,
     /// Raise zeroes and lowers.
-    D39,
+    D39 = 39,
     /// Clear while an epoch runs.
-    D40,
-    /// Prefixes overlap.
-    D41,
+    D40 = 40,
+    /// Node 0 has a route.
+    D41 = 41,
     /// Terms and counters survive a reboot.
-    D42,
-    /// Packets handed on are not counted.
-    D43,
+    D42 = 42,
+    /// Copies that are lost are not counted.
+    D43 = 43,
     /// Anybody may change registers.
-    D44,
+    D44 = 44,
 }
 
 #[cfg(feature = "planted")]

@@ -45,8 +45,7 @@
 
 use crate::parser::Packet;
 use crate::planted::{Planted, planted};
-use crate::routing::Prefix;
-use crate::{ConfigError, Counter};
+use crate::{Config, ConfigError, Counter};
 use onpath_wire::innet::{DirtySetOp, INDEX_BITS, InNet};
 use onpath_wire::limits::SHARDS_MAX;
 
@@ -99,13 +98,16 @@ pub struct Registers {
     tracking: Tracking,
     pairs: Vec<Pair>,
     stages: usize,
+    /// A power of two.
+    sets: usize,
     tags: Vec<u32>,
 }
 
 impl Registers {
-    pub(crate) fn load(own: Prefix, stages: usize, state: &State) -> Result<Registers, ConfigError> {
-        let (pairs, tags) = (vec![Pair::default(); SHARDS], vec![0; stages * own.sets()]);
-        let mut registers = Registers { tracking: state.tracking, pairs, stages, tags };
+    pub(crate) fn load(config: &Config, state: &State) -> Result<Registers, ConfigError> {
+        let stages = config.stages;
+        let (pairs, tags) = (vec![Pair::default(); SHARDS], vec![0; stages * config.sets()]);
+        let mut registers = Registers { tracking: state.tracking, pairs, stages, sets: config.sets(), tags };
         for &(shard, pair) in &state.pairs {
             let known = registers.pairs.get_mut(usize::from(shard));
             *known.ok_or(ConfigError::Register { what: "pair", at: u32::from(shard) })? = pair;
@@ -114,24 +116,25 @@ impl Registers {
             if usize::from(stage) >= stages {
                 return Err(ConfigError::Register { what: "array", at: u32::from(stage) });
             }
-            let set = own.set_of(index).ok_or(ConfigError::Register { what: "index", at: index })?;
-            registers.tags[set * stages + usize::from(stage)] = tag;
+            let register = registers.tags.get_mut(index as usize * stages + usize::from(stage));
+            *register.ok_or(ConfigError::Register { what: "index", at: index })? = tag;
         }
         Ok(registers)
     }
 
-    pub(crate) fn state(&self, own: Prefix) -> State {
+    pub(crate) fn state(&self) -> State {
         let pairs = self.pairs.iter().enumerate().filter(|(_, pair)| **pair != Pair::default());
         let tags = self.tags.iter().enumerate().filter(|(_, tag)| **tag != 0);
         let mut tags: Vec<_> =
-            tags.map(|(at, &tag)| ((at % self.stages) as u16, own.first() + (at / self.stages) as u32, tag)).collect();
+            tags.map(|(at, &tag)| ((at % self.stages) as u16, (at / self.stages) as u32, tag)).collect();
         tags.sort_unstable();
         State { tracking: self.tracking, pairs: pairs.map(|(shard, &pair)| (shard as u16, pair)).collect(), tags }
     }
 
-    /// Begins the pass of a packet over the set of this number.
+    /// Begins the pass of a packet over the set of this index; beyond the last one it is taken modulo their number, as hardware does.
     #[inline]
-    pub fn pass(&mut self, packet: Packet, set: usize) -> Pass<'_> {
+    pub fn pass(&mut self, packet: Packet, index: u32) -> Pass<'_> {
+        let set = index as usize & (self.sets - 1);
         let set = &mut self.tags[set * self.stages..][..self.stages];
         Pass { op: packet.op(), tracking: self.tracking, pairs: &mut self.pairs, set }
     }

@@ -4,17 +4,14 @@
 #[path = "common/random.rs"]
 mod random;
 
-use onpath_dataplane::{Command, Config, Copy, Counter, Port, Prefix, Switch};
+use onpath_dataplane::{Command, Config, Copy, Counter, Port, Switch};
 use onpath_wire::ids::{NodeId, SessionId, ShardId};
-use onpath_wire::innet::{
-    DirtySetOp, FLAG_MULTICAST, FLAG_REDIRECT, INNET_VERSION, InNet, InNetResult, STRUCTURE_DIRTY_SET,
-};
+use onpath_wire::innet::{DirtySetOp, INDEX_BITS, INNET_VERSION, InNet, InNetResult, STRUCTURE_DIRTY_SET};
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLUSTER: u32 = 77;
 const SHARDS: u16 = 4;
-const GROUP: u32 = 9;
 /// By which packets of hosts come in, and others.
 const PORTS: [Port; 2] = [Port(0), Port(99)];
 /// Old packets that may come again.
@@ -66,9 +63,7 @@ impl Model {
                     let nodes = [shard(packet.shard), packet.destination];
                     return (Some(InNetResult::Marked), nodes.into_iter().filter(|&node| node != 0).collect());
                 }
-                let redirected = packet.flags & FLAG_REDIRECT != 0;
-                let node = if redirected { packet.alternative } else { shard(packet.shard) };
-                (Some(InNetResult::Full), vec![node])
+                (Some(InNetResult::Full), vec![shard(packet.shard)])
             }
             DirtySetOp::Remove => {
                 let pair = self.pairs.entry(packet.shard).or_default();
@@ -80,9 +75,7 @@ impl Model {
                     set.remove(&packet.tag);
                 }
                 let result = if matches { InNetResult::Removed } else { InNetResult::OtherEpoch };
-                let all = (0..SHARDS).filter(|&other| other != packet.shard).map(shard);
-                let nodes = if packet.flags & FLAG_MULTICAST != 0 { all.collect() } else { vec![packet.destination] };
-                (Some(result), nodes)
+                (Some(result), vec![packet.destination])
             }
         }
     }
@@ -111,9 +104,9 @@ impl Model {
     }
 }
 
-/// A small switch with its tables set, so that sets overflow often: 2^(17 − bits) sets of `stages` registers.
-fn switch(own: Prefix, stages: usize) -> Switch {
-    let config = Config { own, stages, ..Config::whole(CLUSTER) };
+/// A small switch with its tables set, so that sets overflow often: 2^`index_bits` sets of `stages` registers.
+fn switch(index_bits: u32, stages: usize) -> Switch {
+    let config = Config { index_bits, stages, ..Config::whole(CLUSTER) };
     let mut switch = Switch::new(config).expect("a valid configuration");
     set_tables(&mut switch);
     switch
@@ -126,12 +119,16 @@ fn set_tables(switch: &mut Switch) {
     }
     switch.control(&Command::Route { node: client(), port: Port(20) }).expect("a route");
     switch.control(&Command::Host { port: PORTS[0] }).expect("a host");
-    let members = (0..SHARDS).map(shard).collect();
-    switch.control(&Command::Group { group: GROUP, members }).expect("a group");
 }
 
 /// A packet of any operation about few fingerprints, mostly of the present epoch and term.
-fn packet(random: &mut Random, own: Prefix, epoch: u16, terms: &[u32; SHARDS as usize], counters: &mut u32) -> InNet {
+fn packet(
+    random: &mut Random,
+    index_bits: u32,
+    epoch: u16,
+    terms: &[u32; SHARDS as usize],
+    counters: &mut u32,
+) -> InNet {
     let op = DirtySetOp::ALL[random.below(3) as usize];
     let sender = random.below(u32::from(SHARDS)) as u16;
     let near = |random: &mut Random, value: u32| if random.once_in(10) { value ^ random.below(4) } else { value };
@@ -143,21 +140,14 @@ fn packet(random: &mut Random, own: Prefix, epoch: u16, terms: &[u32; SHARDS as 
         shard: sender,
         cluster: CLUSTER,
         destination: if random.once_in(2) { client() } else { shard(random.below(u32::from(SHARDS)) as u16) },
-        index: own.first() + random.below(own.sets() as u32),
+        index: random.below(1 << index_bits),
         tag: 1 + random.below(14),
         term: near(random, terms[usize::from(sender)]),
         sequence: *counters - random.below((*counters).min(30)),
-        alternative: shard(random.below(u32::from(SHARDS)) as u16),
         ..InNet::default()
     };
-    match op {
-        DirtySetOp::Query => {}
-        DirtySetOp::Insert => {
-            header.flags = if random.once_in(3) { FLAG_REDIRECT } else { 0 };
-            header.destination = if random.once_in(3) { 0 } else { header.destination };
-        }
-        DirtySetOp::Remove if random.once_in(3) => (header.flags, header.destination) = (FLAG_MULTICAST, GROUP),
-        DirtySetOp::Remove => {}
+    if op == DirtySetOp::Insert && random.once_in(3) {
+        header.destination = 0;
     }
     header
 }
@@ -201,9 +191,9 @@ fn answered(copies: &[Copy]) -> Answer {
     (result, headers.iter().map(|header| header.destination).collect())
 }
 
-fn run(seed: u64, own: Prefix, stages: usize, packets: u64) -> BTreeMap<&'static str, u64> {
+fn run(seed: u64, index_bits: u32, stages: usize, packets: u64) -> BTreeMap<&'static str, u64> {
     let mut random = Random::new(seed);
-    let mut switch = switch(own, stages);
+    let mut switch = switch(index_bits, stages);
     let mut model = Model { capacity: stages, ..Model::default() };
     let (mut epoch, mut terms, mut counters) = (0, [1; SHARDS as usize], 0);
     let (mut bag, mut copies, mut seen) = (vec![], vec![], BTreeMap::new());
@@ -219,7 +209,7 @@ fn run(seed: u64, own: Prefix, stages: usize, packets: u64) -> BTreeMap<&'static
         let header: InNet = if old {
             bag[random.below(bag.len() as u32) as usize]
         } else {
-            packet(&mut random, own, epoch, &terms, &mut counters)
+            packet(&mut random, index_bits, epoch, &terms, &mut counters)
         };
         if bag.len() < BAG_MAX {
             bag.push(header);
@@ -248,8 +238,8 @@ fn a_million_random_packets_are_answered_as_sets_would() {
     let packets = std::env::var("ONPATH_DATAPLANE_PACKETS").map_or(PACKETS, |text| text.parse().expect("a number"));
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in 0..20 {
-        let own = Prefix { value: seed as u32 & 7, bits: 13 + (seed as u32 & 3) };
-        for (name, count) in run(seed, own, seed as usize % 11, packets / 20) {
+        let index_bits = 1 + (seed as u32 & 3);
+        for (name, count) in run(seed, index_bits, seed as usize % 11, packets / 20) {
             *seen.entry(name).or_default() += count;
         }
     }
@@ -261,7 +251,7 @@ fn a_million_random_packets_are_answered_as_sets_would() {
 
 #[test]
 fn a_switch_of_full_size_is_like_a_small_one() {
-    run(1, Prefix::ALL, 10, 50_000);
+    run(1, INDEX_BITS, 10, 50_000);
 }
 
 /// whatever copies come in whatever order, over restarts of shards and reboots of the switch, no remove takes effect twice,
@@ -270,8 +260,7 @@ fn a_switch_of_full_size_is_like_a_small_one() {
 fn no_remove_takes_effect_twice_or_late() {
     for seed in 0..50 {
         let mut random = Random::new(seed);
-        let own = Prefix { value: 3, bits: 15 };
-        let mut switch = switch(own, 4);
+        let mut switch = switch(2, 4);
         let (mut epoch, mut term, mut counter) = (1, 1, 0);
         let mut effective: Vec<(u16, u32, u32)> = vec![];
         let mut sent = vec![];
@@ -295,9 +284,9 @@ fn no_remove_takes_effect_twice_or_late() {
                 }
                 2..=20 => {
                     counter += 1;
-                    let mut header = packet(&mut random, own, epoch, &[term; 4], &mut 1);
+                    let mut header = packet(&mut random, 2, epoch, &[term; 4], &mut 1);
                     header.code = STRUCTURE_DIRTY_SET << 4 | DirtySetOp::Remove as u8;
-                    (header.flags, header.shard, header.epoch) = (0, 1, epoch);
+                    (header.shard, header.epoch) = (1, epoch);
                     (header.term, header.sequence) = (term, counter);
                     sent.push(header);
                 }
@@ -324,13 +313,12 @@ fn no_remove_takes_effect_twice_or_late() {
 /// D-22: an insert or a query again changes nothing and is answered alike, unless it is the set that changed.
 #[test]
 fn queries_and_inserts_are_idempotent() {
-    let own = Prefix { value: 0, bits: 14 };
-    let (mut random, mut switch) = (Random::new(3), switch(own, 3));
+    let (mut random, mut switch) = (Random::new(3), switch(3, 3));
     switch.control(&Command::Epoch(1)).expect("an epoch");
     switch.control(&Command::Complete(1)).expect("complete");
     let mut counters = 0;
     for _ in 0..20_000 {
-        let header = packet(&mut random, own, 1, &[1; 4], &mut counters);
+        let header = packet(&mut random, 3, 1, &[1; 4], &mut counters);
         let step = |switch: &mut Switch| {
             let mut copies = vec![];
             let counter = switch.step(PORTS[0], switch.config().udp_port, &header.bytes(), &mut copies);
@@ -349,4 +337,11 @@ fn queries_and_inserts_are_idempotent() {
             switch.control(&Command::Complete(1)).expect("complete");
         }
     }
+}
+
+/// The host runs a switch as one more role.
+#[test]
+fn a_switch_is_a_value_that_may_change_threads() {
+    fn sendable(_: impl Send + 'static) {}
+    sendable(switch(INDEX_BITS, 10));
 }

@@ -63,12 +63,6 @@ vector("a mark without a client goes to its shard alone", "D-23", count={"insert
     steps=[comes(insert(destination=0), to(shard(2), MARKED))], after=State(tags={(0, 5): T}))
 vector("a mark is acknowledged before the set is complete", "D-23 D-26", before=State(epoch=(7, 0)),
     count={"insert_marked": 1, "copies_sent": 2}, steps=[comes(insert(), *MARK)], after=State(epoch=(7, 0), tags={(0, 5): T}))
-vector("without redirect the alternative is not looked at", "D-23 D-24", before=State(tags={**FULL_SET, (0, 7): A}),
-    count={"insert_marked": 1, "insert_full": 1, "copies_sent": 3}, steps=[
-        comes(insert(index=7, alternative=shard(1)), *MARK),
-        comes(insert(alternative=shard(1)), to(shard(2), FULL)),
-    ], after=State(tags={**FULL_SET, (0, 7): A, (1, 7): T}))
-
 vector("a full set returns the packet to its shard", "D-24", before=State(tags=FULL_SET),
     count={"insert_full": 2, "copies_sent": 2}, steps=[
         comes(insert(), to(shard(2), FULL)),
@@ -90,13 +84,6 @@ vector("after a remove there is room", "D-24 D-27", before=State(tags=FULL_SET),
         comes(insert(), *MARK),
     ], after=State(pairs={0: (4, 100)}, tags={**FULL_SET, (6, 5): T}))
 
-vector("a full set redirects the packet", "D-25", before=State(tags=FULL_SET), count={"insert_redirected": 1, "copies_sent": 1},
-    steps=[comes(insert(flags=REDIRECT, alternative=shard(1)), to(shard(1), FULL))])
-vector("a set with room does not redirect", "D-25 D-23", count={"insert_marked": 1, "copies_sent": 2},
-    steps=[comes(insert(flags=REDIRECT, alternative=shard(1)), *MARK)], after=State(tags={(0, 5): T}))
-vector("a redirected packet without a route is lost and counted", "D-25 D-17", before=State(tags=FULL_SET),
-    count={"insert_redirected": 1, "copies_unrouted": 1}, steps=[comes(insert(flags=REDIRECT))])
-
 vector("an insert of another epoch changes nothing", "D-26", before=State(tags={(0, 5): A, (4, 5): T}),
     count={"insert_other_epoch": 3, "copies_sent": 3}, steps=[
         comes(insert(epoch=6), to(shard(2), OTHER_EPOCH)),
@@ -105,9 +92,6 @@ vector("an insert of another epoch changes nothing", "D-26", before=State(tags={
     ])
 vector("epoch 0 is no epoch to an insert", "D-26", before=State(epoch=(0, 0)), count={"insert_other_epoch": 1, "copies_sent": 1},
     steps=[comes(insert(epoch=0), to(shard(2), OTHER_EPOCH))])
-vector("an insert of another epoch is not redirected", "D-26", before=State(tags=FULL_SET), count={"insert_other_epoch": 1, "copies_sent": 1},
-    steps=[comes(insert(epoch=6, flags=REDIRECT, alternative=shard(1)), to(shard(2), OTHER_EPOCH))])
-
 # What a target may get wrong that reads fields by hardware: the order of bytes, and copies that are alike.
 vector("epochs are compared as a whole", "D-18 D-19", before=State(epoch=(0x0102, 1)),
     count={"query_normal": 1, "query_unknown": 4, "copies_sent": 5}, steps=[

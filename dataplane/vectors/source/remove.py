@@ -1,4 +1,4 @@
-"""Removes: sequences, terms, epochs, and where they are forwarded. D-27 to D-36."""
+"""Removes: sequences, terms, epochs, and where they are forwarded. D-27 to D-34."""
 
 T, A = 0x50001, 0x60002
 MARKED_SET = State(tags={(2, 5): T})
@@ -46,8 +46,8 @@ vector("a copy of a remove leaves a later mark", "D-29", before=MARKED_SET,
 vector("an overtaken remove is not forwarded", "D-29", before=MARKED_SET, count={"remove_done": 1, "drop_not_newer": 2, "copies_sent": 1}, steps=[
     comes(remove(sequence=102), to(shard(2), REMOVED)),
     comes(remove(sequence=101)),
-    comes(remove(sequence=101, flags=MULTICAST, destination=1)),
-], after=State(pairs={0: (4, 102)}), groups={1: [shard(1)]})
+    comes(remove(sequence=101, destination=shard(1))),
+], after=State(pairs={0: (4, 102)}))
 vector("a copy for another directory is not newer either", "D-29", before=State(pairs={0: (4, 100)}, tags={(0, 9): T}),
     count={"drop_not_newer": 1}, steps=[comes(remove(index=9))])
 
@@ -82,35 +82,10 @@ vector("epoch 0 is no epoch to a remove", "D-33", before=MARKED_SET.but(epoch=(0
     steps=[comes(remove(epoch=0), to(shard(2), OTHER_EPOCH))], after=MARKED_SET.but(epoch=(0, 0), pairs={0: (4, 100)}))
 vector("a remove of another epoch counts once too", "D-28 D-29 D-33", before=MARKED_SET, count={"remove_other_epoch": 1, "drop_not_newer": 1, "copies_sent": 1},
     steps=[comes(remove(epoch=6), to(shard(2), OTHER_EPOCH)), comes(remove())], after=MARKED_SET.but(pairs={0: (4, 100)}))
-vector("a remove of another epoch goes to the whole group", "D-33 D-35", before=MARKED_SET, count={"remove_other_epoch": 1, "copies_sent": 2},
-    groups={6: [shard(1), shard(3)]},
-    steps=[comes(remove(epoch=6, flags=MULTICAST, destination=6), to(shard(1), OTHER_EPOCH), to(shard(3), OTHER_EPOCH))],
-    after=MARKED_SET.but(pairs={0: (4, 100)}))
-
 vector("a remove goes to its destination", "D-34", before=MARKED_SET, count={"remove_done": 2, "copies_sent": 2}, steps=[
     comes(remove(destination=shard(3)), to(shard(3), REMOVED)),
     comes(remove(destination=shard(0), sequence=101), to(shard(0), REMOVED)),
 ], after=State(pairs={0: (4, 101)}))
-
-vector("a remove goes to the group but the sender", "D-35 D-16", before=MARKED_SET, count={"remove_done": 1, "copies_sent": 3},
-    groups={7: [shard(0), shard(1), shard(2), shard(3)], 8: [shard(1)]},
-    steps=[comes(remove(flags=MULTICAST, destination=7), to(shard(1), REMOVED), to(shard(2), REMOVED), to(shard(3), REMOVED))],
-    after=State(pairs={0: (4, 100)}))
-# Each is the sender's number with its upper bits cut off.
-vector("the sender is told from members by its whole number", "D-35 D-32", before=MARKED_SET.but(pairs={0xF0: (9, 0)}),
-    count={"remove_done": 1, "copies_sent": 3}, routes={shard(0): 10, shard(0x10): 11, shard(0x70): 12, shard(0xF0): 13},
-    groups={7: [shard(0), shard(0x10), shard(0x70), shard(0xF0)]}, steps=[
-        comes(remove(shard=0xF0, term=9, flags=MULTICAST, destination=7), to(shard(0), REMOVED), to(shard(0x10), REMOVED), to(shard(0x70), REMOVED)),
-    ], after=State(pairs={0: (4, 99), 0xF0: (9, 100)}))
-vector("members without a route are counted", "D-35 D-17", before=MARKED_SET, count={"remove_done": 1, "copies_sent": 1, "copies_unrouted": 2},
-    groups={7: [shard(0), shard(8), shard(2), shard(9)]},
-    steps=[comes(remove(flags=MULTICAST, destination=7), to(shard(2), REMOVED))], after=State(pairs={0: (4, 100)}))
-vector("a group of the sender alone makes no copy", "D-35", before=MARKED_SET, count={"remove_done": 1}, groups={7: [shard(0)]},
-    steps=[comes(remove(flags=MULTICAST, destination=7))], after=State(pairs={0: (4, 100)}))
-vector("a group that is not known gets nothing", "D-36", before=MARKED_SET, count={"remove_done": 1, "copies_unrouted": 1},
-    groups={7: [shard(1)]}, steps=[comes(remove(flags=MULTICAST, destination=shard(2)))], after=State(pairs={0: (4, 100)}))
-vector("a group is not a node", "D-36 D-34", before=MARKED_SET, count={"remove_done": 1, "copies_unrouted": 1}, groups={7: [shard(1)]},
-    steps=[comes(remove(destination=7))], after=State(pairs={0: (4, 100)}))
 
 vector("sequences are compared as a whole", "D-28 D-29", before=State(pairs={0: (4, 0x01000200)}),
     count={"remove_done": 1, "drop_not_newer": 3, "copies_sent": 1}, steps=[
@@ -119,8 +94,3 @@ vector("sequences are compared as a whole", "D-28 D-29", before=State(pairs={0: 
         comes(remove(sequence=0x000003FF)),
         comes(remove(sequence=0x01000201), to(shard(2), REMOVED)),
     ], after=State(pairs={0: (4, 0x01000201)}))
-vector("members behind one port get a copy each, also by the port of the sender", "D-35 D-16",
-    routes={shard(1): 11, shard(2): 11, shard(3): 13}, groups={0x07000000: [shard(1), shard(2), shard(3)], 7: [shard(3)]},
-    count={"remove_done": 1, "copies_sent": 3}, steps=[
-        comes(remove(flags=MULTICAST, destination=0x07000000), to(shard(1), REMOVED), to(shard(2), REMOVED), to(shard(3), REMOVED), port=11),
-    ], after=State(pairs={0: (4, 100)}))

@@ -6,8 +6,8 @@ use crate::maps;
 use crate::{XdpError, XdpSwitch};
 use aya::maps::MapError;
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
-use onpath_dataplane::{Command, ControlError, Port, Prefix};
+use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::{Command, ControlError, Port};
 use onpath_wire::ids::Term;
 use std::net::SocketAddrV4;
 
@@ -28,7 +28,7 @@ impl XdpSwitch {
     /// Executes a command of the control plane.
     ///
     /// # Errors
-    /// The reason why it is refused, or what the kernel says; then nothing has changed. Groups are refused.
+    /// The reason why it is refused, or what the kernel says; then nothing has changed.
     pub fn control(&mut self, command: &Command) -> Result<(), XdpError> {
         match *command {
             Command::Epoch(epoch) => self.registers(Registers::Epoch, epoch.into(), 0).map(drop),
@@ -42,10 +42,6 @@ impl XdpSwitch {
             Command::Clear => self.clear(),
             Command::Route { node, port } => self.route(node, port),
             Command::Unroute { node } => self.unroute(node),
-            Command::Group { .. } => Err(XdpError::NoGroups),
-            Command::Ungroup { .. } => Ok(()),
-            Command::Peer { prefix, port } => self.peer(prefix, port),
-            Command::Unpeer { prefix } => self.change_peers(|peers| peers.retain(|(known, _)| *known != prefix)),
             Command::Host { port } => {
                 let (device, address) = self.source(port)?;
                 self.list(device, address)
@@ -112,32 +108,6 @@ impl XdpSwitch {
         absent(self.maps.routes.remove(&node), "removing a route")
     }
 
-    fn change_peers(&mut self, change: impl FnOnce(&mut layout::Peers)) -> Result<(), XdpError> {
-        let mut peers = layout::peers_of(&self.maps.peers.get(&0, 0).doing("reading the peers")?);
-        change(&mut peers);
-        self.maps.peers.set(0, layout::peers(&peers), 0).doing("writing the peers")
-    }
-
-    /// D-41.
-    fn peer(&mut self, prefix: Prefix, port: Port) -> Result<(), XdpError> {
-        let Prefix { value, bits } = prefix;
-        if !prefix.is_valid() {
-            return Err(ControlError::Prefix { value, bits }.into());
-        }
-        let raw = self.raw_route(port)?;
-        let known = layout::peers_of(&self.maps.peers.get(&0, 0).doing("reading the peers")?);
-        if let Some(place) = known.iter().position(|(other, _)| *other == prefix) {
-            return self.change_peers(|peers| peers[place].1 = raw);
-        }
-        if prefix.overlaps(self.config.program.own) || known.iter().any(|(other, _)| other.overlaps(prefix)) {
-            return Err(ControlError::Overlap { value, bits }.into());
-        }
-        if known.len() == PEERS_MAX {
-            return Err(ControlError::Full("peers", PEERS_MAX).into());
-        }
-        self.change_peers(|peers| peers.push((prefix, raw)))
-    }
-
     /// D-42. The epoch ends first: from then on no packet writes a tag, and every remove meets term 0.
     fn reboot(&mut self) -> Result<(), XdpError> {
         self.registers(Registers::Reboot, 0, 0)?;
@@ -150,7 +120,6 @@ impl XdpSwitch {
         for host in hosts.doing("reading the hosts")? {
             absent(self.maps.hosts.remove(&host), "removing a host")?;
         }
-        self.change_peers(Vec::clear)?;
         let none: Vec<u64> = vec![0; aya::util::nr_cpus().map_err(|(_, error)| error).doing("counting processors")?];
         for counter in 0..self.maps.counters.len() {
             let none = aya::maps::PerCpuValues::try_from(none.clone()).doing("a value for each processor")?;

@@ -55,9 +55,6 @@ pub enum XdpError {
     /// A port that no [`crate::Way`] was given for.
     #[error("port {port} has no address: give its way first", port = .0.0)]
     NoWay(Port),
-    /// Groups.
-    #[error("an XDP switch makes two copies of a packet at most and so has no groups: send removes to nodes")]
-    NoGroups,
     /// The control plane refuses the command.
     #[error(transparent)]
     Refused(#[from] ControlError),

@@ -2,12 +2,11 @@
 
 use crate::device::{Device, Way};
 use onpath_dataplane::registers::{Pair, STAGES_MAX};
-use onpath_dataplane::routing::PEERS_MAX;
-use onpath_dataplane::{Config, Prefix, Tracking};
+use onpath_dataplane::{Config, Tracking};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// `struct settings`: cluster, port, own prefix, arrays, address.
-pub(crate) type RawSettings = [u32; 6];
+/// `struct settings`: cluster, port, bits of an index, arrays, address.
+pub(crate) type RawSettings = [u32; 5];
 /// `struct tracked`: epoch, complete, lock.
 pub(crate) type RawTracked = [u32; 3];
 /// `struct onpath_pair`.
@@ -18,22 +17,14 @@ pub(crate) type RawSet = [u32; STAGES_MAX];
 pub(crate) type RawRoute = [u8; 28];
 /// `struct source`.
 pub(crate) type RawSource = [u8; 12];
-/// `struct onpath_peers`: how many, and for each its prefix and its way.
-pub(crate) type RawPeers = [u8; PEERS_START + PEERS_MAX * PEER_BYTES];
-
-const PEERS_START: usize = 4;
-const PEER_BYTES: usize = 8 + size_of::<RawRoute>();
-
 pub(crate) fn settings(config: &Config, address: Ipv4Addr) -> RawSettings {
-    let Prefix { value, bits } = config.own;
-    let stages = config.stages as u32;
-    [config.cluster, config.udp_port.into(), value, bits, stages, u32::from_ne_bytes(address.octets())]
+    let Config { cluster, udp_port, index_bits, stages } = *config;
+    [cluster, udp_port.into(), index_bits, stages as u32, u32::from_ne_bytes(address.octets())]
 }
 
 pub(crate) fn config_of(raw: &RawSettings) -> (Config, Ipv4Addr) {
-    let own = Prefix { value: raw[2], bits: raw[3] };
-    let config = Config { cluster: raw[0], udp_port: raw[1] as u16, own, stages: raw[4] as usize };
-    (config, Ipv4Addr::from(raw[5].to_ne_bytes()))
+    let config = Config { cluster: raw[0], udp_port: raw[1] as u16, index_bits: raw[2], stages: raw[3] as usize };
+    (config, Ipv4Addr::from(raw[4].to_ne_bytes()))
 }
 
 pub(crate) fn tracking_of(raw: &RawTracked) -> Tracking {
@@ -62,31 +53,5 @@ pub(crate) fn source(device: u32, address: SocketAddrV4) -> RawSource {
     raw[..4].copy_from_slice(&device.to_ne_bytes());
     raw[4..8].copy_from_slice(&address.ip().octets());
     raw[8..10].copy_from_slice(&address.port().to_be_bytes());
-    raw
-}
-
-/// Other switches as Rust keeps them.
-pub(crate) type Peers = Vec<(Prefix, RawRoute)>;
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(*bytes[at..].first_chunk().expect("inside the value"))
-}
-
-pub(crate) fn peers_of(raw: &RawPeers) -> Peers {
-    let count = (word(raw, 0) as usize).min(PEERS_MAX);
-    let peers = raw[PEERS_START..].chunks_exact(PEER_BYTES).take(count);
-    peers
-        .map(|peer| (Prefix { value: word(peer, 0), bits: word(peer, 4) }, *peer[8..].first_chunk().expect("its way")))
-        .collect()
-}
-
-pub(crate) fn peers(peers: &Peers) -> RawPeers {
-    let mut raw = [0; PEERS_START + PEERS_MAX * PEER_BYTES];
-    raw[..4].copy_from_slice(&(peers.len() as u32).to_ne_bytes());
-    for (to, (prefix, way)) in raw[PEERS_START..].chunks_exact_mut(PEER_BYTES).zip(peers) {
-        to[..4].copy_from_slice(&prefix.value.to_ne_bytes());
-        to[4..8].copy_from_slice(&prefix.bits.to_ne_bytes());
-        to[8..].copy_from_slice(way);
-    }
     raw
 }

@@ -84,7 +84,7 @@ impl XdpSwitch {
             return Err(XdpError::NoProgram);
         }
         let mut loader = EbpfLoader::new();
-        loader.map_max_entries("sets", config.program.own.sets() as u32);
+        loader.map_max_entries("sets", config.program.sets() as u32);
         let mut all = loader.load(OBJECT).doing("loading the XDP program")?;
         let maps = Maps::from(|name| {
             let map = all.take_map(name).expect("a map of the program");
@@ -155,7 +155,7 @@ impl XdpSwitch {
         Ok(())
     }
 
-    /// Says where a port leads: `route` and `peer` commands name it.
+    /// Says where a port leads: `route` and `host` commands name it.
     ///
     /// # Errors
     /// A device that the switch is not attached to.
@@ -208,7 +208,7 @@ impl XdpSwitch {
         for set in 0..self.maps.sets.len() {
             let tags = self.maps.sets.get(&set, 0).doing("reading a set")?;
             let used = (0u16..).zip(tags).filter(|(_, tag)| *tag != 0);
-            state.tags.extend(used.map(|(stage, tag)| (stage, self.config.program.own.first() + set, tag)));
+            state.tags.extend(used.map(|(stage, tag)| (stage, set, tag)));
         }
         state.tags.sort_unstable();
         Ok(state)
@@ -225,12 +225,13 @@ impl XdpSwitch {
             self.maps.pairs.set(shard.into(), [min_term, counter], 0).doing("writing a pair")?;
         }
         for &(stage, index, tag) in &state.tags {
-            let missing = ConfigError::Register { what: "index", at: index };
-            let set = self.config.program.own.set_of(index).ok_or(missing)? as u32;
-            let mut tags = self.maps.sets.get(&set, 0).doing("reading a set")?;
+            if index >= self.maps.sets.len() {
+                return Err(ConfigError::Register { what: "index", at: index }.into());
+            }
+            let mut tags = self.maps.sets.get(&index, 0).doing("reading a set")?;
             let missing = ConfigError::Register { what: "array", at: stage.into() };
             *tags.get_mut(usize::from(stage)).ok_or(missing)? = tag;
-            self.maps.sets.set(set, tags, 0).doing("writing a set")?;
+            self.maps.sets.set(index, tags, 0).doing("writing a set")?;
         }
         Ok(())
     }

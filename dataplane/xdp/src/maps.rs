@@ -2,7 +2,7 @@
 
 use crate::XdpError;
 use crate::error::Doing;
-use crate::layout::{RawPair, RawPeers, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
+use crate::layout::{RawPair, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
 use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya_obj::programs::XdpAttachType;
@@ -15,7 +15,6 @@ pub(crate) struct Maps {
     pub(crate) pairs: Array<MapData, RawPair>,
     pub(crate) sets: Array<MapData, RawSet>,
     pub(crate) counters: PerCpuArray<MapData, u64>,
-    pub(crate) peers: Array<MapData, RawPeers>,
     pub(crate) routes: HashMap<MapData, u32, RawRoute>,
     pub(crate) hosts: HashMap<MapData, RawSource, u32>,
     pub(crate) devices: DevMap<MapData>,
@@ -30,8 +29,8 @@ pub(crate) struct Programs {
 }
 
 /// Names of the maps in maps.h.
-pub(crate) const MAPS: [&str; 10] =
-    ["settings", "tracking", "pairs", "sets", "counters", "peers", "routes", "hosts", "devices", "two_devices"];
+pub(crate) const MAPS: [&str; 9] =
+    ["settings", "tracking", "pairs", "sets", "counters", "routes", "hosts", "devices", "two_devices"];
 /// Names of the programs in xdp.c.
 pub(crate) const PROGRAMS: [&str; 3] = ["onpath_switch", "onpath_twin", "onpath_command"];
 
@@ -49,7 +48,6 @@ impl Maps {
             pairs: map!("pairs"),
             sets: map!("sets"),
             counters: map!("counters"),
-            peers: map!("peers"),
             routes: map!("routes"),
             hosts: map!("hosts"),
             devices: map!("devices"),

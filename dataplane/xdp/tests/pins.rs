@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Network, SWITCH, route};
-use onpath_dataplane::{Command, Config, Tracking};
+use onpath_dataplane::{Command, Config, Port, Tracking};
 use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
 use std::path::Path;
@@ -86,6 +86,6 @@ fn errors_say_what_to_do() {
     network.switch.ip("link add big type veth peer name large").expect("a veth");
     network.switch.ip("link set dev large mtu 9000").expect("an MTU");
     told(attach("big"), "MTU");
-    let command = Command::Group { group: 1, members: vec![5] };
-    told(switch.control(&command).expect_err("no groups"), "no groups");
+    let command = Command::Route { node: 5, port: Port(77) };
+    told(switch.control(&command).expect_err("no way"), "give its way first");
 }

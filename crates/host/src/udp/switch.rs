@@ -52,7 +52,7 @@ struct Copy<'a> {
     to: NodeId,
 }
 
-/// Copies of packets: two at most of each but for a multicast.
+/// Copies of packets: two at most of each.
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
 
 /// Packets that came together pass the in-network program.

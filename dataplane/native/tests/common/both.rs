@@ -1,8 +1,8 @@
 //! The Rust and the C form side by side: the same events go to both, and any difference is told.
 
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State};
 
-/// Something that happens at one of several switches.
+/// Something that happens to a switch.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A command of its control plane.
@@ -37,8 +37,8 @@ impl Both {
         if rust == c { Ok(rust) } else { Err(format!("{command:?}: {rust:?} in Rust, {c:?} in C")) }
     }
 
-    /// A packet to both: what it is counted as, and its copies.
-    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8]) -> Result<(Counter, &[Copy]), String> {
+    /// A packet to both: what it is counted as.
+    fn step(&mut self, port: Port, udp_port: u16, payload: &[u8]) -> Result<Counter, String> {
         let [of_rust, of_c] = &mut self.copies;
         of_rust.clear();
         of_c.clear();
@@ -48,7 +48,7 @@ impl Both {
             let told = format!("{rust:?} and {of_rust:02x?} in Rust, {c:?} and {of_c:02x?} in C");
             return Err(format!("{payload:02x?} by {port:?} to port {udp_port}: {told}"));
         }
-        Ok((rust, of_rust))
+        Ok(rust)
     }
 
     /// Registers and counters.
@@ -67,10 +67,10 @@ impl Both {
     }
 }
 
-/// Several switches; switch n is behind port [`FIRST_PEER`] + n of each other one.
+/// A run: the switch, and what has come of it.
 pub(crate) struct World {
-    pub(crate) switches: Vec<Both>,
-    /// Packets so far, also those from switch to switch.
+    pub(crate) switch: Both,
+    /// Packets so far.
     pub(crate) packets: u64,
     /// How often each counter was what a packet was counted as.
     pub(crate) seen: Vec<u64>,
@@ -78,78 +78,44 @@ pub(crate) struct World {
     pub(crate) refused: std::collections::BTreeSet<String>,
 }
 
-/// Ports below it lead to nodes.
-pub(crate) const FIRST_PEER: u32 = 1_000;
-
 impl World {
-    pub(crate) fn new(configs: &[Config]) -> World {
-        let switches = configs.iter().map(|&config| Both::new(config)).collect();
-        World { switches, packets: 0, seen: vec![0; Counter::ALL.len()], refused: Default::default() }
+    pub(crate) fn new(config: Config) -> World {
+        World { switch: Both::new(config), packets: 0, seen: vec![0; Counter::ALL.len()], refused: Default::default() }
     }
 
-    /// An event at a switch, and what follows from it at others.
-    pub(crate) fn happen(&mut self, at: usize, event: &Event) -> Result<(), String> {
+    pub(crate) fn happen(&mut self, event: &Event) -> Result<(), String> {
         match event {
             Event::Do(command) => {
-                if let Err(refusal) = self.switches[at].control(command)? {
+                if let Err(refusal) = self.switch.control(command)? {
                     let name = format!("{refusal:?}");
                     self.refused.insert(name.split(['(', ' ']).next().unwrap_or_default().to_owned());
                 }
-                Ok(())
             }
-            Event::In(port, udp_port, payload) => self.come_in(at, *port, *udp_port, payload),
-        }
-    }
-
-    fn come_in(&mut self, at: usize, mut port: Port, udp_port: u16, payload: &[u8]) -> Result<(), String> {
-        let (mut at, mut payload) = (at, std::borrow::Cow::Borrowed(payload));
-        let switches = self.switches.len();
-        // Whoever is handed a packet drops it rather than hand it on: two at most.
-        for hop in 0.. {
-            let (counter, copies) = self.switches[at].step(port, udp_port, &payload)?;
-            self.packets += 1;
-            self.seen[counter as usize] += 1;
-            if counter != Counter::HandedOn {
-                break;
-            }
-            if hop > 0 {
-                return Err(format!("{payload:02x?} was handed on twice"));
-            }
-            let [copy] = copies else { return Err(format!("{} copies of a packet handed on", copies.len())) };
-            match copy.port.0.checked_sub(FIRST_PEER).map(|next| next as usize) {
-                Some(next) if next < switches => {
-                    port = Port(FIRST_PEER + at as u32);
-                    (at, payload) = (next, copy.payload(&payload).into());
-                }
-                _ => break,
+            Event::In(port, udp_port, payload) => {
+                let counter = self.switch.step(*port, *udp_port, payload)?;
+                self.packets += 1;
+                self.seen[counter as usize] += 1;
             }
         }
         Ok(())
     }
-
-    pub(crate) fn compare(&mut self) -> Result<(), String> {
-        self.switches
-            .iter_mut()
-            .enumerate()
-            .try_for_each(|(at, both)| both.compare().map_err(|what| format!("switch {at}: {what}")))
-    }
 }
 
 /// What the first difference is if these events happen, all compared after each; nothing if there is none.
-pub(crate) fn difference(configs: &[Config], events: &[(usize, Event)]) -> Option<String> {
-    let mut world = World::new(configs);
-    events.iter().find_map(|(at, event)| world.happen(*at, event).and_then(|()| world.compare()).err())
+pub(crate) fn difference(config: Config, events: &[Event]) -> Option<String> {
+    let mut world = World::new(config);
+    events.iter().find_map(|event| world.happen(event).and_then(|()| world.switch.compare()).err())
 }
 
 /// The events without those that the difference does not need: first halves are left out, then quarters, at last single events.
-pub(crate) fn shrunk(configs: &[Config], mut events: Vec<(usize, Event)>) -> Vec<(usize, Event)> {
+pub(crate) fn shrunk(config: Config, mut events: Vec<Event>) -> Vec<Event> {
     let mut length = events.len().div_ceil(2);
     while length > 0 {
         let (mut begin, mut left_out) = (0, false);
         while begin < events.len() {
             let end = (begin + length).min(events.len());
             let rest = [&events[..begin], &events[end..]].concat();
-            if difference(configs, &rest).is_some() {
+            if difference(config, &rest).is_some() {
                 (events, left_out) = (rest, true);
             } else {
                 begin = end;
@@ -158,9 +124,4 @@ pub(crate) fn shrunk(configs: &[Config], mut events: Vec<(usize, Event)>) -> Vec
         length = if length == 1 && left_out { 1 } else { length / 2 };
     }
     events
-}
-
-/// The indexes that begin with these bits.
-pub(crate) fn prefix(value: u32, bits: u32) -> Prefix {
-    Prefix { value, bits }
 }

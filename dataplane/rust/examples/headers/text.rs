@@ -1,9 +1,8 @@
 //! The in-network header, its constants and the counters as C and as P4, from `onpath_wire::innet` and the crate's counters.
 
 use onpath_dataplane::Counter;
-use onpath_dataplane::multicast::{GROUPS_MAX, MEMBERS_MAX};
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_dataplane::routing::{HOSTS_MAX, PEERS_MAX, ROUTES_MAX};
+use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
 use onpath_wire::ids::{NodeId, ShardId, Term};
 use onpath_wire::innet::*;
 use std::fmt::Write;
@@ -26,15 +25,9 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("STAGES_MAX".into(), STAGES_MAX as u64, 32),
         ("SHARDS".into(), SHARDS as u64, 32),
         ("ROUTES_MAX".into(), ROUTES_MAX as u64, 32),
-        ("PEERS_MAX".into(), PEERS_MAX as u64, 32),
         ("HOSTS_MAX".into(), HOSTS_MAX as u64, 32),
-        ("GROUPS_MAX".into(), GROUPS_MAX as u64, 32),
-        ("MEMBERS_MAX".into(), MEMBERS_MAX as u64, 32),
         ("TERM_MAX".into(), Term::MAX.0.into(), 32),
         ("NODE_OF_SHARD_0".into(), NodeId::shard(ShardId(0)).0.into(), 32),
-        ("FLAG_REDIRECT".into(), FLAG_REDIRECT.into(), 8),
-        ("FLAG_MULTICAST".into(), FLAG_MULTICAST.into(), 8),
-        ("FLAG_HANDED_ON".into(), FLAG_HANDED_ON.into(), 8),
         ("STRUCTURE_DIRTY_SET".into(), STRUCTURE_DIRTY_SET.into(), 4),
     ];
     all.extend(DirtySetOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));

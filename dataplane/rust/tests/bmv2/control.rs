@@ -1,4 +1,4 @@
-//! The control plane of a simple_switch: what commands of SPEC.md do to its tables, groups and registers (D-37 to D-42).
+//! The control plane of a simple_switch: what commands of SPEC.md do to its tables and registers (D-37 to D-42).
 
 use crate::cli::Cli;
 use crate::frame::{self, Address};
@@ -7,12 +7,9 @@ use onpath_dataplane::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, State, Switch};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the copies to members without a route go: their egress finds no address, and counts them.
-pub(crate) const NOWHERE: u32 = 510;
 /// Where frames go that the program passes.
 pub(crate) const PLAIN: u32 = 509;
 const SHARD_NODES: u32 = 0x0100_0000;
-const INDEX_BITS: u32 = 17;
 
 const EPOCH: &str = "ingress.tracking.present";
 const PAIRS: &str = "ingress.admission.pairs";
@@ -21,31 +18,15 @@ fn array(stage: u16) -> String {
     format!("ingress.dirty_set.array{stage}.tags")
 }
 
-struct Route {
-    port: u32,
-    /// (table, handle) of its entries.
-    entries: Vec<(&'static str, u64)>,
-}
-
-struct Group {
-    /// Number in the replication engine.
-    copies: usize,
-    handle: u64,
-    /// (member, handle of its node in the engine).
-    members: Vec<(u32, u64)>,
-}
+/// (table, handle) of the entries of a route.
+type Route = Vec<(&'static str, u64)>;
 
 /// What the control plane knows. Tables are judged by the Rust form, which holds them too: a switch has no limits of its own.
 pub(crate) struct Control {
     config: Config,
     tables: Switch,
     routes: BTreeMap<u32, Route>,
-    groups: BTreeMap<u32, Group>,
-    peers: BTreeMap<(u32, u32), u64>,
     hosts: BTreeMap<u32, u64>,
-    /// Number of a node in the replication engine.
-    nodes: BTreeMap<u32, usize>,
-    groups_ever: usize,
 }
 
 fn add(cli: &mut Cli, table: &str, action: &str, key: &str, data: &str) -> Result<u64, String> {
@@ -73,9 +54,7 @@ impl Control {
             cli.ask(&format!("mirroring_add {port} {port}"))?;
         }
         let tables = Switch::new(config).map_err(|error| error.to_string())?;
-        let (routes, groups, peers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (hosts, nodes) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Control { config, tables, routes, groups, peers, hosts, nodes, groups_ever: 0 })
+        Ok(Control { config, tables, routes: BTreeMap::new(), hosts: BTreeMap::new() })
     }
 
     /// Whether the command was accepted; a refused one has changed nothing.
@@ -97,10 +76,6 @@ impl Control {
         match command {
             Command::Route { node, port } => self.route(cli, *node, Some(port.0)),
             Command::Unroute { node } => self.route(cli, *node, None),
-            Command::Group { group, members } => self.group(cli, *group, Some(members)),
-            Command::Ungroup { group } => self.group(cli, *group, None),
-            Command::Peer { prefix, port } => self.peer(cli, (prefix.value, prefix.bits), Some(port.0)),
-            Command::Unpeer { prefix } => self.peer(cli, (prefix.value, prefix.bits), None),
             Command::Host { port } => self.host(cli, port.0, true),
             Command::Unhost { port } => self.host(cli, port.0, false),
             other => Err(format!("{other:?} is of no table")),
@@ -109,7 +84,7 @@ impl Control {
 
     fn route(&mut self, cli: &mut Cli, node: u32, port: Option<u32>) -> Result<(), String> {
         if let Some(route) = self.routes.remove(&node) {
-            delete(cli, &route.entries)?;
+            delete(cli, &route)?;
         }
         if let Some(port) = port {
             let mut entries = vec![];
@@ -120,70 +95,13 @@ impl Control {
             let port_word = port.to_string();
             let at = "ingress.routing.destinations";
             entry(at, "ingress.routing.destination_at", node, &format!("{port} {port}"))?;
-            entry("ingress.routing.alternatives", "ingress.routing.alternative_at", node, &port_word)?;
             if let Some(shard @ 0..256) = node.checked_sub(SHARD_NODES) {
                 entry("ingress.routing.shards", "ingress.routing.shard_at", shard, &port_word)?;
             }
             let address = Address::of_node(node).words();
             entry("egress.header_out.addresses", "egress.header_out.address_is", node, &address)?;
-            self.routes.insert(node, Route { port, entries });
+            self.routes.insert(node, entries);
         }
-        let port = port.unwrap_or(NOWHERE);
-        for (_, handle) in self.groups.values().flat_map(|group| &group.members).filter(|member| member.0 == node) {
-            cli.ask(&format!("mc_node_update {handle} {port}"))?;
-        }
-        Ok(())
-    }
-
-    fn group(&mut self, cli: &mut Cli, number: u32, members: Option<&Vec<u32>>) -> Result<(), String> {
-        if let Some(group) = self.groups.remove(&number) {
-            delete(cli, &[("ingress.routing.groups", group.handle)])?;
-            for (_, handle) in group.members {
-                cli.ask(&format!("mc_node_dissociate {} {handle}", group.copies))?;
-                cli.ask(&format!("mc_node_destroy {handle}"))?;
-            }
-            cli.ask(&format!("mc_mgrp_destroy {}", group.copies))?;
-        }
-        let Some(members) = members else { return Ok(()) };
-        self.groups_ever += 1;
-        let copies = self.groups_ever;
-        cli.ask(&format!("mc_mgrp_create {copies}"))?;
-        let mut handles = vec![];
-        for &member in members {
-            let number = self.number_of(cli, member)?;
-            let port = self.routes.get(&member).map_or(NOWHERE, |route| route.port);
-            let handle = cli.ask_number(&format!("mc_node_create {number} {port}"), "created with handle")?;
-            cli.ask(&format!("mc_node_associate {copies} {handle}"))?;
-            handles.push((member, handle));
-        }
-        let key = format!("0x{number:x}");
-        let handle = add(cli, "ingress.routing.groups", "ingress.routing.group_is", &key, &copies.to_string())?;
-        self.groups.insert(number, Group { copies, handle, members: handles });
-        Ok(())
-    }
-
-    fn number_of(&mut self, cli: &mut Cli, node: u32) -> Result<usize, String> {
-        if let Some(&number) = self.nodes.get(&node) {
-            return Ok(number);
-        }
-        let (number, node_word) = (self.nodes.len() + 1, format!("0x{node:x}"));
-        add(cli, "egress.multicast.members", "egress.multicast.member_is", &number.to_string(), &node_word)?;
-        self.nodes.insert(node, number);
-        Ok(number)
-    }
-
-    fn peer(&mut self, cli: &mut Cli, prefix: (u32, u32), port: Option<u32>) -> Result<(), String> {
-        if let Some(handle) = self.peers.remove(&prefix) {
-            delete(cli, &[("ingress.routing.peers", handle)])?;
-        }
-        let Some(port) = port else { return Ok(()) };
-        let (value, bits) = prefix;
-        let mask = ((1 << bits) - 1) << (INDEX_BITS - bits);
-        let key = format!("0x{:x}&&&0x{mask:x}", value << (INDEX_BITS - bits));
-        // The last word is the priority that entries with masks need.
-        let data = format!("{port} {} 1", Address::of_peer(port).words());
-        let handle = add(cli, "ingress.routing.peers", "ingress.routing.peer_at", &key, &data)?;
-        self.peers.insert(prefix, handle);
         Ok(())
     }
 
@@ -263,11 +181,6 @@ impl Control {
         self.config.stages as u16
     }
 
-    fn set_of(&self, index: u32) -> Result<u32, String> {
-        let set = self.config.own.set_of(index).ok_or_else(|| format!("index {index} is not of the own prefix"))?;
-        Ok(set as u32)
-    }
-
     /// Registers as a vector has them before.
     pub(crate) fn load(&self, cli: &mut Cli, state: &State) -> Result<(), String> {
         Control::set_tracking(cli, state.tracking)?;
@@ -275,9 +188,10 @@ impl Control {
             let value = u64::from(pair.min_term) << 32 | u64::from(pair.counter);
             Control::write(cli, PAIRS, u32::from(*shard), value)?;
         }
-        state.tags.iter().try_for_each(|(stage, index, tag)| {
-            Control::write(cli, &array(*stage), self.set_of(*index)?, u64::from(*tag))
-        })
+        state
+            .tags
+            .iter()
+            .try_for_each(|(stage, index, tag)| Control::write(cli, &array(*stage), *index, u64::from(*tag)))
     }
 
     /// The registers that are not 0: all of epoch and shards; of tags those of `sets`, or all without it.
@@ -296,8 +210,7 @@ impl Control {
                     values?.into_iter().filter(|(_, value)| *value != 0).collect()
                 }
             };
-            let first = self.config.own.first();
-            state.tags.extend(values.into_iter().map(|(set, value)| (stage, first + set, value as u32)));
+            state.tags.extend(values.into_iter().map(|(set, value)| (stage, set, value as u32)));
         }
         Ok(state)
     }

@@ -30,19 +30,14 @@ impl Address {
         Address::numbered(1, node)
     }
 
-    /// Of the switch that is reached by this port.
-    pub(crate) fn of_peer(port: u32) -> Address {
-        Address::numbered(2, port)
-    }
-
     /// Of whoever sends by this port.
     pub(crate) fn of_sender(port: u32) -> Address {
-        Address::numbered(3, port)
+        Address::numbered(2, port)
     }
 
     /// To which in-network packets are sent.
     pub(crate) fn of_switch(udp_port: u16) -> Address {
-        Address { udp_port, ..Address::numbered(4, 1) }
+        Address { udp_port, ..Address::numbered(3, 1) }
     }
 
     /// As simple_switch_CLI reads them.

@@ -12,10 +12,10 @@ mod frame;
 mod switch;
 
 use common::{Step, Vector, dataplane};
-use control::{Control, NOWHERE, PLAIN, counted};
+use control::{Control, PLAIN, counted};
 use frame::{Address, BEFORE_PAYLOAD, ETHERNET};
 use onpath_dataplane::{Command, Config, Counter, Port, State};
-use onpath_wire::innet::{FLAG_HANDED_ON, INDEX_BITS, INNET_BYTES, InNet};
+use onpath_wire::innet::{INDEX_BITS, INNET_BYTES, InNet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use switch::{Input, Running};
@@ -50,8 +50,8 @@ impl Programs {
     }
 
     fn of(&mut self, config: &Config) -> Result<PathBuf, String> {
-        let Config { cluster, udp_port, own, stages } = config;
-        let name = format!("{cluster}-{udp_port}-{}-{}-{stages}.json", own.value, own.bits);
+        let Config { cluster, udp_port, index_bits, stages } = config;
+        let name = format!("{cluster}-{udp_port}-{index_bits}-{stages}.json");
         if let Some(path) = self.made.get(&name) {
             return Ok(path.clone());
         }
@@ -59,8 +59,7 @@ impl Programs {
         let defines = [
             format!("-DCLUSTER={cluster}"),
             format!("-DPORT={udp_port}"),
-            format!("-DOWN_VALUE={}", own.value),
-            format!("-DOWN_BITS={}", own.bits),
+            format!("-DSET_BITS={index_bits}"),
             format!("-DSTAGES={stages}"),
         ];
         let mut compiler = std::process::Command::new("p4c-bm2-ss");
@@ -81,9 +80,9 @@ fn port(port: Port) -> Result<u32, String> {
 
 /// The ports that a vector names.
 fn ports(vector: &Vector) -> Result<BTreeSet<u32>, String> {
-    let mut ports = BTreeSet::from([PLAIN, NOWHERE]);
+    let mut ports = BTreeSet::from([PLAIN]);
     let of_command = |command: &Command| match command {
-        Command::Route { port, .. } | Command::Peer { port, .. } | Command::Host { port } => Some(*port),
+        Command::Route { port, .. } | Command::Host { port } => Some(*port),
         _ => None,
     };
     for command in &vector.tables {
@@ -111,11 +110,9 @@ fn incoming(by: u32, udp_port: u16, payload: &[u8], config: &Config) -> Vec<u8> 
 }
 
 /// The frame in which a copy goes out.
-fn outgoing(by: u32, payload: &[u8], config: &Config) -> Vec<u8> {
+fn outgoing(payload: &[u8], config: &Config) -> Vec<u8> {
     let header = payload.first_chunk::<INNET_BYTES>().map(InNet::of_bytes).expect("a copy has a whole header");
-    let handed_on = header.flags & FLAG_HANDED_ON != 0;
-    let to = if handed_on { Address::of_peer(by) } else { Address::of_node(header.destination) };
-    frame::udp(Address::of_switch(config.udp_port), to, TTL, 0, payload)
+    frame::udp(Address::of_switch(config.udp_port), Address::of_node(header.destination), TTL, 0, payload)
 }
 
 /// What is wrong with what came out.
@@ -132,7 +129,6 @@ fn sets(vector: &Vector) -> Option<BTreeSet<u32>> {
     if std::env::var("ONPATH_P4_REGISTERS").is_ok_and(|which| which == "all") {
         return None;
     }
-    let own = vector.config.own;
     let of_packet = |step: &Step| match step {
         Step::In { payload, .. } => payload.first_chunk::<INNET_BYTES>().map(|bytes| InNet::of_bytes(bytes).index),
         Step::Do { .. } => None,
@@ -140,7 +136,7 @@ fn sets(vector: &Vector) -> Option<BTreeSet<u32>> {
     let of_registers = vector.before.tags.iter().chain(&vector.after.tags).map(|tag| tag.1);
     let named = vector.steps.iter().filter_map(of_packet).chain(of_registers);
     let near = named.flat_map(|index| (0..INDEX_BITS).map(move |bit| index ^ 1 << bit).chain([index]));
-    let last = own.sets() as u32 - 1;
+    let last = vector.config.sets() as u32 - 1;
     Some(near.map(|index| index & last).chain([0, last]).collect())
 }
 
@@ -195,7 +191,7 @@ fn run_step(running: &mut Running, control: &mut Control, step: &Step, config: &
                     let frame = incoming(port(*by)?, *udp_port, payload, config);
                     vec![(PLAIN, frame::without_padding(&frame).to_vec())]
                 }
-                false => outs.iter().map(|(port, payload)| (port.0, outgoing(port.0, payload, config))).collect(),
+                false => outs.iter().map(|(port, payload)| (port.0, outgoing(payload, config))).collect(),
             };
             compared(running.next()?, wanted)
         }
@@ -288,7 +284,7 @@ fn framed(config: &Config) -> Vec<Framed> {
     let payload = |result, message: &[u8]| [&InNet { result, ..query }.bytes()[..], message].concat();
     let (from, to) = (Address::of_sender(SENDER), Address::of_switch(config.udp_port));
     let good = frame::udp(from, to, 17, 0, &payload(0, b"message"));
-    let copy = |message: &[u8]| Some(outgoing(NODE_PORT, &payload(1, message), config));
+    let copy = |message: &[u8]| Some(outgoing(&payload(1, message), config));
     let passes = |what, frame| Framed { what, frame, copy: None };
     let works = |what, frame, copy| Framed { what, frame, copy };
     let plus = |frame: &[u8], tail: &[u8]| [frame, tail].concat();
@@ -326,7 +322,7 @@ fn frames_are_looked_at_as_the_text_says() {
 }
 
 fn frames_of(config: &Config) -> Result<(), String> {
-    let (program, ports) = (Programs::new(), BTreeSet::from([PLAIN, NOWHERE, SENDER, NODE_PORT]));
+    let (program, ports) = (Programs::new(), BTreeSet::from([PLAIN, SENDER, NODE_PORT]));
     let (mut program, framed) = (program, framed(config));
     let json = program.of(config)?;
     let inputs: Vec<Input> = framed.iter().map(|framed| (SENDER, framed.frame.clone())).collect();

@@ -2,7 +2,7 @@
 
 use onpath_dataplane::planted::Planted;
 use onpath_dataplane::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Prefix, State, Switch};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -81,15 +81,6 @@ fn command(words: &[&str]) -> Command {
         "clear" => Command::Clear,
         "route" => Command::Route { node: number(at(1)), port: Port(number(at(2))) },
         "unroute" => Command::Unroute { node: number(at(1)) },
-        "group" => {
-            Command::Group { group: number(at(1)), members: words[2..].iter().map(|word| number(Some(word))).collect() }
-        }
-        "ungroup" => Command::Ungroup { group: number(at(1)) },
-        "peer" => {
-            let prefix = Prefix { value: number(at(1)), bits: number(at(2)) };
-            Command::Peer { prefix, port: Port(number(at(3))) }
-        }
-        "unpeer" => Command::Unpeer { prefix: Prefix { value: number(at(1)), bits: number(at(2)) } },
         "host" => Command::Host { port: Port(number(at(1))) },
         "unhost" => Command::Unhost { port: Port(number(at(1))) },
         "reboot" => Command::Reboot,
@@ -129,7 +120,7 @@ impl Vector {
         let at = |place: usize| words.get(place);
         match (words[0], self.steps.last_mut()) {
             ("rules", _) => self.rules = words[1..].iter().map(|&word| word.to_owned()).collect(),
-            ("own", _) => self.config.own = Prefix { value: number(at(1)), bits: number(at(2)) },
+            ("index_bits", _) => self.config.index_bits = number(at(1)),
             ("stages", _) => self.config.stages = number(at(1)),
             ("cluster", _) => self.config.cluster = number(at(1)),
             ("udp_port", _) => self.config.udp_port = number(at(1)),

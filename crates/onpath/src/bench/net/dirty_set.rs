@@ -77,7 +77,7 @@ impl Counts {
             for role in status["counters"].as_object().into_iter().flat_map(|roles| roles.values()) {
                 let of = |name: &str| role[name].as_u64().unwrap_or(0);
                 counts.marked += of("insert_marked");
-                counts.full += of("insert_full") + of("insert_redirected");
+                counts.full += of("insert_full");
                 counts.answered += of("query_normal") + of("query_scattered");
                 counts.overtaken += of("drop_not_newer");
                 counts.epoch = counts.epoch.max(of("tracking_epoch"));

@@ -1,0 +1,51 @@
+/* The copies that a packet makes (D-16, D-17, D-23, D-34). */
+#ifndef ONPATH_COPIES_H
+#define ONPATH_COPIES_H
+
+#include "counters.h"
+#include "dirty_set.h"
+
+/* D-16, D-17. */
+ONPATH_INLINE void onpath_send(struct onpath_state *state, const struct onpath_innet *header, __u32 node)
+{
+	const struct onpath_route *way = onpath_find_route(state, node);
+	struct onpath_route port_0 = { 0 };
+	struct onpath_innet copy;
+
+	if (!way && onpath_planted(17))
+		way = &port_0;
+	if (!way) {
+		if (!onpath_planted(43))
+			onpath_count(state, ONPATH_COPIES_UNROUTED);
+		return;
+	}
+	onpath_count(state, ONPATH_COPIES_SENT);
+	copy = onpath_to_node(header, node);
+	onpath_emit(state, &copy, node, way);
+}
+
+/* Sends a packet to whom it is for. */
+ONPATH_INLINE void onpath_deliver(struct onpath_state *state, const struct onpath_innet *header,
+				  const struct onpath_done *done)
+{
+	__u32 shard = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
+	__u32 destination = onpath_be32(header->destination);
+
+	switch (done->deliver) {
+	case ONPATH_TO_NOBODY:
+		break;
+	case ONPATH_TO_DESTINATION:
+		onpath_send(state, header, destination);
+		break;
+	case ONPATH_TO_SHARD:
+		onpath_send(state, header, shard);
+		break;
+	case ONPATH_TO_SHARD_AND_DESTINATION:
+		onpath_send(state, header, shard);
+		if (destination)
+			onpath_send(state, header, destination);
+		break;
+	}
+}
+
+#endif
