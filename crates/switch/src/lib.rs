@@ -8,7 +8,7 @@ use onpath_dataplane::{Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
-use onpath_wire::innet::{INNET_BYTES, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{INNET_UDP_PORT, InNet, InNetBytes};
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
 use std::collections::VecDeque;
@@ -125,18 +125,13 @@ impl Switch {
         all
     }
 
-    /// Runs the in-network program on the header of a packet; `out` is given the header of each copy and the node it is for. Only what
-    /// comes from a host changes a register (D-44).
-    pub fn step(
-        &mut self,
-        from_host: bool,
-        header: &[u8; INNET_BYTES],
-        mut out: impl FnMut(NodeId, &[u8; INNET_BYTES]),
-    ) {
+    /// Runs the in-network program on the payload of a packet; `out` is given the header of each copy and the node it is for: behind it
+    /// comes what followed the header in `payload`. Only what comes from a host changes a register (D-44).
+    pub fn step(&mut self, from_host: bool, payload: &[u8], mut out: impl FnMut(NodeId, &InNetBytes)) {
         let Place::Here(program) = &mut self.program else { return };
         self.copies.clear();
-        program.step(if from_host { HOSTS } else { ELSEWHERE }, INNET_UDP_PORT, header, &mut self.copies);
-        self.copies.iter().for_each(|copy| out(NodeId(InNet::of_bytes(&copy.header).destination), &copy.header));
+        program.step(if from_host { HOSTS } else { ELSEWHERE }, INNET_UDP_PORT, payload, &mut self.copies);
+        self.copies.iter().for_each(|copy| out(NodeId(copy.node), &copy.header));
     }
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
@@ -144,7 +139,9 @@ impl Switch {
         // Whoever gives it to this role has looked who sends it; a session inserts and removes nothing.
         let from_host = packet.header().is_ok_and(|header| header.source.as_shard().is_some());
         self.step(from_host, &innet.bytes(), |to, header| {
-            let packet = packet.clone().through_switch(InNet::of_bytes(header));
+            let header =
+                InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
+            let packet = packet.clone().through_switch(header);
             outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
         });
         self.outputs = outputs;
@@ -184,7 +181,7 @@ impl Role for Switch {
 
     fn handle(&mut self, _now: Now, input: Input<()>) {
         let Input::Packet(packet) = input else { return };
-        if let Some(innet) = packet.innet.as_deref().copied().filter(|innet| innet.result == 0) {
+        if let Some(innet) = packet.innet.as_deref().copied().filter(|innet| innet.common().result == 0) {
             return self.packet(&packet, &innet);
         }
         match (packet.header(), packet.body::<SwitchCommand>()) {

@@ -20,7 +20,7 @@
 //! * With a [`Key`] every datagram is encrypted and authenticated with AES-128-GCM, header included (`seal`); without one
 //!   it has a CRC-32C, which finds accidents and no intent.
 //!
-//! A message that passes the in-network switch travels alone ([`Peer::single`]); the 40 bytes in front of its datagram are the host's.
+//! A message that passes the in-network switch travels alone ([`Peer::single`]); the in-network header in front of its datagram is the host's.
 
 mod congestion;
 mod counters;

@@ -20,7 +20,6 @@ use crate::reassembly::Reassembly;
 use crate::seal::{Key, Seal, TAG_BYTES};
 use crate::window::Window;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::innet::INNET_BYTES;
 use onpath_wire::{NodeId, Packet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -217,14 +216,15 @@ impl Peer {
         fits
     }
 
-    /// One message alone in one datagram, to travel behind an in-network header.
+    /// One message alone in one datagram, to travel behind its in-network header, for which there is room.
     ///
     /// # Errors
     /// It does not fit, or the peer's boot is not known.
     pub fn single(&mut self, to: NodeId, packet: &Packet) -> Result<Vec<u8>, SendError> {
         let boot = self.boot.ok_or(SendError::NoBoot)?;
         let bytes = message_parts(packet.head.len() + packet.bulk.len());
-        let max = (self.parts_max - INNET_BYTES) / 8 * 8;
+        let header = packet.innet.as_deref().map_or(0, |innet| innet.structure().header_bytes());
+        let max = (self.parts_max - header) / 8 * 8;
         if bytes > max {
             self.counters.messages_refused += 1;
             return Err(SendError::TooLong { bytes, max });

@@ -51,13 +51,16 @@ impl Packet {
     /// Whether the switch has yet to see it.
     #[inline]
     pub fn wants_switch(&self) -> bool {
-        self.innet.as_ref().is_some_and(|innet| innet.result == 0)
+        self.innet.as_ref().is_some_and(|innet| innet.common().result == 0)
     }
 
     /// Whether the switch drops it if one with a higher number has come before.
     #[inline]
     pub fn keeps_order(&self) -> bool {
-        self.innet.as_ref().is_some_and(|innet| innet.result == 0 && innet.op() == Some(DirtySetOp::Remove))
+        match self.innet.as_deref() {
+            Some(InNet::DirtySet(header)) => header.result == 0 && header.op() == Some(DirtySetOp::Remove),
+            None => false,
+        }
     }
 
     /// The header, checked.

@@ -4,7 +4,7 @@
 use onpath_dataplane::Counter;
 use onpath_dataplane::copies::COPIES_MAX;
 use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_wire::innet::INNET_BYTES;
+use onpath_wire::innet::DirtySet;
 
 /// `struct onpath_config`.
 #[repr(C)]
@@ -41,7 +41,7 @@ pub(crate) type RawSet = [u32; STAGES_MAX];
 pub(crate) struct RawCopy {
     pub(crate) port: u32,
     pub(crate) node: u32,
-    pub(crate) header: [u8; INNET_BYTES],
+    pub(crate) header: [u8; DirtySet::BYTES],
 }
 
 /// Counters that C has.
@@ -88,7 +88,7 @@ impl Memory {
     pub(crate) fn new(config: &RawConfig, sets: usize) -> Memory {
         // SAFETY: a function of its argument alone, which is only read during the call.
         let bytes = unsafe { onpath_native_bytes(config) };
-        let copy = RawCopy { port: 0, node: 0, header: [0; INNET_BYTES] };
+        let copy = RawCopy { port: 0, node: 0, header: [0; DirtySet::BYTES] };
         let words = vec![0; (bytes as usize).div_ceil(size_of::<u64>())];
         let mut memory = Memory { words, sets, copies: vec![copy; COPIES_MAX] };
         // SAFETY: the state is as long as C asked for, aligned for its widest field (64 bits), and zeroes are a valid one; the

@@ -23,6 +23,7 @@ use ffi::{Memory, RawConfig, RawPair, RawTracking};
 use onpath_dataplane::registers::Pair;
 use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Tracking};
+use onpath_wire::innet::{DirtySet, InNet};
 
 /// A switch whose program is the one in C.
 #[derive(Clone, Debug)]
@@ -101,7 +102,8 @@ impl Switch {
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it.
     pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
         let (counter, copies) = self.memory.step(port.0, udp_port, payload);
-        out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: copy.header }));
+        let header = |copy: &ffi::RawCopy| InNet::DirtySet(DirtySet::of_bytes(&copy.header)).bytes();
+        out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: header(copy) }));
         *Counter::ALL.get(counter as usize).expect("a packet is counted as something")
     }
 

@@ -9,7 +9,7 @@ mod common;
 
 use common::{Step, Vector};
 use onpath_dataplane::{Command, Counter, Switch};
-use onpath_wire::innet::{DirtySetOp, INDEX_BITS, INNET_BYTES, InNet, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS, Structure};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
@@ -84,7 +84,7 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
         .iter()
         .find_map(|vector| match vector.steps.as_slice() {
             [Step::In { port, payload, outs, .. }] if !outs.is_empty() && vector.config.stages == 10 => {
-                let header = InNet::of_bytes(payload.first_chunk()?);
+                let header = DirtySet::of_bytes(payload.first_chunk()?);
                 (header.op() == Some(op) && header.result == 0 && vector.config.index_bits == INDEX_BITS)
                     .then_some((vector, *port, payload))
             }
@@ -98,21 +98,22 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
     };
     let host = vector.tables.iter().find_map(is_host).expect("a host");
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut header = InNet::of_bytes(packet.first_chunk().expect("a whole header"));
+    let mut header = DirtySet::of_bytes(packet.first_chunk().expect("a whole header"));
     let mut copies = Vec::with_capacity(8);
     for index in 0..1 << INDEX_BITS {
-        let mark = InNet { code: STRUCTURE_DIRTY_SET << 4 | DirtySetOp::Insert as u8, index, tag: 1, ..header };
+        let mark =
+            DirtySet { code: (Structure::DirtySet as u8) << 4 | DirtySetOp::Insert as u8, index, tag: 1, ..header };
         assert_eq!(switch.step(host, vector.config.udp_port, &mark.bytes(), &mut copies), Counter::InsertMarked);
         copies.clear();
     }
-    let mut step = |switch: &mut Switch, header: &mut InNet, copies: &mut Vec<_>| {
+    let mut step = |switch: &mut Switch, header: &mut DirtySet, copies: &mut Vec<_>| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         (header.index, header.tag) = (random as u32 & 0x1_ffff, (random >> 32) as u32 & 3 | 1);
         header.sequence = header.sequence.wrapping_add(1);
-        let mut payload = [0; INNET_BYTES + 100];
-        payload[..INNET_BYTES].copy_from_slice(&header.bytes());
+        let mut payload = [0; DirtySet::BYTES + 100];
+        payload[..DirtySet::BYTES].copy_from_slice(&header.bytes());
         copies.clear();
         switch.step(port, vector.config.udp_port, &payload, copies)
     };

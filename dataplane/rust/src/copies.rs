@@ -7,7 +7,7 @@ use crate::routing::Routes;
 use crate::{Counter, Counters};
 use onpath_wire::NodeId;
 use onpath_wire::ids::ShardId;
-use onpath_wire::innet::InNet;
+use onpath_wire::innet::DirtySet;
 
 /// Most copies of a packet (D-23).
 pub const COPIES_MAX: usize = 2;
@@ -22,7 +22,7 @@ pub(crate) struct Copies<'s> {
 impl Copies<'_> {
     /// Sends an executed packet to whom it is for.
     #[inline]
-    pub(crate) fn deliver(&mut self, header: &InNet, deliver: Deliver) {
+    pub(crate) fn deliver(&mut self, header: &DirtySet, deliver: Deliver) {
         let shard = NodeId::shard(ShardId(header.shard)).0;
         match deliver {
             Deliver::Nobody => {}
@@ -39,7 +39,7 @@ impl Copies<'_> {
 
     /// D-16, D-17.
     #[inline]
-    pub(crate) fn send(&mut self, header: &InNet, node: u32) {
+    pub(crate) fn send(&mut self, header: &DirtySet, node: u32) {
         let Some(port) = self.routes.port(node) else {
             if !planted(Planted::D43) {
                 self.counters.add(Counter::CopiesUnrouted);

@@ -3,7 +3,7 @@
 use crate::Counter;
 use crate::planted::{Planted, planted};
 use crate::registers::{Pass, Stages};
-use onpath_wire::innet::{DirtySetOp, InNet, InNetResult};
+use onpath_wire::innet::{DirtySet, DirtySetOp, InNetResult};
 
 /// To whom a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Done {
 
 /// Executes the operation of a packet.
 #[inline]
-pub(crate) fn execute(pass: Pass<'_>, header: &InNet) -> Done {
+pub(crate) fn execute(pass: Pass<'_>, header: &DirtySet) -> Done {
     match pass.op() {
         DirtySetOp::Query => query(pass, header),
         DirtySetOp::Insert => insert(pass, header),
@@ -43,7 +43,7 @@ pub(crate) fn execute(pass: Pass<'_>, header: &InNet) -> Done {
 }
 
 /// D-18, D-19.
-fn query(pass: Pass<'_>, header: &InNet) -> Done {
+fn query(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = pass.track();
     let complete = tracking.complete || planted(Planted::D19);
     if !tracking.matches(header.epoch) || !complete {
@@ -67,7 +67,7 @@ fn holds(mut stages: Stages<'_>, tag: u32) -> bool {
 }
 
 /// D-20 to D-26.
-fn insert(pass: Pass<'_>, header: &InNet) -> Done {
+fn insert(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = pass.track();
     if !tracking.matches(header.epoch) && !planted(Planted::D26) {
         return Done::new(Counter::InsertOtherEpoch, InNetResult::OtherEpoch, Deliver::Shard);
@@ -99,7 +99,7 @@ fn put(mut stages: Stages<'_>, tag: u32) -> bool {
 }
 
 /// D-27 to D-34.
-fn remove(pass: Pass<'_>, header: &InNet) -> Done {
+fn remove(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = match pass.track_and_admit(header) {
         Ok(admitted) => admitted,
         Err(counter) => return Done { counter, result: None, deliver: Deliver::Nobody },

@@ -2,7 +2,7 @@
 
 use crate::planted::{Planted, planted};
 use crate::routing::Port;
-use onpath_wire::innet::{INNET_BYTES, InNet};
+use onpath_wire::innet::{DirtySet, InNet, InNetBytes};
 
 /// A packet that leaves: the rewritten header; after it comes what followed the header of the packet that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,19 +12,19 @@ pub struct Copy {
     /// The node it is for.
     pub node: u32,
     /// The first bytes of its payload.
-    pub header: [u8; INNET_BYTES],
+    pub header: InNetBytes,
 }
 
 impl Copy {
     /// The copy for a node (D-16).
     #[inline]
-    pub(crate) fn to_node(header: &InNet, node: u32, port: Port) -> Copy {
+    pub(crate) fn to_node(header: &DirtySet, node: u32, port: Port) -> Copy {
         let destination = if planted(Planted::D16) { header.destination } else { node };
-        Copy { port, node, header: InNet { destination, ..*header }.bytes() }
+        Copy { port, node, header: InNet::DirtySet(DirtySet { destination, ..*header }).bytes() }
     }
 
     /// The whole payload, given the one that came in.
     pub fn payload(&self, came_in: &[u8]) -> Vec<u8> {
-        [&self.header, came_in.get(INNET_BYTES..).unwrap_or_default()].concat()
+        [&self.header[..], came_in.get(self.header.len()..).unwrap_or_default()].concat()
     }
 }

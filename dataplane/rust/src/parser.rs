@@ -3,19 +3,19 @@
 use crate::planted::{Planted, planted};
 use crate::registers::SHARDS;
 use crate::{Config, Counter};
-use onpath_wire::innet::{DirtySetOp, INNET_BYTES, INNET_COMMON_BYTES, INNET_VERSION, InNet, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_COMMON_BYTES, INNET_VERSION, Structure};
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
 #[derive(Debug)]
 pub struct Packet {
-    header: InNet,
+    header: DirtySet,
     op: DirtySetOp,
 }
 
 impl Packet {
     /// Its header.
     #[inline]
-    pub fn header(&self) -> &InNet {
+    pub fn header(&self) -> &DirtySet {
         &self.header
     }
 
@@ -47,7 +47,7 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
     if header.cluster != config.cluster && !planted(Planted::D4) {
         return Err(Counter::DropCluster);
     }
-    if header.code >> 4 != STRUCTURE_DIRTY_SET && !planted(Planted::D5) {
+    if Structure::of_byte(header.code) != Some(Structure::DirtySet) && !planted(Planted::D5) {
         return Err(Counter::DropStructure);
     }
     let op = match DirtySetOp::of_code(header.code & 0xf) {
@@ -55,7 +55,7 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
         None if planted(Planted::D6) => DirtySetOp::Query,
         None => return Err(Counter::DropOperation),
     };
-    if payload.len() < INNET_BYTES && !planted(Planted::D2) {
+    if payload.len() < DirtySet::BYTES && !planted(Planted::D2) {
         return Err(Counter::DropTruncated);
     }
     check_fields(config, &header)?;
@@ -64,21 +64,21 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
 
 /// The header, if its common part is there; what else is missing is 0 (D-2 is asked again when the structure is known).
 #[inline]
-fn header(payload: &[u8]) -> Option<InNet> {
+fn header(payload: &[u8]) -> Option<DirtySet> {
     match payload.first_chunk() {
-        Some(bytes) => Some(InNet::of_bytes(bytes)),
+        Some(bytes) => Some(DirtySet::of_bytes(bytes)),
         None if payload.len() < INNET_COMMON_BYTES => None,
         None => {
-            let mut bytes = [0; INNET_BYTES];
+            let mut bytes = [0; DirtySet::BYTES];
             bytes[..payload.len()].copy_from_slice(payload);
-            Some(InNet::of_bytes(&bytes))
+            Some(DirtySet::of_bytes(&bytes))
         }
     }
 }
 
 /// D-7 to D-10.
 #[inline]
-fn check_fields(config: &Config, header: &InNet) -> Result<(), Counter> {
+fn check_fields(config: &Config, header: &DirtySet) -> Result<(), Counter> {
     let reserved = u32::from(header.flags) | header.spare_0 | header.spare_1;
     if reserved != 0 && !planted(Planted::D7) {
         return Err(Counter::DropReserved);

@@ -46,7 +46,7 @@
 use crate::parser::Packet;
 use crate::planted::{Planted, planted};
 use crate::{Config, ConfigError, Counter};
-use onpath_wire::innet::{DirtySetOp, INDEX_BITS, InNet};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS};
 use onpath_wire::limits::SHARDS_MAX;
 
 /// Arrays of tags: as many stages as are left of 12.
@@ -210,7 +210,7 @@ impl<'r> Pass<'r> {
     /// Stage 0 of a remove: the same, and compares and raises its shard's pair in one action (D-27 to D-32). Which drop counts
     /// is an error.
     #[inline]
-    pub fn track_and_admit(self, header: &InNet) -> Result<(Tracking, Stages<'r>), Counter> {
+    pub fn track_and_admit(self, header: &DirtySet) -> Result<(Tracking, Stages<'r>), Counter> {
         let shard = if planted(Planted::D32) { 0 } else { usize::from(header.shard) % SHARDS };
         let pair = &mut self.pairs[shard];
         if header.term < pair.min_term && !planted(Planted::D30) {

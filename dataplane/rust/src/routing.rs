@@ -2,7 +2,7 @@
 
 use crate::ControlError;
 use crate::planted::{Planted, planted};
-use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::innet::{DirtySet, DirtySetOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most routes of a switch.
@@ -66,7 +66,7 @@ pub(crate) struct Hosts(BTreeSet<Port>);
 impl Hosts {
     /// D-44: whether a packet that came in by this port changes what is none of its sender's.
     #[inline]
-    pub(crate) fn is_strange(&self, port: Port, header: &InNet) -> bool {
+    pub(crate) fn is_strange(&self, port: Port, header: &DirtySet) -> bool {
         header.op() != Some(DirtySetOp::Query) && !self.0.contains(&port) && !planted(Planted::D44)
     }
 

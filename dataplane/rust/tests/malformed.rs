@@ -6,7 +6,7 @@ mod random;
 use onpath_dataplane::registers::{Pair, State, Tracking};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Switch};
 use onpath_wire::ids::{NodeId, Term, TrackingEpoch};
-use onpath_wire::innet::{Fingerprint, INNET_BYTES, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet};
 use onpath_wire::{SessionId, ShardId};
 use random::Random;
 
@@ -44,12 +44,12 @@ fn payload(random: &mut Random, number: u32) -> Vec<u8> {
     }
     let mut bytes = good(random, number).bytes().to_vec();
     for _ in 0..random.below(4) {
-        let at = random.below(INNET_BYTES as u32) as usize;
+        let at = random.below(DirtySet::BYTES as u32) as usize;
         bytes[at] = if random.once_in(2) { bytes[at] ^ 1 << random.below(8) } else { random.word() as u8 };
     }
     match random.below(6) {
-        0 => bytes.truncate(random.below(INNET_BYTES as u32 + 1) as usize),
-        1 => bytes.resize(INNET_BYTES + random.below(2000) as usize, 0xa5),
+        0 => bytes.truncate(random.below(DirtySet::BYTES as u32 + 1) as usize),
+        1 => bytes.resize(DirtySet::BYTES + random.below(2000) as usize, 0xa5),
         _ => {}
     }
     bytes

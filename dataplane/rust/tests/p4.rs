@@ -4,7 +4,7 @@
 use onpath_dataplane::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, Counter, Port, State, Switch};
 use onpath_wire::ids::{NodeId, ShardId};
-use onpath_wire::innet::{DirtySetOp, FIELDS, INNET_VERSION, InNet, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_VERSION, InNet, Structure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -121,7 +121,8 @@ fn fields_lie_where_the_wire_has_them() {
     }
     let halves = [("structure".to_owned(), 0, 4), ("op".to_owned(), 4, 4)];
     assert_eq!(found[..2], halves, "the code of FIELDS is two fields in P4");
-    let wire: Vec<_> = FIELDS[1..].iter().map(|field| (field.name.to_owned(), 8 * field.at, 8 * field.bytes)).collect();
+    let wire: Vec<_> =
+        DirtySet::FIELDS[1..].iter().map(|field| (field.name.to_owned(), 8 * field.at, 8 * field.bytes)).collect();
     assert_eq!(found[2..], wire);
 }
 
@@ -281,9 +282,9 @@ impl Case {
         all
     }
 
-    fn header(&self) -> InNet {
-        InNet {
-            code: STRUCTURE_DIRTY_SET << 4 | self.op as u8,
+    fn header(&self) -> DirtySet {
+        DirtySet {
+            code: (Structure::DirtySet as u8) << 4 | self.op as u8,
             epoch: EPOCH,
             version: INNET_VERSION,
             shard: SHARD,
@@ -291,7 +292,7 @@ impl Case {
             tag: TAG,
             term: self.term,
             sequence: self.sequence,
-            ..InNet::default()
+            ..DirtySet::default()
         }
     }
 
@@ -311,7 +312,8 @@ impl Case {
         let counter = switch.step(port, switch.config().udp_port, &self.header().bytes(), &mut copies);
         let state = switch.state();
         let register = |at| state.tags.iter().find(|tag| tag.0 == at).map_or(0, |tag| tag.2);
-        let copies = copies.iter().map(|copy| (copy.node, InNet::of_bytes(&copy.header).result)).collect();
+        let copies =
+            copies.iter().map(|copy| (copy.node, InNet::of_bytes(&copy.header).expect("a header").result)).collect();
         let unrouted = switch.counters().get(Counter::CopiesUnrouted);
         let arrays = [register(0), register(1)];
         Outcome { counter, arrays, sequence: state.pairs[0].1.counter, copies, unrouted }

@@ -6,7 +6,7 @@ mod random;
 
 use onpath_dataplane::{Command, Config, Copy, Counter, Port, Switch};
 use onpath_wire::ids::{NodeId, SessionId, ShardId};
-use onpath_wire::innet::{DirtySetOp, INDEX_BITS, INNET_VERSION, InNet, InNetResult, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS, INNET_VERSION, InNet, InNetResult, Structure};
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ struct Model {
 type Answer = (Option<InNetResult>, Vec<u32>);
 
 impl Model {
-    fn step(&mut self, port: Port, packet: &InNet) -> Answer {
+    fn step(&mut self, port: Port, packet: &DirtySet) -> Answer {
         if port != PORTS[0] && packet.op() != Some(DirtySetOp::Query) {
             return (None, vec![]); // a stranger's
         }
@@ -128,13 +128,13 @@ fn packet(
     epoch: u16,
     terms: &[u32; SHARDS as usize],
     counters: &mut u32,
-) -> InNet {
+) -> DirtySet {
     let op = DirtySetOp::ALL[random.below(3) as usize];
     let sender = random.below(u32::from(SHARDS)) as u16;
     let near = |random: &mut Random, value: u32| if random.once_in(10) { value ^ random.below(4) } else { value };
     *counters += 1;
-    let mut header = InNet {
-        code: STRUCTURE_DIRTY_SET << 4 | op as u8,
+    let mut header = DirtySet {
+        code: (Structure::DirtySet as u8) << 4 | op as u8,
         epoch: near(random, u32::from(epoch)) as u16,
         version: INNET_VERSION,
         shard: sender,
@@ -144,7 +144,7 @@ fn packet(
         tag: 1 + random.below(14),
         term: near(random, terms[usize::from(sender)]),
         sequence: *counters - random.below((*counters).min(30)),
-        ..InNet::default()
+        ..DirtySet::default()
     };
     if op == DirtySetOp::Insert && random.once_in(3) {
         header.destination = 0;
@@ -185,8 +185,8 @@ fn compare(switch: &Switch, model: &Model) {
 }
 
 fn answered(copies: &[Copy]) -> Answer {
-    let headers: Vec<InNet> = copies.iter().map(|copy| InNet::of_bytes(&copy.header)).collect();
-    let result = headers.first().and_then(InNet::result);
+    let headers: Vec<InNet> = copies.iter().map(|copy| InNet::of_bytes(&copy.header).expect("a header")).collect();
+    let result = headers.first().and_then(|header| header.result());
     assert!(headers.iter().all(|header| header.result() == result), "copies say different things");
     (result, headers.iter().map(|header| header.destination).collect())
 }
@@ -206,7 +206,7 @@ fn run(seed: u64, index_bits: u32, stages: usize, packets: u64) -> BTreeMap<&'st
             }
         }
         let old = random.once_in(4) && !bag.is_empty();
-        let header: InNet = if old {
+        let header: DirtySet = if old {
             bag[random.below(bag.len() as u32) as usize]
         } else {
             packet(&mut random, index_bits, epoch, &terms, &mut counters)
@@ -285,7 +285,7 @@ fn no_remove_takes_effect_twice_or_late() {
                 2..=20 => {
                     counter += 1;
                     let mut header = packet(&mut random, 2, epoch, &[term; 4], &mut 1);
-                    header.code = STRUCTURE_DIRTY_SET << 4 | DirtySetOp::Remove as u8;
+                    header.code = (Structure::DirtySet as u8) << 4 | DirtySetOp::Remove as u8;
                     (header.shard, header.epoch) = (1, epoch);
                     (header.term, header.sequence) = (term, counter);
                     sent.push(header);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{dataplane, vectors};
 use onpath_dataplane::{Counter, Switch};
-use onpath_wire::innet::{DirtySetOp, FIELDS, INNET_UDP_PORT, InNetResult, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_UDP_PORT, InNetResult, Structure};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -68,7 +68,7 @@ fn the_tables_of_the_text_are_those_of_the_code() {
         });
         assert!(found, "SPEC.md has no row {cells:?}");
     };
-    for field in FIELDS {
+    for field in DirtySet::FIELDS {
         row(&[&field.at.to_string(), &field.bytes.to_string(), field.name]);
     }
     for &result in InNetResult::ALL {
@@ -79,7 +79,7 @@ fn the_tables_of_the_text_are_those_of_the_code() {
         row(&[&format!("{} {words}", result as u8)]);
     }
     let operations = DirtySetOp::ALL.map_names();
-    row(&[&format!("{STRUCTURE_DIRTY_SET} dirty set"), &operations]);
+    row(&[&format!("{} dirty set", Structure::DirtySet as u8), &operations]);
     assert!(spec.contains(&format!("({INNET_UDP_PORT} unless")), "the port");
     for counter in Counter::ALL {
         assert!(spec.contains(&format!("`{}`", counter.name())), "SPEC.md does not say when {} counts", counter.name());

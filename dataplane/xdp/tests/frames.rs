@@ -7,7 +7,7 @@ use common::{SWITCH, network, route};
 use onpath_dataplane::{Command, Config, Counter};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
-use onpath_wire::innet::{Fingerprint, INNET_BYTES, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet};
 use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -94,7 +94,7 @@ fn short_payloads_are_dropped_whatever_the_frame_has_behind_them() {
         Ok(both) => both,
         Err(why) => return skipped(TEST, &why),
     };
-    for length in 0..INNET_BYTES {
+    for length in 0..DirtySet::BYTES {
         let mut given = frame(&query()[..length]);
         given.extend(&query()[length..]);
         assert_eq!(switch.try_frame(&given, 1).expect("a frame").0, XDP_DROP, "{length} bytes");

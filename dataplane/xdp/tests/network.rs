@@ -7,7 +7,7 @@ use onpath_dataplane::registers::STAGES_MAX;
 use onpath_dataplane::{Command, Config, Counter, Port, State};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
-use onpath_wire::innet::{Fingerprint, INDEX_BITS, INNET_UDP_PORT, InNet, InNetResult};
+use onpath_wire::innet::{DirtySet, Fingerprint, INDEX_BITS, INNET_UDP_PORT, InNet, InNetResult};
 use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,13 +39,13 @@ fn send(socket: &UdpSocket, header: &InNet) {
 }
 
 /// The header of the next datagram, which comes from the switch and has the message whole.
-fn received(socket: &UdpSocket) -> InNet {
+fn received(socket: &UdpSocket) -> DirtySet {
     let mut bytes = [0; 2048];
     let (length, from) = socket.recv_from(&mut bytes).expect("a datagram in time");
     assert_eq!(from, SocketAddr::from((SWITCH, INNET_UDP_PORT)));
     let (header, message) = InNet::split(&bytes[..length]).expect("a header");
     assert_eq!(message, b"the message");
-    header
+    *header
 }
 
 fn nothing_more(sockets: &[&UdpSocket]) {
@@ -100,14 +100,14 @@ fn a_mark_goes_to_its_client_and_back_to_its_shard() {
     for _ in 0..100 {
         send(&site, &mark);
         let (acknowledged, told) = (received(&site), received(&user));
-        assert_eq!(acknowledged, InNet { result: 4, destination: NodeId::shard(SITE).0, ..mark });
-        assert_eq!(told, InNet { result: 4, destination: client().0, ..mark });
+        assert_eq!(acknowledged, DirtySet { result: 4, destination: NodeId::shard(SITE).0, ..*mark });
+        assert_eq!(told, DirtySet { result: 4, destination: client().0, ..*mark });
     }
     send(&user, &InNet::query(CLUSTER, EPOCH, directory(), OWNER));
     assert_eq!(received(&owner).result(), Some(InNetResult::Scattered));
     let remove = InNet::remove(CLUSTER, EPOCH, directory(), (SITE, Term(1), 1), OWNER);
     send(&site, &remove);
-    assert_eq!(received(&owner), InNet { result: 7, ..remove });
+    assert_eq!(received(&owner), DirtySet { result: 7, ..*remove });
     send(&site, &remove);
     send(&user, &InNet::query(CLUSTER, EPOCH, directory(), OWNER));
     assert_eq!(received(&owner).result(), Some(InNetResult::Normal));

@@ -20,7 +20,7 @@ pub use server::{ServerConfig, StreamServer};
 use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
-use onpath_wire::innet::{INNET_BYTES, InNet};
+use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, Structure};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -193,16 +193,15 @@ fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
     }
     let word = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes"));
     let (bytes, to, head) = (word(0), word(4), word(8) & !INNET_BIT);
-    let innet = if word(8) & INNET_BIT != 0 { INNET_BYTES } else { 0 };
-    let rest = (bytes as usize).checked_sub(FRAME_BYTES - 4 + innet).and_then(|rest| rest.checked_sub(head as usize));
+    let innet = if word(8) & INNET_BIT != 0 { Some(receive_innet(from)?) } else { None };
+    let front = FRAME_BYTES - 4 + innet.map_or(0, |innet| innet.structure().header_bytes());
+    let rest = (bytes as usize).checked_sub(front).and_then(|rest| rest.checked_sub(head as usize));
     let Some(bulk) = rest.filter(|_| bytes as usize <= FRAME_BYTES_MAX) else {
         return Err(StreamError::Frame { bytes, head });
     };
     let mut packet = Packet::encoded(vec![0; head as usize], bytes::Bytes::new());
-    if innet > 0 {
-        let mut bytes = [0; INNET_BYTES];
-        from.read_exact(&mut bytes)?;
-        packet = packet.through_switch(InNet::of_bytes(&bytes));
+    if let Some(innet) = innet {
+        packet = packet.through_switch(innet);
     }
     from.read_exact(&mut packet.head)?;
     if bulk > 0 {
@@ -216,10 +215,22 @@ fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
     }
 }
 
+/// Reads an in-network header: behind what all have in common comes as much as its structure says.
+fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
+    let mut bytes = [0; INNET_BYTES_MAX];
+    from.read_exact(&mut bytes[..INNET_COMMON_BYTES])?;
+    let length = Structure::of_byte(bytes[0]).map_or(INNET_COMMON_BYTES, Structure::header_bytes);
+    from.read_exact(&mut bytes[INNET_COMMON_BYTES..length])?;
+    Ok(InNet::of_bytes(&bytes[..length])?)
+}
+
 /// What comes before a frame's head.
 fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
     let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
-    let bytes = FRAME_BYTES - 4 + innet.map_or(0, |_| INNET_BYTES) + packet.head.len() + packet.bulk.len();
+    let bytes = FRAME_BYTES - 4
+        + innet.map_or(0, |innet| innet.structure().header_bytes())
+        + packet.head.len()
+        + packet.bulk.len();
     assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes does not fit a frame");
     let head = packet.head.len() as u32 | innet.map_or(0, |_| INNET_BIT);
     let mut start = FrameStart::new();

@@ -9,7 +9,9 @@ use onpath_wire::packet::Packet;
 /// A session speaks for itself only, requests to shards and to data nodes; of the switch it may ask, on the way to that shard.
 pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
-    let asks = |innet: &InNet| innet.op() == Some(DirtySetOp::Query) && innet.destination == to.0;
+    let asks = |innet: &InNet| match innet {
+        InNet::DirtySet(header) => header.op() == Some(DirtySetOp::Query) && header.destination == to.0,
+    };
     if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
         return false;
     }

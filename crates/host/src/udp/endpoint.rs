@@ -271,7 +271,7 @@ fn add_counters(node: &Node, role: &'static str, source: impl Fn() -> Counters +
 
 /// Whether a packet only asks the switch, and is of use without its answer.
 fn asks(packet: &Packet) -> bool {
-    packet.innet.as_deref().and_then(InNet::op) == Some(DirtySetOp::Query)
+    matches!(packet.innet.as_deref(), Some(InNet::DirtySet(header)) if header.op() == Some(DirtySetOp::Query))
 }
 
 thread_local! {

@@ -12,7 +12,7 @@ use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
-use onpath_wire::innet::{DirtySetOp, INNET_BYTES, InNet};
+use onpath_wire::innet::{DirtySetOp, InNet, Structure};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
@@ -70,6 +70,12 @@ fn is_switched(code: u8) -> bool {
     code != TRANSPORT_MAGIC.to_le_bytes()[0]
 }
 
+/// The bytes in front of a datagram that begins with this one: the in-network header, if it has come through a switch. Where one of no
+/// structure that is known ends nobody can say.
+fn front(code: u8) -> Option<usize> {
+    if is_switched(code) { Structure::of_byte(code).map(Structure::header_bytes) } else { Some(0) }
+}
+
 /// The datagrams of a run: what the system has put together of one sender.
 pub(super) struct Datagrams<'a>(pub(super) &'a mut [u8]);
 
@@ -78,7 +84,7 @@ impl<'a> Iterator for Datagrams<'a> {
 
     fn next(&mut self) -> Option<&'a mut [u8]> {
         let run = std::mem::take(&mut self.0);
-        let front = if is_switched(*run.first()?) { INNET_BYTES.min(run.len()) } else { 0 };
+        let front = front(*run.first()?).map_or(run.len(), |bytes| bytes.min(run.len()));
         let bytes = front + first_of(&run[front..]);
         let (datagram, rest) = run.split_at_mut(bytes);
         self.0 = rest;
@@ -106,15 +112,14 @@ impl Shared {
 
     /// A datagram that has come through the switch.
     fn take_switched(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8]) {
-        let Some((header, datagram)) = datagram.split_first_chunk_mut::<INNET_BYTES>() else {
-            return self.malformed();
-        };
-        let innet = InNet::of_bytes(header);
+        let Ok((innet, datagram)) = InNet::split_mut(datagram) else { return self.malformed() };
         let Ok(head) = peek(datagram) else { return self.malformed() };
-        if innet.cluster != self.config.cluster || head.cluster != self.config.cluster || innet.result == 0 {
+        let common = innet.common();
+        if common.cluster != self.config.cluster || head.cluster != self.config.cluster || common.result == 0 {
             return self.malformed();
         }
-        if head.endpoint == self.config.me && innet.op() == Some(DirtySetOp::Insert) {
+        let InNet::DirtySet(header) = &innet;
+        if head.endpoint == self.config.me && header.op() == Some(DirtySetOp::Insert) {
             return self.take_acknowledgement(batch, innet, head.boot);
         }
         if !self.take_from(batch, &head, datagram, Some(innet)) {
@@ -124,7 +129,7 @@ impl Shared {
 
     /// A mark of this process has come back: what is behind the header was for somebody else, and is not looked at.
     fn take_acknowledgement(&self, batch: &mut Batch, innet: InNet, boot: u64) {
-        let shard = NodeId::shard(ShardId(innet.shard));
+        let shard = NodeId::shard(ShardId(innet.common().shard));
         if boot != self.config.boot || !self.node().has(shard) {
             return self.malformed();
         }
@@ -153,7 +158,7 @@ impl Shared {
                 if let Some(innet) = innet {
                     packet = packet.through_switch(innet);
                 }
-                if innet.is_none_or(|innet| innet.destination == to.0) && self.admits(other, to, &packet) {
+                if innet.is_none_or(|innet| innet.common().destination == to.0) && self.admits(other, to, &packet) {
                     batch.messages.push((to, packet));
                 } else {
                     self.counts.foreign.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +220,6 @@ impl Shared {
 pub(super) mod tests {
     use super::*;
     use onpath_transport::{EndpointId, HEAD_BYTES};
-    use onpath_wire::innet::STRUCTURE_DIRTY_SET;
 
     /// A datagram of so many bytes, some of which are `mark`.
     pub(in super::super) fn datagram((bytes, mark): (usize, u8)) -> Vec<u8> {
@@ -227,11 +231,12 @@ pub(super) mod tests {
     /// What has come through a switch, what has not, and what is no datagram of ours, last.
     #[test]
     fn runs_are_cut_into_datagrams() {
-        let switched = |bytes| [&[STRUCTURE_DIRTY_SET << 4; INNET_BYTES][..], &datagram((bytes, 1))].concat();
+        let header = [(Structure::DirtySet as u8) << 4; Structure::DirtySet.header_bytes()];
+        let switched = |bytes| [&header[..], &datagram((bytes, 1))].concat();
         let all = [datagram((44, 0)), switched(60), switched(45), datagram((65_000, 4)), vec![9; 50]];
         let mut run = all.concat();
         assert_eq!(Datagrams(&mut run).map(|datagram| datagram.to_vec()).collect::<Vec<_>>(), all);
-        for bytes in 0..INNET_BYTES + HEAD_BYTES {
+        for bytes in 0..header.len() + HEAD_BYTES {
             let mut short = switched(100)[..bytes].to_vec();
             assert!(Datagrams(&mut short).map(|datagram| datagram.len()).eq((bytes > 0).then_some(bytes)));
         }
@@ -241,7 +246,7 @@ pub(super) mod tests {
     #[test]
     fn what_came_through_a_switch_is_told_from_what_did_not() {
         for &op in DirtySetOp::ALL {
-            assert!(is_switched(STRUCTURE_DIRTY_SET << 4 | op as u8), "{op:?}");
+            assert!(is_switched((Structure::DirtySet as u8) << 4 | op as u8), "{op:?}");
         }
         assert!(!is_switched(TRANSPORT_MAGIC.to_le_bytes()[0]));
     }

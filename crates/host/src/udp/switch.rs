@@ -3,7 +3,7 @@
 //! address and port of a host (D-44): whoever is no host gets queries answered, and nothing is kept of them.
 
 use super::UdpError;
-use super::endpoint::{Endpoint, Shared};
+use super::endpoint::Endpoint;
 use super::receive::{Datagrams, while_open};
 use super::socket::Socket;
 use super::ways::Ways;
@@ -11,7 +11,7 @@ use crate::node::{Node, Port};
 use crate::sys;
 use onpath_switch::Switch;
 use onpath_wire::ids::NodeId;
-use onpath_wire::innet::INNET_BYTES;
+use onpath_wire::innet::InNetBytes;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Endpoint {
                 let now_us = sys::mono_us();
                 for (run, from) in inbox.received() {
                     let from_host = shared.hosts.is_host(from);
-                    for Copy { header, behind, to } in pass(shared, &node, &role, from_host, Datagrams(run)) {
+                    for Copy { header, behind, to } in pass(&node, &role, from_host, Datagrams(run)) {
                         let endpoint = shared.peers.endpoint_of(to);
                         match endpoint.and_then(|to| shared.peers.with(to, |other| other.lock().address)) {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
@@ -47,7 +47,7 @@ impl Endpoint {
 
 /// A copy of a packet that leaves the switch.
 struct Copy<'a> {
-    header: [u8; INNET_BYTES],
+    header: InNetBytes,
     behind: &'a [u8],
     to: NodeId,
 }
@@ -56,16 +56,14 @@ struct Copy<'a> {
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
 
 /// Packets that came together pass the in-network program.
-fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, from_host: bool, packets: Datagrams<'a>) -> Copies<'a> {
+fn pass<'a>(node: &Node, role: &Port<Switch>, from_host: bool, packets: Datagrams<'a>) -> Copies<'a> {
     let mut copies = Copies::new();
     node.with_role(role, |switch| {
         for packet in packets {
-            match packet.split_first_chunk::<INNET_BYTES>() {
-                Some((header, behind)) => {
-                    switch.step(from_host, header, |to, header| copies.push(Copy { header: *header, behind, to }));
-                }
-                None => shared.malformed(),
-            }
+            let packet: &[u8] = packet;
+            switch.step(from_host, packet, |to, header| {
+                copies.push(Copy { header: *header, behind: &packet[header.len()..], to });
+            });
         }
     });
     copies

@@ -7,7 +7,7 @@ use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::planted::{self, Planted};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::ids::{NodeClass, NodeId};
-use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::innet::{DirtySet, DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::Form;
 use rand::Rng;
@@ -116,7 +116,7 @@ impl World {
         switch.handle(now, Input::Packet(packet));
         while let Some(output) = switch.poll_output() {
             let Output::Send { to, mut packet, .. } = output else { unreachable!("a switch only sends") };
-            if let (Some(before), Some(innet)) = (&remove, packet.innet.as_mut()) {
+            if let (Some(before), Some(InNet::DirtySet(innet))) = (&remove, packet.innet.as_deref_mut()) {
                 (innet.sequence, innet.epoch) = (before.sequence, before.epoch);
             }
             if to.class() == Some(NodeClass::Session)
@@ -134,9 +134,10 @@ impl World {
 
 /// Takes a rule of the switch away, if such a bug is planted: removes come with a counter that is newer than all, or with the
 /// present epoch. Also what the remove was before.
-fn planted_in_switch(mut packet: Packet, switch: &Switch, newest: u32) -> (Packet, Option<InNet>) {
-    let removes = packet.innet.as_mut().filter(|innet| innet.op() == Some(DirtySetOp::Remove));
-    let before = removes.as_ref().map(|innet| ***innet);
+fn planted_in_switch(mut packet: Packet, switch: &Switch, newest: u32) -> (Packet, Option<DirtySet>) {
+    let removes = packet.innet.as_deref_mut().filter(|innet| innet.op() == Some(DirtySetOp::Remove));
+    let removes = removes.map(|InNet::DirtySet(innet)| innet);
+    let before = removes.as_deref().copied();
     if let Some(innet) = removes {
         if planted::is(Planted::EqualRemoves) {
             innet.sequence = newest;

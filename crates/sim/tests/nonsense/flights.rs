@@ -4,6 +4,7 @@ use super::cluster::SHARDS;
 use super::{Dice, edge, mutate};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, ShardId, Stamp, Term};
+use onpath_wire::innet::{DirtySet, InNet};
 use onpath_wire::packet::Packet;
 
 /// Kinds of what hosts say to each other.
@@ -55,7 +56,7 @@ pub(crate) fn change_around(flight: &mut Flight, dice: &mut Dice) {
                 let mut bytes = innet.bytes().to_vec();
                 mutate(&mut bytes, &[], dice);
                 if let Some(bytes) = bytes.first_chunk() {
-                    **innet = onpath_wire::innet::InNet::of_bytes(bytes);
+                    **innet = InNet::DirtySet(DirtySet::of_bytes(bytes));
                 }
             }
         }

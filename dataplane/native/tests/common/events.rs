@@ -4,7 +4,7 @@ use crate::both::{Event, World, difference, shrunk};
 use crate::random::Random;
 use onpath_dataplane::{Command, Config, Port};
 use onpath_wire::ids::{NodeId, SessionId, ShardId};
-use onpath_wire::innet::{DirtySetOp, INNET_BYTES, INNET_UDP_PORT, INNET_VERSION, InNet, STRUCTURE_DIRTY_SET};
+use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_UDP_PORT, INNET_VERSION, Structure};
 
 const CLUSTER: u32 = 77;
 /// The last one has no route.
@@ -127,14 +127,14 @@ impl Source {
     }
 
     /// A packet as senders make it.
-    fn good(&mut self) -> InNet {
+    fn good(&mut self) -> DirtySet {
         let op = self.one_of(DirtySetOp::ALL);
         let sender = self.random.below(SHARDS.len() as u32) as usize;
         let other = self.one_of(&SHARDS);
         let indexes = self.config.sets() as u32 + u32::from(self.random.once_in(10));
         self.counter += 1;
-        let mut header = InNet {
-            code: STRUCTURE_DIRTY_SET << 4 | op as u8,
+        let mut header = DirtySet {
+            code: (Structure::DirtySet as u8) << 4 | op as u8,
             epoch: self.near(self.epoch.into()) as u16,
             version: INNET_VERSION,
             shard: SHARDS[sender],
@@ -144,7 +144,7 @@ impl Source {
             tag: 1 + self.random.below(12),
             term: self.near(self.terms[sender]),
             sequence: self.counter - self.random.below(self.counter.min(30)),
-            ..InNet::default()
+            ..DirtySet::default()
         };
         if op == DirtySetOp::Insert && self.random.once_in(3) {
             header.destination = 0;
@@ -153,11 +153,11 @@ impl Source {
     }
 
     /// One field is what no sender writes, or only another one.
-    fn spoil(&mut self, header: &mut InNet) {
+    fn spoil(&mut self, header: &mut DirtySet) {
         let word = self.random.word() as u32;
         match self.random.below(14) {
             0 => header.code = word as u8,
-            1 => header.code = STRUCTURE_DIRTY_SET << 4 | (word & 0xf) as u8,
+            1 => header.code = (Structure::DirtySet as u8) << 4 | (word & 0xf) as u8,
             2 => header.result = (word & 0xf) as u8,
             3 => header.epoch = self.one_of(&[0, u16::MAX]),
             4 => header.version = self.one_of(&[0, 2, 255]),
@@ -180,10 +180,10 @@ impl Source {
         }
         let mut bytes = header.bytes().to_vec();
         match self.random.below(64) {
-            0 => bytes.truncate(self.random.below(INNET_BYTES as u32 + 1) as usize),
-            1 => bytes.resize(INNET_BYTES + self.random.below(1_400) as usize, 0xa5),
+            0 => bytes.truncate(self.random.below(DirtySet::BYTES as u32 + 1) as usize),
+            1 => bytes.resize(DirtySet::BYTES + self.random.below(1_400) as usize, 0xa5),
             2 => bytes = (0..self.random.below(90)).map(|_| self.random.word() as u8).collect(),
-            3..=5 => bytes[self.random.below(INNET_BYTES as u32) as usize] = self.random.word() as u8,
+            3..=5 => bytes[self.random.below(DirtySet::BYTES as u32) as usize] = self.random.word() as u8,
             6 => return (self.one_of(&[0, INNET_UDP_PORT - 1, INNET_UDP_PORT.swap_bytes()]), bytes),
             _ => {}
         }

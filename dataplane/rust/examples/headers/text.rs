@@ -20,7 +20,7 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("VERSION".into(), INNET_VERSION.into(), 8),
         ("UDP_PORT".into(), INNET_UDP_PORT.into(), 16),
         ("COMMON_BYTES".into(), INNET_COMMON_BYTES as u64, 32),
-        ("HEADER_BYTES".into(), INNET_BYTES as u64, 32),
+        ("HEADER_BYTES".into(), DirtySet::BYTES as u64, 32),
         ("INDEX_BITS".into(), INDEX_BITS.into(), 32),
         ("STAGES_MAX".into(), STAGES_MAX as u64, 32),
         ("SHARDS".into(), SHARDS as u64, 32),
@@ -28,8 +28,8 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("HOSTS_MAX".into(), HOSTS_MAX as u64, 32),
         ("TERM_MAX".into(), Term::MAX.0.into(), 32),
         ("NODE_OF_SHARD_0".into(), NodeId::shard(ShardId(0)).0.into(), 32),
-        ("STRUCTURE_DIRTY_SET".into(), STRUCTURE_DIRTY_SET.into(), 4),
     ];
+    all.extend(Structure::ALL.iter().map(|&of| (format!("STRUCTURE_{}", upper(&format!("{of:?}"))), of as u64, 4)));
     all.extend(DirtySetOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
     all.extend(InNetResult::ALL.iter().map(|&of| (format!("RESULT_{}", upper(&format!("{of:?}"))), of as u64, 8)));
     all
@@ -54,12 +54,12 @@ fn c() -> String {
         let _ = writeln!(text, "#define ONPATH_{name} {value:#x}");
     }
     text += "\n/* In network byte order; the same fields lie at the same bytes in every target. */\nstruct onpath_innet {\n";
-    for field in FIELDS {
+    for field in DirtySet::FIELDS {
         let of = ["", "__u8", "__be16", "", "__be32"][field.bytes];
         let _ = writeln!(text, "\t{of} {};", field.name);
     }
     text += "};\n\n";
-    for field in FIELDS {
+    for field in DirtySet::FIELDS {
         let (name, at) = (field.name, field.at);
         let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct onpath_innet, {name}) == {at}, \"{name}\");");
     }
@@ -80,7 +80,7 @@ fn p4() -> String {
         let _ = writeln!(text, "const bit<{bits}> {name} = {value:#x};");
     }
     let (common, own): (Vec<&InNetField>, Vec<&InNetField>) =
-        FIELDS.iter().partition(|field| field.at < INNET_COMMON_BYTES);
+        DirtySet::FIELDS.iter().partition(|field| field.at < INNET_COMMON_BYTES);
     text += "\n// What the headers of all structures share.\nheader innet_t {\n";
     for field in common {
         match field.name {

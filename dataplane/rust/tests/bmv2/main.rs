@@ -15,7 +15,7 @@ use common::{Step, Vector, dataplane};
 use control::{Control, PLAIN, counted};
 use frame::{Address, BEFORE_PAYLOAD, ETHERNET};
 use onpath_dataplane::{Command, Config, Counter, Port, State};
-use onpath_wire::innet::{INDEX_BITS, INNET_BYTES, InNet};
+use onpath_wire::innet::{DirtySet, INDEX_BITS, InNet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use switch::{Input, Running};
@@ -105,13 +105,13 @@ fn ports(vector: &Vector) -> Result<BTreeSet<u32>, String> {
 /// The frame in which a vector's payload comes in.
 fn incoming(by: u32, udp_port: u16, payload: &[u8], config: &Config) -> Vec<u8> {
     let to = Address { udp_port, ..Address::of_switch(config.udp_port) };
-    let good = InNet { code: 0x11, version: 1, cluster: config.cluster, tag: 1, ..InNet::default() };
+    let good = DirtySet { code: 0x11, version: 1, cluster: config.cluster, tag: 1, ..DirtySet::default() };
     frame::padded(frame::udp(Address::of_sender(by), to, 17, 0, payload), &good.bytes())
 }
 
 /// The frame in which a copy goes out.
 fn outgoing(payload: &[u8], config: &Config) -> Vec<u8> {
-    let header = payload.first_chunk::<INNET_BYTES>().map(InNet::of_bytes).expect("a copy has a whole header");
+    let (header, _) = InNet::split(payload).expect("a copy has a whole header");
     frame::udp(Address::of_switch(config.udp_port), Address::of_node(header.destination), TTL, 0, payload)
 }
 
@@ -130,7 +130,7 @@ fn sets(vector: &Vector) -> Option<BTreeSet<u32>> {
         return None;
     }
     let of_packet = |step: &Step| match step {
-        Step::In { payload, .. } => payload.first_chunk::<INNET_BYTES>().map(|bytes| InNet::of_bytes(bytes).index),
+        Step::In { payload, .. } => payload.first_chunk().map(|bytes| DirtySet::of_bytes(bytes).index),
         Step::Do { .. } => None,
     };
     let of_registers = vector.before.tags.iter().chain(&vector.after.tags).map(|tag| tag.1);
@@ -271,7 +271,7 @@ fn with(frame: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
 fn framed(config: &Config) -> Vec<Framed> {
     const IP: usize = ETHERNET;
     const UDP: usize = ETHERNET + 20;
-    let query = InNet {
+    let query = DirtySet {
         code: 0x11,
         epoch: 7,
         version: 1,
@@ -279,9 +279,9 @@ fn framed(config: &Config) -> Vec<Framed> {
         destination: NODE,
         index: 5,
         tag: 0x50001,
-        ..InNet::default()
+        ..DirtySet::default()
     };
-    let payload = |result, message: &[u8]| [&InNet { result, ..query }.bytes()[..], message].concat();
+    let payload = |result, message: &[u8]| [&DirtySet { result, ..query }.bytes()[..], message].concat();
     let (from, to) = (Address::of_sender(SENDER), Address::of_switch(config.udp_port));
     let good = frame::udp(from, to, 17, 0, &payload(0, b"message"));
     let copy = |message: &[u8]| Some(outgoing(&payload(1, message), config));

@@ -1,80 +1,16 @@
-//! The in-network header: what a programmable switch reads and writes (design.md, "Packets"; rules in dataplane/SPEC.md).
-//!
-//! It comes first in the UDP payload, before the [`crate::Header`], and is in network byte order. [`FIELDS`] is its only
-//! description: the codec below, the headers for C and P4 and the table of dataplane/SPEC.md are made from it or compared with it.
+//! The header of the dirty set, and the fingerprints that it is about (rules D-18 to D-34 of dataplane/SPEC.md).
 
+use super::common::{codes, header};
+use super::{INNET_VERSION, InNet, Structure};
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{InodeId, NodeId, ShardId, Slot, Term, TrackingEpoch};
 
-/// Bytes of the header.
-pub const INNET_BYTES: usize = 40;
-/// Bytes that the headers of all structures share.
-pub const INNET_COMMON_BYTES: usize = 16;
-/// Version of this layout.
-pub const INNET_VERSION: u8 = 1;
-/// UDP port of packets that begin with an in-network header, unless configured otherwise.
-pub const INNET_UDP_PORT: u16 = 4797;
 /// Bits of a dirty set's index.
 pub const INDEX_BITS: u32 = 17;
-/// Number of the structure *dirty set*. 2 is kept for the visibility table, 3 for the cache.
-pub const STRUCTURE_DIRTY_SET: u8 = 1;
-
-/// A field of the header, for generators and tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InNetField {
-    /// Its name in every language.
-    pub name: &'static str,
-    /// Its first byte.
-    pub at: usize,
-    /// Its length, bytes.
-    pub bytes: usize,
-}
-
-/// A struct whose fields are big-endian integers at these byte positions.
-macro_rules! header {
-    ($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* $at:literal => pub $f:ident : $t:ty),* $(,)? }) => {
-        $(#[$m])*
-        pub struct $name { $($(#[$fm])* pub $f: $t),* }
-        /// All fields, by position.
-        pub const FIELDS: &[InNetField] =
-            &[$(InNetField { name: stringify!($f), at: $at, bytes: size_of::<$t>() }),*];
-        impl $name {
-            /// The encoded header.
-            #[inline]
-            pub fn bytes(&self) -> [u8; INNET_BYTES] {
-                let mut bytes = [0; INNET_BYTES];
-                $(bytes[$at..$at + size_of::<$t>()].copy_from_slice(&self.$f.to_be_bytes());)*
-                bytes
-            }
-            /// The fields of an encoded header, as they are: nothing is checked.
-            #[inline]
-            pub fn of_bytes(bytes: &[u8; INNET_BYTES]) -> $name {
-                $name { $($f: <$t>::from_be_bytes(*bytes[$at..].first_chunk().expect("inside the header"))),* }
-            }
-        }
-    };
-}
 
 header! {
-    /// The header of the dirty set.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    pub struct InNet {
-        /// Structure (high four bits) and operation.
-        0 => pub code: u8,
-        /// What the switch answers, see [`InNetResult`]; 0 until it has.
-        1 => pub result: u8,
-        /// Tracking epoch of the sender.
-        2 => pub epoch: u16,
-        /// [`INNET_VERSION`].
-        4 => pub version: u8,
-        /// Reserved, 0.
-        5 => pub flags: u8,
-        /// Insert and remove: the shard that sends, to which an insert is acknowledged.
-        6 => pub shard: u16,
-        /// Number of the file system.
-        8 => pub cluster: u32,
-        /// Node to which the packet goes, 0 for none (insert).
-        12 => pub destination: u32,
+    /// The header of the dirty set. `epoch` is the tracking epoch, and an insert is acknowledged to `shard`.
+    pub struct DirtySet: 40 {
         /// Upper 17 bits of the fingerprint; higher bits are 0.
         16 => pub index: u32,
         /// Lower 32 bits of the fingerprint, never 0.
@@ -88,24 +24,6 @@ header! {
         /// Reserved, 0.
         36 => pub spare_1: u32,
     }
-}
-
-/// An enum of one-byte codes.
-macro_rules! codes {
-    ($(#[$m:meta])* pub enum $name:ident { $($(#[$vm:meta])* $code:literal => $v:ident),* $(,)? }) => {
-        $(#[$m])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($(#[$vm])* $v = $code),* }
-        impl $name {
-            /// Every value.
-            pub const ALL: &[$name] = &[$($name::$v),*];
-            /// The value of a code.
-            #[inline]
-            pub fn of_code(code: u8) -> Option<$name> {
-                match code { $($code => Some($name::$v),)* _ => None }
-            }
-        }
-    };
 }
 
 codes! {
@@ -205,62 +123,25 @@ impl Fingerprint {
     }
 }
 
-impl InNet {
-    fn new(op: DirtySetOp, cluster: u32, epoch: TrackingEpoch, fingerprint: Fingerprint) -> InNet {
-        InNet {
-            code: STRUCTURE_DIRTY_SET << 4 | op as u8,
+impl DirtySet {
+    fn new(op: DirtySetOp, cluster: u32, epoch: TrackingEpoch, fingerprint: Fingerprint) -> DirtySet {
+        DirtySet {
+            code: Structure::DirtySet.code(op as u8),
             epoch: epoch.0,
             version: INNET_VERSION,
             cluster,
             index: fingerprint.index(),
             tag: fingerprint.tag(),
-            ..InNet::default()
-        }
-    }
-
-    /// A request that asks for the state of a directory on its way to `destination`.
-    pub fn query(cluster: u32, epoch: TrackingEpoch, fingerprint: Fingerprint, destination: NodeId) -> InNet {
-        InNet { destination: destination.0, ..InNet::new(DirtySetOp::Query, cluster, epoch, fingerprint) }
-    }
-
-    /// A mark of (`shard`, `term`) for its entries up to mark generation `generation`; on success also goes to `client`.
-    pub fn insert(
-        cluster: u32,
-        epoch: TrackingEpoch,
-        fingerprint: Fingerprint,
-        (shard, term, generation): (ShardId, Term, u32),
-        client: Option<NodeId>,
-    ) -> InNet {
-        InNet {
-            shard: shard.0,
-            term: term.0,
-            sequence: generation,
-            destination: client.map_or(0, |client| client.0),
-            ..InNet::new(DirtySetOp::Insert, cluster, epoch, fingerprint)
-        }
-    }
-
-    /// A remove of (`shard`, `term`) with this counter, forwarded to one node.
-    pub fn remove(
-        cluster: u32,
-        epoch: TrackingEpoch,
-        fingerprint: Fingerprint,
-        (shard, term, counter): (ShardId, Term, u32),
-        destination: NodeId,
-    ) -> InNet {
-        InNet {
-            shard: shard.0,
-            term: term.0,
-            sequence: counter,
-            destination: destination.0,
-            ..InNet::new(DirtySetOp::Remove, cluster, epoch, fingerprint)
+            ..DirtySet::default()
         }
     }
 
     /// The operation, if it is one of the dirty set.
     #[inline]
     pub fn op(&self) -> Option<DirtySetOp> {
-        (self.code >> 4 == STRUCTURE_DIRTY_SET).then(|| DirtySetOp::of_code(self.code & 0xf)).flatten()
+        (Structure::of_byte(self.code) == Some(Structure::DirtySet))
+            .then(|| DirtySetOp::of_code(self.code & 0xf))
+            .flatten()
     }
 
     /// What the switch answered; nothing if it did not.
@@ -274,41 +155,71 @@ impl InNet {
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         Fingerprint::new(self.index, self.tag).ok()
     }
+}
 
-    /// Splits a received payload into header and message.
-    ///
-    /// # Errors
-    /// Too few bytes for a header, or a header of another version.
-    pub fn split(payload: &[u8]) -> Result<(InNet, &[u8]), WireError> {
-        let (header, message) = payload.split_first_chunk().ok_or(WireError::Truncated)?;
-        let header = InNet::of_bytes(header);
-        if header.version != INNET_VERSION {
-            return Err(WireError::Foreign("version of the in-network header"));
-        }
-        Ok((header, message))
+impl InNet {
+    /// A request that asks for the state of a directory on its way to `destination`.
+    pub fn query(cluster: u32, epoch: TrackingEpoch, fingerprint: Fingerprint, destination: NodeId) -> InNet {
+        let query = DirtySet::new(DirtySetOp::Query, cluster, epoch, fingerprint);
+        InNet::DirtySet(DirtySet { destination: destination.0, ..query })
+    }
+
+    /// A mark of (`shard`, `term`) for its entries up to mark generation `generation`; on success also goes to `client`.
+    pub fn insert(
+        cluster: u32,
+        epoch: TrackingEpoch,
+        fingerprint: Fingerprint,
+        (shard, term, generation): (ShardId, Term, u32),
+        client: Option<NodeId>,
+    ) -> InNet {
+        InNet::DirtySet(DirtySet {
+            shard: shard.0,
+            term: term.0,
+            sequence: generation,
+            destination: client.map_or(0, |client| client.0),
+            ..DirtySet::new(DirtySetOp::Insert, cluster, epoch, fingerprint)
+        })
+    }
+
+    /// A remove of (`shard`, `term`) with this counter, forwarded to one node.
+    pub fn remove(
+        cluster: u32,
+        epoch: TrackingEpoch,
+        fingerprint: Fingerprint,
+        (shard, term, counter): (ShardId, Term, u32),
+        destination: NodeId,
+    ) -> InNet {
+        InNet::DirtySet(DirtySet {
+            shard: shard.0,
+            term: term.0,
+            sequence: counter,
+            destination: destination.0,
+            ..DirtySet::new(DirtySetOp::Remove, cluster, epoch, fingerprint)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Slot;
+    use crate::innet::{Common, INNET_COMMON_BYTES};
 
     #[test]
     fn fields_lie_side_by_side_and_fill_the_header() {
         let mut next = 0;
-        for field in FIELDS {
+        for field in DirtySet::FIELDS {
             assert_eq!(field.at, next, "{}", field.name);
             assert_eq!(field.at % field.bytes, 0, "{} is aligned", field.name);
             next = field.at + field.bytes;
         }
-        assert_eq!(next, INNET_BYTES);
-        assert!(FIELDS.iter().any(|field| field.at == INNET_COMMON_BYTES), "a field begins after the common part");
+        assert_eq!((next, DirtySet::BYTES), (40, 40));
+        let (common, own) = DirtySet::FIELDS.split_at(Common::FIELDS.len());
+        assert_eq!((common, own[0].at), (Common::FIELDS, INNET_COMMON_BYTES));
     }
 
     #[test]
     fn the_header_is_in_network_order() {
-        let header = InNet {
+        let header = DirtySet {
             code: 0x12,
             result: 4,
             epoch: 0x0102,
@@ -329,13 +240,19 @@ mod tests {
                         00010a0b0c0d0e0f0010111213141516\
                         1718191a1b1c1d1e";
         assert_eq!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), expected);
-        assert_eq!(InNet::of_bytes(&bytes), header);
+        assert_eq!(DirtySet::of_bytes(&bytes), header);
+        assert_eq!(InNet::DirtySet(header).bytes()[..], bytes);
+        assert_eq!(header.common().bytes(), bytes[..16]);
         let mut payload = bytes.to_vec();
         payload.extend_from_slice(b"message");
-        assert_eq!(InNet::split(&payload), Ok((header, &b"message"[..])));
-        assert_eq!(InNet::split(&payload[..39]), Err(WireError::Truncated));
+        assert_eq!(InNet::split(&payload), Ok((InNet::DirtySet(header), &b"message"[..])));
+        for short in [0, 1, 15, 16, 39] {
+            assert_eq!(InNet::split(&payload[..short]), Err(WireError::Truncated));
+        }
         payload[4] = 2;
-        assert!(matches!(InNet::split(&payload), Err(WireError::Foreign(_))));
+        assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("version of the in-network header"))));
+        payload[0] = 0x22;
+        assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("structure of the in-network header"))));
     }
 
     #[test]
@@ -351,7 +268,7 @@ mod tests {
         assert_eq!((remove.op(), remove.term, remove.sequence), (Some(DirtySetOp::Remove), 4, 12));
         let query = InNet::query(1, epoch, fingerprint, NodeId::shard(ShardId(3)));
         assert_eq!((query.op(), query.epoch, query.cluster), (Some(DirtySetOp::Query), 7, 1));
-        assert_eq!(InNet { code: 0x21, ..query }.op(), None, "another structure");
+        assert_eq!(DirtySet { code: 0x21, ..*query }.op(), None, "another structure");
     }
 
     /// These values decide where a directory is tracked: all parts of a cluster must agree.

@@ -1,0 +1,78 @@
+//! In-network headers: what a programmable switch reads and writes (design.md, "Packets"; rules in dataplane/SPEC.md).
+//!
+//! One comes first in the UDP payload, before the [`crate::Header`], and is in network byte order. All begin with the same 16 bytes; what
+//! follows is the structure's own, and so is its length: whoever has to know where a header ends asks [`Structure`] or [`InNet`]. The lists of
+//! fields are their only description: the codec, the headers for C and P4 and the tables of dataplane/SPEC.md are made from them or compared
+//! with them.
+
+mod common;
+mod dirty_set;
+
+pub use common::{
+    Common, INNET_BYTES_MAX, INNET_COMMON_BYTES, INNET_UDP_PORT, INNET_VERSION, InNetBytes, InNetField, Structure,
+};
+pub use dirty_set::{DirtySet, DirtySetOp, Fingerprint, INDEX_BITS, InNetResult};
+
+use crate::codec::WireError;
+
+/// A header of any structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InNet {
+    /// Of the dirty set.
+    DirtySet(DirtySet),
+}
+
+impl InNet {
+    /// Its structure.
+    #[inline]
+    pub fn structure(&self) -> Structure {
+        match self {
+            InNet::DirtySet(_) => Structure::DirtySet,
+        }
+    }
+
+    /// The encoded header.
+    #[inline]
+    pub fn bytes(&self) -> InNetBytes {
+        match self {
+            InNet::DirtySet(header) => InNetBytes::of(&header.bytes()),
+        }
+    }
+
+    /// What all headers begin with.
+    #[inline]
+    pub fn common(&self) -> Common {
+        match self {
+            InNet::DirtySet(header) => header.common(),
+        }
+    }
+
+    /// An encoded header and nothing behind it; only structure and version are checked.
+    ///
+    /// # Errors
+    /// Another length than that of its structure, another version, or no structure that is known.
+    pub fn of_bytes(bytes: &[u8]) -> Result<InNet, WireError> {
+        let structure = bytes.first().and_then(|&code| Structure::of_byte(code));
+        let header = match structure.ok_or(WireError::Foreign("structure of the in-network header"))? {
+            Structure::DirtySet => {
+                InNet::DirtySet(DirtySet::of_bytes(bytes.try_into().map_err(|_| WireError::Truncated)?))
+            }
+        };
+        if header.common().version != INNET_VERSION {
+            return Err(WireError::Foreign("version of the in-network header"));
+        }
+        Ok(header)
+    }
+}
+
+/// As long as there is one structure its fields are those of the header. A second one ends this, and the compiler names every reader
+/// that has to say which it means.
+impl std::ops::Deref for InNet {
+    type Target = DirtySet;
+
+    #[inline]
+    fn deref(&self) -> &DirtySet {
+        let InNet::DirtySet(header) = self;
+        header
+    }
+}
