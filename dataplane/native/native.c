@@ -19,7 +19,7 @@ static _Thread_local __u32 removed_rule;
 struct copy {
 	__u32 port;
 	__u32 node;
-	struct onpath_innet header;
+	union onpath_innet header;
 };
 
 struct node_route {
@@ -120,7 +120,7 @@ ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking)
 }
 
 /* Copies for which there is no room are made and not written, and so are seen. */
-ONPATH_INLINE void onpath_emit(struct onpath_state *state, const struct onpath_innet *header, __u32 node,
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header, __u32 node,
 			       const struct onpath_route *way)
 {
 	if (state->copies_made < state->copies_max) {
@@ -249,19 +249,19 @@ __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port,
 			 struct copy *copies, __u32 copies_max, __u32 *copies_made)
 {
 	union {
-		struct onpath_innet header;
-		__u8 bytes[ONPATH_HEADER_BYTES];
+		union onpath_innet header;
+		__u8 bytes[ONPATH_HEADER_BYTES_MAX];
 	} packet = { .bytes = { 0 } };
 	__u32 counter, at;
 
-	for (at = 0; at < ONPATH_HEADER_BYTES && at < length; at++)
+	for (at = 0; at < ONPATH_HEADER_BYTES_MAX && at < length; at++)
 		packet.bytes[at] = payload[at];
 	state->in_port = port;
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
 	/* Whether a header is whole is all that the length decides. */
-	counter = onpath_step(state, udp_port, &packet.header, length < ONPATH_HEADER_BYTES ? length : ONPATH_HEADER_BYTES);
+	counter = onpath_step(state, udp_port, &packet.header, length < ONPATH_HEADER_BYTES_MAX ? length : ONPATH_HEADER_BYTES_MAX);
 	*copies_made = state->copies_made;
 	state->copies = 0;
 	return counter;

@@ -10,7 +10,7 @@
 #include <core.p4>
 #include <tna.p4>
 
-#include "headers.p4"
+#include "common/headers.p4"
 
 // What selects a register is a field and nothing that is computed: the lower bits of the index, of which there must be one.
 #if SET_BITS < 1
@@ -159,23 +159,24 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     action nothing() {
     }
 
-#include "array.p4"
+#include "dirty_set/array.p4"
 
     apply {
         step.apply();
     }
 }
 
-#include "routing.p4"
-#include "dirty_set.p4"
-#include "header.p4"
+#include "common/routing.p4"
+#include "dirty_set/dirty_set.p4"
+#include "common/header.p4"
 
 parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
     state start {
         transition parse_frame;
     }
 
-#include "parser.p4"
+#include "common/parser.p4"
+#include "dirty_set/parser.p4"
 }
 
 parser IngressParser(packet_in packet,
@@ -244,7 +245,7 @@ control Ingress(inout tna_headers_t all,
         ig_tm_md.ucast_egress_port = meta.shard_port;
         ig_tm_md.mcast_grp_a = meta.destination_copy;
     }
-#include "verdict.p4"
+#include "common/verdict.p4"
 
     action bridge_to(PortId_t port) {
         ig_tm_md.ucast_egress_port = port;

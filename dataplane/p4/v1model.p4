@@ -14,7 +14,7 @@ const bit<32> INGRESS_CLONE = 1;
 // A group that floods comes in its egress to the port of origin too.
 const bit<32> REPLICATION = 5;
 
-#include "headers.p4"
+#include "common/headers.p4"
 
 // Stage 0: `epoch` and `complete` as one register: epoch in the upper 16 bits, below it 1 (runs) or 2 (complete). All 0 without
 // an epoch (D-18, D-19, D-26, D-37, D-38).
@@ -73,7 +73,7 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     action nothing() {
     }
 
-#include "array.p4"
+#include "dirty_set/array.p4"
 
     apply {
         set = index & SET_MASK;
@@ -82,9 +82,9 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     }
 }
 
-#include "routing.p4"
-#include "dirty_set.p4"
-#include "header.p4"
+#include "common/routing.p4"
+#include "dirty_set/dirty_set.p4"
+#include "common/header.p4"
 
 parser OnpathParser(packet_in packet,
                     out headers_t hdr,
@@ -94,7 +94,8 @@ parser OnpathParser(packet_in packet,
         transition parse_frame;
     }
 
-#include "parser.p4"
+#include "common/parser.p4"
+#include "dirty_set/parser.p4"
 }
 
 control verify_frame(inout headers_t hdr, inout meta_t meta) {
@@ -146,7 +147,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         meta.result = result;
     }
 
-#include "verdict.p4"
+#include "common/verdict.p4"
 
     // What the switch does with other frames: it is a bridge with fixed entries.
     action bridge_to(bit<9> port) {

@@ -6,7 +6,7 @@
 #include <linux/ip.h>
 #include <linux/udp.h>
 
-#include "header.h"
+#include "common/header.h"
 
 struct vlan_tag {
 	__be16 tag;

@@ -105,7 +105,7 @@ struct onpath_state {
 	const struct onpath_route *first;
 	const struct onpath_route *second;
 	/* The header of the first copy. */
-	struct onpath_innet header;
+	union onpath_innet header;
 };
 
 ONPATH_INLINE int onpath_from_host(struct onpath_state *state)
@@ -168,7 +168,7 @@ ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking)
 }
 
 /* Only remembers: what goes where is written when all copies are known. */
-ONPATH_INLINE void onpath_emit(struct onpath_state *state, const struct onpath_innet *header, __u32 node,
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header, __u32 node,
 			       const struct onpath_route *way)
 {
 	if (state->copies++) {

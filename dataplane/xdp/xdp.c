@@ -10,17 +10,25 @@
 
 /* Reads what there is of the header: all, the part that all structures share, or nothing. How much that is is all that decides about a
  * payload (D-2). */
-ONPATH_INLINE __u32 read_header(const struct frame *frame, const __u8 *end, struct onpath_innet *header)
+ONPATH_INLINE __u32 read_header(const struct frame *frame, const __u8 *end, union onpath_innet *header)
 {
-	if (frame->length >= ONPATH_HEADER_BYTES && frame->payload + ONPATH_HEADER_BYTES <= end) {
-		*header = *(struct onpath_innet *)frame->payload;
-		return ONPATH_HEADER_BYTES;
+	if (frame->length < ONPATH_COMMON_BYTES || frame->payload + ONPATH_COMMON_BYTES > end)
+		return 0;
+	header->common = *(struct onpath_common *)frame->payload;
+	switch (header->common.code >> 4) {
+	case ONPATH_STRUCTURE_DIRTY_SET:
+		if (frame->length < ONPATH_DIRTY_SET_BYTES || frame->payload + ONPATH_DIRTY_SET_BYTES > end)
+			break;
+		header->dirty_set = *(struct onpath_dirty_set *)frame->payload;
+		return ONPATH_DIRTY_SET_BYTES;
 	}
-	if (frame->length >= ONPATH_COMMON_BYTES && frame->payload + ONPATH_COMMON_BYTES <= end) {
-		__builtin_memcpy(header, frame->payload, ONPATH_COMMON_BYTES);
-		return ONPATH_COMMON_BYTES;
-	}
-	return 0;
+	return ONPATH_COMMON_BYTES;
+}
+
+/* A switch writes into the common part alone (D-16), whatever the structure. */
+ONPATH_INLINE struct onpath_common *common_of(const struct frame *frame, const __u8 *end)
+{
+	return frame->payload + ONPATH_COMMON_BYTES <= end ? (struct onpath_common *)frame->payload : 0;
 }
 
 /* Numbers the two copies of a packet, from 1 to 65,535, so that their egress program knows the second from the first. */
@@ -36,15 +44,15 @@ ONPATH_INLINE __u16 next_number(void)
 }
 
 /* Whole copies are clones: the kernel makes them where they leave, and onpath_twin tells them apart and addresses each. */
-ONPATH_INLINE long send_twins(struct frame *frame, const struct onpath_state *state, __be32 destination)
+ONPATH_INLINE long send_twins(struct frame *frame, struct onpath_common *header, const struct onpath_state *state,
+			      __be32 destination)
 {
-	struct onpath_innet *header = (struct onpath_innet *)frame->payload;
 	__u32 key = state->first->device % DEVICES_MAX * DEVICES_MAX + state->second->device % DEVICES_MAX;
 	void *both = map_lookup(&two_devices, &key);
 
 	if (!both)
 		return XDP_DROP;
-	*header = state->header;
+	*header = state->header.common;
 	header->flags = FLAG_TWINS;
 	header->destination = destination;
 	frame->udp->check = next_number();
@@ -56,7 +64,8 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
 	struct onpath_state state = { 0 };
-	struct onpath_innet header = { 0 };
+	union onpath_innet header = { .bytes = { 0 } };
+	struct onpath_common *out;
 	__be32 destination;
 	struct frame frame;
 	__u32 length;
@@ -68,18 +77,17 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 		return XDP_PASS;
 	}
 	length = read_header(&frame, end, &header);
-	destination = header.destination;
+	destination = header.common.destination;
 	state.from.device = context->ingress_ifindex;
 	state.from.address = frame.ip->saddr;
 	state.from.udp_port = frame.udp->source;
 	onpath_step(&state, own->config.udp_port, &header, length);
-	if (length < ONPATH_HEADER_BYTES || !state.copies || !state.first)
-		return XDP_DROP;
-	if (frame.payload + ONPATH_HEADER_BYTES > end)
+	out = common_of(&frame, end);
+	if (!state.copies || !state.first || !out)
 		return XDP_DROP;
 	if (state.second)
-		return send_twins(&frame, &state, destination);
-	*(struct onpath_innet *)frame.payload = state.header;
+		return send_twins(&frame, out, &state, destination);
+	*out = state.header.common;
 	write_addresses(&frame, own, state.first);
 	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
 	return redirect_map(&devices, state.first->device % DEVICES_MAX, 0);
@@ -107,14 +115,14 @@ SECTION("xdp/devmap") int onpath_twin(struct xdp_md *context)
 	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
 	const struct onpath_route *first, *second;
-	struct onpath_innet *header;
+	struct onpath_common *header;
 	struct frame frame;
 	__u32 node, device = context->egress_ifindex;
 
-	if (!own || !find_headers(context, &frame) || frame.payload + ONPATH_HEADER_BYTES > end)
+	if (!own || !find_headers(context, &frame))
 		return XDP_PASS;
-	header = (struct onpath_innet *)frame.payload;
-	if (header->flags != FLAG_TWINS)
+	header = common_of(&frame, end);
+	if (!header || header->flags != FLAG_TWINS)
 		return XDP_PASS;
 	node = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
 	first = onpath_find_route(0, node);

@@ -2,11 +2,12 @@
 #ifndef ONPATH_PROGRAM_H
 #define ONPATH_PROGRAM_H
 
-#include "copies.h"
+#include "common/copies.h"
+#include "dirty_set/dirty_set.h"
 
-/* What becomes of a packet (D-1 to D-34, D-44), and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of
- * `length`, and 0 for those that are missing; the result is written into it. */
-ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32 udp_port, struct onpath_innet *header,
+/* What becomes of a packet, and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of `length`, and 0 for
+ * those that are missing; the result is written into it. */
+ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32 udp_port, union onpath_innet *header,
 					       __u32 length)
 {
 	const struct onpath_config *config = onpath_get_config(state);
@@ -15,22 +16,28 @@ ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32
 
 	if (!config)
 		return done;
-	done.counter = onpath_parse(config, udp_port, header, length, &op);
+	done.counter = onpath_parse_common(config, udp_port, &header->common, length);
+	if (done.counter != ONPATH_LET_THROUGH)
+		return done;
+	/* D-5. */
+	if (header->common.code >> 4 != ONPATH_STRUCTURE_DIRTY_SET && !onpath_planted(5))
+		return onpath_done(ONPATH_DROP_STRUCTURE, 0, ONPATH_TO_NOBODY);
+	done.counter = onpath_parse_dirty_set(config, &header->dirty_set, length, &op);
 	if (done.counter != ONPATH_LET_THROUGH)
 		return done;
 	/* D-11. */
-	if (header->result && !onpath_planted(11))
+	if (header->common.result && !onpath_planted(11))
 		return onpath_done(ONPATH_ANSWERED, 0, ONPATH_TO_DESTINATION);
-	if (op != ONPATH_OP_QUERY && !onpath_from_host(state) && !onpath_planted(44))
+	if (onpath_changes(op) && !onpath_from_host(state) && !onpath_planted(44))
 		return onpath_done(ONPATH_DROP_STRANGER, 0, ONPATH_TO_NOBODY);
-	done = onpath_execute(state, config, header, op);
+	done = onpath_execute(state, config, &header->dirty_set, op);
 	if (done.result)
-		header->result = done.result;
+		header->common.result = done.result;
 	return done;
 }
 
 /* One packet: decides, sends its copies and counts it. For ONPATH_PLAIN it passes as if this program did not exist. */
-ONPATH_INLINE enum onpath_counter onpath_step(struct onpath_state *state, __u32 udp_port, struct onpath_innet *header,
+ONPATH_INLINE enum onpath_counter onpath_step(struct onpath_state *state, __u32 udp_port, union onpath_innet *header,
 					      __u32 length)
 {
 	struct onpath_done done = onpath_decide(state, udp_port, header, length);

@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "C is called: every block says why the call is sound")]
 
 use onpath_dataplane::Counter;
-use onpath_dataplane::copies::COPIES_MAX;
-use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
+use onpath_dataplane::common::copies::COPIES_MAX;
+use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
 use onpath_wire::innet::DirtySet;
 
 /// `struct onpath_config`.

@@ -20,8 +20,8 @@
 mod ffi;
 
 use ffi::{Memory, RawConfig, RawPair, RawTracking};
-use onpath_dataplane::registers::Pair;
-use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::dirty_set::registers::Pair;
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Tracking};
 use onpath_wire::innet::{DirtySet, InNet};
 
@@ -146,6 +146,6 @@ fn refused(command: &Command, refusal: u32) -> ControlError {
 
 /// Plants a bug for every switch on this thread.
 #[cfg(feature = "planted")]
-pub fn plant(bug: Option<onpath_dataplane::planted::Planted>) {
+pub fn plant(bug: Option<onpath_dataplane::common::planted::Planted>) {
     ffi::plant(bug.map_or(0, |bug| bug as u32));
 }

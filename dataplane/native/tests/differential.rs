@@ -8,7 +8,7 @@ mod events;
 mod random;
 
 use both::Both;
-use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, Counter, Port, State};
 use std::collections::BTreeSet;
 

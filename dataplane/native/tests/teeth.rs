@@ -10,7 +10,7 @@ mod events;
 mod random;
 
 use common::runner;
-use onpath_dataplane::planted::Planted;
+use onpath_dataplane::common::planted::Planted;
 use onpath_dataplane_native::{Switch, plant};
 
 /// Seeds, of so many packets each, within which a difference is seen.

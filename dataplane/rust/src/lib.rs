@@ -1,8 +1,8 @@
 //! The in-network program: the executable form of `dataplane/SPEC.md`, whose rules D-n the code cites.
 //!
 //! A [`Switch`] is a value. It takes the payload of a packet, with the port by which it comes in, and gives copies of it, each with the port by which it leaves; the
-//! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. The files are
-//! named as in every other target.
+//! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. [`common`] is what all
+//! structures share, and each has a module of its own; the folders and files are named as in every other target.
 //!
 //! ```
 //! use onpath_dataplane::{Command, Config, Counter, Port, Switch};
@@ -31,26 +31,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod control;
-pub mod copies;
-pub mod counters;
+pub mod common;
 pub mod dirty_set;
-pub mod header;
-pub mod parser;
-pub mod planted;
-pub mod registers;
-pub mod routing;
 
-pub use control::{Command, ControlError};
-pub use counters::{Counter, Counters};
-pub use header::Copy;
-pub use registers::{State, Tracking};
-pub use routing::Port;
+pub use common::control::{Command, ControlError};
+pub use common::counters::{Counter, Counters};
+pub use common::header::Copy;
+pub use common::routing::Port;
+pub use dirty_set::registers::{State, Tracking};
 
+use common::copies::Copies;
+use common::parser::{self, Packet};
+use common::planted::{Planted, planted};
+use common::routing::{Hosts, Routes};
+use dirty_set::registers::{Registers, STAGES_MAX};
 use onpath_wire::innet::{INDEX_BITS, INNET_UDP_PORT};
-use planted::{Planted, planted};
-use registers::{Registers, STAGES_MAX};
-use routing::{Hosts, Routes};
 use thiserror::Error;
 
 /// What is fixed when the program is loaded; it outlives a reboot.
@@ -113,7 +108,7 @@ pub enum ConfigError {
 #[derive(Clone, Debug)]
 pub struct Switch {
     config: Config,
-    registers: Registers,
+    dirty_set: Registers,
     routes: Routes,
     hosts: Hosts,
     counters: Counters,
@@ -134,9 +129,9 @@ impl Switch {
     /// Too many stages or sets, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
-        let registers = Registers::load(&config, state)?;
+        let dirty_set = Registers::load(&config, state)?;
         let routes = Routes::Table(Default::default());
-        Ok(Switch { config, registers, routes, hosts: Hosts::default(), counters: Counters::default() })
+        Ok(Switch { config, dirty_set, routes, hosts: Hosts::default(), counters: Counters::default() })
     }
 
     /// A switch after a reboot to which every node has a cable of its own, numbered like the node: it needs no routes, and has no table
@@ -160,12 +155,12 @@ impl Switch {
 
     /// The register of the tracking epoch.
     pub fn tracking(&self) -> Tracking {
-        self.registers.tracking()
+        self.dirty_set.tracking()
     }
 
     /// All registers that are not 0.
     pub fn state(&self) -> State {
-        self.registers.state()
+        self.dirty_set.state()
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
@@ -179,24 +174,25 @@ impl Switch {
         counter
     }
 
-    /// D-11, D-12, D-44: routes, executes or drops a packet that has an in-network header.
-    fn taken(&mut self, port: Port, packet: parser::Packet, out: &mut Vec<Copy>) -> Counter {
-        let mut header = *packet.header();
-        if packet.is_answered() {
-            self.copies(out).send(&header, header.destination);
+    /// D-11, D-44: routes, executes or drops a packet that has an in-network header.
+    fn taken(&mut self, port: Port, packet: Packet, out: &mut Vec<Copy>) -> Counter {
+        let header = packet.header();
+        let common = header.common();
+        if common.result != 0 && !planted(Planted::D11) {
+            self.copies(out).send(&header, common.result, common.destination);
             return Counter::Answered;
         }
-        if self.hosts.is_strange(port, &header) {
+        if packet.changes() && !self.hosts.may_change(port) {
             return Counter::DropStranger;
         }
-        let index = if planted(Planted::D12) { header.index >> 1 } else { header.index };
-        let done = dirty_set::execute(self.registers.pass(packet, index), &header);
-        header.result = done.result.map_or(0, |result| result as u8);
-        self.copies(out).deliver(&header, done.deliver);
+        let done = match packet {
+            Packet::DirtySet(packet) => self.dirty_set.execute(packet),
+        };
+        self.copies(out).deliver(&header, &done);
         done.counter
     }
 
-    fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> copies::Copies<'s> {
-        copies::Copies { routes: &self.routes, counters: &mut self.counters, out }
+    fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> Copies<'s> {
+        Copies { routes: &self.routes, counters: &mut self.counters, out }
     }
 }

@@ -21,7 +21,7 @@ fn headers_are_what_the_layout_gives() {
 /// Its assertions are those of the compiler: every field lies where it should.
 #[test]
 fn the_header_for_c_compiles() {
-    let header = dataplane().join("c/include/innet.h");
+    let header = dataplane().join("c/include/common/innet.h");
     let flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"];
     match Command::new("cc").args(flags).arg(&header).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),

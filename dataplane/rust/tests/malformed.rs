@@ -3,7 +3,7 @@
 #[path = "common/random.rs"]
 mod random;
 
-use onpath_dataplane::registers::{Pair, State, Tracking};
+use onpath_dataplane::dirty_set::registers::{Pair, State, Tracking};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Switch};
 use onpath_wire::ids::{NodeId, Term, TrackingEpoch};
 use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet};

@@ -1,7 +1,7 @@
 //! The P4 form, as far as it can be checked without its compiler: the files hold together, the layout is the wire's, every rule is
 //! cited, and the decision tables decide what the Rust form does. `bmv2.rs` compiles and runs it where that can be done.
 
-use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, Counter, Port, State, Switch};
 use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_VERSION, InNet, Structure};
@@ -17,13 +17,22 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// (name, text) of every P4 file.
+/// (name below dataplane/p4, text) of every P4 file.
 fn files() -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(dir()).expect("dataplane/p4");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".p4")).collect();
+    let mut names = vec![];
+    for folder in ["", "common/", "dirty_set/"] {
+        for entry in std::fs::read_dir(dir().join(folder)).expect("a folder of dataplane/p4") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name");
+            names.extend(name.ends_with(".p4").then(|| format!("{folder}{name}")));
+        }
+    }
     names.sort();
     names.into_iter().map(|name| (name.clone(), text(&name))).collect()
+}
+
+/// All states of the parser.
+fn parser() -> String {
+    text("common/parser.p4") + &text("dirty_set/parser.p4")
 }
 
 fn without_comments(text: &str) -> String {
@@ -74,7 +83,8 @@ fn files_hold_together() {
         assert_eq!(conditions("#if"), conditions("#endif"), "{name}: conditions of the preprocessor");
         for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("#include ")) {
             if let Some(included) = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-                assert!(dir().join(included).exists(), "{name} includes {included}, which does not exist");
+                let beside = dir().join(&name).parent().expect("a folder").join(included);
+                assert!(beside.exists(), "{name} includes {included}, which does not exist");
             } else {
                 assert!(["<core.p4>", "<v1model.p4>", "<tna.p4>"].contains(&line), "{name} includes {line}");
             }
@@ -101,7 +111,7 @@ fn every_table_and_array_has_its_one_place() {
         }
     }
     let arrays: Vec<&str> =
-        all["dirty_set.p4"].lines().filter_map(|line| line.trim().split(".apply(hdr").next()).collect();
+        all["dirty_set/dirty_set.p4"].lines().filter_map(|line| line.trim().split(".apply(hdr").next()).collect();
     let arrays: Vec<&str> = arrays.into_iter().filter(|line| line.starts_with("array")).collect();
     assert_eq!(arrays, (0..10).map(|stage| format!("array{stage}")).collect::<Vec<_>>());
 }
@@ -109,7 +119,7 @@ fn every_table_and_array_has_its_one_place() {
 #[test]
 fn fields_lie_where_the_wire_has_them() {
     let (mut at, mut found) = (0, vec![]);
-    let text = without_comments(&text("innet.p4"));
+    let text = without_comments(&text("common/innet.p4"));
     for header in ["header innet_t {", "header dirty_set_t {"] {
         let body = text.split(header).nth(1).and_then(|rest| rest.split('}').next()).expect(header);
         for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
@@ -165,7 +175,7 @@ struct Tables {
 impl Tables {
     fn read() -> Tables {
         let mut tables = Tables { constants: BTreeMap::new() };
-        for name in ["innet.p4", "headers.p4"] {
+        for name in ["common/innet.p4", "common/headers.p4"] {
             for line in without_comments(&text(name)).lines().filter_map(|line| line.strip_prefix("const bit<")) {
                 let (name, value) = line.split_once("> ").and_then(|(_, rest)| rest.split_once(" = ")).expect(line);
                 if let Some(value) = tables.number(value.trim_end_matches(';')) {
@@ -377,7 +387,8 @@ impl Case {
 #[test]
 fn decision_tables_decide_as_the_rust_form() {
     let tables = Tables::read();
-    let ((step, otherwise), (verdict, plain)) = (tables.entries("array.p4"), tables.entries("verdict.p4"));
+    let ((step, otherwise), (verdict, plain)) =
+        (tables.entries("dirty_set/array.p4"), tables.entries("common/verdict.p4"));
     assert_eq!((otherwise.as_str(), plain.as_str()), ("nothing", "pass"), "what happens without an entry");
     let (cases, mut seen) = (Case::all(), BTreeSet::new());
     for case in &cases {
@@ -393,7 +404,7 @@ fn decision_tables_decide_as_the_rust_form() {
 #[test]
 fn no_case_of_the_parser_has_a_mask_of_nothing() {
     let (tables, mut masks) = (Tables::read(), 0);
-    for line in without_comments(&text("parser.p4")).lines() {
+    for line in without_comments(&parser()).lines() {
         for mask in line.split("&&&").skip(1).map(|rest| rest.trim_start().split([',', ')', ':']).next().unwrap_or(""))
         {
             masks += 1;
@@ -407,13 +418,13 @@ fn no_case_of_the_parser_has_a_mask_of_nothing() {
 #[test]
 fn the_verdict_has_an_entry_for_every_counter() {
     let tables = Tables::read();
-    let (verdict, _) = tables.entries("verdict.p4");
+    let (verdict, _) = tables.entries("common/verdict.p4");
     let counted: BTreeSet<Counter> =
         verdict.iter().map(|entry| Counter::ALL[*entry.arguments.last().expect("a counter") as usize]).collect();
     let wanted = Counter::ALL.iter().filter(|counter| !counter.counts_copies() && **counter != Counter::Plain);
     assert_eq!(counted, wanted.copied().collect());
-    let parser = without_comments(&text("parser.p4"));
-    let routing = without_comments(&text("routing.p4"));
+    let parser = without_comments(&parser());
+    let routing = without_comments(&text("common/routing.p4"));
     for &counter in Counter::ALL.iter().filter(|counter| counter.counts_drops()) {
         let (name, upper) = (counter.name(), counter.name().to_uppercase());
         let said =

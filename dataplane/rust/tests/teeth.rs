@@ -3,7 +3,7 @@
 mod common;
 
 use onpath_dataplane::Switch;
-use onpath_dataplane::planted::{Planted, plant};
+use onpath_dataplane::common::planted::{Planted, plant};
 
 #[test]
 fn every_rule_is_needed_by_one_of_its_vectors() {

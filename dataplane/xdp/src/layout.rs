@@ -1,7 +1,7 @@
 //! Values of the maps, byte for byte as in maps.h. All of them are arrays, so that none needs a layout of Rust's own.
 
 use crate::device::{Device, Way};
-use onpath_dataplane::registers::{Pair, STAGES_MAX};
+use onpath_dataplane::dirty_set::registers::{Pair, STAGES_MAX};
 use onpath_dataplane::{Config, Tracking};
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -21,7 +21,7 @@ use aya::programs::{Xdp, XdpMode};
 use device::Device;
 use error::Doing;
 use maps::{Maps, Programs};
-use onpath_dataplane::registers::Pair;
+use onpath_dataplane::dirty_set::registers::Pair;
 use onpath_dataplane::{Config, ConfigError, Counter, Port, State, Tracking};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Network, SWITCH, network, report, route};
-use onpath_dataplane::registers::STAGES_MAX;
+use onpath_dataplane::dirty_set::registers::STAGES_MAX;
 use onpath_dataplane::{Command, Config, Counter, Port, State};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};

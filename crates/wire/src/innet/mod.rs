@@ -47,6 +47,14 @@ impl InNet {
         }
     }
 
+    /// The header with what a switch writes into it (D-16).
+    #[inline]
+    pub fn switched(self, result: u8, destination: u32) -> InNet {
+        match self {
+            InNet::DirtySet(header) => InNet::DirtySet(DirtySet { result, destination, ..header }),
+        }
+    }
+
     /// An encoded header and nothing behind it; only structure and version are checked.
     ///
     /// # Errors

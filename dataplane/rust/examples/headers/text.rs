@@ -1,17 +1,30 @@
 //! The in-network header, its constants and the counters as C and as P4, from `onpath_wire::innet` and the crate's counters.
 
 use onpath_dataplane::Counter;
-use onpath_dataplane::registers::{SHARDS, STAGES_MAX};
-use onpath_dataplane::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
 use onpath_wire::ids::{NodeId, ShardId, Term};
 use onpath_wire::innet::*;
 use std::fmt::Write;
 
 const MADE: &str = "Made by `cargo run -p onpath-dataplane --example headers`. Do not edit: rules and layout are in dataplane/SPEC.md.";
 
+/// Sizes and limits that the P4 form has no use for: its tables are as large as a program declares them, its control plane keeps the limits.
+const NOT_IN_P4: [&str; 9] = [
+    "COMMON_BYTES",
+    "HEADER_BYTES_MAX",
+    "DIRTY_SET_BYTES",
+    "INDEX_BITS",
+    "STAGES_MAX",
+    "SHARDS",
+    "ROUTES_MAX",
+    "HOSTS_MAX",
+    "TERM_MAX",
+];
+
 /// (path below dataplane/, text) of every file.
 pub(crate) fn files() -> [(&'static str, String); 2] {
-    [("c/include/innet.h", c()), ("p4/innet.p4", p4())]
+    [("c/include/common/innet.h", c()), ("p4/common/innet.p4", p4())]
 }
 
 /// (name, value, bits) of the constants.
@@ -20,7 +33,8 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("VERSION".into(), INNET_VERSION.into(), 8),
         ("UDP_PORT".into(), INNET_UDP_PORT.into(), 16),
         ("COMMON_BYTES".into(), INNET_COMMON_BYTES as u64, 32),
-        ("HEADER_BYTES".into(), DirtySet::BYTES as u64, 32),
+        ("HEADER_BYTES_MAX".into(), INNET_BYTES_MAX as u64, 32),
+        ("DIRTY_SET_BYTES".into(), DirtySet::BYTES as u64, 32),
         ("INDEX_BITS".into(), INDEX_BITS.into(), 32),
         ("STAGES_MAX".into(), STAGES_MAX as u64, 32),
         ("SHARDS".into(), SHARDS as u64, 32),
@@ -53,17 +67,14 @@ fn c() -> String {
     for (name, value, _) in constants() {
         let _ = writeln!(text, "#define ONPATH_{name} {value:#x}");
     }
-    text += "\n/* In network byte order; the same fields lie at the same bytes in every target. */\nstruct onpath_innet {\n";
-    for field in DirtySet::FIELDS {
-        let of = ["", "__u8", "__be16", "", "__be32"][field.bytes];
-        let _ = writeln!(text, "\t{of} {};", field.name);
-    }
-    text += "};\n\n";
-    for field in DirtySet::FIELDS {
-        let (name, at) = (field.name, field.at);
-        let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct onpath_innet, {name}) == {at}, \"{name}\");");
-    }
-    text += "_Static_assert(sizeof(struct onpath_innet) == ONPATH_HEADER_BYTES, \"size\");\n\nenum onpath_counter {\n";
+    text += "\n/* In network byte order; the same fields lie at the same bytes in every target. */\n";
+    text += &c_struct("common", Common::FIELDS, "COMMON_BYTES");
+    text += "\n/* The header of the dirty set. */\n";
+    text += &c_struct("dirty_set", DirtySet::FIELDS, "DIRTY_SET_BYTES");
+    text +=
+        "\n/* A header of any structure: `code` says which. */\nunion onpath_innet {\n\tstruct onpath_common common;\n";
+    text +=
+        "\tstruct onpath_dirty_set dirty_set;\n\t__u8 bytes[ONPATH_HEADER_BYTES_MAX];\n};\n\nenum onpath_counter {\n";
     for counter in Counter::ALL {
         let _ = writeln!(text, "\tONPATH_{},", counter.name().to_uppercase());
     }
@@ -74,15 +85,29 @@ fn c() -> String {
     text + "}\n\n#endif\n"
 }
 
+/// A struct with these fields, and that they lie where they should.
+fn c_struct(name: &str, fields: &[InNetField], bytes: &str) -> String {
+    let mut text = format!("struct onpath_{name} {{\n");
+    for field in fields {
+        let of = ["", "__u8", "__be16", "", "__be32"][field.bytes];
+        let _ = writeln!(text, "\t{of} {};", field.name);
+    }
+    text += "};\n\n";
+    for field in fields {
+        let (of, at) = (field.name, field.at);
+        let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct onpath_{name}, {of}) == {at}, \"{of}\");");
+    }
+    let _ = writeln!(text, "_Static_assert(sizeof(struct onpath_{name}) == ONPATH_{bytes}, \"size\");");
+    text
+}
+
 fn p4() -> String {
     let mut text = format!("// {MADE}\n#ifndef ONPATH_INNET_P4\n#define ONPATH_INNET_P4\n\n");
-    for (name, value, bits) in constants() {
+    for (name, value, bits) in constants().into_iter().filter(|(name, ..)| !NOT_IN_P4.contains(&name.as_str())) {
         let _ = writeln!(text, "const bit<{bits}> {name} = {value:#x};");
     }
-    let (common, own): (Vec<&InNetField>, Vec<&InNetField>) =
-        DirtySet::FIELDS.iter().partition(|field| field.at < INNET_COMMON_BYTES);
     text += "\n// What the headers of all structures share.\nheader innet_t {\n";
-    for field in common {
+    for field in Common::FIELDS {
         match field.name {
             "code" => text += "    bit<4> structure;\n    bit<4> op;\n",
             name => {
@@ -91,7 +116,7 @@ fn p4() -> String {
         }
     }
     text += "}\n\n// The rest of the dirty set's.\nheader dirty_set_t {\n";
-    for field in own {
+    for field in &DirtySet::FIELDS[Common::FIELDS.len()..] {
         let _ = writeln!(text, "    bit<{}> {};", 8 * field.bytes, field.name);
     }
     text += "}\n\n";

@@ -3,7 +3,7 @@
 use crate::cli::Cli;
 use crate::frame::{self, Address};
 use crate::switch::Running;
-use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, State, Switch};
 use std::collections::{BTreeMap, BTreeSet};
 

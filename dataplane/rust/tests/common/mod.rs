@@ -1,7 +1,7 @@
 //! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them on a target.
 
-use onpath_dataplane::planted::Planted;
-use onpath_dataplane::registers::{Pair, Tracking};
+use onpath_dataplane::common::planted::Planted;
+use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;

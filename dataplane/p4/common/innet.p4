@@ -4,14 +4,6 @@
 
 const bit<8> VERSION = 0x1;
 const bit<16> UDP_PORT = 0x12bd;
-const bit<32> COMMON_BYTES = 0x10;
-const bit<32> HEADER_BYTES = 0x28;
-const bit<32> INDEX_BITS = 0x11;
-const bit<32> STAGES_MAX = 0xa;
-const bit<32> SHARDS = 0x100;
-const bit<32> ROUTES_MAX = 0x10000;
-const bit<32> HOSTS_MAX = 0x100;
-const bit<32> TERM_MAX = 0x7fffff;
 const bit<32> NODE_OF_SHARD_0 = 0x1000000;
 const bit<4> STRUCTURE_DIRTY_SET = 0x1;
 const bit<4> OP_QUERY = 0x1;

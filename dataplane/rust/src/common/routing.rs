@@ -1,8 +1,7 @@
 //! Routing: by node to a port (D-17), and who is a host (D-44).
 
-use crate::ControlError;
-use crate::planted::{Planted, planted};
-use onpath_wire::innet::{DirtySet, DirtySetOp};
+use super::control::ControlError;
+use super::planted::{Planted, planted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most routes of a switch.
@@ -64,10 +63,10 @@ impl Routes {
 pub(crate) struct Hosts(BTreeSet<Port>);
 
 impl Hosts {
-    /// D-44: whether a packet that came in by this port changes what is none of its sender's.
+    /// D-44: whether who sends by this port may change what is not its own.
     #[inline]
-    pub(crate) fn is_strange(&self, port: Port, header: &DirtySet) -> bool {
-        header.op() != Some(DirtySetOp::Query) && !self.0.contains(&port) && !planted(Planted::D44)
+    pub(crate) fn may_change(&self, port: Port) -> bool {
+        self.0.contains(&port) || planted(Planted::D44)
     }
 
     /// D-41.

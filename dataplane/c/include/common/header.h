@@ -2,7 +2,7 @@
 #ifndef ONPATH_HEADER_H
 #define ONPATH_HEADER_H
 
-#include "state.h"
+#include "common/state.h"
 
 /* From network order to that of the machine, and back. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -16,12 +16,12 @@
 #endif
 
 /* The copy for a node (D-16). */
-ONPATH_INLINE struct onpath_innet onpath_to_node(const struct onpath_innet *header, __u32 node)
+ONPATH_INLINE union onpath_innet onpath_to_node(const union onpath_innet *header, __u32 node)
 {
-	struct onpath_innet copy = *header;
+	union onpath_innet copy = *header;
 
 	if (!onpath_planted(16))
-		copy.destination = onpath_be32(node);
+		copy.common.destination = onpath_be32(node);
 	return copy;
 }
 

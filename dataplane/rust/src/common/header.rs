@@ -1,8 +1,8 @@
 //! The header on its way out: what a switch writes (D-16), and nothing else.
 
-use crate::planted::{Planted, planted};
-use crate::routing::Port;
-use onpath_wire::innet::{DirtySet, InNet, InNetBytes};
+use super::planted::{Planted, planted};
+use super::routing::Port;
+use onpath_wire::innet::{InNet, InNetBytes};
 
 /// A packet that leaves: the rewritten header; after it comes what followed the header of the packet that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub struct Copy {
 impl Copy {
     /// The copy for a node (D-16).
     #[inline]
-    pub(crate) fn to_node(header: &DirtySet, node: u32, port: Port) -> Copy {
-        let destination = if planted(Planted::D16) { header.destination } else { node };
-        Copy { port, node, header: InNet::DirtySet(DirtySet { destination, ..*header }).bytes() }
+    pub(crate) fn to_node(header: &InNet, result: u8, node: u32, port: Port) -> Copy {
+        let destination = if planted(Planted::D16) { header.common().destination } else { node };
+        Copy { port, node, header: header.switched(result, destination).bytes() }
     }
 
     /// The whole payload, given the one that came in.

@@ -2,7 +2,7 @@
 #ifndef ONPATH_COUNTERS_H
 #define ONPATH_COUNTERS_H
 
-#include "state.h"
+#include "common/state.h"
 
 ONPATH_INLINE void onpath_count(struct onpath_state *state, enum onpath_counter counter)
 {

@@ -1,8 +1,9 @@
 //! The control plane: epochs, terms, tables, reboot (D-37 to D-42).
 
-use crate::registers::SHARDS;
-use crate::routing::{Hosts, Port};
-use crate::{Counters, Switch};
+use super::counters::Counters;
+use super::routing::{Hosts, Port};
+use crate::Switch;
+use crate::dirty_set::registers::SHARDS;
 use onpath_wire::ids::Term;
 use thiserror::Error;
 
@@ -78,12 +79,12 @@ impl Switch {
     /// The reason why it is refused; then nothing has changed.
     pub fn control(&mut self, command: &Command) -> Result<(), ControlError> {
         match command {
-            Command::Epoch(epoch) => self.registers.set_epoch(*epoch),
+            Command::Epoch(epoch) => self.dirty_set.set_epoch(*epoch),
             Command::Complete(epoch) => {
-                self.registers.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
+                self.dirty_set.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
             }
             Command::Raise { shard, term } => self.raise(*shard, *term)?,
-            Command::Clear => self.registers.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
+            Command::Clear => self.dirty_set.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
             Command::Route { node, port } => self.routes.set(*node, *port)?,
             Command::Unroute { node } => self.routes.unset(*node),
             Command::Host { port } => self.hosts.set(*port)?,
@@ -100,12 +101,12 @@ impl Switch {
         if term == 0 || term > Term::MAX.0 {
             return Err(ControlError::Term(term));
         }
-        self.registers.raise(shard, term);
+        self.dirty_set.raise(shard, term);
         Ok(())
     }
 
     fn reboot(&mut self) {
-        self.registers.reboot();
+        self.dirty_set.reboot();
         self.routes.clear();
         self.hosts = Hosts::default();
         self.counters = Counters::default();

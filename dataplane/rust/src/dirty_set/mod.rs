@@ -1,44 +1,30 @@
-//! The dirty set: query, insert and remove (D-18 to D-34).
+//! The dirty set: query, insert and remove (D-12, D-18 to D-34).
 
-use crate::Counter;
-use crate::planted::{Planted, planted};
-use crate::registers::{Pass, Stages};
+pub mod parser;
+pub mod registers;
+
+use crate::common::copies::{Deliver, Done};
+use crate::common::counters::Counter;
+use crate::common::planted::{Planted, planted};
 use onpath_wire::innet::{DirtySet, DirtySetOp, InNetResult};
+use parser::Packet;
+use registers::{Pass, Registers, Stages};
 
-/// To whom a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deliver {
-    /// Nobody: it is dropped.
-    Nobody,
-    /// Its destination.
-    Destination,
-    /// The shard that sent it.
-    Shard,
-    /// That shard and, if there is one, its destination (D-23).
-    ShardAndDestination,
+fn done(counter: Counter, result: InNetResult, deliver: Deliver) -> Done {
+    Done { counter, result: result as u8, deliver }
 }
 
-/// What an operation came to.
-pub(crate) struct Done {
-    pub(crate) counter: Counter,
-    /// Nothing: the packet is dropped.
-    pub(crate) result: Option<InNetResult>,
-    pub(crate) deliver: Deliver,
-}
-
-impl Done {
-    fn new(counter: Counter, result: InNetResult, deliver: Deliver) -> Done {
-        Done { counter, result: Some(result), deliver }
-    }
-}
-
-/// Executes the operation of a packet.
-#[inline]
-pub(crate) fn execute(pass: Pass<'_>, header: &DirtySet) -> Done {
-    match pass.op() {
-        DirtySetOp::Query => query(pass, header),
-        DirtySetOp::Insert => insert(pass, header),
-        DirtySetOp::Remove => remove(pass, header),
+impl Registers {
+    /// Executes the operation of a packet on the set of its index (D-12).
+    #[inline]
+    pub(crate) fn execute(&mut self, packet: Packet) -> Done {
+        let header = *packet.header();
+        let pass = self.pass(packet, if planted(Planted::D12) { header.index >> 1 } else { header.index });
+        match pass.op() {
+            DirtySetOp::Query => query(pass, &header),
+            DirtySetOp::Insert => insert(pass, &header),
+            DirtySetOp::Remove => remove(pass, &header),
+        }
     }
 }
 
@@ -47,12 +33,12 @@ fn query(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = pass.track();
     let complete = tracking.complete || planted(Planted::D19);
     if !tracking.matches(header.epoch) || !complete {
-        return Done::new(Counter::QueryUnknown, InNetResult::Unknown, Deliver::Destination);
+        return done(Counter::QueryUnknown, InNetResult::Unknown, Deliver::Destination);
     }
     if holds(stages, header.tag) {
-        Done::new(Counter::QueryScattered, InNetResult::Scattered, Deliver::Destination)
+        done(Counter::QueryScattered, InNetResult::Scattered, Deliver::Destination)
     } else {
-        Done::new(Counter::QueryNormal, InNetResult::Normal, Deliver::Destination)
+        done(Counter::QueryNormal, InNetResult::Normal, Deliver::Destination)
     }
 }
 
@@ -70,14 +56,14 @@ fn holds(mut stages: Stages<'_>, tag: u32) -> bool {
 fn insert(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = pass.track();
     if !tracking.matches(header.epoch) && !planted(Planted::D26) {
-        return Done::new(Counter::InsertOtherEpoch, InNetResult::OtherEpoch, Deliver::Shard);
+        return done(Counter::InsertOtherEpoch, InNetResult::OtherEpoch, Deliver::Shard);
     }
     if put(stages, header.tag) {
         let deliver = if planted(Planted::D23) { Deliver::Destination } else { Deliver::ShardAndDestination };
-        return Done::new(Counter::InsertMarked, InNetResult::Marked, deliver);
+        return done(Counter::InsertMarked, InNetResult::Marked, deliver);
     }
     let deliver = if planted(Planted::D24) { Deliver::ShardAndDestination } else { Deliver::Shard };
-    Done::new(Counter::InsertFull, InNetResult::Full, deliver)
+    done(Counter::InsertFull, InNetResult::Full, deliver)
 }
 
 /// Conditional insert stage by stage until one succeeds, conditional remove in those after it. Whether one succeeded.
@@ -102,14 +88,14 @@ fn put(mut stages: Stages<'_>, tag: u32) -> bool {
 fn remove(pass: Pass<'_>, header: &DirtySet) -> Done {
     let (tracking, stages) = match pass.track_and_admit(header) {
         Ok(admitted) => admitted,
-        Err(counter) => return Done { counter, result: None, deliver: Deliver::Nobody },
+        Err(counter) => return Done::dropped(counter),
     };
     let deliver = if planted(Planted::D34) { Deliver::Shard } else { Deliver::Destination };
     if !tracking.matches(header.epoch) && !planted(Planted::D33) {
-        return Done::new(Counter::RemoveOtherEpoch, InNetResult::OtherEpoch, deliver);
+        return done(Counter::RemoveOtherEpoch, InNetResult::OtherEpoch, deliver);
     }
     take_out(stages, header.tag);
-    Done::new(Counter::RemoveDone, InNetResult::Removed, deliver)
+    done(Counter::RemoveDone, InNetResult::Removed, deliver)
 }
 
 /// Conditional remove in every stage.

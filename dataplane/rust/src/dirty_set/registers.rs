@@ -4,7 +4,7 @@
 //! pass consumes its packet, [`Pass`] and [`Stages`] are consumed by going on, and a [`Register`] by the one action on it.
 //!
 //! ```
-//! # use onpath_dataplane::registers::Stages;
+//! # use onpath_dataplane::dirty_set::registers::Stages;
 //! fn in_order(stages: Stages<'_>) -> Option<bool> {
 //!     let (first, later) = stages.next()?;
 //!     let (second, _) = later.next()?;
@@ -15,36 +15,36 @@
 //! Two actions on one register, a stage that was left, stage 0 twice, a second pass of a packet: none compiles.
 //!
 //! ```compile_fail,E0382
-//! # use onpath_dataplane::registers::Register;
+//! # use onpath_dataplane::dirty_set::registers::Register;
 //! fn twice(register: Register<'_>) {
 //!     register.query(1);
 //!     register.conditional_remove(1);
 //! }
 //! ```
 //! ```compile_fail,E0382
-//! # use onpath_dataplane::registers::Stages;
+//! # use onpath_dataplane::dirty_set::registers::Stages;
 //! fn back(stages: Stages<'_>) {
 //!     let (first, later) = stages.next().unwrap();
 //!     let (first_again, _) = stages.next().unwrap();
 //! }
 //! ```
 //! ```compile_fail,E0382
-//! # use onpath_dataplane::registers::Pass;
+//! # use onpath_dataplane::dirty_set::registers::Pass;
 //! fn stage_0_twice(pass: Pass<'_>) {
 //!     pass.track();
 //!     pass.track();
 //! }
 //! ```
 //! ```compile_fail,E0382
-//! # use onpath_dataplane::{parser::Packet, registers::Registers};
+//! # use onpath_dataplane::dirty_set::{parser::Packet, registers::Registers};
 //! fn again(registers: &mut Registers, packet: Packet) {
 //!     registers.pass(packet, 0);
 //!     registers.pass(packet, 0);
 //! }
 //! ```
 
-use crate::parser::Packet;
-use crate::planted::{Planted, planted};
+use super::parser::Packet;
+use crate::common::planted::{Planted, planted};
 use crate::{Config, ConfigError, Counter};
 use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS};
 use onpath_wire::limits::SHARDS_MAX;

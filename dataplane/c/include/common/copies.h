@@ -2,15 +2,16 @@
 #ifndef ONPATH_COPIES_H
 #define ONPATH_COPIES_H
 
-#include "counters.h"
-#include "dirty_set.h"
+#include "common/counters.h"
+#include "common/done.h"
+#include "common/header.h"
 
 /* D-16, D-17. */
-ONPATH_INLINE void onpath_send(struct onpath_state *state, const struct onpath_innet *header, __u32 node)
+ONPATH_INLINE void onpath_send(struct onpath_state *state, const union onpath_innet *header, __u32 node)
 {
 	const struct onpath_route *way = onpath_find_route(state, node);
 	struct onpath_route port_0 = { 0 };
-	struct onpath_innet copy;
+	union onpath_innet copy;
 
 	if (!way && onpath_planted(17))
 		way = &port_0;
@@ -25,11 +26,11 @@ ONPATH_INLINE void onpath_send(struct onpath_state *state, const struct onpath_i
 }
 
 /* Sends a packet to whom it is for. */
-ONPATH_INLINE void onpath_deliver(struct onpath_state *state, const struct onpath_innet *header,
+ONPATH_INLINE void onpath_deliver(struct onpath_state *state, const union onpath_innet *header,
 				  const struct onpath_done *done)
 {
-	__u32 shard = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
-	__u32 destination = onpath_be32(header->destination);
+	__u32 shard = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->common.shard);
+	__u32 destination = onpath_be32(header->common.destination);
 
 	switch (done->deliver) {
 	case ONPATH_TO_NOBODY:

@@ -3,7 +3,7 @@
 #ifndef ONPATH_REGISTERS_H
 #define ONPATH_REGISTERS_H
 
-#include "parser.h"
+#include "dirty_set/parser.h"
 
 /* The registers of one packet, found before it enters. */
 struct onpath_pass {
@@ -20,7 +20,7 @@ ONPATH_INLINE int onpath_matches(const struct onpath_tracking *tracking, __u32 e
 }
 
 /* Stage 0 of a remove: compares and raises the pair of its shard (D-27 to D-32). What it is dropped as, if it is. */
-ONPATH_INLINE enum onpath_counter onpath_admit(struct onpath_pair *pair, const struct onpath_innet *header)
+ONPATH_INLINE enum onpath_counter onpath_admit(struct onpath_pair *pair, const struct onpath_dirty_set *header)
 {
 	__u32 term = onpath_be32(header->term), sequence = onpath_be32(header->sequence);
 

@@ -2,35 +2,11 @@
 #ifndef ONPATH_DIRTY_SET_H
 #define ONPATH_DIRTY_SET_H
 
-#include "registers.h"
-
-/* To whom a packet goes. */
-enum onpath_deliver {
-	ONPATH_TO_NOBODY,
-	ONPATH_TO_DESTINATION,
-	/* The shard that sent it. */
-	ONPATH_TO_SHARD,
-	/* That shard and, if there is one, its destination (D-23). */
-	ONPATH_TO_SHARD_AND_DESTINATION,
-};
-
-/* What became of a packet. */
-struct onpath_done {
-	enum onpath_counter counter;
-	enum onpath_deliver deliver;
-	/* What the header says; 0: as it came. */
-	__u32 result;
-};
-
-ONPATH_INLINE struct onpath_done onpath_done(enum onpath_counter counter, __u32 result, enum onpath_deliver deliver)
-{
-	struct onpath_done done = { counter, deliver, result };
-
-	return done;
-}
+#include "common/done.h"
+#include "dirty_set/registers.h"
 
 /* D-18, D-19: register query in every stage. */
-ONPATH_INLINE struct onpath_done onpath_query(struct onpath_pass *pass, const struct onpath_innet *header)
+ONPATH_INLINE struct onpath_done onpath_query(struct onpath_pass *pass, const struct onpath_dirty_set *header)
 {
 	__u32 tag = onpath_be32(header->tag), found = 0, stage;
 	int complete = pass->tracking->complete || onpath_planted(19);
@@ -64,7 +40,7 @@ ONPATH_INLINE int onpath_put(struct onpath_pass *pass, __u32 tag)
 }
 
 /* D-20 to D-26. */
-ONPATH_INLINE struct onpath_done onpath_insert(struct onpath_pass *pass, const struct onpath_innet *header)
+ONPATH_INLINE struct onpath_done onpath_insert(struct onpath_pass *pass, const struct onpath_dirty_set *header)
 {
 	if (!onpath_matches(pass->tracking, onpath_be16(header->epoch)) && !onpath_planted(26))
 		return onpath_done(ONPATH_INSERT_OTHER_EPOCH, ONPATH_RESULT_OTHER_EPOCH, ONPATH_TO_SHARD);
@@ -76,7 +52,7 @@ ONPATH_INLINE struct onpath_done onpath_insert(struct onpath_pass *pass, const s
 }
 
 /* D-27 to D-34. */
-ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const struct onpath_innet *header)
+ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const struct onpath_dirty_set *header)
 {
 	enum onpath_counter drop = onpath_admit(pass->pair, header);
 	enum onpath_deliver deliver = onpath_planted(34) ? ONPATH_TO_SHARD : ONPATH_TO_DESTINATION;
@@ -96,7 +72,7 @@ ONPATH_INLINE struct onpath_done onpath_remove(struct onpath_pass *pass, const s
 
 /* Executes the operation of a packet on the set of its index (D-12). */
 ONPATH_INLINE struct onpath_done onpath_execute(struct onpath_state *state, const struct onpath_config *config,
-						const struct onpath_innet *header, __u32 op)
+						const struct onpath_dirty_set *header, __u32 op)
 {
 	__u32 index = onpath_be32(header->index) >> onpath_planted(12), set = index & (onpath_sets(config) - 1);
 	__u32 shard = onpath_planted(32) ? 0 : onpath_be16(header->shard) % ONPATH_SHARDS;

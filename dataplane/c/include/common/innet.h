@@ -1,0 +1,151 @@
+/* Made by `cargo run -p onpath-dataplane --example headers`. Do not edit: rules and layout are in dataplane/SPEC.md. */
+#ifndef ONPATH_INNET_H
+#define ONPATH_INNET_H
+
+#include <linux/types.h>
+
+#define ONPATH_VERSION 0x1
+#define ONPATH_UDP_PORT 0x12bd
+#define ONPATH_COMMON_BYTES 0x10
+#define ONPATH_HEADER_BYTES_MAX 0x28
+#define ONPATH_DIRTY_SET_BYTES 0x28
+#define ONPATH_INDEX_BITS 0x11
+#define ONPATH_STAGES_MAX 0xa
+#define ONPATH_SHARDS 0x100
+#define ONPATH_ROUTES_MAX 0x10000
+#define ONPATH_HOSTS_MAX 0x100
+#define ONPATH_TERM_MAX 0x7fffff
+#define ONPATH_NODE_OF_SHARD_0 0x1000000
+#define ONPATH_STRUCTURE_DIRTY_SET 0x1
+#define ONPATH_OP_QUERY 0x1
+#define ONPATH_OP_INSERT 0x2
+#define ONPATH_OP_REMOVE 0x3
+#define ONPATH_RESULT_NORMAL 0x1
+#define ONPATH_RESULT_SCATTERED 0x2
+#define ONPATH_RESULT_UNKNOWN 0x3
+#define ONPATH_RESULT_MARKED 0x4
+#define ONPATH_RESULT_FULL 0x5
+#define ONPATH_RESULT_OTHER_EPOCH 0x6
+#define ONPATH_RESULT_REMOVED 0x7
+
+/* In network byte order; the same fields lie at the same bytes in every target. */
+struct onpath_common {
+	__u8 code;
+	__u8 result;
+	__be16 epoch;
+	__u8 version;
+	__u8 flags;
+	__be16 shard;
+	__be32 cluster;
+	__be32 destination;
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_common, code) == 0, "code");
+_Static_assert(__builtin_offsetof(struct onpath_common, result) == 1, "result");
+_Static_assert(__builtin_offsetof(struct onpath_common, epoch) == 2, "epoch");
+_Static_assert(__builtin_offsetof(struct onpath_common, version) == 4, "version");
+_Static_assert(__builtin_offsetof(struct onpath_common, flags) == 5, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_common, shard) == 6, "shard");
+_Static_assert(__builtin_offsetof(struct onpath_common, cluster) == 8, "cluster");
+_Static_assert(__builtin_offsetof(struct onpath_common, destination) == 12, "destination");
+_Static_assert(sizeof(struct onpath_common) == ONPATH_COMMON_BYTES, "size");
+
+/* The header of the dirty set. */
+struct onpath_dirty_set {
+	__u8 code;
+	__u8 result;
+	__be16 epoch;
+	__u8 version;
+	__u8 flags;
+	__be16 shard;
+	__be32 cluster;
+	__be32 destination;
+	__be32 index;
+	__be32 tag;
+	__be32 term;
+	__be32 sequence;
+	__be32 spare_0;
+	__be32 spare_1;
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, code) == 0, "code");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, result) == 1, "result");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, epoch) == 2, "epoch");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, version) == 4, "version");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, flags) == 5, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, shard) == 6, "shard");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, cluster) == 8, "cluster");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, destination) == 12, "destination");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, index) == 16, "index");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, tag) == 20, "tag");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, term) == 24, "term");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, sequence) == 28, "sequence");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, spare_0) == 32, "spare_0");
+_Static_assert(__builtin_offsetof(struct onpath_dirty_set, spare_1) == 36, "spare_1");
+_Static_assert(sizeof(struct onpath_dirty_set) == ONPATH_DIRTY_SET_BYTES, "size");
+
+/* A header of any structure: `code` says which. */
+union onpath_innet {
+	struct onpath_common common;
+	struct onpath_dirty_set dirty_set;
+	__u8 bytes[ONPATH_HEADER_BYTES_MAX];
+};
+
+enum onpath_counter {
+	ONPATH_PLAIN,
+	ONPATH_DROP_TRUNCATED,
+	ONPATH_DROP_VERSION,
+	ONPATH_DROP_CLUSTER,
+	ONPATH_DROP_STRUCTURE,
+	ONPATH_DROP_OPERATION,
+	ONPATH_DROP_RESERVED,
+	ONPATH_DROP_SHARD,
+	ONPATH_DROP_INDEX,
+	ONPATH_DROP_TAG,
+	ONPATH_ANSWERED,
+	ONPATH_DROP_STRANGER,
+	ONPATH_COPIES_SENT,
+	ONPATH_COPIES_UNROUTED,
+	ONPATH_QUERY_NORMAL,
+	ONPATH_QUERY_SCATTERED,
+	ONPATH_QUERY_UNKNOWN,
+	ONPATH_INSERT_MARKED,
+	ONPATH_INSERT_FULL,
+	ONPATH_INSERT_OTHER_EPOCH,
+	ONPATH_REMOVE_DONE,
+	ONPATH_DROP_NOT_NEWER,
+	ONPATH_DROP_TERM_LOWER,
+	ONPATH_DROP_TERM_AHEAD,
+	ONPATH_REMOVE_OTHER_EPOCH,
+	ONPATH_COUNTERS
+};
+
+#define ONPATH_COUNTER_NAMES { \
+	"plain", \
+	"drop_truncated", \
+	"drop_version", \
+	"drop_cluster", \
+	"drop_structure", \
+	"drop_operation", \
+	"drop_reserved", \
+	"drop_shard", \
+	"drop_index", \
+	"drop_tag", \
+	"answered", \
+	"drop_stranger", \
+	"copies_sent", \
+	"copies_unrouted", \
+	"query_normal", \
+	"query_scattered", \
+	"query_unknown", \
+	"insert_marked", \
+	"insert_full", \
+	"insert_other_epoch", \
+	"remove_done", \
+	"drop_not_newer", \
+	"drop_term_lower", \
+	"drop_term_ahead", \
+	"remove_other_epoch", \
+}
+
+#endif
