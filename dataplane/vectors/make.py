@@ -92,7 +92,7 @@ def refused(command):
 
 
 class State:
-    """Registers: epoch and complete bit; pairs by shard; tags by (stage, index)."""
+    """Registers of the dirty set: epoch and complete bit; pairs by shard; tags by (stage, index)."""
 
     def __init__(self, epoch=(7, 1), pairs=None, tags=None):
         self.epoch = epoch
@@ -105,13 +105,13 @@ class State:
 
     def lines(self, word):
         if self.epoch != (0, 0):
-            yield f"{word} epoch {self.epoch[0]} {self.epoch[1]}"
+            yield f"{word} dirty_set.epoch {self.epoch[0]} {self.epoch[1]}"
         for number, pair in sorted(self.pairs.items()):
             if pair != (0, 0):
-                yield f"{word} pair {number} {pair[0]} {pair[1]}"
+                yield f"{word} dirty_set.pair {number} {pair[0]} {pair[1]}"
         for (stage, index), value in sorted(self.tags.items()):
             if value:
-                yield f"{word} tag {stage} {index} {value}"
+                yield f"{word} dirty_set.tag {stage} {index} {value}"
 
 
 class File:

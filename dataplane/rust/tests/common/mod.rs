@@ -92,11 +92,11 @@ fn command(words: &[&str]) -> Command {
 fn register(state: &mut State, words: &[&str]) -> bool {
     let at = |place: usize| words.get(place);
     match words[0] {
-        "epoch" => state.tracking = Tracking { epoch: number(at(1)), complete: number::<u8>(at(2)) == 1 },
-        "pair" => {
+        "dirty_set.epoch" => state.tracking = Tracking { epoch: number(at(1)), complete: number::<u8>(at(2)) == 1 },
+        "dirty_set.pair" => {
             state.pairs.push((number(at(1)), Pair { min_term: number(at(2)), counter: number(at(3)) }));
         }
-        "tag" => state.tags.push((number(at(1)), number(at(2)), number(at(3)))),
+        "dirty_set.tag" => state.tags.push((number(at(1)), number(at(2)), number(at(3)))),
         _ => return false,
     }
     true
