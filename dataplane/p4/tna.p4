@@ -4,11 +4,21 @@
 //
 // This file is what an architecture adds to the rest. What differs from v1model is told in README.md. Ingress, 12 stages:
 //
-//   0        epoch and complete, pair of the shard, its term once more, routes
+//   0        what kind of packet it is, epoch and complete, pair of the shard, its term once more, routes
 //   1 to 10  one array of tags each; beside them how a term compares
 //   11       the verdict, which counts and sets the way of the packet
+//
+// Nothing has compiled this form as it is: README.md.
 #include <core.p4>
 #include <tna.p4>
+
+// Larger tables of routes leave the first array of tags no room in stage 1.
+#ifndef ROUTES
+#define ROUTES 4096
+#endif
+// D-44 is asked by a value set of the parser: a table would be a stage before the pair's register.
+#define HOSTS_IN_PARSER
+#define HOST_PORTS 64
 
 #include "common/headers.p4"
 
@@ -22,8 +32,6 @@ typedef bit<SET_BITS> set_t;
 header bridge_t {
     bit<8> deliver;
     bit<8> result;
-    bit<32> node;
-    bit<32> second;
 }
 
 struct tna_headers_t {
@@ -60,42 +68,76 @@ control Tracking(in bit<16> epoch, out bit<2> tracking) {
     }
 }
 
-// Stage 0: the pair of a shard, one double-width action (D-27 to D-32). Why a remove is not admitted matters only to the counters:
-// a table has min_term a second time, by which stage 1 tells it. The control plane writes the table first (D-39).
-control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bit<1> admitted, out bit<2> term_order) {
+// Stage 0: the pair of a shard, one double-width action (D-27 to D-32), beside the table that says what kind of packet it is, and so by the
+// same fields. Why a remove is not admitted matters only to the counters: a table has min_term a second time, by which stages 1 and 2 tell
+// it. The control plane writes the table first (D-39).
+control Admission(in headers_t hdr, inout meta_t meta) {
     Register<pair_t, bit<8>>(256, { 0, 0 }) pairs;
-    RegisterAction<pair_t, bit<8>, bit<1>>(pairs) admit = {
+    RegisterAction<pair_t, bit<8>, bit<1>>(pairs) look = {
         void apply(inout pair_t pair, out bit<1> accepted) {
             accepted = 0;
-            if (pair.min_term == term && sequence > pair.counter) {
-                pair.counter = sequence;
+            if (pair.min_term == hdr.dirty_set.term && hdr.dirty_set.sequence > pair.counter) {
+                pair.counter = hdr.dirty_set.sequence;
                 accepted = 1;
             }
         }
     };
+    bit<32> announced_term;
     bit<32> below;
     bit<32> above;
 
-    // Differences that stop at 0: 0 and 0 is equal.
+    action admit_pair() {
+        meta.admitted = look.execute(hdr.innet.shard[7:0]);
+    }
+    // A remove that passes every check (dirty_set/classify.p4).
+    table admit {
+        key = {
+            meta.form: ternary;
+            hdr.innet.version: ternary;
+            hdr.innet.cluster: ternary;
+            hdr.innet.structure: ternary;
+            hdr.innet.op: ternary;
+            hdr.innet.flags: ternary;
+            hdr.dirty_set.spare_0: ternary;
+            hdr.dirty_set.spare_1: ternary;
+            hdr.innet.shard: ternary;
+            hdr.dirty_set.index: ternary;
+            hdr.dirty_set.tag: ternary;
+            hdr.innet.result: ternary;
+            meta.from_host: ternary;
+        }
+        actions = { admit_pair; NoAction; }
+        const entries = {
+            (FORM_WHOLE, VERSION, CLUSTER_NUMBER, STRUCTURE_DIRTY_SET, OP_REMOVE, 8w0, 32w0, 32w0, 16w0 &&& 16w0xff00, 32w0 &&& BEYOND_SETS, 32w0, 8w0, 1w1): NoAction();
+            (FORM_WHOLE, VERSION, CLUSTER_NUMBER, STRUCTURE_DIRTY_SET, OP_REMOVE, 8w0, 32w0, 32w0, 16w0 &&& 16w0xff00, 32w0 &&& BEYOND_SETS, _, 8w0, 1w1): admit_pair();
+        }
+        const default_action = NoAction();
+    }
+
     action min_term_is(bit<32> min_term) {
-        below = min_term |-| term;
-        above = term |-| min_term;
+        announced_term = min_term;
     }
     table announced {
-        key = { shard: exact; }
+        key = { hdr.innet.shard: exact; }
         actions = { min_term_is; }
         const default_action = min_term_is(0);
         size = 256;
     }
 
+    // Differences that stop at 0: 0 and 0 is equal.
+    action compare() {
+        below = announced_term |-| hdr.dirty_set.term;
+        above = hdr.dirty_set.term |-| announced_term;
+    }
+
     action equal() {
-        term_order = TERM_EQUAL;
+        meta.term_order = TERM_EQUAL;
     }
     action lower() {
-        term_order = TERM_LOWER;
+        meta.term_order = TERM_LOWER;
     }
     action ahead() {
-        term_order = TERM_AHEAD;
+        meta.term_order = TERM_AHEAD;
     }
     table order {
         key = {
@@ -108,12 +150,12 @@ control Admission(in bit<16> shard, in bit<32> term, in bit<32> sequence, out bi
             (32w0, _): ahead();
         }
         const default_action = lower();
-        size = 2;
     }
 
     apply {
-        admitted = admit.execute((bit<8>)shard);
+        admit.apply();
         announced.apply();
+        compare();
         order.apply();
     }
 }
@@ -170,24 +212,63 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
 #include "dirty_set/dirty_set.p4"
 #include "common/header.p4"
 
+// The parser selects on port and length only: it has no room to compare more.
 parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
     state start {
         transition parse_frame;
     }
 
-#include "common/parser.p4"
-#include "dirty_set/parser.p4"
+#include "common/frame.p4"
+
+    // D-2: UDP's own header has 8 bytes; the common part ends at 24, that of the dirty set at 48. A length below 8 is none: plain.
+    state check_common_length {
+        transition select(hdr.udp.length) {
+            16w0x0000 &&& 16w0xfff8: accept;
+            16w0x0008 &&& 16w0xfff8: drop_truncated;
+            16w0x0010 &&& 16w0xfff8: drop_truncated;
+            16w0x0018 &&& 16w0xfff8: parse_common;
+            16w0x0020 &&& 16w0xfff0: parse_common;
+            default: parse_whole;
+        }
+    }
+    state drop_truncated {
+        meta.kind = (bit<8>)COUNT_DROP_TRUNCATED;
+        transition accept;
+    }
+    state parse_common {
+        packet.extract(hdr.innet);
+        meta.form = FORM_COMMON;
+        transition accept;
+    }
+    state parse_whole {
+        packet.extract(hdr.innet);
+        packet.extract(hdr.dirty_set);
+        meta.form = FORM_WHOLE;
+        transition accept;
+    }
 }
 
 parser IngressParser(packet_in packet,
                      out tna_headers_t hdr,
                      out meta_t meta,
                      out ingress_intrinsic_metadata_t ig_intr_md) {
+    value_set<bit<9>>(HOST_PORTS) host_ports;
     Frames() frames;
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta = { KIND_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
+        meta = { KIND_PLAIN, FORM_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DELIVER_PLAIN, 0, 0, 0, 0 };
+        transition select(ig_intr_md.ingress_port) {
+            host_ports: is_host;
+            default: parse_all;
+        }
+    }
+    // D-44.
+    state is_host {
+        meta.from_host = 1;
+        transition parse_all;
+    }
+    state parse_all {
         frames.apply(packet, hdr.of_frame, meta);
         transition accept;
     }
@@ -221,14 +302,12 @@ control Ingress(inout tna_headers_t all,
         packets.count((bit<8>)count);
         all.bridge.deliver = DELIVER_DESTINATION;
         all.bridge.result = hdr.innet.result;
-        all.bridge.node = hdr.innet.destination;
         ig_tm_md.ucast_egress_port = meta.destination_port;
     }
     action to_destination(bit<8> result, bit<32> count) {
         packets.count((bit<8>)count);
         all.bridge.deliver = DELIVER_DESTINATION;
         all.bridge.result = result;
-        all.bridge.node = hdr.innet.destination;
         ig_tm_md.ucast_egress_port = meta.destination_port;
     }
     action to_shard(bit<8> result, bit<32> count) {
@@ -241,7 +320,6 @@ control Ingress(inout tna_headers_t all,
         packets.count((bit<8>)count);
         all.bridge.deliver = DELIVER_SHARD_AND_DESTINATION;
         all.bridge.result = result;
-        all.bridge.second = hdr.innet.destination;
         ig_tm_md.ucast_egress_port = meta.shard_port;
         ig_tm_md.mcast_grp_a = meta.destination_copy;
     }
@@ -260,27 +338,29 @@ control Ingress(inout tna_headers_t all,
         key = { hdr.ethernet.dst_addr: exact; }
         actions = { bridge_to; bridge_flood; bridge_nowhere; }
         const default_action = bridge_nowhere();
-        size = 16384;
+        size = 4096;
     }
+
+    action is_kind(bit<8> kind) {
+        meta.kind = kind;
+    }
+
+#include "dirty_set/classify.p4"
 
     apply {
         meta.destination_port = 0x1ff;
         meta.shard_port = 0x1ff;
         all.bridge.setValid();
         all.bridge.deliver = DELIVER_PLAIN;
-        if (meta.kind == KIND_PLAIN) {
-            bridge.apply();
-        }
-        if (meta.kind >= KIND_ANSWERED) {
-            routing.apply(hdr, meta, ig_intr_md.ingress_port);
-            all.bridge.node = NODE_OF_SHARD_0 + (bit<32>)hdr.innet.shard;
-        }
-        if (meta.kind == KIND_QUERY || meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE) {
+        if (meta.form != FORM_NONE) {
+            // None of these waits for another.
             tracking.apply(hdr.innet.epoch, meta.tracking);
-            if (meta.kind == KIND_REMOVE) {
-                admission.apply(hdr.innet.shard, hdr.dirty_set.term, hdr.dirty_set.sequence, meta.admitted, meta.term_order);
-            }
+            admission.apply(hdr, meta);
+            classify.apply();
+            routing.apply(hdr, meta, ig_intr_md.ingress_port);
             dirty_set.apply(hdr, meta);
+        } else if (meta.kind == KIND_PLAIN) {
+            bridge.apply();
         }
         verdict.apply();
     }
@@ -335,11 +415,13 @@ control Egress(inout tna_headers_t all,
         meta.rewritten = 0;
         meta.deliver = all.bridge.deliver;
         meta.result = all.bridge.result;
-        meta.node = all.bridge.node;
         if (meta.deliver != DELIVER_PLAIN) {
             // D-23: the copy that the replication engine made is the second.
-            if (meta.deliver == DELIVER_SHARD_AND_DESTINATION && eg_intr_md.egress_rid != 0) {
-                meta.node = all.bridge.second;
+            if (meta.deliver == DELIVER_DESTINATION
+                || (meta.deliver == DELIVER_SHARD_AND_DESTINATION && eg_intr_md.egress_rid != 0)) {
+                meta.node = all.of_frame.innet.destination;
+            } else {
+                meta.node = NODE_OF_SHARD_0[31:16] ++ all.of_frame.innet.shard;
             }
             header_out.apply(all.of_frame, meta, unrouted);
             if (unrouted == 1) {

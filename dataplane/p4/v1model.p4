@@ -94,6 +94,7 @@ parser OnpathParser(packet_in packet,
         transition parse_frame;
     }
 
+#include "common/frame.p4"
 #include "common/parser.p4"
 #include "dirty_set/parser.p4"
 }

@@ -25,7 +25,7 @@ control Header(inout headers_t hdr, inout meta_t meta, out bit<1> unrouted) {
         key = { meta.node: exact; }
         actions = { address_is; no_address; }
         const default_action = no_address();
-        size = 65536;
+        size = ROUTES;
     }
     apply {
         unrouted = 0;

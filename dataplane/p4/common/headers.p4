@@ -25,6 +25,11 @@
 #error "a pass has 12 stages: at most 10 arrays of tags"
 #endif
 
+// Entries of a table of routes: as many as there are nodes will do.
+#ifndef ROUTES
+#define ROUTES 65536
+#endif
+
 // Sets that this switch has.
 #define SETS (1 << SET_BITS)
 
@@ -84,6 +89,11 @@ const bit<8> KIND_QUERY = 0x81;
 const bit<8> KIND_INSERT = 0x82;
 const bit<8> KIND_REMOVE = 0x83;
 
+// How much of the in-network header is there, to an architecture that checks it behind the parser.
+const bit<2> FORM_NONE = 0;
+const bit<2> FORM_COMMON = 1;
+const bit<2> FORM_WHOLE = 2;
+
 // What the register of the epoch says about a packet: of another epoch, of this one, and whether the set is complete.
 const bit<2> TRACKING_OTHER = 0;
 const bit<2> TRACKING_RUNS = 1;
@@ -108,6 +118,7 @@ const bit<8> DELIVER_SHARD_AND_DESTINATION = 4;
 
 struct meta_t {
     bit<8> kind;
+    bit<2> form;
     bit<2> tracking;
     bit<2> term_order;
     bit<1> admitted;

@@ -14,16 +14,18 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         meta.shard_known = 1;
         meta.shard_port = port;
     }
+#ifndef HOSTS_IN_PARSER
     action host_is() {
         meta.from_host = 1;
     }
+#endif
 
     // A route is in `destinations` and, if its node is a shard, in `shards` (and in the egress in `addresses`).
     table destinations {
         key = { hdr.innet.destination: exact; }
         actions = { destination_at; NoAction; }
         const default_action = NoAction();
-        size = 65536;
+        size = ROUTES;
     }
     table shards {
         key = { hdr.innet.shard: exact; }
@@ -31,6 +33,7 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         const default_action = NoAction();
         size = 256;
     }
+#ifndef HOSTS_IN_PARSER
     // Ports by which hosts send.
     table hosts {
         key = { ingress_port: exact; }
@@ -38,13 +41,16 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         const default_action = NoAction();
         size = 256;
     }
+#endif
 
     apply {
+#ifndef HOSTS_IN_PARSER
         hosts.apply();
         // D-44: what changes a register.
         if (meta.from_host == 0 && (meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE)) {
             meta.kind = (bit<8>)COUNT_DROP_STRANGER;
         }
+#endif
         destinations.apply();
         shards.apply();
     }

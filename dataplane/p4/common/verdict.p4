@@ -36,7 +36,7 @@
             ((bit<8>)COUNT_DROP_SHARD, _, _, _, _, _): discard(COUNT_DROP_SHARD);
             ((bit<8>)COUNT_DROP_INDEX, _, _, _, _, _): discard(COUNT_DROP_INDEX);
             ((bit<8>)COUNT_DROP_TAG, _, _, _, _, _): discard(COUNT_DROP_TAG);
-            // D-44: stage 0 has said it.
+            // D-44: known before the arrays.
             ((bit<8>)COUNT_DROP_STRANGER, _, _, _, _, _): discard(COUNT_DROP_STRANGER);
             // D-11.
             (KIND_ANSWERED, _, _, _, _, _): route(COUNT_ANSWERED);
@@ -58,5 +58,4 @@
             (KIND_REMOVE, _, _, _, _, _): to_destination(RESULT_REMOVED, COUNT_REMOVE_DONE);
         }
         const default_action = pass(COUNT_PLAIN);
-        size = 32;
     }

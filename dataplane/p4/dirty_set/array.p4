@@ -23,5 +23,4 @@
             (KIND_REMOVE, _, 1w1, _): conditional_remove();
         }
         const default_action = nothing();
-        size = 8;
     }
