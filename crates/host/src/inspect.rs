@@ -9,6 +9,7 @@ use crate::boot;
 use crate::checkpoint::{CheckpointError, Draft, Loaded, Piece, Store};
 use crate::dir::{self, Claim, DirError};
 use crate::journal::{self, JournalError, RecoveryReport, Replay};
+use crate::progress::{Stage, Watcher};
 use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
 use crate::stream::{StreamError, examine};
 use onpath_data::DataNode;
@@ -78,8 +79,8 @@ pub struct Inspection {
     _claim: Option<Claim>,
 }
 
-/// Looks at the DIR `path`. The error says why it cannot be looked at, or what is wrong with its superblock.
-pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
+/// Looks at the DIR `path`; the watcher is told how far that is. The error says why it cannot be looked at, or what is wrong with its superblock.
+pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, DirError> {
     dir::read_superblock(path)?;
     let claim = Some(dir::claim_to_look(path)?);
     // Again, now that nobody can replace it.
@@ -88,7 +89,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
     let blocks = BlockFiles::inspect(&path.join("data"), superblock.fsid, DATA_FILE_BLOCKS);
     let blocks = blocks.map_err(|error| problems.push(error.into())).ok();
     let files = blocks.as_ref().map_or(0, BlockFiles::files);
-    let mut state = State::damaged(&superblock, Term(superblock.next_term), files);
+    let mut state = State::damaged(&superblock, Term(superblock.next_term), files, watcher);
     let mut note = |error| {
         problems.push(Problem::Checkpoint(error));
         Ok(())
@@ -129,10 +130,10 @@ pub fn inspect(path: &Path) -> Result<Inspection, DirError> {
 
 /// Asks the process that serves the DIR `path` for its state as of now. It goes on meanwhile. What its store has is kept in a file in
 /// `temp` that goes by itself.
-pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectError> {
+pub fn inspect_served(path: &Path, temp: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, InspectError> {
     let superblock = dir::read_superblock(path)?;
     // Nothing of the data files is looked at, and the number of those that exist comes last.
-    let state = State::damaged(&superblock, Term(superblock.next_term), 0);
+    let state = State::damaged(&superblock, Term(superblock.next_term), 0, watcher.clone());
     let temporary = |source| InspectError::Temporary { dir: temp.to_owned(), source };
     let store = Arc::new(Store::temporary(temp, superblock.fsid).map_err(temporary)?);
     let mut told = Told {
@@ -148,7 +149,11 @@ pub fn inspect_served(path: &Path, temp: &Path) -> Result<Inspection, InspectErr
         problem: None,
         failed: None,
     };
-    examine(path, &mut |piece, value| told.piece(piece, value))?;
+    watcher.begin(Stage::of("asking the process that serves it", "objects and records"));
+    examine(path, &mut |piece, value| {
+        told.piece(piece, value);
+        watcher.done(1);
+    })?;
     let Told { state: State { shards, data, .. }, draft, loaded, journal, files, problem, failed, .. } = told;
     drop(draft);
     if let Some(error) = failed {

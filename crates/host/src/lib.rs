@@ -15,6 +15,7 @@ pub mod mounts;
 pub mod node;
 pub mod offline;
 mod owner;
+pub mod progress;
 mod replay;
 pub mod report;
 pub mod reshape;

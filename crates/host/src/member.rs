@@ -4,6 +4,7 @@ use crate::dir::PartFormat;
 use crate::journal::Commit;
 use crate::known::{Directory, Known};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
+use crate::progress::Watcher;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
@@ -30,6 +31,8 @@ pub struct MemberConfig {
     pub strange: Box<dyn Fn(u16) + Send + Sync>,
     /// How its roles are run.
     pub options: ServerOptions,
+    /// Told how far the recovery of its directory is.
+    pub watcher: Arc<dyn Watcher>,
     /// Where it listens.
     pub bind: SocketAddr,
     /// What clients are told.
@@ -83,8 +86,8 @@ pub struct Member {
 impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
-        let MemberConfig { number, part, replaces, strange, options, bind, cluster, hosts, key, wait, kernel_switch } =
-            config;
+        let MemberConfig { number, part, replaces, strange, options, watcher, .. } = config;
+        let MemberConfig { bind, cluster, hosts, key, wait, kernel_switch, .. } = config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
@@ -120,7 +123,7 @@ impl Member {
         };
         let (server, node, switch) = match part {
             Some((path, format)) => {
-                let mut builder = ServerBuilder::open_part(&path, &format, options)?;
+                let mut builder = ServerBuilder::open_part(&path, &format, options, watcher)?;
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 if server.dir.shape().has_coordinator() {
@@ -154,6 +157,11 @@ impl Member {
     /// The runtime.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// Numbers of the hosts that have not said yet that they take the messages of this one.
+    pub fn missing(&self) -> Vec<u16> {
+        self.endpoint.missing()
     }
 
     /// From now on these are the hosts, of which only those that are switches and nothing else may have changed, and clients are told

@@ -6,6 +6,7 @@ use crate::boot;
 use crate::checkpoint::{self, Store};
 use crate::dir::{self, Dir};
 use crate::journal::{Commit, Journal};
+use crate::progress::{Stage, Watcher};
 use crate::server::{
     self, Alone, CHECKPOINT_BYTES, LOOK_EVERY, ServerBuilder, ServerError, ServerOptions, TrackingOptions,
 };
@@ -37,8 +38,8 @@ pub struct Offline {
 }
 
 /// The file system is run for nobody until nothing is on its way between its roles: what a power loss or a kill has left is
-/// resolved. `pending` is told how much is left.
-pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerError> {
+/// resolved.
+pub fn settle(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<(), ServerError> {
     dir::read_superblock(path)?;
     let options = ServerOptions {
         shards: None,
@@ -47,11 +48,11 @@ pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerErr
         memory_bytes: None,
         tracking: TrackingOptions::default(),
     };
-    let alone = ServerBuilder::open(path, options)?.start_alone()?;
+    let alone = ServerBuilder::open(path, options, watcher.clone())?.start_alone()?;
+    watcher.begin(Stage::uncounted("bringing it to rest"));
     let (mut least, mut since) = (u64::MAX, Instant::now());
     loop {
         let now = unsettled(&alone);
-        pending(now);
         if now == 0 {
             break;
         }
@@ -63,6 +64,7 @@ pub fn settle(path: &Path, pending: &mut dyn FnMut(u64)) -> Result<(), ServerErr
         }
         std::thread::sleep(LOOK_EVERY);
     }
+    watcher.begin(Stage::uncounted("writing a checkpoint"));
     alone.checkpointer.give_up_waiting();
     let written = alone.checkpointer.checkpoint();
     alone.checkpointer.stop();
@@ -79,15 +81,15 @@ fn unsettled(alone: &Alone) -> u64 {
 
 impl Offline {
     /// Opens a DIR. What a power loss has left is resolved first.
-    pub fn open(path: &Path) -> Result<Offline, ServerError> {
+    pub fn open(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<Offline, ServerError> {
         dir::read_superblock(path)?;
         if boot::is_another(path) {
-            settle(path, &mut |_| ())?;
+            settle(path, watcher)?;
         }
         let dir = Dir::open_unserved(path)?;
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
-        let mut state = State::damaged(&superblock, Term(dir.terms.start), blocks.files());
+        let mut state = State::damaged(&superblock, Term(dir.terms.start), blocks.files(), watcher.clone());
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open_unserved(&dir.checkpoint(), superblock.fsid)?);
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;
@@ -164,15 +166,16 @@ impl Offline {
         }
     }
 
-    /// Makes the changed state the checkpoint, at once and durably. `progress` is told how many ranges there are, then of each.
-    pub fn keep(mut self, progress: &mut dyn FnMut(u64)) -> Result<Dir, ServerError> {
+    /// Makes the changed state the checkpoint, at once and durably.
+    pub fn keep(mut self, watcher: &dyn Watcher) -> Result<Dir, ServerError> {
         let mut roles = self.state.roles();
-        progress(roles.iter().map(|(_, role)| u64::from(role.ranges())).sum());
+        let ranges = roles.iter().map(|(_, role)| u64::from(role.ranges())).sum();
+        watcher.begin(Stage::of("writing the checkpoint", "ranges").with_whole(ranges));
         let mut draft = self.store.begin()?;
         for (address, role) in &mut roles {
             for range in 0..role.ranges() {
                 draft.put(*address, range, role.image(range))?;
-                progress(1);
+                watcher.done(1);
             }
         }
         draft.commit(Lsn(self.last.0 + 1))?;

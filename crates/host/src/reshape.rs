@@ -7,6 +7,7 @@
 use crate::checkpoint::{self, CheckpointError, Piece, Store};
 use crate::dir;
 use crate::offline::{Offline, settle};
+use crate::progress::{Stage, Watcher};
 use crate::server::ServerError;
 use onpath_meta::Reshape;
 use onpath_store::{Changes, Image, Pair, StoreError};
@@ -14,50 +15,41 @@ use onpath_wire::ids::{NodeId, RecordSeq};
 use onpath_wire::limits::SHARDS_MAX;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Objects of a shard that are written together.
 const OBJECTS_TOGETHER: usize = 4096;
 
-/// How far a reshape is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// So much is on its way between roles.
-    Settling(u64),
-    /// So many objects are to be moved.
-    Whole(u64),
-    /// One is.
-    Moved,
-}
-
-/// Gives the DIR `path` this number of shards.
-pub fn reshape(path: &Path, shards: u16, step: &mut dyn FnMut(Step)) -> Result<(), ServerError> {
+/// Gives the DIR `path` this number of shards; how many objects were moved.
+pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u64, ServerError> {
     if !(1..=SHARDS_MAX).contains(&shards) {
         return Err(dir::DirError::ShardsRange { asked: shards }.into());
     }
     if dir::read_superblock(path)?.shards == shards {
         // A reshape that was killed may have left something.
-        return Offline::open(path).map(drop);
+        return Offline::open(path, watcher).map(|_| 0);
     }
-    settle(path, &mut |pending| step(Step::Settling(pending)))?;
-    let dir = Offline::open(path)?.keep(&mut |_| ())?;
+    settle(path, watcher)?;
+    let dir = Offline::open(path, watcher)?.keep(&**watcher)?;
     let (superblock, place) = (dir.superblock(), dir.checkpoint());
     checkpoint::forget_others(&place)?;
-    let written = move_all(&place, superblock.fsid, shards, step);
+    let written = move_all(&place, superblock.fsid, shards, &**watcher);
     if written.is_err() {
         // Nothing counts of it.
         let _ = checkpoint::forget_others(&place);
     }
-    written?;
+    let moved = written?;
     dir.set_shards(shards)?;
     checkpoint::adopt(&place, shards)?;
-    Ok(())
+    Ok(moved)
 }
 
-fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) -> Result<(), CheckpointError> {
+fn move_all(place: &Path, fsid: u64, shards: u16, watcher: &dyn Watcher) -> Result<u64, CheckpointError> {
     let (old, new) = (Store::open_unserved(place, fsid)?, Store::create_reshaped(place, shards, fsid)?);
     let frozen = old.frozen()?;
     let from = frozen.head()?.expect("it was just kept").from;
-    step(Step::Whole(frozen.objects()?));
+    watcher.begin(Stage::of("moving", "objects").with_whole(frozen.objects()?));
+    let mut moved = 0;
     let refused = |source: StoreError| CheckpointError::Load { file: old.file().to_owned(), source };
     let mut draft = new.begin()?;
     let mut reshape = Reshape::to(shards);
@@ -92,7 +84,8 @@ fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) ->
             Piece::Record { .. } | Piece::End { .. } | Piece::Damage { .. } => {}
         }
         if !matches!(piece, Piece::Range { .. }) {
-            step(Step::Moved);
+            moved += 1;
+            watcher.done(1);
         }
         Ok(())
     })?;
@@ -105,5 +98,6 @@ fn move_all(place: &Path, fsid: u64, shards: u16, step: &mut dyn FnMut(Step)) ->
     for ((role, range), image) in others {
         draft.put(role, range, image)?;
     }
-    draft.commit(from).map(drop)
+    draft.commit(from)?;
+    Ok(moved)
 }

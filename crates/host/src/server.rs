@@ -5,6 +5,7 @@ use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, P
 use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
+use crate::progress::{Stage, Watcher};
 use crate::report::report;
 use crate::roles::Disk;
 use crate::state::{DATA_FILE_BLOCKS, Serving, State};
@@ -155,17 +156,22 @@ pub(crate) struct Alone {
 }
 
 impl ServerBuilder {
-    /// Opens DIR, formats it if it is empty, and recovers its state.
-    pub fn open(path: &Path, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards)?, options)
+    /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
+    pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
+        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards)?, options, watcher)
     }
 
     /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state.
-    pub fn open_part(path: &Path, wanted: &PartFormat, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted)?, options)
+    pub fn open_part(
+        path: &Path,
+        wanted: &PartFormat,
+        options: ServerOptions,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<ServerBuilder, ServerError> {
+        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted)?, options, watcher)
     }
 
-    fn of_dir(dir: Dir, options: ServerOptions) -> Result<ServerBuilder, ServerError> {
+    fn of_dir(dir: Dir, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
         let (superblock, shape) = (dir.superblock(), dir.shape());
         let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
         let first_term = Term(dir.terms.start);
@@ -175,14 +181,18 @@ impl ServerBuilder {
             outlived: (options.commit != Commit::Sync && !shape.whole).then_some(dir.last_loss),
             tracking: options.tracking,
         };
-        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), serving);
+        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), serving, watcher.clone());
         checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
         let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
         let State { mut shards, mut data, shape, .. } = state;
         let now = sys::now();
-        let started = data.start(now, &mut |file, offset, block| blocks.read_block(file, offset, block));
+        watcher.begin(Stage::of("comparing what the journal has written last", "blocks"));
+        let started = data.start(now, &mut |file, offset, block| {
+            watcher.done(1);
+            blocks.read_block(file, offset, block)
+        });
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
         let mut replayed = Replayed::default();
         shards.iter().for_each(|shard| replayed += shard.replayed());

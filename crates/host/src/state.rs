@@ -3,6 +3,7 @@
 
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
 use crate::journal::{Given, Replay};
+use crate::progress::Watcher;
 use crate::replay::{self, Lane, Lines, Replaying};
 use crate::server::TrackingOptions;
 use crate::shape::Shape;
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(crate) data: DataNode,
     /// What the roles read of the store until they run.
     ahead: BTreeMap<NodeId, Arc<Ahead>>,
+    /// Told how far loading and replaying are.
+    watcher: Arc<dyn Watcher>,
 }
 
 /// How shards serve.
@@ -47,13 +50,15 @@ impl State {
         first_term: Term,
         files: u32,
         serving: Serving,
+        watcher: Arc<dyn Watcher>,
     ) -> State {
-        State::since(superblock, shape, (first_term, first_term), files, serving)
+        State::since(superblock, shape, (first_term, first_term), files, serving, watcher)
     }
 
     /// The same for a look at what may be damaged: whatever the ids, the store may have it.
-    pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32) -> State {
-        State::since(superblock, Shape::of(superblock, None), (first_term, Term::MAX), files, Serving::default())
+    pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
+        let shape = Shape::of(superblock, None);
+        State::since(superblock, shape, (first_term, Term::MAX), files, Serving::default(), watcher)
     }
 
     fn since(
@@ -62,6 +67,7 @@ impl State {
         (first_term, since): (Term, Term),
         files: u32,
         Serving { track, outlived, tracking }: Serving,
+        watcher: Arc<dyn Watcher>,
     ) -> State {
         let cluster = superblock.fsid as u32;
         // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
@@ -93,7 +99,7 @@ impl State {
             file_blocks: DATA_FILE_BLOCKS,
             files,
         });
-        State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new() }
+        State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new(), watcher }
     }
 
     /// Attaches the checkpoint in `dir` after a look at all of it; `on_error` as for [`checkpoint::look`].
@@ -105,7 +111,8 @@ impl State {
     ) -> Result<Loaded, CheckpointError> {
         let (mut ahead, damage) = (BTreeMap::new(), unreadable());
         let mut view = |store: &Arc<Store>, role| view(store, role, &damage, &mut ahead);
-        let looked = checkpoint::look(dir, fsid, &mut self.roles(), &mut view, on_error)?;
+        let watcher = self.watcher.clone();
+        let looked = checkpoint::look(dir, fsid, &mut self.roles(), &mut view, on_error, &*watcher)?;
         self.ahead = ahead;
         Ok(looked)
     }
@@ -114,7 +121,8 @@ impl State {
     pub(crate) fn attach(&mut self, store: &Arc<Store>, damage: &OnDamage) -> Result<Loaded, CheckpointError> {
         let mut ahead = BTreeMap::new();
         let mut view = |role| view(store, role, damage, &mut ahead);
-        let loaded = checkpoint::attach(store, &mut self.roles(), &mut view)?;
+        let watcher = self.watcher.clone();
+        let loaded = checkpoint::attach(store, &mut self.roles(), &mut view, &*watcher)?;
         self.ahead = ahead;
         Ok(loaded)
     }
@@ -182,6 +190,10 @@ impl Replay for State {
             Some(shard) => self.shard(shard).into_iter().for_each(|shard| shard.tail_was_durable(seq)),
             None => self.data.tail_was_durable(seq),
         }
+    }
+
+    fn watcher(&self) -> &dyn Watcher {
+        &*self.watcher
     }
 
     fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {

@@ -4,6 +4,7 @@
 //! its exit code is the command's. A service manager that asked for it (`NOTIFY_SOCKET`) is told too.
 
 use crate::cli::{absolute, say};
+use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
 use rustix::fs::{Mode, OFlags};
@@ -55,8 +56,9 @@ impl BackgroundArgs {
     }
 
     /// What to announce with, in the process that serves; none in one that has started another for that.
-    /// `subject`: what is served, after which the log is called where none is named.
-    pub(crate) fn begin(&self, subject: &Path) -> anyhow::Result<Option<Readiness>> {
+    /// `subject`: what is served, after which the log is called where none is named. The progress of the start is shown by the process that
+    /// serves, to whom this one's standard error belongs until it is ready.
+    pub(crate) fn begin(&self, subject: &Path, progress: &Progress) -> anyhow::Result<Option<Readiness>> {
         self.check()?;
         let log_file = self.log_file.as_deref().map(absolute).transpose()?;
         let detached = std::env::var_os(DETACHED).is_some();
@@ -64,6 +66,7 @@ impl BackgroundArgs {
             // A session of its own: no terminal, no Ctrl-C meant for others. Fails only if it has one already.
             _ = rustix::process::setsid();
         } else if self.background {
+            progress.hand_over();
             let args: Vec<OsString> = std::env::args_os().skip(1).collect();
             match start(&args)? {
                 Started::Ready(line) => say(&line),

@@ -4,6 +4,7 @@ use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute, directory};
 use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Event, Target, Ways};
+use crate::progress::Progress;
 use crate::signals;
 use crate::teller::Own;
 use clap::Args;
@@ -117,23 +118,25 @@ impl DevArgs {
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let parsed = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
     let caches = args.cache.chosen(&parsed)?;
+    let progress = Arc::new(Progress::of_server("starting"));
     let dir = directory(&args.dir)?;
     let target = args.mountpoint.as_deref().map(|at| Target::new(at, args.mount_namespace.as_deref())).transpose()?;
     if let Some(target) = &target {
         target.check(&dir.to_string_lossy(), Some(&dir), &args.background)?;
     }
     let subject = target.as_ref().map_or(&dir, |target| &target.mountpoint);
-    let Some(ready) = args.background.begin(subject)? else { return Ok(()) };
+    let Some(ready) = args.background.begin(subject, &progress)? else { return Ok(()) };
     let metrics = args.metrics.bind()?;
     let options = args.server();
     if args.existing {
         read_superblock(&dir)?;
     }
-    let mut server = ServerBuilder::open(&dir, options)?;
+    let mut server = ServerBuilder::open(&dir, options, progress.clone())?;
     let Some(target) = target else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;
         let server = server.start()?;
+        progress.finish();
         metrics.serve(&server.node, "dev")?;
         detach_dead_mounts(&dir, None)?;
         ready.announce(&format!("onpath: serving {}", args.dir.display()));
@@ -147,6 +150,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let id = config.session;
     let session = server.builder.add(NodeId::session(id), Session::new(config), effects.clone());
     let server = server.start()?;
+    progress.finish();
     effects.on_expiry(Box::new({
         let (node, session, sessions) = (Arc::downgrade(&server.node), session.clone(), server.sessions.clone());
         let over = sender.clone();

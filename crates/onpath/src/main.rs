@@ -16,6 +16,7 @@ mod kernel_switch;
 mod metrics;
 mod mount;
 mod mounted;
+mod progress;
 mod reshape;
 mod serve;
 mod signals;

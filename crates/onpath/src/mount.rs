@@ -6,6 +6,7 @@ use crate::cli::{CacheMode, WaitMode, directory};
 use crate::cluster::url;
 use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Target, Ways};
+use crate::progress::Progress;
 use crate::teller::{Own, Teller};
 use crate::way::Way;
 use clap::Args;
@@ -13,6 +14,7 @@ use onpath_fuse::mount::MountOptions;
 use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::NodeBuilder;
+use onpath_host::progress::{Stage, Watcher};
 use onpath_session::{Session, SessionConfig};
 use onpath_wire::ids::NodeId;
 use std::path::PathBuf;
@@ -56,12 +58,18 @@ pub(crate) struct MountArgs {
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let options = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
     let caches = args.cache.chosen(&options)?;
+    let progress = Progress::of_server("connecting");
     let dir = if url::is_url(&args.source) { None } else { Some(directory(&args.source)?) };
     let target = Target::new(&args.mountpoint, args.mount_namespace.as_deref())?;
     target.check("", dir.as_deref(), &args.background)?;
-    let Some(ready) = args.background.begin(&target.mountpoint)? else { return Ok(()) };
+    let Some(ready) = args.background.begin(&target.mountpoint, &progress)? else { return Ok(()) };
     let metrics = args.metrics.bind()?;
+    if dir.is_none() {
+        progress.begin(Stage::uncounted("waiting for a host that answers"));
+        progress.set_more(args.source.display().to_string());
+    }
     let way = Way::find(&args.source, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
+    progress.finish();
     let source = way.source();
     let there = way.there();
     let session = Session::new(SessionConfig {

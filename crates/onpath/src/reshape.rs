@@ -1,11 +1,13 @@
 //! `onpath reshape DIR --shards N`: gives a file system that nobody serves another number of shards.
 
 use crate::cli::{directory, say};
-use crate::walk::Progress;
+use crate::progress::Progress;
 use clap::Args;
 use onpath_host::dir::read_superblock;
-use onpath_host::reshape::{Step, reshape};
+use onpath_host::progress::Watcher;
+use onpath_host::reshape::reshape;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Arguments of `onpath reshape`.
 #[derive(Args, Debug)]
@@ -15,24 +17,17 @@ pub(crate) struct ReshapeArgs {
     /// Metadata shards that it shall have. Mounts that wait for it end.
     #[arg(long)]
     shards: u16,
-    /// Show no progress (it is shown on terminals only).
+    /// Show no progress.
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub(crate) fn run(args: ReshapeArgs) -> anyhow::Result<()> {
+    let progress = Arc::new(Progress::new("reshaping", args.quiet));
     let dir = directory(&args.dir)?;
     let before = read_superblock(&dir)?.shards;
-    let progress = Progress::of("moving", "objects", args.quiet);
-    let mut moved = 0u64;
-    reshape(&dir, args.shards, &mut |step| match step {
-        Step::Settling(_) => {}
-        Step::Whole(objects) => progress.set_whole(objects),
-        Step::Moved => {
-            moved += 1;
-            progress.entry();
-        }
-    })?;
+    let watcher: Arc<dyn Watcher> = progress.clone();
+    let moved = reshape(&dir, args.shards, &watcher)?;
     progress.finish();
     if before == args.shards {
         say(&format!("onpath: {} has {before} shards already", dir.display()));

@@ -7,16 +7,20 @@ use crate::cluster::{key, url};
 use crate::inspect::served_by;
 use crate::kernel_switch::InKernel;
 use crate::metrics::MetricsArgs;
+use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use onpath_host::member::{KernelSwitch, Member, MemberConfig};
+use onpath_host::progress::{Stage, Unwatched, Watcher};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// Arguments of `onpath serve`.
 #[derive(Args, Debug)]
@@ -38,11 +42,12 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
+    let progress = Arc::new(Progress::of_server("starting"));
     let cluster = Cluster::read(&args.config)?;
     let host = this_host(&cluster, &args)?;
     host.directory.as_deref().map_or(Ok(()), refuse_mounts)?;
     let subject = host.directory.clone().unwrap_or_else(|| PathBuf::from(&host.name));
-    let Some(ready) = args.background.begin(&subject)? else { return Ok(()) };
+    let Some(ready) = args.background.begin(&subject, &progress)? else { return Ok(()) };
     let (sender, receiver) = channel();
     let strange = {
         let sender = sender.clone();
@@ -50,13 +55,22 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     };
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
     let metrics = args.metrics.bind()?;
-    let config = member(&cluster, host)?;
-    let member = Member::start(MemberConfig { replaces: args.replace_lost_directory, strange, ..config })?;
+    let (watcher, replaces) = (progress.clone(), args.replace_lost_directory);
+    let member = Member::start(MemberConfig { replaces, strange, watcher, ..member(&cluster, host)? })?;
+    progress.finish();
     metrics.serve(member.node(), "serve")?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
     let mut present = cluster.clone();
+    let mut arrivals = Arrivals::of(&cluster, &member);
     loop {
-        match receiver.recv()? {
+        let asked = match arrivals.look() {
+            None => receiver.recv()?,
+            Some(pause) => match receiver.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                asked => asked?,
+            },
+        };
+        match asked {
             Asked::End => return Ok(member.stop()?),
             Asked::Refused(by) => bail!(refused(&cluster, host, by)),
             Asked::Reload => {}
@@ -68,6 +82,40 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
                 tracing::error!(error = format!("{error:#}"), "the configuration is not taken; that of before goes on");
             }
         }
+    }
+}
+
+/// How often it is looked which hosts are there.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Shows at a start which hosts this one waits for, until all are there.
+struct Arrivals<'a> {
+    cluster: &'a Cluster,
+    member: &'a Member,
+    progress: Option<Progress>,
+}
+
+impl<'a> Arrivals<'a> {
+    fn of(cluster: &'a Cluster, member: &'a Member) -> Arrivals<'a> {
+        let progress = Progress::of_server("waiting for hosts");
+        progress.begin(Stage::uncounted("waiting for hosts"));
+        Arrivals { cluster, member, progress: Some(progress) }
+    }
+
+    /// Looks who is there; when to look again, unless all are.
+    fn look(&mut self) -> Option<Duration> {
+        let progress = self.progress.as_ref()?;
+        let missing = self.member.missing();
+        let hosts = self.cluster.hosts.iter().filter(|host| missing.contains(&host.number));
+        let names: Vec<String> = hosts.map(|host| format!("{} ({})", host.name, host.place())).collect();
+        if names.is_empty() {
+            progress.finish();
+            self.progress = None;
+            return None;
+        }
+        let others = self.cluster.hosts.len() - 1;
+        progress.set_more(format!("{} of {others} others do not answer: {}", names.len(), names.join(", ")));
+        Some(LOOK_EVERY)
     }
 }
 
@@ -141,6 +189,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         part: host.directory.clone().filter(|_| host.has_state()).map(|directory| (directory, cluster.part(host))),
         replaces: false,
         strange: Box::new(|_| {}),
+        watcher: Arc::new(Unwatched),
         options: ServerOptions {
             shards: None,
             commit: cluster.commit,

@@ -27,6 +27,7 @@ mod package;
 mod posix;
 mod power_loss;
 mod programs;
+mod progress;
 mod reshape;
 mod returned;
 mod signals;

@@ -2,6 +2,7 @@
 
 use super::CheckpointError;
 use super::store::Store;
+use crate::progress::{Stage, Watcher};
 use onpath_store::{Cold, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId};
 use std::collections::BTreeMap;
@@ -39,12 +40,14 @@ pub fn attach(
     store: &Store,
     roles: &mut Roles<'_>,
     view: &mut dyn FnMut(NodeId) -> Result<Arc<dyn Cold>, CheckpointError>,
+    watcher: &dyn Watcher,
 ) -> Result<Loaded, CheckpointError> {
+    watcher.begin(Stage::of("loading the checkpoint", "objects"));
     for (address, role) in &mut *roles {
         role.attach(view(*address)?);
     }
     match store.head()? {
-        Some(_) => from_store(store, roles, Wrong::new(), &mut Err),
+        Some(_) => from_store(store, roles, Wrong::new(), &mut Err, watcher),
         None => Ok(Loaded::NOTHING),
     }
 }
@@ -57,7 +60,9 @@ pub fn look(
     roles: &mut Roles<'_>,
     view: &mut ViewOf<'_>,
     on_error: &mut OnError<'_>,
+    watcher: &dyn Watcher,
 ) -> Result<Loaded, CheckpointError> {
+    watcher.begin(Stage::of("reading the checkpoint", "objects"));
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
     let store = match Store::look(dir, shards as u16, fsid)? {
         Some(store) if store.head()?.is_some() => Arc::new(store),
@@ -69,6 +74,7 @@ pub fn look(
         let mut check = role.object_check();
         store.objects(*address, &mut |key, value| {
             objects += 1;
+            watcher.done(1);
             let checked = value.and_then(|value| check(key, value).map_err(|error| store.refused(error)));
             checked.or_else(|error| {
                 wrong.entry(*address).or_default().push(error);
@@ -81,7 +87,7 @@ pub fn look(
             role.attach(view(&store, *address)?);
         }
     }
-    let loaded = from_store(&store, roles, wrong, on_error)?;
+    let loaded = from_store(&store, roles, wrong, on_error, watcher)?;
     Ok(Loaded { objects: loaded.objects + objects, ..loaded })
 }
 
@@ -93,6 +99,7 @@ fn from_store(
     roles: &mut Roles<'_>,
     mut wrong: Wrong,
     on_error: &mut OnError<'_>,
+    watcher: &dyn Watcher,
 ) -> Result<Loaded, CheckpointError> {
     let head = store.head()?.expect("the caller has seen it");
     let shape = |why: String| CheckpointError::Shape { file: store.file().to_owned(), why };
@@ -108,6 +115,7 @@ fn from_store(
             loaded.images += 1;
             store.rest(*address, range, &mut |key, value| {
                 loaded.objects += 1;
+                watcher.done(1);
                 let taken = value.and_then(|value| role.load(range, key, value).map_err(|e| store.refused(e)));
                 taken.or_else(&mut *on_error)
             })?;

@@ -3,6 +3,8 @@
 use super::*;
 use crate::journal::{Commit, Journal, Options};
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
+use crate::progress::tests::Noted;
+use crate::progress::{Stage, Unwatched};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_store::{Changes, Cold, Image, ObjectCheck, Recoverable};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
@@ -178,7 +180,7 @@ fn try_start(dir: &Path, pace: Pace) -> Result<Process, CheckpointError> {
     let (mut a, mut b) = (Sums::default(), Sums::default());
     let store = Arc::new(Store::open(&checkpoint_dir, FSID)?);
     let mut roles: [(NodeId, &mut dyn Recoverable); 2] = [(addresses[0], &mut a), (addresses[1], &mut b)];
-    let loaded = attach(&store, &mut roles, &mut |role| store.view(role, damage()))?;
+    let loaded = attach(&store, &mut roles, &mut |role| store.view(role, damage()), &Unwatched)?;
     let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), fsid: FSID };
     let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| {
         if role == addresses[0] { a.replay(seq, record) } else { b.replay(seq, record) }
@@ -363,14 +365,17 @@ fn damage_of_the_store_is_noticed() {
     let file = dir.join(store::FILE_NAME);
     let whole = fs::read(&file).unwrap();
     let view: &mut ViewOf<'_> = &mut |store, role| store.view(role, damage());
+    let noted = Noted::default();
     let mut look = || {
         let (mut a, mut b) = (Sums::default(), Sums::default());
         let [first, second] = [0, 1].map(|n| NodeId::shard(ShardId(n)));
-        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err)
+        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err, &noted)
     };
     let loaded = look().unwrap();
     assert_eq!((loaded.images, loaded.objects), (6, 50));
-    let foreign = super::look(&dir, FSID + 1, &mut [], &mut |store, role| store.view(role, damage()), &mut Err);
+    assert_eq!(noted.stages(), [(Stage::of("reading the checkpoint", "objects"), 50)]);
+    let foreign =
+        super::look(&dir, FSID + 1, &mut [], &mut |store, role| store.view(role, damage()), &mut Err, &Unwatched);
     assert!(matches!(foreign, Err(CheckpointError::Foreign { .. })));
     for (key, sum) in expected(300) {
         let places = whole.windows(8).enumerate().filter(|(_, bytes)| *bytes == sum.to_be_bytes()).map(|(at, _)| at);

@@ -6,6 +6,7 @@ use super::prepare::{self, Maker, RESERVE_SEGMENTS, reserve_path};
 use super::segment::{BadHead, HEADER_BYTES, Segment, number_of, read_header};
 use super::{Append, Closed, Journal, JournalError, Options, Shared, flush};
 use crate::held;
+use crate::progress::{Stage, Unit, Unwatched, Watcher};
 use crate::sys;
 use onpath_store::StoreError;
 use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
@@ -36,6 +37,10 @@ pub trait Replay {
     /// The role's records up to `seq`, all given before, were durable when the process ended that wrote them, and so were bytes of a
     /// file that such a record speaks of.
     fn was_durable(&mut self, _role: NodeId, _seq: RecordSeq) {}
+    /// Who is told how far the reading is.
+    fn watcher(&self) -> &dyn Watcher {
+        &Unwatched
+    }
     /// Much at a time: all of it in order. Roles do not know of each other, so only the order of what is said to one matters. An error
     /// comes with the place of what it is about.
     fn window(&mut self, window: &[Given<'_>]) -> Result<(), (usize, StoreError)> {
@@ -126,6 +131,8 @@ struct Scan<'a> {
     report: RecoveryReport,
     closed: Vec<Closed>,
     replay: &'a mut dyn Replay,
+    /// Bytes of the present segment of which its watcher was told.
+    told: u64,
     /// Last record of each batch that no later one has called durable, in order.
     unconfirmed: VecDeque<(Lsn, NodeId, RecordSeq)>,
 }
@@ -189,8 +196,7 @@ pub(super) fn read_held(
     from: Lsn,
     replay: &mut dyn Replay,
 ) -> Result<RecoveryReport, JournalError> {
-    let report = RecoveryReport::default();
-    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay, unconfirmed: VecDeque::new() };
+    let mut scan = Scan::new(fsid, from, replay);
     for (index, path) in segments.iter().enumerate() {
         let open = index + 1 == segments.len();
         let mut bytes = held::read(path).map_err(at(path))?;
@@ -220,8 +226,7 @@ fn prefix(
         let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
         return Err(JournalError::Missing { dir: dir.to_owned(), why });
     }
-    let report = RecoveryReport::default();
-    let mut scan = Scan { fsid, from, next: None, report, closed: vec![], replay, unconfirmed: VecDeque::new() };
+    let mut scan = Scan::new(fsid, from, replay);
     let stop = scan.all(segments)?;
     let next = scan.next.unwrap_or(from);
     if next < from {
@@ -250,12 +255,23 @@ fn list(dir: &Path) -> Result<(Vec<Found>, Vec<PathBuf>), JournalError> {
     Ok((found, leftovers))
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    fn new(fsid: u64, from: Lsn, replay: &'a mut dyn Replay) -> Scan<'a> {
+        let report = RecoveryReport::default();
+        Scan { fsid, from, next: None, report, closed: vec![], replay, told: 0, unconfirmed: VecDeque::new() }
+    }
+
     /// Replays the contiguous prefix; says where it ends if not at the end of a closed last segment.
     fn all(&mut self, segments: &[Found]) -> Result<Option<Stop>, JournalError> {
         let foreign = |file: &Path, why| JournalError::Foreign { file: file.to_owned(), why };
+        let mut whole = segments.iter().map(|segment| segment.bytes).sum();
+        self.replay.watcher().begin(Stage { doing: "replaying the journal", unit: Unit::Bytes, whole: Some(whole) });
         for (index, segment) in segments.iter().enumerate() {
             let bytes = held::read(&segment.path).map_err(at(&segment.path))?;
+            let used = used(&bytes);
+            whole -= segment.bytes.saturating_sub(used);
+            self.replay.watcher().whole(whole);
+            self.told = 0;
             let stop = match read_header(&bytes, segment.number, self.fsid) {
                 Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
                 Err(BadHead::Torn(why)) => {
@@ -279,12 +295,19 @@ impl Scan<'_> {
                     return Err(JournalError::Version { file: segment.path.clone(), found });
                 }
             };
+            self.tell(used);
             if let Some(stop) = stop {
                 self.refuse_damage(&segments[index..], &stop)?;
                 return Ok(Some(stop));
             }
         }
         Ok(None)
+    }
+
+    /// A segment is read up to there.
+    fn tell(&mut self, upto: u64) {
+        self.replay.watcher().done(upto.saturating_sub(self.told));
+        self.told = self.told.max(upto);
     }
 
     fn segment(&mut self, index: usize, found: &Found, bytes: &[u8], salt: u32) -> Result<Option<Stop>, JournalError> {
@@ -295,13 +318,13 @@ impl Scan<'_> {
         read.and_then(|stop| given.map(|()| stop))
     }
 
-    fn batches<'a>(
+    fn batches<'b>(
         &mut self,
         index: usize,
         found: &Found,
-        bytes: &'a [u8],
+        bytes: &'b [u8],
         salt: u32,
-        window: &mut Window<'a>,
+        window: &mut Window<'b>,
     ) -> Result<Option<Stop>, JournalError> {
         let mut scanner = Scanner::new(bytes, salt, self.next);
         loop {
@@ -333,12 +356,12 @@ impl Scan<'_> {
         }
     }
 
-    fn batch<'a>(
+    fn batch<'b>(
         &mut self,
         found: &Found,
-        batch: &Batch<'a>,
+        batch: &Batch<'b>,
         end: u64,
-        window: &mut Window<'a>,
+        window: &mut Window<'b>,
     ) -> Result<(), JournalError> {
         if self.next.is_none() && batch.lsn > self.from {
             return Err(missing(&found.path, self.from, batch.lsn));
@@ -374,6 +397,7 @@ impl Scan<'_> {
             let offset = window.ends.get(batch).map_or(0, |(_, offset)| *offset);
             JournalError::Replay { file: found.path.clone(), offset, source }
         });
+        self.tell(window.ends.last().map_or(0, |(_, offset)| *offset));
         window.given.clear();
         window.ends.clear();
         given
@@ -392,6 +416,13 @@ impl Scan<'_> {
         }
         Ok(())
     }
+}
+
+/// Bytes of a segment up to its last page with something in it: what follows waits for batches.
+fn used(bytes: &[u8]) -> u64 {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let empty = bytes.rchunks(ZEROS.len()).take_while(|page| **page == ZEROS[..page.len()]);
+    bytes.len() as u64 - empty.map(|page| page.len() as u64).sum::<u64>()
 }
 
 /// What should be before the first batch of a segment, and is not: then a whole segment is missing.

@@ -1,6 +1,8 @@
 //! The journal on real files: appends, flushes, recovery, torn ends and damage.
 
 use super::*;
+use crate::progress::tests::Noted;
+use crate::progress::{Unit, Watcher};
 use onpath_store::StoreError;
 use onpath_store::batch::BatchBuilder;
 use onpath_wire::ids::{RecordSeq, ShardId};
@@ -91,6 +93,34 @@ fn what_was_appended_survives_a_kill_without_a_flush() {
     let (_, report, records) = open(tmp.path(), 1 << 16, 41).unwrap();
     expect(&records, 41..=51, 100);
     assert_eq!(report.skipped, 40);
+}
+
+/// Takes everything, and has somebody watch.
+struct Watched(Noted);
+
+impl Replay for Watched {
+    fn record(&mut self, _role: NodeId, _seq: RecordSeq, _record: &[u8]) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn watcher(&self) -> &dyn Watcher {
+        &self.0
+    }
+}
+
+/// What is not written yet of the last segment is no part of the whole: so at the end all is done.
+#[test]
+fn a_watcher_is_told_of_all_that_is_read() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
+    (1..=100).for_each(|n| _ = append(&journal, n, 1_000));
+    drop(journal);
+    let mut watched = Watched(Noted::default());
+    let options = options(1 << 16, Commit::Interval(5));
+    let (_, report) = Journal::recover(tmp.path(), options, Lsn(0), &mut watched).unwrap();
+    let [(stage, done)] = watched.0.stages()[..] else { panic!("{:?}", watched.0.stages()) };
+    assert_eq!((stage.doing, stage.unit), ("replaying the journal", Unit::Bytes));
+    assert_eq!(stage.whole, Some(done));
+    assert!(done >= report.bytes && done < report.bytes + 2 * 4096, "{done}, {report:?}");
 }
 
 #[test]

@@ -216,6 +216,13 @@ impl Endpoint {
         self.shared.peers.all().iter().filter(has_shards).any(|other| other.lock().heard_us < since)
     }
 
+    /// Numbers of the other hosts that have not said that they take the messages of this one: what is for them waits.
+    pub fn missing(&self) -> Vec<u16> {
+        let is_missing =
+            |other: &&Arc<Other>| other.fixed && other.endpoint != self.shared.config.me && !other.lock().greeted;
+        self.shared.peers.all().iter().filter(is_missing).map(|other| other.endpoint.0 as u16).collect()
+    }
+
     /// Tells the host that has this shard what the mount of this process has done, and the others that it is there; lost by hosts that
     /// are gone.
     pub fn tell(&self, shard: NodeId, report: &MountReport) {

@@ -3,6 +3,7 @@
 mod arguments;
 mod groups;
 
+use crate::progress::AboveBar;
 use crate::{
     bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch,
     top, tree, umount,
@@ -214,7 +215,7 @@ pub(crate) fn start_log(args: &LogArgs) {
         eprintln!("onpath: --log {:?}: {error}; using info", args.log);
         tracing_subscriber::EnvFilter::new("info")
     });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| AboveBar);
     if args.log_json { builder.json().init() } else { builder.init() }
 }
 

@@ -20,11 +20,14 @@ mod staging;
 
 use crate::cli::say;
 use crate::inspect::served_by;
-use crate::walk::{self, Entry, Failure, Node, Progress, Report, Trees, Visitor, WalkArgs, walk};
+use crate::progress::Progress;
+use crate::tree::Counter;
+use crate::walk::{Entry, Failure, Node, Report, Trees, Visitor, WalkArgs, Wanted, walk};
 use anyhow::Context;
 use argument::Argument;
 use clap::Args;
 use copier::{Copier, Done};
+use onpath_host::progress::{Stage, Watcher};
 use rustix::fs::Stat;
 use staging::Staging;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -45,16 +48,18 @@ pub(crate) struct CopyArgs {
 }
 
 pub(crate) fn import(args: CopyArgs) -> anyhow::Result<()> {
+    let progress = Progress::counting("importing", "entries", args.walk.quiet);
     let (source, destination) = arguments(&args)?;
     served_by(&destination.existing()?)
         .with_context(|| format!("cannot import into {}", args.destination.display()))?;
-    copy(&args, source, destination, "importing")
+    copy(&args, source, destination, &progress)
 }
 
 pub(crate) fn export(args: CopyArgs) -> anyhow::Result<()> {
+    let progress = Progress::counting("exporting", "entries", args.walk.quiet);
     let (source, destination) = arguments(&args)?;
     served_by(&source.existing()?).with_context(|| format!("cannot export {}", args.source.display()))?;
-    copy(&args, source, destination, "exporting")
+    copy(&args, source, destination, &progress)
 }
 
 fn arguments(args: &CopyArgs) -> anyhow::Result<(Argument, Argument)> {
@@ -62,7 +67,7 @@ fn arguments(args: &CopyArgs) -> anyhow::Result<(Argument, Argument)> {
     Ok((find(&args.source)?, find(&args.destination)?))
 }
 
-fn copy(args: &CopyArgs, source: Argument, destination: Argument, doing: &'static str) -> anyhow::Result<()> {
+fn copy(args: &CopyArgs, source: Argument, destination: Argument, progress: &Progress) -> anyhow::Result<()> {
     let (from, to) = (source.path()?, destination.path()?);
     anyhow::ensure!(
         !to.starts_with(&from) && !from.starts_with(&to),
@@ -73,22 +78,21 @@ fn copy(args: &CopyArgs, source: Argument, destination: Argument, doing: &'stati
     let top = source.open().with_context(|| format!("cannot find {}", args.source.display()))?;
     let destination = destination.make().with_context(|| format!("cannot make {}", to.display()))?;
     let staging = Staging::begin(destination)?;
-    let progress = Progress::new(doing, args.walk.quiet || args.walk.json);
-    let report = Report::new(&progress);
+    let report = Report::new();
     let verify = args.verify || staging.is_of_another_boot();
-    let copier = Copier::new(&from, top.as_fd(), &staging, verify, &progress).context("list the source")?;
+    let copier = Copier::new(&from, top.as_fd(), &staging, verify, progress).context("list the source")?;
     let roots = std::slice::from_ref(&from);
     let trees = Trees { roots, opened: Some(top.as_fd()), follow: false, descend: true, jobs: args.walk.jobs() };
+    let stage = progress.present();
     std::thread::scope(|scope| {
-        if progress.is_shown() {
-            scope.spawn(|| foresee(&trees, &progress));
-        }
+        scope.spawn(|| progress.foresee(stage, |is_over| count(&trees, is_over)));
         walk(&trees, &copier, &report);
         copier.link_the_rest(&report);
+        progress.begin(Stage::uncounted("putting it on stable storage"));
     });
-    progress.finish();
     staging.finish(report.failures() == 0)?;
-    tell(args, copier.done(), &report, &progress);
+    progress.finish();
+    tell(args, copier.done(), &report, progress);
     report.result()
 }
 
@@ -108,27 +112,32 @@ fn tell(args: &CopyArgs, done: &Done, report: &Report, progress: &Progress) {
     }
 }
 
-/// Counts the source beside the copying, so that the progress knows how much there is.
-fn foresee(trees: &Trees<'_>, progress: &Progress) {
-    let silent = Progress::new("", true);
-    let counted = Counted(Default::default());
-    let trees = Trees { jobs: 1, ..*trees };
-    walk(&trees, &counted, &Report::silent(&silent));
-    progress.set_whole(counted.0.get());
+/// Entries of the source, counted beside the copying, so that the progress knows how much there is.
+fn count(trees: &Trees<'_>, is_over: &(dyn Fn() -> bool + Sync)) -> u64 {
+    let counting = Counting { entries: Counter::default(), is_over };
+    walk(&Trees { jobs: 1, ..*trees }, &counting, &Report::silent());
+    counting.entries.get()
 }
 
-struct Counted(crate::tree::Counter);
+struct Counting<'a> {
+    entries: Counter,
+    is_over: &'a (dyn Fn() -> bool + Sync),
+}
 
-impl Visitor for Counted {
+impl Visitor for Counting<'_> {
     type Dir = ();
 
     fn enter(&self, _dir: &Entry<'_, ()>, _fd: BorrowedFd<'_>, _stat: &Stat) -> Result<(), Failure> {
-        self.0.add(1);
+        self.entries.add(1);
         Ok(())
     }
 
+    fn wanted(&self, _dir: &()) -> Wanted {
+        if (self.is_over)() { Wanted::Nothing } else { Wanted::Everything }
+    }
+
     fn visit(&self, _entry: &Entry<'_, ()>) -> Result<(), Failure> {
-        self.0.add(1);
+        self.entries.add(1);
         Ok(())
     }
 
@@ -139,5 +148,5 @@ impl Visitor for Counted {
 
 /// Bytes for people.
 fn bytes(bytes: u64) -> String {
-    walk::bytes(bytes)
+    crate::progress::bytes(bytes)
 }

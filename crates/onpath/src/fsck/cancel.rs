@@ -1,6 +1,7 @@
 //! Ctrl-C ends a check, and a repair before it is kept or after: it is one step.
 
 use super::{EXIT_CANCELLED, EXIT_REPAIRED};
+use crate::progress::above;
 use crate::signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -36,7 +37,7 @@ pub(super) fn watch() -> anyhow::Result<Cancel> {
                 REPAIRING => (EXIT_CANCELLED, "the repair has happened or has not: check again"),
                 _ => (EXIT_CANCELLED | EXIT_REPAIRED, "the repair has happened: check again"),
             };
-            eprintln!("onpath: cancelled; {left}");
+            above(|| eprintln!("onpath: cancelled; {left}"));
             std::process::exit(i32::from(code));
         }
     })?;

@@ -17,11 +17,12 @@ mod view;
 
 use crate::cli::{directory, try_say};
 use crate::dev::parse_bytes;
-use crate::walk::Progress;
+use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
 use onpath_host::dir::DirError;
 use onpath_host::inspect::{InspectError, Inspection, inspect, inspect_served};
+use onpath_host::progress::{Stage, Watcher};
 use onpath_host::stream::StreamError;
 use report::{Checked, Report};
 use spill::Spill;
@@ -30,6 +31,7 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use view::{Objects, View};
 
 /// Exit code: faults were repaired.
@@ -70,7 +72,7 @@ pub(crate) struct FsckArgs {
     /// Directory for temporary files [default: the system's].
     #[arg(long, env = "ONPATH_FSCK_TEMP", value_name = "DIR")]
     temp: Option<PathBuf>,
-    /// Show no progress (it is shown on terminals only).
+    /// Show no progress.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -114,20 +116,21 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> Option<u8> {
 
 pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
     let cancel = cancel::watch().map_err(FsckError::Failed)?;
+    let work = if args.repair { "checking and repairing" } else { "checking" };
+    let progress = Arc::new(Progress::new(work, args.quiet));
     let dir = directory(&args.dir).map_err(FsckError::Failed)?;
-    let quiet = args.quiet || args.json;
-    let progress = Progress::of("reading", "blocks", quiet || !args.data);
-    let data = args.data.then_some(&progress);
+    let (watcher, data): (Arc<dyn Watcher>, bool) = (progress.clone(), args.data);
     let temp = args.temp.unwrap_or_else(std::env::temp_dir);
     let spill = Spill::new(&temp, args.memory);
-    let mut report = check(&dir, &temp, &spill, data).map_err(FsckError::Failed)?;
+    let mut report = check(&dir, &temp, &spill, data, &watcher).map_err(FsckError::Failed)?;
     let mut repaired = repair::Repaired::new();
     if args.repair && report.fault_kinds().keys().any(|code| repair::policy::of(*code).is_ok()) {
         cancel.reached(cancel::REPAIRING);
-        repaired = mend(&dir, &report, &spill, quiet).map_err(FsckError::Failed)?;
+        repaired = mend(&dir, &report, &spill, &watcher).map_err(FsckError::Failed)?;
         cancel.reached(if repaired.is_empty() { cancel::CHECKING } else { cancel::REPAIRED });
         let before =
-            std::mem::replace(&mut report, check(&dir, &temp, &spill, data).map_err(FsckError::Failed)?).fault_kinds();
+            std::mem::replace(&mut report, check(&dir, &temp, &spill, data, &watcher).map_err(FsckError::Failed)?)
+                .fault_kinds();
         let after = report.fault_kinds();
         // Terms are taken, and torn ends cut, when it is opened.
         for code in before.into_keys().filter(|code| !after.contains_key(code)) {
@@ -137,6 +140,7 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
         }
     }
     report.repaired = repaired;
+    progress.finish();
     let words = if args.json { report.json(&dir).to_string() } else { report.to_string() };
     match try_say(&words) {
         // A reader that has gone away does not make it clean: the exit code tells.
@@ -156,19 +160,19 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
 }
 
 /// Repairs what was found.
-fn mend(dir: &Path, found: &Report, spill: &Rc<Spill>, quiet: bool) -> anyhow::Result<repair::Repaired> {
+fn mend(dir: &Path, found: &Report, spill: &Rc<Spill>, watcher: &Arc<dyn Watcher>) -> anyhow::Result<repair::Repaired> {
     anyhow::ensure!(!found.checked.served, "{} is served: stop it first, then repair it", dir.display());
     anyhow::ensure!(found.checked.namespace, "not all of the state can be read, so nothing can be repaired");
-    match quietly(|| repair::repair(dir, spill, quiet)) {
+    match quietly(|| repair::repair(dir, spill, watcher)) {
         Ok(repaired) => repaired.context("cannot be repaired"),
         Err(panic) => anyhow::bail!("cannot be repaired, and nothing was changed: {panic}"),
     }
 }
 
-fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: Option<&Progress>) -> anyhow::Result<Report> {
+fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: bool, watcher: &Arc<dyn Watcher>) -> anyhow::Result<Report> {
     let mut report = Report::default();
-    let inspected = quietly(|| match inspect(dir) {
-        Err(in_use @ DirError::InUse { .. }) => match inspect_served(dir, temp) {
+    let inspected = quietly(|| match inspect(dir, watcher.clone()) {
+        Err(in_use @ DirError::InUse { .. }) => match inspect_served(dir, temp, watcher.clone()) {
             // Starting, stopping, or not a server: nobody can be asked.
             Err(InspectError::Stream(StreamError::NotServed { .. })) => Err(in_use.into()),
             asked => asked,
@@ -187,13 +191,13 @@ fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: Option<&Progress>) ->
         }
         Ok(Ok(inspection)) => inspection,
     };
-    if inspection.served && data.is_some() {
+    if inspection.served && data {
         anyhow::bail!("{} is served: --data reads blocks while nobody writes them; stop it first", dir.display());
     }
     report.checked.served = inspection.served;
     disk::problems(&inspection, &mut report);
     if inspection.problems.is_empty() {
-        let checked = quietly(|| everything(&inspection, spill, data, &mut report));
+        let checked = quietly(|| everything(&inspection, spill, data, &**watcher, &mut report));
         checked.map_err(anyhow::Error::msg).context("cannot be checked")?;
         spill.sound().context("cannot be checked")?;
     }
@@ -201,16 +205,16 @@ fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: Option<&Progress>) ->
 }
 
 /// With `data` every block is read.
-fn everything(inspection: &Inspection, spill: &Rc<Spill>, data: Option<&Progress>, report: &mut Report) {
+fn everything(inspection: &Inspection, spill: &Rc<Spill>, data: bool, watcher: &dyn Watcher, report: &mut Report) {
     let Inspection { superblock, shards, data: node, .. } = inspection;
-    let view = View::new(superblock, shards, node, inspection.files(), spill);
+    let view = View::new(superblock, shards, node, inspection.files(), spill, watcher);
     let Objects { inodes, names, entries, blocks } = view.objects;
-    let data_read = data.is_some();
-    report.checked = Checked { namespace: true, inodes, names, entries, data: data_read, ..report.checked };
-    data.into_iter().for_each(|progress| progress.set_whole(blocks));
-    checks::run(&view, node, report);
-    checks::data::blocks(&view, inspection, data, report);
-    data.into_iter().for_each(Progress::finish);
+    report.checked = Checked { namespace: true, inodes, names, entries, data, ..report.checked };
+    checks::run(&view, node, watcher, report);
+    if data {
+        watcher.begin(Stage::of("reading the files", "blocks").with_whole(blocks));
+    }
+    checks::data::blocks(&view, inspection, data.then_some(watcher), report);
 }
 
 /// Runs `work`; a failed assertion of a role, which refuses to hold such a state, is caught and given as its message.

@@ -7,6 +7,7 @@ use super::checks::{placement::unknown_term, xattrs::wrong};
 use super::sorted::{Sorted, Sorting};
 use super::spill::Spill;
 use onpath_data::DataNode;
+use onpath_host::progress::{Stage, Watcher};
 use onpath_meta::{Shard, Survey, Surveyed, SurveyedName};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::superblock::Superblock;
@@ -119,6 +120,14 @@ pub(super) struct View {
     spill: Rc<Spill>,
 }
 
+/// The same, and the watcher is told of each object.
+fn counted(watcher: &dyn Watcher, mut each: impl FnMut(Surveyed)) -> impl FnMut(Surveyed) {
+    move |object| {
+        watcher.done(1);
+        each(object);
+    }
+}
+
 /// Whether an inode is a directory that is not removed.
 pub(super) fn is_living_directory(inode: &Inode) -> bool {
     inode.is_dir() && inode.nlink > 0
@@ -141,15 +150,17 @@ impl View {
         data: &DataNode,
         files: u32,
         spill: &Rc<Spill>,
+        watcher: &dyn Watcher,
     ) -> View {
         let (map, next_term) = (ClusterMap::even(superblock.shards), Term(superblock.next_term));
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
         let mut objects = Objects::default();
         let mut surveys = Vec::new();
+        watcher.begin(Stage::of("sorting", "objects"));
         for (number, shard) in (0u16..).map(ShardId).zip(shards) {
             let mut odd = Survey::default();
-            let rest = shard.survey_each(&mut |object| match object {
+            let rest = shard.survey_each(&mut counted(watcher, |object| match object {
                 Surveyed::Inode(inode) => {
                     objects.inodes += 1;
                     objects.blocks += inode.blocks;
@@ -180,7 +191,7 @@ impl View {
                         odd.listings.entry(dir).or_default().push(entry);
                     }
                 }
-            });
+            }));
             let Survey { inodes, names, listings, xattrs, .. } = odd;
             let mut survey = Survey { inodes, names, listings, xattrs, ..rest };
             survey.sort();

@@ -2,7 +2,8 @@
 
 use super::mode::ModeChange;
 use super::{Changes, Task};
-use crate::walk::{Entry, Failure, Node, Progress, Visitor, WalkArgs, to};
+use crate::progress::Progress;
+use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
 use clap::Args;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use std::os::fd::{AsRawFd, BorrowedFd};

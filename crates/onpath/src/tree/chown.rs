@@ -2,7 +2,8 @@
 
 use super::owner::Owner;
 use super::{Changes, Task};
-use crate::walk::{Entry, Failure, Node, Progress, Visitor, WalkArgs, to};
+use crate::progress::Progress;
+use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
 use clap::Args;
 use rustix::fs::{AtFlags, Gid, Stat, Uid};
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,8 @@
 //! `onpath df [PATH…]`: the space of mounted file systems.
 
 use crate::cli::say;
-use crate::walk::{self, Undone};
+use crate::progress::bytes;
+use crate::walk::{Undone, explain};
 use clap::Args;
 use comfy_table::{Table, presets};
 use onpath_fuse::mount::{FILESYSTEM_TYPE, mounts};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: DfArgs) -> anyhow::Result<()> {
             Ok(row) => rows.push(row),
             Err(errno) => {
                 failures += 1;
-                eprintln!("onpath: {}: {}", path.display(), walk::explain(errno));
+                eprintln!("onpath: {}: {}", path.display(), explain(errno));
             }
         }
     }
@@ -77,9 +78,9 @@ fn table(rows: &[Value]) -> String {
         let percent = (used * 100).div_ceil((used + free).max(1));
         table.add_row([
             text("source"),
-            walk::bytes(number("bytes")),
-            walk::bytes(used),
-            walk::bytes(free),
+            bytes(number("bytes")),
+            bytes(used),
+            bytes(free),
             format!("{percent}%"),
             number("inodes").to_string(),
             text("path"),

@@ -2,8 +2,10 @@
 
 use super::sum::Sum;
 use super::{Counter, Linked, Summary, Task};
-use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs, Wanted};
+use crate::progress::{Progress, bytes};
+use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, Wanted};
 use clap::Args;
+use onpath_host::progress::Watcher;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -102,11 +104,11 @@ impl Totals {
     fn words(&self) -> String {
         format!(
             "{} in {} files, {} directories, {} others; {} on disk",
-            walk::bytes(self.bytes.get()),
+            bytes(self.bytes.get()),
             self.files.get(),
             self.directories.get(),
             self.others.get(),
-            walk::bytes(self.allocated.get())
+            bytes(self.allocated.get())
         )
     }
 }
@@ -151,7 +153,7 @@ impl Visitor for Counting<'_> {
 
     fn enter(&self, _dir: &Entry<'_, Totals>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Totals, Failure> {
         let sum = Sum::of(fd);
-        self.progress.entries(1 + sum.as_ref().map_or(0, |sum| sum.files + sum.others));
+        self.progress.done(1 + sum.as_ref().map_or(0, |sum| sum.files + sum.others));
         let totals = sum.as_ref().map_or_else(Totals::default, Totals::of_sum);
         totals.count(stat, false);
         Ok(totals)

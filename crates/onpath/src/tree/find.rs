@@ -3,11 +3,12 @@
 use super::filter::{Age, Kind, Size, ago, fits, letter, modified};
 use super::owner::Database;
 use super::{Counter, Summary, Task};
-use crate::walk::{self, Entry, Failure, Node, Progress, Visitor, WalkArgs};
+use crate::progress::{Progress, above, bytes};
+use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs};
 use clap::Args;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Map, json};
-use std::io::{BufWriter, Stdout, Write};
+use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ pub(crate) fn run(args: FindArgs) -> anyhow::Result<()> {
     let user = args.user.as_deref().map(|name| Database::Passwd.id(name)).transpose()?;
     let group = args.group.as_deref().map(|name| Database::Group.id(name)).transpose()?;
     let (newer, older) = (args.newer.map(ago), args.older.map(ago));
-    let task = Task { doing: "looking at", paths: &args.paths, follow: true, recursive: true, args: &args.walk };
+    let task = Task { doing: "searching", paths: &args.paths, follow: true, recursive: true, args: &args.walk };
     let progress = task.progress();
     let visitor = Finder {
         args: &args,
@@ -65,7 +66,7 @@ pub(crate) fn run(args: FindArgs) -> anyhow::Result<()> {
         progress: &progress,
         kinds: Default::default(),
         bytes: Counter::default(),
-        output: Mutex::new(BufWriter::new(std::io::stdout())),
+        output: Mutex::default(),
     };
     task.run(&progress, &visitor, |finder, _| finder.summary())
 }
@@ -85,7 +86,8 @@ struct Finder<'a> {
     /// Of the kinds of [`KINDS`].
     kinds: [Counter; 7],
     bytes: Counter,
-    output: Mutex<BufWriter<Stdout>>,
+    /// Whole paths that are not printed yet.
+    output: Mutex<Vec<u8>>,
 }
 
 /// In the order of the summary.
@@ -98,6 +100,22 @@ const KINDS: [(FileType, &str); 7] = [
     (FileType::BlockDevice, "block_devices"),
     (FileType::CharacterDevice, "character_devices"),
 ];
+
+/// Bytes of paths that are printed together.
+const TOGETHER_BYTES: usize = 8 << 10;
+
+/// Prints paths, where no bar is in their way.
+fn print(paths: &mut Vec<u8>) {
+    let printed = above(|| {
+        let mut output = std::io::stdout().lock();
+        output.write_all(paths).and_then(|()| output.flush())
+    });
+    if printed.is_err() {
+        // Nobody reads any further.
+        std::process::exit(0);
+    }
+    paths.clear();
+}
 
 impl Finder<'_> {
     /// Whether the attributes need not be asked for.
@@ -158,15 +176,16 @@ impl Finder<'_> {
     fn print(&self, path: &Path) {
         let end = if self.args.print0 { b"\0" } else { b"\n" };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        if output.write_all(path.as_os_str().as_bytes()).and_then(|()| output.write_all(end)).is_err() {
-            // Nobody reads any further.
-            std::process::exit(0);
+        output.extend_from_slice(path.as_os_str().as_bytes());
+        output.extend_from_slice(end);
+        if output.len() >= TOGETHER_BYTES {
+            print(&mut output);
         }
     }
 
     fn summary(&self) -> Summary {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        _ = output.flush();
+        print(&mut output);
         let mut numbers = Map::new();
         let mut words = Vec::new();
         for ((kind, name), count) in KINDS.iter().zip(&self.kinds) {
@@ -177,7 +196,7 @@ impl Finder<'_> {
         }
         numbers.insert("bytes".into(), json!(self.bytes.get()));
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-        let words = format!("{words}, {} in files", walk::bytes(self.bytes.get()));
+        let words = format!("{words}, {} in files", bytes(self.bytes.get()));
         Summary { words: if self.args.summary { words } else { String::new() }, numbers: numbers.into() }
     }
 }

@@ -15,7 +15,8 @@ pub(crate) mod rmr;
 mod sum;
 
 use crate::cli::say;
-use crate::walk::{Progress, Report, Trees, Visitor, WalkArgs, walk};
+use crate::progress::Progress;
+use crate::walk::{Report, Trees, Visitor, WalkArgs, walk};
 use rustix::fs::{FileType, Stat};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -88,7 +89,7 @@ struct Task<'a> {
 impl Task<'_> {
     /// Its progress: visitors count entries on it.
     fn progress(&self) -> Progress {
-        Progress::new(self.doing, self.args.quiet || self.args.json)
+        Progress::counting(self.doing, "entries", self.args.quiet)
     }
 
     /// Walks the trees, then prints what `sum` makes of it, in words or as JSON.
@@ -98,7 +99,7 @@ impl Task<'_> {
         visitor: &V,
         sum: impl FnOnce(&V, &Report) -> Summary,
     ) -> anyhow::Result<()> {
-        let report = Report::new(progress);
+        let report = Report::new();
         let trees = Trees {
             roots: self.paths,
             opened: None,

@@ -1,7 +1,8 @@
 //! `onpath rmr PATH…`: removes trees, as rm -r does, by several threads.
 
 use super::{Counter, Summary, Task};
-use crate::walk::{Entry, Failure, Node, Progress, Visitor, WalkArgs, to};
+use crate::progress::Progress;
+use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
 use clap::Args;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;

@@ -6,11 +6,9 @@
 
 mod node;
 mod pool;
-mod progress;
 mod report;
 
 pub(crate) use node::{Entry, Node};
-pub(crate) use progress::{Progress, bytes};
 pub(crate) use report::{Report, Undone, explain};
 
 use anyhow::Context;
@@ -39,7 +37,7 @@ pub(crate) struct WalkArgs {
     /// Print the result as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress (it is shown on terminals only).
+    /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -168,7 +166,7 @@ struct Frame<D> {
 
 struct Walk<'a, V: Visitor> {
     visitor: &'a V,
-    report: &'a Report<'a>,
+    report: &'a Report,
     pool: &'a Pool<V::Dir>,
     opened: Option<BorrowedFd<'a>>,
 }

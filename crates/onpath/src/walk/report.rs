@@ -1,6 +1,7 @@
 //! What went wrong in a walk.
 
-use super::{Failure, Progress};
+use super::Failure;
+use crate::progress::tell;
 use rustix::io::Errno;
 use std::fmt;
 use std::path::Path;
@@ -10,8 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const TOLD_MAX: u64 = 1000;
 
 /// Collects failures and tells them on standard error, as they happen.
-pub(crate) struct Report<'a> {
-    progress: &'a Progress,
+pub(crate) struct Report {
     failures: AtomicU64,
     vanished: AtomicU64,
     left_out: AtomicU64,
@@ -43,11 +43,10 @@ impl Undone {
     }
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn new(progress: &'a Progress) -> Report<'a> {
+impl Report {
+    pub(crate) fn new() -> Report {
         let counter = || AtomicU64::new(0);
         Report {
-            progress,
             failures: counter(),
             vanished: counter(),
             left_out: counter(),
@@ -57,8 +56,8 @@ impl<'a> Report<'a> {
     }
 
     /// One that nobody hears.
-    pub(crate) fn silent(progress: &'a Progress) -> Report<'a> {
-        Report { silent: true, ..Report::new(progress) }
+    pub(crate) fn silent() -> Report {
+        Report { silent: true, ..Report::new() }
     }
 
     /// Something could not be done.
@@ -82,7 +81,7 @@ impl<'a> Report<'a> {
 
     fn tell(&self, line: &str) {
         if !self.silent {
-            self.progress.tell(line);
+            tell(line);
         }
     }
 

@@ -13,6 +13,7 @@ pub mod model;
 pub mod net;
 pub mod process;
 pub mod random;
+pub mod running;
 pub mod server;
 pub mod stall;
 pub mod sys;

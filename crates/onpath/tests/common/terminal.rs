@@ -1,10 +1,10 @@
 //! A command on a terminal of its own, as a person has one.
 #![allow(unsafe_code)]
 
-use super::wait_until;
+use super::{sys, wait_until};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
@@ -19,13 +19,7 @@ pub struct Terminal {
 impl Terminal {
     /// Starts the command.
     pub fn run(mut command: Command) -> Terminal {
-        let (mut ours, mut its) = (-1, -1);
-        let (name, modes, size) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: openpty fills in two descriptors, which are nobody else's; the null pointers are not looked at.
-        let (ours, its) = unsafe {
-            assert_eq!(libc::openpty(&mut ours, &mut its, name, modes, size), 0, "a terminal");
-            (File::from_raw_fd(ours), OwnedFd::from_raw_fd(its))
-        };
+        let (ours, its) = pair();
         let copy = || its.try_clone().expect("dup of the terminal");
         command.stdin(copy()).stdout(copy()).stderr(copy());
         // SAFETY: between fork and exec only system calls are made.
@@ -63,6 +57,24 @@ impl Terminal {
         });
         status.expect("just seen").code()
     }
+}
+
+/// A terminal of 200 columns: this side of it, and that of a program. No process of another test inherits either.
+pub fn pair() -> (File, File) {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let ours = sys::call!(libc::posix_openpt(flags)).expect("posix_openpt");
+    // SAFETY: the descriptor was just made, and belongs to nobody else.
+    let ours = unsafe { File::from_raw_fd(ours) };
+    let mut name = [0; 64];
+    assert_eq!(sys::call!(libc::grantpt(ours.as_raw_fd())), Ok(0), "grantpt");
+    assert_eq!(sys::call!(libc::unlockpt(ours.as_raw_fd())), Ok(0), "unlockpt");
+    assert_eq!(sys::call!(libc::ptsname_r(ours.as_raw_fd(), name.as_mut_ptr(), name.len())), Ok(0), "ptsname_r");
+    let theirs = sys::call!(libc::open(name.as_ptr(), flags)).expect("open of a terminal");
+    // SAFETY: as above.
+    let theirs = unsafe { File::from_raw_fd(theirs) };
+    let size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    assert_eq!(sys::call!(libc::ioctl(theirs.as_raw_fd(), libc::TIOCSWINSZ, &raw const size)), Ok(0), "TIOCSWINSZ");
+    (ours, theirs)
 }
 
 impl Drop for Terminal {

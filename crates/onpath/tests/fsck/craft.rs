@@ -4,6 +4,7 @@ use crate::common::server::run;
 use onpath_data::FileSummary;
 use onpath_host::checkpoint::{CheckpointError, Store};
 use onpath_host::inspect::inspect;
+use onpath_host::progress::Unwatched;
 use onpath_meta::Survey;
 use onpath_store::batch::{BatchBuilder, Scanner, Step};
 use onpath_store::{Changes, Image, Pair};
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// Bytes before the first batch of a segment; its salt is at byte 12.
 const SEGMENT_HEADER_BYTES: usize = 64;
@@ -43,7 +45,7 @@ pub(crate) struct Original {
 
 impl Original {
     pub(crate) fn of(dir: &Path) -> Original {
-        let found = inspect(dir).expect("DIR can be looked at");
+        let found = inspect(dir, Arc::new(Unwatched)).expect("DIR can be looked at");
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         Original {
             map: ClusterMap::even(found.superblock.shards),

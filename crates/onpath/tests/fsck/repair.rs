@@ -2,6 +2,7 @@
 //! it is planted: `craft::Copy::expect_faults` repairs all of it.
 
 use crate::common::disk::Disk;
+use crate::common::running::{On, Running, StandsStill};
 use crate::common::server::{Site, binary, run};
 use crate::common::skipped;
 use crate::common::tree::{Times, list};
@@ -92,6 +93,29 @@ fn what_is_repaired_works_and_the_rest_is_as_it_was() {
     fs::write(mount.path().join("d/empty"), "again").expect("a new file");
     mount.stop();
     copy.expect_clean(&["--data"]);
+}
+
+/// The mount that has DIR stands still in the middle, so that it takes long.
+#[test]
+fn a_repair_shows_where_it_is() {
+    let Some((site, of)) = stopped("a repair that shows where it is") else { return };
+    let copy = of.copy();
+    damage(&of, &copy);
+    let outer = site.dev_on(&site.root().join("outer"), &[]);
+    let state = outer.path().join("state");
+    let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(copy.path()).arg(&state).status();
+    assert!(status.expect("cp runs").success(), "cp of DIR");
+    let still = StandsStill::new(outer.pid());
+    let repair = Running::start(On::Terminal, &["fsck", "--repair", state.to_str().expect("text")]);
+    repair.wait_for("checking and repairing ");
+    drop(still);
+    let ended = repair.ends();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.error);
+    let took = ended.error.lines().find(|line| line.contains("checking and repairing took ")).expect("a summary");
+    for stage in ["comparing ", " changes)", "writing the checkpoint "] {
+        assert!(took.contains(stage), "{took}");
+    }
+    outer.stop();
 }
 
 #[test]

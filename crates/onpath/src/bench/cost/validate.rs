@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use onpath_host::journal::Commit;
 use onpath_host::node::{Link, Node};
+use onpath_host::progress::Unwatched;
 use onpath_host::server::{CHECKPOINT_BYTES, Server, ServerBuilder, ServerOptions, TrackingOptions};
 use onpath_sim::cost::{
     Answered, Calibration, Clients, Cluster, Creates, Kind, Load, MakeDirs, Model, ModelConfig, Place, Tracking, Until,
@@ -165,7 +166,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         memory_bytes: None,
         tracking: TrackingOptions::default(),
     };
-    let server = ServerBuilder::open(dir, options)?.start()?;
+    let server = ServerBuilder::open(dir, options, Arc::new(Unwatched))?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();
     let replies = Arc::new(Replies { threads, clients: case.clients });
     server.node.attach_default(replies.clone());

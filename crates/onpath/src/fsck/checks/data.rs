@@ -3,10 +3,10 @@
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::{Extent, View};
-use crate::walk::Progress;
 use onpath_data::{DataNode, Fault};
 use onpath_host::blocks::file_name;
 use onpath_host::inspect::Inspection;
+use onpath_host::progress::Watcher;
 use onpath_meta::PendingData;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{DataId, InodeId};
@@ -137,12 +137,12 @@ impl<'a> Bytes<'a> {
 }
 
 /// Checks the data node's index by itself, and with `read` every block against its checksum; blocks are counted on that.
-pub(in crate::fsck) fn blocks(view: &View, inspection: &Inspection, read: Option<&Progress>, report: &mut Report) {
+pub(in crate::fsck) fn blocks(view: &View, inspection: &Inspection, read: Option<&dyn Watcher>, report: &mut Report) {
     if view.index_is_sound && read.is_none() {
         return;
     }
     let mut reader = |file, offset, bytes: &mut [u8]| {
-        read.into_iter().for_each(Progress::entry);
+        read.into_iter().for_each(|watcher| watcher.done(1));
         inspection.read_block(file, offset, bytes)
     };
     let reader: Option<&mut onpath_data::BlockReader<'_>> = if read.is_some() { Some(&mut reader) } else { None };

@@ -12,15 +12,24 @@ pub(super) mod xattrs;
 use super::report::Report;
 use super::view::View;
 use onpath_data::DataNode;
+use onpath_host::progress::{Stage, Watcher};
 
 /// All checks of names, inodes and bytes.
-pub(super) fn run(view: &View, data: &DataNode, report: &mut Report) {
-    placement::check(view, report);
-    links::check(view, report);
-    listings::check(view, report);
-    directories::check(view, report);
-    xattrs::check(view, report);
-    logs::check(view, report);
-    transactions::check(view, report);
-    data::check(view, data, report);
+pub(super) fn run(view: &View, data: &DataNode, watcher: &dyn Watcher, report: &mut Report) {
+    type Check<'a> = &'a dyn Fn(&View, &mut Report);
+    let all: [Check<'_>; 8] = [
+        &placement::check,
+        &links::check,
+        &listings::check,
+        &directories::check,
+        &xattrs::check,
+        &logs::check,
+        &transactions::check,
+        &|view, report| data::check(view, data, report),
+    ];
+    watcher.begin(Stage::of("comparing", "kinds of objects").with_whole(all.len() as u64));
+    for check in all {
+        check(view, report);
+        watcher.done(1);
+    }
 }

@@ -20,13 +20,14 @@ use super::code::Code;
 use super::report::Report;
 use super::spill::Spill;
 use super::view::View;
-use crate::walk::Progress;
 use anyhow::Context;
 use fixes::Fixes;
 use onpath_host::offline::Offline;
+use onpath_host::progress::{self, Unwatched, Watcher};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A state that is not right after so many rounds never will be.
 const ROUNDS_MAX: usize = 64;
@@ -42,9 +43,9 @@ const STAGES: [Stage; 8] =
 pub(super) type Repaired = Vec<(Code, String)>;
 
 /// Repairs what can be; nothing has changed if there is an error, or nothing to repair.
-pub(super) fn repair(dir: &Path, spill: &Rc<Spill>, quiet: bool) -> anyhow::Result<Repaired> {
-    let mut offline = Offline::open(dir)?;
-    let progress = Progress::of("repairing", "changes", quiet);
+pub(super) fn repair(dir: &Path, spill: &Rc<Spill>, watcher: &Arc<dyn Watcher>) -> anyhow::Result<Repaired> {
+    let mut offline = Offline::open(dir, watcher)?;
+    watcher.begin(progress::Stage::of("repairing", "changes"));
     let mut repaired = Repaired::new();
     for round in 0.. {
         anyhow::ensure!(round < ROUNDS_MAX, "it is not right after {round} rounds of repairs; nothing was changed");
@@ -57,7 +58,7 @@ pub(super) fn repair(dir: &Path, spill: &Rc<Spill>, quiet: bool) -> anyhow::Resu
         }
         for (role, record) in fixes.records() {
             offline.record(role, &record).context("nothing was changed")?;
-            progress.entry();
+            watcher.done(1);
         }
         repaired.extend(fixes.done);
     }
@@ -65,19 +66,8 @@ pub(super) fn repair(dir: &Path, spill: &Rc<Spill>, quiet: bool) -> anyhow::Resu
     if let Some((code, _)) = after.iter().find(|(code, _)| policy::of(**code).is_ok() && before.contains_key(*code)) {
         anyhow::bail!("{} {}: the repair does not help; nothing was changed", code.code(), code.name());
     }
-    progress.finish();
     if !repaired.is_empty() {
-        let progress = Progress::of("writing", "ranges", quiet);
-        let mut whole = false;
-        offline.keep(&mut |n| {
-            if whole {
-                progress.entry()
-            } else {
-                progress.set_whole(n)
-            }
-            whole = true;
-        })?;
-        progress.finish();
+        offline.keep(&**watcher)?;
     }
     Ok(repaired)
 }
@@ -97,7 +87,7 @@ fn next(offline: &mut Offline, spill: &Rc<Spill>) -> anyhow::Result<Fixes> {
 }
 
 fn view(offline: &Offline, spill: &Rc<Spill>) -> View {
-    View::new(&offline.superblock(), offline.shards(), offline.data(), offline.files(), spill)
+    View::new(&offline.superblock(), offline.shards(), offline.data(), offline.files(), spill, &Unwatched)
 }
 
 fn count(repaired: &Repaired) -> BTreeMap<Code, u64> {
@@ -109,7 +99,7 @@ fn count(repaired: &Repaired) -> BTreeMap<Code, u64> {
 /// The faults that the changed state has, by kind.
 fn left(offline: &Offline, spill: &Rc<Spill>) -> anyhow::Result<BTreeMap<Code, u64>> {
     let mut report = Report::default();
-    checks::run(&view(offline, spill), offline.data(), &mut report);
+    checks::run(&view(offline, spill), offline.data(), &Unwatched, &mut report);
     spill.sound().context("nothing was changed")?;
     Ok(report.fault_kinds())
 }
