@@ -195,7 +195,7 @@ fn another_format() {
         assert_refused(what, &run(["fsck".as_ref(), site.state().as_os_str()]), wanted);
     };
     patch(&superblock, 8, |version| version + 8);
-    refused("a superblock of another version", &[text(&site.state()), "version 9"]);
+    refused("a superblock of another version", &[text(&site.state()), "format version 10"]);
     patch(&superblock, 8, |version| version - 8);
     patch(&superblock, 40, |byte| byte ^ 0x10);
     refused("a damaged superblock", &["superblock", "damaged"]);
