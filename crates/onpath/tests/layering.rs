@@ -244,3 +244,27 @@ fn every_suite_is_run() {
     let left_out: Vec<&str> = suites.filter(|suite| *suite != "common" && !named.contains(suite)).collect();
     assert!(left_out.is_empty(), "suites that scripts/test does not name: {left_out:?}");
 }
+
+/// A field of what is stored has a type of `crates/wire/src/disk`, or one of its list of types that are stored as they are sent: ids, names
+/// and the like, never a message or a part of one (`crates/wire/src/disk/mod.rs`).
+#[test]
+fn what_is_sent_is_not_stored() {
+    const MESSAGES: [&str; 10] =
+        ["acl", "attr", "caller", "data", "header", "packet", "peer", "reply", "report", "request"];
+    let wire = repository().join("crates/wire/src");
+    let codec = read(&wire.join("disk/codec.rs"));
+    let lists = codec.split("as_sent!(").skip(1).filter_map(|rest| rest.split_once(");")).map(|(list, _)| list);
+    let listed: Vec<&str> =
+        lists.flat_map(|list| list.split(',')).map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert!(listed.contains(&"InodeId") && listed.contains(&"Kind"), "the list of types is not found: {listed:?}");
+    for module in MESSAGES {
+        let text = read(&wire.join(module).with_extension("rs"));
+        let defines =
+            |name: &&&str| ["struct", "enum"].iter().any(|kind| text.contains(&format!("pub {kind} {name} ")));
+        assert_eq!(listed.iter().find(defines), None, "{module}.rs has a type that is stored");
+    }
+    let elsewhere = |path: &PathBuf| !path.starts_with(wire.join("disk")) && !path.ends_with("tests/layering.rs");
+    for path in all_sources().into_iter().filter(elsewhere) {
+        assert!(!read(&path).contains("Stored for "), "{} says how something is stored", shown(&path));
+    }
+}
