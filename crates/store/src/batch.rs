@@ -1,12 +1,18 @@
 //! Layout of journal batches, and the scanner that reads a segment back (design.md, "Durability").
 //!
-//! A batch holds consecutive records of one role. Little-endian, multiples of 8 bytes:
-//! `magic 4 · bytes 4 · crc 4 · records 4 · lsn 8 · durable 8 · role 4 · flags 4 · first record 8`, then each
-//! record as `length 4 · bytes`, then zeros up to a multiple of 8. The CRC-32C covers the whole batch with the
-//! segment's *salt* in its own place, so bytes of an earlier life of a recycled segment, or bytes that a client
-//! put into a record, never pass for a batch.
+//! A batch holds consecutive records of one role. Little-endian, its length a multiple of 8 bytes: a header of two parts, then each
+//! record as `length 4 · bytes`, then zeros.
 //!
-//! What follows the contiguous prefix is *damage* if a later batch says that it was durable, else the *tail*.
+//! | part | fields |
+//! |---|---|
+//! | local | `magic 4 · length 4 · durable 8 · seal 4` |
+//! | common | `position 8 · view 4 · safe 8 · role 4 · flags 4 · first record 8 · records 4 · CRC of the records 4` |
+//!
+//! The common part and the records are the same in every copy of a journal; the local part belongs to one. The *seal* is the CRC-32C of
+//! the header with the segment's *salt* in the seal's own place, so bytes of an earlier life of a recycled segment, or bytes that a
+//! client put into a record, never pass for a batch. The other CRC-32C covers what follows the header.
+//!
+//! What follows the contiguous prefix is *damage* if a later header says that it was durable, else the *tail*.
 
 use onpath_wire::checksum::{crc32c, crc32c_of};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
@@ -15,10 +21,34 @@ use thiserror::Error;
 
 /// "OnpB", little-endian.
 const MAGIC: u32 = u32::from_le_bytes(*b"OnpB");
+/// Bytes of the local part of a header.
+const LOCAL_BYTES: usize = 20;
 /// Bytes in front of the records.
-pub const HEADER_BYTES: usize = 48;
-/// Flag of the batch without records that closes a segment; its lsn is the one that the next segment begins with.
+pub const HEADER_BYTES: usize = LOCAL_BYTES + 44;
+
+/// Where the fields of a header are, bytes from its start.
+mod at {
+    use super::LOCAL_BYTES;
+
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const LENGTH: usize = 4;
+    pub(super) const DURABLE: usize = 8;
+    pub(super) const SEAL: usize = 16;
+    pub(super) const POSITION: usize = LOCAL_BYTES;
+    /// Which members a journal with copies had; 0 of one without.
+    pub(super) const VIEW: usize = LOCAL_BYTES + 8;
+    pub(super) const SAFE: usize = LOCAL_BYTES + 12;
+    pub(super) const ROLE: usize = LOCAL_BYTES + 20;
+    pub(super) const FLAGS: usize = LOCAL_BYTES + 24;
+    pub(super) const FIRST: usize = LOCAL_BYTES + 28;
+    pub(super) const RECORDS: usize = LOCAL_BYTES + 36;
+    pub(super) const CRC: usize = LOCAL_BYTES + 40;
+}
+
+/// Flag of the batch without records that closes a segment; its position is the one that the next segment begins with.
 const FLAG_END: u32 = 1;
+/// Flags of the batches that only journals with copies have.
+const FLAGS_OF_COPIES: [(u32, &str); 3] = [(2, "a view"), (4, "a note"), (8, "a digest")];
 
 /// A batch under construction; its buffer is reused.
 #[derive(Debug, Default)]
@@ -26,6 +56,7 @@ pub struct BatchBuilder {
     bytes: Vec<u8>,
     first: RecordSeq,
     records: u32,
+    crc: Option<u32>,
 }
 
 impl BatchBuilder {
@@ -45,6 +76,7 @@ impl BatchBuilder {
             self.first = seq;
         }
         self.records += 1;
+        self.crc = None;
         self.bytes.extend_from_slice(&(record.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(record);
     }
@@ -64,12 +96,22 @@ impl BatchBuilder {
         self.bytes.len().next_multiple_of(8)
     }
 
+    /// Does what needs no place in the journal, so that [`Self::seal`] has little to do.
+    pub fn close(&mut self) {
+        self.bytes.resize(self.len(), 0);
+        self.crc = Some(crc32c(&self.bytes[HEADER_BYTES..]));
+    }
+
     /// Finishes the batch; its bytes are in [`Self::bytes`] until the next push.
     pub fn seal(&mut self, role: NodeId, lsn: Lsn, durable: Lsn, salt: u32) {
         assert!(self.records > 0, "a batch has records");
-        self.bytes.resize(self.len(), 0);
-        let place = Place { lsn, durable, role, flags: 0, salt };
-        finish(&mut self.bytes, &place, self.first, self.records);
+        if self.crc.is_none() {
+            self.close();
+        }
+        let crc = self.crc.take().expect("closed above");
+        let length = self.bytes.len() as u32;
+        let header = Header { length, lsn, durable, role, flags: 0, first: self.first, records: self.records, crc };
+        self.bytes[..HEADER_BYTES].copy_from_slice(&header.sealed(salt));
         self.records = 0;
     }
 
@@ -79,36 +121,73 @@ impl BatchBuilder {
     }
 }
 
-struct Place {
+/// What a header says.
+struct Header {
+    length: u32,
     lsn: Lsn,
     durable: Lsn,
     role: NodeId,
     flags: u32,
-    salt: u32,
+    first: RecordSeq,
+    records: u32,
+    crc: u32,
 }
 
-fn finish(bytes: &mut [u8], place: &Place, first: RecordSeq, records: u32) {
-    let total = bytes.len() as u32;
-    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    put(0, &MAGIC.to_le_bytes());
-    put(4, &total.to_le_bytes());
-    put(8, &place.salt.to_le_bytes());
-    put(12, &records.to_le_bytes());
-    put(16, &place.lsn.0.to_le_bytes());
-    put(24, &place.durable.0.to_le_bytes());
-    put(32, &place.role.0.to_le_bytes());
-    put(36, &place.flags.to_le_bytes());
-    put(40, &first.0.to_le_bytes());
-    let crc = crc32c(bytes);
-    bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+impl Header {
+    fn sealed(&self, salt: u32) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(at::MAGIC, &MAGIC.to_le_bytes());
+        put(at::LENGTH, &self.length.to_le_bytes());
+        put(at::DURABLE, &self.durable.0.to_le_bytes());
+        put(at::SEAL, &salt.to_le_bytes());
+        put(at::POSITION, &self.lsn.0.to_le_bytes());
+        put(at::VIEW, &0u32.to_le_bytes());
+        // What is durable here is safe: there is no other copy.
+        put(at::SAFE, &self.durable.0.to_le_bytes());
+        put(at::ROLE, &self.role.0.to_le_bytes());
+        put(at::FLAGS, &self.flags.to_le_bytes());
+        put(at::FIRST, &self.first.0.to_le_bytes());
+        put(at::RECORDS, &self.records.to_le_bytes());
+        put(at::CRC, &self.crc.to_le_bytes());
+        let seal = crc32c(&bytes);
+        bytes[at::SEAL..at::SEAL + 4].copy_from_slice(&seal.to_le_bytes());
+        bytes
+    }
+
+    /// The header at the start of `bytes`, if it is one of this segment.
+    fn read(bytes: &[u8], salt: u32) -> Result<Header, Broken> {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(if bytes.iter().all(|&b| b == 0) { Broken::Nothing } else { Broken::Truncated });
+        };
+        if u32_at(header, at::MAGIC) != MAGIC {
+            return Err(if header[..8] == [0; 8] { Broken::Nothing } else { Broken::NoHeader });
+        }
+        let length = u32_at(header, at::LENGTH);
+        if (length as usize) < HEADER_BYTES || !length.is_multiple_of(8) {
+            return Err(Broken::NoHeader);
+        }
+        let seal = crc32c_of(&[&header[..at::SEAL], &salt.to_le_bytes(), &header[at::SEAL + 4..]]);
+        if seal != u32_at(header, at::SEAL) {
+            return Err(Broken::Checksum);
+        }
+        Ok(Header {
+            length,
+            lsn: Lsn(u64_at(header, at::POSITION)),
+            durable: Lsn(u64_at(header, at::DURABLE)),
+            role: NodeId(u32_at(header, at::ROLE)),
+            flags: u32_at(header, at::FLAGS),
+            first: RecordSeq(u64_at(header, at::FIRST)),
+            records: u32_at(header, at::RECORDS),
+            crc: u32_at(header, at::CRC),
+        })
+    }
 }
 
 /// The batch that closes a segment; `next` is the lsn with which the next segment begins.
 pub fn end_of_segment(next: Lsn, durable: Lsn, salt: u32) -> [u8; HEADER_BYTES] {
-    let mut bytes = [0; HEADER_BYTES];
-    let place = Place { lsn: next, durable, role: NodeId(0), flags: FLAG_END, salt };
-    finish(&mut bytes, &place, RecordSeq(0), 0);
-    bytes
+    let (length, first, role) = (HEADER_BYTES as u32, RecordSeq(0), NodeId(0));
+    Header { length, lsn: next, durable, role, flags: FLAG_END, first, records: 0, crc: 0 }.sealed(salt)
 }
 
 /// Why the bytes at some offset are not the batch that should be there.
@@ -137,6 +216,19 @@ pub enum Broken {
     /// A whole batch whose records do not fill it.
     #[error("records do not fill their batch")]
     Records,
+    /// A whole batch of a kind that only journals with copies have.
+    #[error("a batch with {0}, which this onpath cannot read: use the onpath that wrote it")]
+    Copies(&'static str),
+    /// A whole batch of a kind that is not known.
+    #[error("a batch with flags {0:#x}, which this onpath does not know: use the onpath that wrote it")]
+    Flags(u32),
+}
+
+impl Broken {
+    /// Whether something was written here that another program reads: it is no torn end, whatever follows.
+    fn is_foreign(self) -> bool {
+        matches!(self, Broken::Copies(_) | Broken::Flags(_))
+    }
 }
 
 /// A batch read back.
@@ -178,33 +270,24 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
+fn refuse_unknown(flags: u32) -> Result<(), Broken> {
+    match FLAGS_OF_COPIES.iter().find(|(flag, _)| flags & flag != 0) {
+        Some(&(_, name)) => Err(Broken::Copies(name)),
+        None if flags & !FLAG_END != 0 => Err(Broken::Flags(flags & !FLAG_END)),
+        None => Ok(()),
+    }
+}
+
 /// Reads the batch at the start of `bytes`, whatever its lsn; also says how long it is.
 fn read(bytes: &[u8], salt: u32) -> Result<(Batch<'_>, usize), Broken> {
-    let Some(header) = bytes.get(..HEADER_BYTES) else {
-        return Err(if bytes.iter().all(|&b| b == 0) { Broken::Nothing } else { Broken::Truncated });
-    };
-    if u32_at(header, 0) != MAGIC {
-        return Err(if header[..8] == [0; 8] { Broken::Nothing } else { Broken::NoHeader });
-    }
-    let len = u32_at(header, 4) as usize;
-    if len < HEADER_BYTES || !len.is_multiple_of(8) {
-        return Err(Broken::NoHeader);
-    }
-    let payload = bytes.get(HEADER_BYTES..len).ok_or(Broken::Truncated)?;
-    let crc = crc32c_of(&[&header[..8], &salt.to_le_bytes(), &header[12..], payload]);
-    if crc != u32_at(header, 8) {
+    let Header { length, lsn, durable, role, flags, first, records, crc } = Header::read(bytes, salt)?;
+    refuse_unknown(flags)?;
+    let payload = bytes.get(HEADER_BYTES..length as usize).ok_or(Broken::Truncated)?;
+    if crc32c(payload) != crc {
         return Err(Broken::Checksum);
     }
-    let batch = Batch {
-        lsn: Lsn(u64_at(header, 16)),
-        durable: Lsn(u64_at(header, 24)),
-        role: NodeId(u32_at(header, 32)),
-        first: RecordSeq(u64_at(header, 40)),
-        records: u32_at(header, 12),
-        payload,
-        end: u32_at(header, 36) & FLAG_END != 0,
-    };
-    if records_fill(&batch) { Ok((batch, len)) } else { Err(Broken::Records) }
+    let batch = Batch { lsn, durable, role, first, records, payload, end: flags & FLAG_END != 0 };
+    if records_fill(&batch) { Ok((batch, length as usize)) } else { Err(Broken::Records) }
 }
 
 fn records_fill(batch: &Batch<'_>) -> bool {
@@ -216,15 +299,15 @@ fn records_fill(batch: &Batch<'_>) -> bool {
     at <= batch.payload.len() && batch.payload.len() - at < 8
 }
 
-/// The highest lsn that any whole batch in `bytes` says was durable, wherever the batch is.
+/// The highest lsn that any header in `bytes` says was durable, wherever it is.
 pub fn durable_evidence(bytes: &[u8], salt: u32) -> Lsn {
     let mut highest = Lsn(0);
     let mut at = 0;
     while at + HEADER_BYTES <= bytes.len() {
-        match read(&bytes[at..], salt) {
-            Ok((batch, len)) => {
-                highest = highest.max(batch.durable);
-                at += len;
+        match Header::read(&bytes[at..], salt) {
+            Ok(header) => {
+                highest = highest.max(header.durable);
+                at += header.length as usize;
             }
             Err(_) => at += 8,
         }
@@ -235,18 +318,18 @@ pub fn durable_evidence(bytes: &[u8], salt: u32) -> Lsn {
 /// Whether batches at the start of `bytes`, whose segment has lost its salt, claim that `next` or a later lsn was durable. Unproven by
 /// checksums, so only a run without gap counts, and none that begins after `next`: batches of an earlier life claim less.
 pub fn claims_durable(bytes: &[u8], next: Lsn) -> bool {
-    let mut at = 0;
+    let mut offset = 0;
     let mut expected = None;
-    while let Some(header) = bytes.get(at..).and_then(|rest| rest.get(..HEADER_BYTES)) {
-        let (len, lsn) = (u32_at(header, 4) as usize, u64_at(header, 16));
+    while let Some(header) = bytes.get(offset..).and_then(|rest| rest.get(..HEADER_BYTES)) {
+        let (len, lsn) = (u32_at(header, at::LENGTH) as usize, u64_at(header, at::POSITION));
         let follows = expected.map_or(lsn <= next.0, |expected| lsn == expected);
-        if u32_at(header, 0) != MAGIC || len < HEADER_BYTES || !len.is_multiple_of(8) || !follows {
+        if u32_at(header, at::MAGIC) != MAGIC || len < HEADER_BYTES || !len.is_multiple_of(8) || !follows {
             return false;
         }
-        if u64_at(header, 24) >= next.0 {
+        if u64_at(header, at::DURABLE) >= next.0 {
             return true;
         }
-        at += len;
+        offset += len;
         expected = lsn.checked_add(1);
     }
     false
@@ -266,7 +349,7 @@ pub enum Step<'a> {
         /// Why.
         why: Broken,
     },
-    /// What should be here was durable, and is not readable.
+    /// What should be here was durable, and is not readable; or only another program reads it.
     Damage {
         /// Where, bytes from the start of the scanned bytes.
         offset: usize,
@@ -320,7 +403,7 @@ impl<'a> Scanner<'a> {
                 let offset = self.at;
                 let evidence = durable_evidence(&self.bytes[offset..], self.salt);
                 let durable = self.next.map_or(evidence > Lsn(0), |next| evidence >= next);
-                if durable { Step::Damage { offset, why } } else { Step::Tail { offset, why } }
+                if durable || why.is_foreign() { Step::Damage { offset, why } } else { Step::Tail { offset, why } }
             }
         }
     }
@@ -449,6 +532,31 @@ mod tests {
         let mut scanner = Scanner::new(&bytes, SALT, None);
         assert!(matches!(scanner.step(), Step::Batch(_)));
         assert_eq!((scanner.step(), scanner.next_lsn()), (Step::End, Some(Lsn(2))));
+    }
+
+    #[test]
+    fn a_batch_of_another_kind_is_named_and_not_cut() {
+        for (flag, says) in [(2, "a view"), (4, "a note"), (8, "a digest"), (16, "flags 0x10")] {
+            let mut bytes = batch(1, 0, &[b"a"]);
+            let mut header = Header::read(&bytes, SALT).unwrap();
+            header.flags = flag;
+            bytes[..HEADER_BYTES].copy_from_slice(&header.sealed(SALT));
+            let (0, Step::Damage { offset: 0, why }) = scan(&bytes) else { panic!("flag {flag}") };
+            assert!(why.to_string().contains(says), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_a_copy_takes_does_not_depend_on_the_segment() {
+        let sealed = |durable, salt| {
+            let mut builder = BatchBuilder::default();
+            builder.push(RecordSeq(7), b"record");
+            builder.seal(NodeId::shard(ShardId(3)), Lsn(5), Lsn(durable), salt);
+            builder.bytes().to_vec()
+        };
+        let (one, other) = (sealed(3, SALT), sealed(3, SALT + 1));
+        assert_ne!(one[..LOCAL_BYTES], other[..LOCAL_BYTES]);
+        assert_eq!(one[LOCAL_BYTES..], other[LOCAL_BYTES..]);
     }
 
     #[test]

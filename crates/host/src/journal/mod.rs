@@ -228,6 +228,7 @@ impl Journal {
     pub fn append(&self, role: NodeId, batch: &mut BatchBuilder) -> Result<Lsn, JournalError> {
         let shared = &*self.shared;
         shared.check()?;
+        batch.close();
         let mut append = shared.append.lock().expect("appending does not panic");
         let len = batch.len();
         if append.at + len + batch::HEADER_BYTES > append.segment.len() {
