@@ -4,6 +4,7 @@
 use onpath_host::journal::{Commit, Journal, Options};
 use onpath_host::node::{HostHooks, HostedRole, NoEffects, NodeBuilder};
 use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::{Header, MessageKind, Packet};
 use std::collections::VecDeque;
@@ -68,9 +69,10 @@ impl HostHooks for Hooks {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const HOPS: u64 = 1_000_000;
+    const JOURNAL: JournalId = JournalId { fsid: 1, number: 1, created: 1 };
     for record_bytes in [0, 200] {
         let dir = tempfile::tempdir()?;
-        let options = Options::for_dir(dir.path(), 1, Commit::Interval(100))?;
+        let options = Options::for_dir(dir.path(), JOURNAL, Commit::Interval(100))?;
         let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
         let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay)?;
         let (done, last) = channel();

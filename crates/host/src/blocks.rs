@@ -1,6 +1,6 @@
 //! The data files of a DIR: executes the disk operations of a data node, outside of the node's lock (design.md, "Data").
 //!
-//! `DIR/data/NNNN.blk` are sparse files of one fixed size: a header block that names file system, version and number,
+//! `DIR/journals/N/data/NNNN.blk` are sparse files of one fixed size: a header block that names file system, version and number,
 //! then the blocks. [`BlockFiles::flush_all`] comes before every flush of the journal, so that the bytes of a durable record
 //! are durable. An error of a flush is final: the kernel may already have dropped the pages that failed.
 
@@ -14,7 +14,7 @@ use onpath_wire::checksum::crc32c;
 use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFileHeader};
-use onpath_wire::disk::superblock::{FEATURES_KNOWN, FORMAT_VERSION, FileStart};
+use onpath_wire::disk::superblock::{FEATURES_KNOWN, FORMAT_VERSION, FileStart, JournalId};
 use onpath_wire::errno::Errno;
 use onpath_wire::limits::{BLOCK_BYTES, IO_BYTES_MAX};
 use std::fs::File;
@@ -67,14 +67,14 @@ pub enum BlocksError {
         features: u64,
     },
     /// A file of another file system, of another number, or of another size.
-    #[error("{} belongs elsewhere: it is data file {number} of file system {fsid:016x} with {file_blocks} blocks; put the file system's own file back", path.display())]
+    #[error("{} belongs elsewhere: it is data file {number} of {journal} with {file_blocks} blocks; put the file system's own file back", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
         /// Its number.
         number: u32,
-        /// Its file system.
-        fsid: u64,
+        /// Whose it is.
+        journal: JournalId,
         /// Its size.
         file_blocks: u32,
     },
@@ -111,7 +111,7 @@ pub struct BlockCounters {
 #[derive(Debug)]
 pub struct BlockFiles {
     dir: PathBuf,
-    fsid: u64,
+    journal: JournalId,
     file_blocks: u32,
     reserve_bytes: u64,
     files: RwLock<Vec<Arc<BlockFile>>>,
@@ -131,19 +131,24 @@ pub struct BlockFiles {
 impl BlockFiles {
     /// Opens the data files in `dir` (made if missing), checks their headers, and makes durable what they hold. New data is refused with ENOSPC when
     /// it would leave less than `reserve_bytes` to the file system below.
-    pub fn open(dir: &Path, fsid: u64, file_blocks: u32, reserve_bytes: u64) -> Result<BlockFiles, BlocksError> {
+    pub fn open(
+        dir: &Path,
+        journal: JournalId,
+        file_blocks: u32,
+        reserve_bytes: u64,
+    ) -> Result<BlockFiles, BlocksError> {
         held::make_folder(dir).map_err(at("create", dir))?;
-        BlockFiles::existing(dir, fsid, file_blocks, reserve_bytes, Access::Write)
+        BlockFiles::existing(dir, journal, file_blocks, reserve_bytes, Access::Write)
     }
 
     /// Opens the data files in `dir` only to read blocks, checks their headers, and changes nothing.
-    pub fn inspect(dir: &Path, fsid: u64, file_blocks: u32) -> Result<BlockFiles, BlocksError> {
-        BlockFiles::existing(dir, fsid, file_blocks, 0, Access::Read)
+    pub fn inspect(dir: &Path, journal: JournalId, file_blocks: u32) -> Result<BlockFiles, BlocksError> {
+        BlockFiles::existing(dir, journal, file_blocks, 0, Access::Read)
     }
 
     fn existing(
         dir: &Path,
-        fsid: u64,
+        journal: JournalId,
         file_blocks: u32,
         reserve_bytes: u64,
         access: Access,
@@ -160,11 +165,11 @@ impl BlockFiles {
             if found != number {
                 return Err(BlocksError::Missing { path });
             }
-            files.push(Arc::new(open_file(&path, number, fsid, file_blocks, access)?));
+            files.push(Arc::new(open_file(&path, number, journal, file_blocks, access)?));
         }
         Ok(BlockFiles {
             dir: dir.to_owned(),
-            fsid,
+            journal,
             file_blocks,
             reserve_bytes,
             files: RwLock::new(files),
@@ -275,7 +280,7 @@ impl BlockFiles {
             magic: DATA_FILE_MAGIC,
             version: FORMAT_VERSION,
             features: 0,
-            fsid: self.fsid,
+            journal: self.journal,
             number,
             file_blocks: self.file_blocks,
         };
@@ -376,7 +381,13 @@ fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BlocksError 
     move |source| BlocksError::Io { what, path, source }
 }
 
-fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Access) -> Result<BlockFile, BlocksError> {
+fn open_file(
+    path: &Path,
+    number: u32,
+    journal: JournalId,
+    file_blocks: u32,
+    access: Access,
+) -> Result<BlockFile, BlocksError> {
     let writable = access == Access::Write;
     let file = if writable { held::open_to_write(path) } else { held::open(path) }.map_err(at("open", path))?;
     let mut bytes = [0; 256];
@@ -398,9 +409,9 @@ fn open_file(path: &Path, number: u32, fsid: u64, file_blocks: u32, access: Acce
     if u32::take(&mut reader) != Ok(crc32c(&bytes[..length])) {
         return Err(damaged("the header has a bad checksum".into()));
     }
-    if header.number != number || header.fsid != fsid || header.file_blocks != file_blocks {
-        let DataFileHeader { number, fsid, file_blocks, .. } = header;
-        return Err(BlocksError::Foreign { path: path.to_owned(), number, fsid, file_blocks });
+    if header.number != number || header.journal != journal || header.file_blocks != file_blocks {
+        let DataFileHeader { number, journal, file_blocks, .. } = header;
+        return Err(BlocksError::Foreign { path: path.to_owned(), number, journal, file_blocks });
     }
     // What an earlier process wrote must not be lost any more when the records that name it are recovered.
     if writable {
@@ -441,9 +452,10 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     const FIRST: u64 = DATA_FILE_HEADER_BYTES;
+    const JOURNAL: JournalId = JournalId { fsid: 7, number: 1, created: 9 };
 
     fn open(dir: &Path) -> Result<BlockFiles, BlocksError> {
-        BlockFiles::open(dir, 7, 1024, 0)
+        BlockFiles::open(dir, JOURNAL, 1024, 0)
     }
 
     fn write(files: &BlockFiles, file: u32, block: u64, parts: &[&'static [u8]]) -> DiskResult {
@@ -460,7 +472,7 @@ mod tests {
         let blocks = || fs::metadata(dir.path().join("0000.blk")).unwrap().blocks();
         let before = blocks();
         assert!(before >= 64 * 8);
-        let full = BlockFiles::open(dir.path(), 7, 1024, 1 << 60).unwrap();
+        let full = BlockFiles::open(dir.path(), JOURNAL, 1024, 1 << 60).unwrap();
         let op =
             |reserved| DiskOp::Write { file: 0, offset: FIRST, bytes: vec![Bytes::from_static(&[7; 4096])], reserved };
         assert_eq!(full.execute(op(false)), DiskResult::Failed(Errno::ENOSPC));
@@ -496,7 +508,7 @@ mod tests {
     #[test]
     fn new_data_leaves_the_reserve_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let files = BlockFiles::open(dir.path(), 7, 1024, 1 << 60).unwrap();
+        let files = BlockFiles::open(dir.path(), JOURNAL, 1024, 1 << 60).unwrap();
         assert_eq!(write(&files, 0, 0, &[&[1; 4096]]), DiskResult::Failed(Errno::ENOSPC));
         assert!(matches!(files.execute(DiskOp::Space), DiskResult::Space { free: 0, .. }));
     }

@@ -1,8 +1,8 @@
 //! The layout of a DIR, and what may be opened as one (design.md, "Durability").
 //!
 //! `superblock` (identity, version, shape, taken terms; replaced by rename), `lock` (flock of the one process
-//! that may use the DIR, holding its pid), `journal/`, `checkpoint/`, `data/`, `socket`. Terms and session ids
-//! are taken in blocks, durably and before any role starts.
+//! that may use the DIR, holding its pid), `journals/N/{journal,checkpoint,data}`, `socket`. A term is taken a start, and session ids
+//! in blocks, durably and before any role starts.
 
 mod error;
 
@@ -13,14 +13,13 @@ use crate::owner::{self, DIR_MODE, Modes};
 use crate::shape::Shape;
 use crate::sys;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::codec::Reader;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::superblock::{
-    FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, FileStart, Part, SUPERBLOCK_MAGIC, Superblock,
+    FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, FileStart, JournalEntry, RoleEntry, SUPERBLOCK_MAGIC, Superblock,
 };
 use onpath_wire::hash::CookieKey;
-use onpath_wire::ids::Term;
-use onpath_wire::limits::{SHARDS_MAX, TERM_BLOCK};
+use onpath_wire::ids::{NodeId, ShardId, Term};
+use onpath_wire::limits::SHARDS_MAX;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
@@ -36,8 +35,10 @@ pub const SESSION_BLOCK: u32 = 1024;
 /// Session ids are 24 bits, as they are the number part of an address.
 const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
-const OWN_NAMES: [&str; 10] =
-    ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journal", "checkpoint", "data", "socket", "lost+found"];
+const OWN_NAMES: [&str; 8] =
+    ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journals", "socket", "lost+found"];
+/// What the directory of a journal has.
+const OF_A_JOURNAL: [&str; 3] = ["journal", "checkpoint", "data"];
 
 fn at<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> DirError + use<'a> {
     move |source| DirError::Io { path: path.to_owned(), what, source }
@@ -52,8 +53,12 @@ pub struct PartFormat {
     pub cookie_key: CookieKey,
     /// Number of its shards, on all hosts.
     pub shards: u16,
-    /// What this host has.
-    pub part: Part,
+    /// Number of the host; its data node has the same.
+    pub host: u16,
+    /// The shards of the host, in order.
+    pub here: Vec<u16>,
+    /// The data nodes among which files are spread, in order; never empty.
+    pub data_nodes: Vec<u16>,
 }
 
 /// A DIR that this process alone may use, until this value is dropped.
@@ -61,9 +66,8 @@ pub struct PartFormat {
 pub struct Dir {
     path: PathBuf,
     superblock: Mutex<Superblock>,
-    part: Option<Part>,
-    /// The terms taken at this start: one for each shard, and spare ones.
-    pub terms: Range<u32>,
+    /// The term taken at this start, of all roles.
+    pub term: Term,
     /// The session ids taken at this start.
     pub sessions: Range<u32>,
     /// Whether this start formatted it.
@@ -73,6 +77,30 @@ pub struct Dir {
     /// First term of the last start before this one that followed a loss of power; 0 if none did.
     pub last_loss: Term,
     claim: Claim,
+}
+
+/// Where a journal is, with what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The segments.
+    pub journal: PathBuf,
+    /// The checkpoints.
+    pub checkpoint: PathBuf,
+    /// The data files.
+    pub data: PathBuf,
+}
+
+impl Place {
+    /// That of the only journal of the DIR `path`.
+    pub fn of(path: &Path, superblock: &Superblock) -> Place {
+        let [journal, checkpoint, data] = OF_A_JOURNAL.map(|name| folder(path, superblock.journal()).join(name));
+        Place { journal, checkpoint, data }
+    }
+}
+
+/// The directory of a journal.
+fn folder(path: &Path, journal: &JournalEntry) -> PathBuf {
+    path.join("journals").join(journal.number.to_string())
 }
 
 /// What keeps others from a DIR, and its name for this process.
@@ -90,20 +118,19 @@ impl Dir {
             return Err(DirError::ShardsRange { asked });
         }
         let (claim, fresh) = prepare(path, || format(path, shards))?;
-        let (superblock, part) = read(path)?;
-        refuse_part(path, part.as_ref())?;
+        let superblock = read_superblock(path)?;
         if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
         }
-        Dir::start(path, claim, (superblock, None), fresh, SESSION_BLOCK)
+        Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
     }
 
     /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
-        let (superblock, part) = read(path)?;
-        fits(path, &superblock, part.as_ref(), wanted)?;
-        Dir::start(path, claim, (superblock, part), fresh, SESSION_BLOCK)
+        let superblock = read(path)?;
+        fits(path, &superblock, wanted)?;
+        Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
     }
 
     /// Opens an existing DIR.
@@ -119,32 +146,16 @@ impl Dir {
     fn existing(path: &Path, sessions: u32) -> Result<Dir, DirError> {
         read_superblock(path)?;
         let claim = claim(path, owner::hold(path)?)?;
-        Dir::start(path, claim, (read_superblock(path)?, None), false, sessions)
+        Dir::start(path, claim, read_superblock(path)?, false, sessions)
     }
 
-    fn start(
-        path: &Path,
-        claim: Claim,
-        (superblock, part): (Superblock, Option<Part>),
-        fresh: bool,
-        sessions: u32,
-    ) -> Result<Dir, DirError> {
+    fn start(path: &Path, claim: Claim, superblock: Superblock, fresh: bool, sessions: u32) -> Result<Dir, DirError> {
         let (another_boot, last_loss) = boot::look(path).map_err(at(path, "look at the boot"))?;
         let rebooted = another_boot && !fresh;
-        let terms = u32::from(superblock.shards) + TERM_BLOCK;
-        let superblock = Mutex::new(superblock);
-        let mut dir = Dir {
-            path: path.to_owned(),
-            superblock,
-            part,
-            terms: 0..0,
-            sessions: 0..0,
-            fresh,
-            rebooted,
-            last_loss,
-            claim,
-        };
-        (dir.terms, dir.sessions) = dir.take(terms, sessions)?;
+        let (term, superblock) = (Term(superblock.journal().next_term), Mutex::new(superblock));
+        let mut dir =
+            Dir { path: path.to_owned(), superblock, term, sessions: 0..0, fresh, rebooted, last_loss, claim };
+        dir.sessions = dir.take(term, sessions)?;
         if fresh {
             dir.note_boot()?;
         }
@@ -153,20 +164,24 @@ impl Dir {
 
     /// Remembers the present boot. What a loss of power has left must be known durably before: later starts do not look for it.
     pub(crate) fn note_boot(&self) -> Result<(), DirError> {
-        let loss = if self.rebooted { Term(self.terms.start) } else { self.last_loss };
+        let loss = if self.rebooted { self.term } else { self.last_loss };
         boot::note(&self.path, loss).map_err(at(&self.path, "note the boot"))
     }
 
-    /// Takes further terms and session ids, durably.
-    pub fn take(&self, terms: u32, sessions: u32) -> Result<(Range<u32>, Range<u32>), DirError> {
+    /// Takes all terms up to this one and further session ids, durably.
+    pub fn take(&self, upto: Term, sessions: u32) -> Result<Range<u32>, DirError> {
+        let used_up = |what| DirError::UsedUp { path: self.path.clone(), what };
+        if upto > Term::MAX {
+            return Err(used_up("terms"));
+        }
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
         let mut next = held.clone();
-        let used_up = |what| DirError::UsedUp { path: self.path.clone(), what };
-        next.next_term = next.next_term.checked_add(terms).filter(|&t| t <= Term::MAX.0 + 1).ok_or(used_up("terms"))?;
+        let next_term = &mut next.journals[0].next_term;
+        *next_term = (*next_term).max(upto.0 + 1);
         next.next_session =
             next.next_session.checked_add(sessions).filter(|&s| s <= SESSIONS_MAX).ok_or(used_up("session ids"))?;
-        write_superblock(&self.path, &next, self.part.as_ref())?;
-        let taken = (held.next_term..next.next_term, held.next_session..next.next_session);
+        write_superblock(&self.path, &next)?;
+        let taken = held.next_session..next.next_session;
         *held = next;
         Ok(taken)
     }
@@ -174,8 +189,9 @@ impl Dir {
     /// From now on there are so many shards.
     pub(crate) fn set_shards(&self, shards: u16) -> Result<(), DirError> {
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
-        let next = Superblock { shards, ..held.clone() };
-        write_superblock(&self.path, &next, self.part.as_ref())?;
+        let mut next = Superblock { shards, ..held.clone() };
+        next.journals[0].roles = roles(0..shards, held.host);
+        write_superblock(&self.path, &next)?;
         *held = next;
         Ok(())
     }
@@ -196,7 +212,7 @@ impl Dir {
 
     /// Which roles it holds.
     pub fn shape(&self) -> Shape {
-        Shape::of(&self.superblock(), self.part.as_ref())
+        Shape::of(&self.superblock())
     }
 
     /// The directory itself.
@@ -204,19 +220,9 @@ impl Dir {
         &self.path
     }
 
-    /// Where the journal is.
-    pub fn journal(&self) -> PathBuf {
-        self.path.join("journal")
-    }
-
-    /// Where checkpoints are.
-    pub fn checkpoint(&self) -> PathBuf {
-        self.path.join("checkpoint")
-    }
-
-    /// Where data nodes keep their files.
-    pub fn data(&self) -> PathBuf {
-        self.path.join("data")
+    /// Where its journal is, with what belongs to it.
+    pub fn place(&self) -> Place {
+        Place::of(&self.path, &self.superblock())
     }
 
     /// Where other processes attach.
@@ -253,22 +259,18 @@ fn claim(path: &Path, held: Arc<Held>) -> Result<Claim, DirError> {
     Ok(Claim { lock: Some(take_lock(path)?), _held: held })
 }
 
-fn refuse_part(path: &Path, part: Option<&Part>) -> Result<(), DirError> {
-    part.map_or(Ok(()), |_| Err(DirError::Part { path: path.to_owned() }))
-}
-
 /// Whether a DIR is the part of a file system that is wanted.
-fn fits(path: &Path, superblock: &Superblock, part: Option<&Part>, wanted: &PartFormat) -> Result<(), DirError> {
-    let list = |part: Option<&Part>| part.map_or("all".to_owned(), |part| format!("{:?}", part.shards));
-    let data = |part: Option<&Part>| part.map_or("0".to_owned(), |part| part.data_node.to_string());
-    let spread = |part: Option<&Part>| part.map_or("0".to_owned(), |part| format!("{:?}", part.data_nodes));
-    let asked = Some(&wanted.part);
+fn fits(path: &Path, superblock: &Superblock, wanted: &PartFormat) -> Result<(), DirError> {
+    let here = |superblock: &Superblock| match superblock.is_part() {
+        true => format!("{:?}", superblock.journal().shards().map(|shard| shard.0).collect::<Vec<_>>()),
+        false => "all".to_owned(),
+    };
     let facts = [
         ("the file system", format!("{:016x}", superblock.fsid), format!("{:016x}", wanted.fsid)),
         ("the number of shards", superblock.shards.to_string(), wanted.shards.to_string()),
-        ("the list of its shards", list(part), list(asked)),
-        ("the number of its data node", data(part), data(asked)),
-        ("the list of data nodes", spread(part), spread(asked)),
+        ("the list of its shards", here(superblock), format!("{:?}", wanted.here)),
+        ("the number of its host", superblock.host.to_string(), wanted.host.to_string()),
+        ("the list of data nodes", format!("{:?}", superblock.data_nodes), format!("{:?}", wanted.data_nodes)),
     ];
     match facts.into_iter().find(|(_, have, asked)| have != asked) {
         Some((what, have, asked)) => Err(DirError::OtherPart { path: path.to_owned(), what, have, asked }),
@@ -375,42 +377,63 @@ fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
     let fsid = u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?);
     let cookie_key = CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?);
-    format_as(path, fsid, cookie_key, shards.unwrap_or(cores as u16), None)
+    let shards = shards.unwrap_or(cores as u16);
+    let all = PartFormat { fsid, cookie_key, shards, host: 0, here: (0..shards).collect(), data_nodes: vec![0] };
+    format_as(path, &all, 0)
 }
 
 fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
     known::format(path)?; // before the superblock, with which the directory is formatted
-    format_as(path, wanted.fsid, wanted.cookie_key, wanted.shards, Some(&wanted.part))
+    format_as(path, wanted, FEATURE_PART)
 }
 
-fn format_as(path: &Path, fsid: u64, cookie_key: CookieKey, shards: u16, part: Option<&Part>) -> Result<(), DirError> {
-    for sub in ["journal", "checkpoint", "data"] {
-        let sub = path.join(sub);
-        held::make_folder(&sub).map_err(at(&sub, "create"))?;
+/// The roles of a host, in order of their addresses.
+fn roles(shards: impl IntoIterator<Item = u16>, data_node: u16) -> Vec<RoleEntry> {
+    let shards = shards.into_iter().map(|shard| NodeId::shard(ShardId(shard)));
+    let all = shards.chain([NodeId::data(data_node)]);
+    all.map(|node| RoleEntry { node, generation: 1 }).collect()
+}
+
+fn format_as(path: &Path, wanted: &PartFormat, features: u64) -> Result<(), DirError> {
+    let drawn = || sys::random_bytes().map(u64::from_le_bytes).map_err(at(path, "random bytes"));
+    let journal = JournalEntry {
+        number: u32::from(wanted.host) + 1,
+        created: drawn()?,
+        copies: 1,
+        next_term: 1,
+        roles: roles(wanted.here.iter().copied(), wanted.host),
+    };
+    let place = folder(path, &journal);
+    let above = [path.join("journals"), place.clone()];
+    for made in above.into_iter().chain(OF_A_JOURNAL.map(|name| place.join(name))) {
+        held::make_folder(&made).map_err(at(&made, "create"))?;
+    }
+    for changed in [&place, &path.join("journals")] {
+        sys::sync_dir(changed).map_err(at(changed, "sync"))?;
     }
     let superblock = Superblock {
         magic: SUPERBLOCK_MAGIC,
         version: FORMAT_VERSION,
-        features: if part.is_some() { FEATURE_PART } else { 0 },
-        fsid,
-        shards,
-        cookie_key,
-        next_term: 1,
+        features,
+        fsid: wanted.fsid,
+        dir: drawn()?,
+        host: wanted.host,
+        shards: wanted.shards,
+        data_nodes: wanted.data_nodes.clone(),
+        cookie_key: wanted.cookie_key,
+        journals: vec![journal],
         next_session: 1,
         formatted: sys::now().wall_ns,
     };
-    write_superblock(path, &superblock, part)?;
+    write_superblock(path, &superblock)?;
     match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(parent) => sys::sync_dir(parent).map_err(at(parent, "sync")),
         None => Ok(()),
     }
 }
 
-fn write_superblock(path: &Path, superblock: &Superblock, part: Option<&Part>) -> Result<(), DirError> {
+fn write_superblock(path: &Path, superblock: &Superblock) -> Result<(), DirError> {
     let mut bytes = superblock.to_stored();
-    if let Some(part) = part {
-        part.store(&mut bytes);
-    }
     bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
     replace_file(path, "superblock", &bytes).map_err(|(file, source)| at(&file, "write")(source))
 }
@@ -429,18 +452,17 @@ pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), (
 
 /// Reads and checks the superblock of a DIR that holds a whole file system, without locking it.
 pub fn read_superblock(path: &Path) -> Result<Superblock, DirError> {
-    let (superblock, part) = read(path)?;
-    refuse_part(path, part.as_ref())?;
-    Ok(superblock)
+    let superblock = read(path)?;
+    if superblock.is_part() { Err(DirError::Part { path: path.to_owned() }) } else { Ok(superblock) }
 }
 
 /// Whether a DIR is known to hold a part of a file system of several hosts.
 pub(crate) fn is_part(path: &Path) -> bool {
-    read(path).is_ok_and(|(_, part)| part.is_some())
+    read(path).is_ok_and(|superblock| superblock.is_part())
 }
 
-/// Reads and checks the superblock of a DIR, and which part of a file system it holds if that is not all.
-fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
+/// Reads and checks the superblock of a DIR.
+fn read(path: &Path) -> Result<Superblock, DirError> {
     let name = path.join("superblock");
     let bytes = match held::read(&name) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -465,22 +487,36 @@ fn read(path: &Path) -> Result<(Superblock, Option<Part>), DirError> {
     if crc32c(body) != u32::from_le_bytes(*crc) {
         return Err(damaged("checksum mismatch".into()));
     }
-    let decode = || {
-        let mut reader = Reader::new(body);
-        let superblock = Superblock::load(&mut reader)?;
-        let part = if superblock.features & FEATURE_PART != 0 { Some(Part::load(&mut reader)?) } else { None };
-        reader.finish()?;
-        Ok((superblock, part))
+    let superblock = Superblock::from_stored(body).map_err(|error| damaged(error.to_string()))?;
+    match contradiction(&superblock) {
+        Some(why) => Err(damaged(why)),
+        None => Ok(superblock),
+    }
+}
+
+/// What a superblock says that cannot be, or that this program does not run.
+fn contradiction(superblock: &Superblock) -> Option<String> {
+    let Superblock { shards, data_nodes, journals, host, .. } = superblock;
+    let [journal] = &journals[..] else {
+        return Some(format!("it has {} journals, and this onpath runs one", journals.len()));
     };
-    let (superblock, part) = decode().map_err(|error: onpath_wire::WireError| damaged(error.to_string()))?;
-    if !(1..=SHARDS_MAX).contains(&superblock.shards) {
-        return Err(damaged(format!("{} shards", superblock.shards)));
-    }
-    let foreign = |part: &Part| part.data_nodes.is_empty() || part.shards.iter().any(|&s| s >= superblock.shards);
-    if part.as_ref().is_some_and(foreign) {
-        return Err(damaged("the part that it names is none of this file system".into()));
-    }
-    Ok((superblock, part))
+    let foreign = |role: &RoleEntry| match role.node.as_shard() {
+        Some(shard) => shard.0 >= *shards,
+        None => role.node != NodeId::data(*host),
+    };
+    let all = superblock.is_part() || journal.shards().eq((0..*shards).map(ShardId));
+    Some(match () {
+        () if !(1..=SHARDS_MAX).contains(shards) => format!("{shards} shards"),
+        () if journal.copies != 1 => format!("its journal has {} copies, and this onpath keeps one", journal.copies),
+        () if journal.number == 0 || journal.next_term == 0 => "its journal has a number or term 0".into(),
+        () if !journal.roles.is_sorted_by(|one, other| one.node < other.node) => "its roles are not in order".into(),
+        () if journal.roles.iter().any(foreign) || !all => "its roles are none of this file system".into(),
+        () if journal.data_node().is_none() => "it has no data node".into(),
+        () if data_nodes.is_empty() || !data_nodes.is_sorted_by(|one, other| one < other) => {
+            format!("files are spread over data nodes {data_nodes:?}")
+        }
+        () => return None,
+    })
 }
 
 #[cfg(test)]
@@ -491,7 +527,7 @@ mod tests {
     fn rewrite(dir: &Path, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = read_superblock(dir).unwrap();
         change(&mut superblock);
-        write_superblock(dir, &superblock, None).unwrap();
+        write_superblock(dir, &superblock).unwrap();
     }
 
     #[test]
@@ -499,14 +535,12 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("new");
         let first = Dir::open_or_format(&path, Some(3)).unwrap();
-        assert!(first.fresh && first.terms.start == 1 && first.sessions.start == 1);
-        assert_eq!(first.terms.len() as u32, 3 + TERM_BLOCK);
-        let more = first.take(2, 1).unwrap();
-        assert_eq!(more.0, first.terms.end..first.terms.end + 2);
+        assert!(first.fresh && first.term == Term(1) && first.sessions.start == 1);
+        let more = first.take(Term(7), 1).unwrap();
         let fsid = first.superblock().fsid;
         drop(first);
         let second = Dir::open_or_format(&path, None).unwrap();
-        assert!(!second.fresh && second.terms.start == more.0.end && second.sessions.start == more.1.end);
+        assert!(!second.fresh && second.term == Term(8) && second.sessions.start == more.end);
         assert_eq!((second.superblock().shards, second.superblock().fsid), (3, fsid));
     }
 
@@ -534,7 +568,7 @@ mod tests {
     #[test]
     fn an_interrupted_format_is_taken_up() {
         let tmp = tempfile::tempdir().unwrap();
-        fs::create_dir(tmp.path().join("journal")).unwrap();
+        fs::create_dir_all(tmp.path().join("journals/1/checkpoint")).unwrap();
         fs::write(tmp.path().join("superblock.tmp"), "torn").unwrap();
         assert!(Dir::open_or_format(tmp.path(), Some(1)).unwrap().fresh);
     }
@@ -547,6 +581,22 @@ mod tests {
         assert!(matches!(error, DirError::Shards { have: 2, asked: 4, .. }));
         assert!(error.to_string().contains("onpath reshape") && error.to_string().contains("--shards 4`"), "{error}");
         assert!(matches!(Dir::open_or_format(tmp.path(), Some(0)), Err(DirError::ShardsRange { asked: 0 })));
+        let sound = read_superblock(tmp.path()).unwrap();
+        for (change, says) in [
+            ((|s| s.journals.push(s.journals[0].clone())) as fn(&mut Superblock), "2 journals"),
+            (|s| s.journals.clear(), "0 journals"),
+            (|s| s.journals[0].copies = 3, "3 copies"),
+            (|s| s.journals[0].number = 0, "number or term 0"),
+            (|s| s.journals[0].roles.truncate(2), "no data node"),
+            (|s| s.journals[0].roles.swap(0, 1), "not in order"),
+            (|s| s.shards = 3, "none of this file system"),
+            (|s| s.data_nodes = vec![], "data nodes []"),
+        ] {
+            rewrite(tmp.path(), change);
+            let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+            assert!(matches!(error, DirError::Superblock { .. }) && error.to_string().contains(says), "{error}");
+            write_superblock(tmp.path(), &sound).unwrap();
+        }
         rewrite(tmp.path(), |s| s.features = 0x80);
         let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
         assert!(matches!(error, DirError::Features { unknown: 0x80, .. }), "{error}");

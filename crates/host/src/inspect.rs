@@ -7,7 +7,7 @@
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::boot;
 use crate::checkpoint::{CheckpointError, Draft, Loaded, Piece, Store};
-use crate::dir::{self, Claim, DirError};
+use crate::dir::{self, Claim, DirError, Place};
 use crate::journal::{self, JournalError, RecoveryReport, Replay};
 use crate::progress::{Stage, Watcher};
 use crate::state::{DATA_FILE_BLOCKS, State, unreadable};
@@ -86,15 +86,16 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
     // Again, now that nobody can replace it.
     let superblock = dir::read_superblock(path)?;
     let mut problems: Vec<Problem> = Vec::new();
-    let blocks = BlockFiles::inspect(&path.join("data"), superblock.fsid, DATA_FILE_BLOCKS);
+    let place = Place::of(path, &superblock);
+    let blocks = BlockFiles::inspect(&place.data, superblock.journal_id(), DATA_FILE_BLOCKS);
     let blocks = blocks.map_err(|error| problems.push(error.into())).ok();
     let files = blocks.as_ref().map_or(0, BlockFiles::files);
-    let mut state = State::damaged(&superblock, Term(superblock.next_term), files, watcher);
+    let mut state = State::damaged(&superblock, Term(superblock.journal().next_term), files, watcher);
     let mut note = |error| {
         problems.push(Problem::Checkpoint(error));
         Ok(())
     };
-    let loaded = state.look(&path.join("checkpoint"), superblock.fsid, &mut note);
+    let loaded = state.look(&place.checkpoint, superblock.journal_id(), &mut note);
     let loaded = loaded.unwrap_or_else(|error| {
         problems.push(error.into());
         Loaded::NOTHING
@@ -107,7 +108,7 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
     // Records say nothing to roles whose images are not all there.
     let complete = problems.iter().all(|problem| !matches!(problem, Problem::Checkpoint(_)));
     let replay: &mut dyn Replay = if complete { &mut state } else { &mut |_: NodeId, _: RecordSeq, _: &[u8]| Ok(()) };
-    match journal::inspect(&path.join("journal"), superblock.fsid, loaded.from, replay) {
+    match journal::inspect(&place.journal, superblock.journal_id(), loaded.from, replay) {
         Ok(report) => journal = report,
         Err(error) => problems.push(error.into()),
     }
@@ -133,11 +134,11 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
 pub fn inspect_served(path: &Path, temp: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, InspectError> {
     let superblock = dir::read_superblock(path)?;
     // Nothing of the data files is looked at, and the number of those that exist comes last.
-    let state = State::damaged(&superblock, Term(superblock.next_term), 0, watcher.clone());
+    let state = State::damaged(&superblock, Term(superblock.journal().next_term), 0, watcher.clone());
     let temporary = |source| InspectError::Temporary { dir: temp.to_owned(), source };
-    let store = Arc::new(Store::temporary(temp, superblock.fsid).map_err(temporary)?);
+    let store = Arc::new(Store::temporary(temp, superblock.journal_id()).map_err(temporary)?);
     let mut told = Told {
-        dir: path,
+        place: Place::of(path, &superblock),
         state,
         store: &store,
         draft: Some(store.begin_temporary().map_err(temporary)?),
@@ -180,7 +181,7 @@ pub fn inspect_served(path: &Path, temp: &Path, watcher: Arc<dyn Watcher>) -> Re
 
 /// What was told so far.
 struct Told<'a> {
-    dir: &'a Path,
+    place: Place,
     state: State,
     store: &'a Arc<Store>,
     /// Takes objects; none once they are all there, and records come.
@@ -201,7 +202,7 @@ impl Told<'_> {
         if self.problem.is_some() || self.failed.is_some() {
             return;
         }
-        let (store, journal) = (self.dir.join("checkpoint"), self.dir.join("journal"));
+        let Place { journal, checkpoint: store, .. } = self.place.clone();
         match piece {
             Piece::Range { role, range, upto } => {
                 self.loaded.images += 1;
@@ -242,7 +243,7 @@ impl Told<'_> {
     }
 
     fn refuse(&mut self, source: StoreError) {
-        self.problem = Some(CheckpointError::Load { file: self.dir.join("checkpoint"), source }.into());
+        self.problem = Some(CheckpointError::Load { file: self.place.checkpoint.clone(), source }.into());
     }
 
     fn object(&mut self, address: NodeId, key: Vec<u8>, value: &[u8]) {

@@ -88,10 +88,10 @@ impl Offline {
         }
         let dir = Dir::open_unserved(path)?;
         let superblock = dir.superblock();
-        let blocks = BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, 0)?;
-        let mut state = State::damaged(&superblock, Term(dir.terms.start), blocks.files(), watcher.clone());
-        checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Arc::new(Store::open_unserved(&dir.checkpoint(), superblock.fsid)?);
+        let blocks = BlockFiles::open(&dir.place().data, superblock.journal_id(), DATA_FILE_BLOCKS, 0)?;
+        let mut state = State::damaged(&superblock, dir.term, blocks.files(), watcher.clone());
+        checkpoint::adopt(&dir.place().checkpoint, superblock.shards)?;
+        let store = Arc::new(Store::open_unserved(&dir.place().checkpoint, superblock.journal_id())?);
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })
     }
@@ -116,9 +116,9 @@ impl Offline {
         self.blocks.files()
     }
 
-    /// The term of a shard in this start: nothing has an id or a position of it.
-    pub fn term(&self, shard: ShardId) -> Term {
-        Term(self.dir.terms.start + u32::from(shard.0))
+    /// The term of this start: nothing has an id or a position of it.
+    pub fn term(&self) -> Term {
+        self.dir.term
     }
 
     /// A number that nothing of this start has.
@@ -128,14 +128,13 @@ impl Offline {
     }
 
     /// A position in a shard's change-logs after all others.
-    pub fn next_log_seq(&mut self, shard: ShardId) -> LogSeq {
-        LogSeq(self.term(shard).first_seq() + self.next())
+    pub fn next_log_seq(&mut self) -> LogSeq {
+        LogSeq(self.term().first_seq() + self.next())
     }
 
     /// Takes all terms up to this one, so that nothing new is of it.
     pub fn take_terms(&self, upto: Term) -> Result<(), ServerError> {
-        let taken = self.superblock().next_term;
-        self.dir.take((upto.0 + 1).saturating_sub(taken), 0)?;
+        self.dir.take(upto, 0)?;
         Ok(())
     }
 
@@ -157,9 +156,7 @@ impl Offline {
 
     /// Changes a role by a record.
     pub fn record(&mut self, role: NodeId, record: &[u8]) -> Result<(), StoreError> {
-        let term =
-            Term(self.dir.terms.start + role.as_shard().map_or(u32::from(self.superblock().shards), |s| s.0.into()));
-        let seq = RecordSeq(term.first_seq() + self.next());
+        let seq = RecordSeq(self.term().first_seq() + self.next());
         match self.state.role(role) {
             Some(found) => found.replay(seq, record),
             None => Err(StoreError::Contradiction(format!("{role:?} is no role of this DIR"))),

@@ -11,6 +11,7 @@ use crate::progress::{Stage, Watcher};
 use crate::server::ServerError;
 use onpath_meta::Reshape;
 use onpath_store::{Changes, Image, Pair, StoreError};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{NodeId, RecordSeq};
 use onpath_wire::limits::SHARDS_MAX;
 use std::collections::BTreeMap;
@@ -31,9 +32,9 @@ pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u
     }
     settle(path, watcher)?;
     let dir = Offline::open(path, watcher)?.keep(&**watcher)?;
-    let (superblock, place) = (dir.superblock(), dir.checkpoint());
+    let (superblock, place) = (dir.superblock(), dir.place().checkpoint);
     checkpoint::forget_others(&place)?;
-    let written = move_all(&place, superblock.fsid, shards, &**watcher);
+    let written = move_all(&place, superblock.journal_id(), shards, &**watcher);
     if written.is_err() {
         // Nothing counts of it.
         let _ = checkpoint::forget_others(&place);
@@ -44,8 +45,8 @@ pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u
     Ok(moved)
 }
 
-fn move_all(place: &Path, fsid: u64, shards: u16, watcher: &dyn Watcher) -> Result<u64, CheckpointError> {
-    let (old, new) = (Store::open_unserved(place, fsid)?, Store::create_reshaped(place, shards, fsid)?);
+fn move_all(place: &Path, journal: JournalId, shards: u16, watcher: &dyn Watcher) -> Result<u64, CheckpointError> {
+    let (old, new) = (Store::open_unserved(place, journal)?, Store::create_reshaped(place, shards, journal)?);
     let frozen = old.frozen()?;
     let from = frozen.head()?.expect("it was just kept").from;
     watcher.begin(Stage::of("moving", "objects").with_whole(frozen.objects()?));

@@ -173,19 +173,23 @@ impl ServerBuilder {
 
     fn of_dir(dir: Dir, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
         let (superblock, shape) = (dir.superblock(), dir.shape());
-        let blocks = Arc::new(BlockFiles::open(&dir.data(), superblock.fsid, DATA_FILE_BLOCKS, DATA_RESERVE_BYTES)?);
-        let first_term = Term(dir.terms.start);
+        let blocks = Arc::new(BlockFiles::open(
+            &dir.place().data,
+            superblock.journal_id(),
+            DATA_FILE_BLOCKS,
+            DATA_RESERVE_BYTES,
+        )?);
         let serving = Serving {
             // Messages to other hosts wait for the disk, whatever clients wait for.
             track: options.commit == Commit::Sync || !shape.whole,
             outlived: (options.commit != Commit::Sync && !shape.whole).then_some(dir.last_loss),
             tracking: options.tracking,
         };
-        let mut state = State::fresh(&superblock, shape, first_term, blocks.files(), serving, watcher.clone());
-        checkpoint::adopt(&dir.checkpoint(), superblock.shards)?;
-        let store = Arc::new(Store::open(&dir.checkpoint(), superblock.fsid)?);
+        let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());
+        checkpoint::adopt(&dir.place().checkpoint, superblock.shards)?;
+        let store = Arc::new(Store::open(&dir.place().checkpoint, superblock.journal_id())?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
-        let interrupted = checkpoint::clear_interrupted(&dir.checkpoint());
+        let interrupted = checkpoint::clear_interrupted(&dir.place().checkpoint);
         let State { mut shards, mut data, shape, .. } = state;
         let now = sys::now();
         watcher.begin(Stage::of("comparing what the journal has written last", "blocks"));
@@ -219,7 +223,7 @@ impl ServerBuilder {
         if !shape.whole {
             builder.among_others();
         } else if options.tracking.form == Form::Network {
-            let switch = SwitchConfig::whole(NodeId::SWITCH, superblock.fsid as u32, u64::from(dir.terms.start));
+            let switch = SwitchConfig::whole(NodeId::SWITCH, superblock.fsid as u32, u64::from(dir.term.0));
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
         let sessions = dir.sessions.clone();
@@ -254,7 +258,7 @@ impl ServerBuilder {
             memory_bytes: self.options.memory_bytes.unwrap_or(u64::MAX),
             waste_bytes: WASTE_BYTES,
         };
-        let checkpoint = self.dir.checkpoint();
+        let checkpoint = self.dir.place().checkpoint;
         let checkpointer =
             Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
         detach_resident(&self.dir, &node);
@@ -276,7 +280,7 @@ impl ServerBuilder {
         let (shape, dir) = (dir.shape(), Arc::new(dir));
         let sessions = Arc::new(Sessions::new(dir.clone(), given));
         let coordinator = shape.map.coordinator();
-        let term = Term(dir.terms.start + u32::from(coordinator.0));
+        let term = dir.term;
         let whole = shape.whole;
         let config = ServerConfig {
             dir: dir.path().to_owned(),
@@ -330,7 +334,7 @@ impl Sessions {
     pub fn next(&self) -> Result<SessionId, String> {
         let mut left = self.left.lock().expect("a counter does not panic");
         if left.is_empty() {
-            let (_, more) = self.dir.take(0, SESSION_BLOCK).map_err(|error| error.to_string())?;
+            let more = self.dir.take(self.dir.term, SESSION_BLOCK).map_err(|error| error.to_string())?;
             *left = more;
         }
         left.next().map(SessionId).ok_or_else(|| "no session id is left".to_owned())
@@ -347,7 +351,7 @@ fn detach_resident(dir: &Dir, node: &Node) {
     let shape = dir.shape();
     let Some(resident) = dir.sessions.start.checked_sub(SESSION_BLOCK).filter(|_| shape.whole) else { return };
     let coordinator = shape.map.coordinator();
-    let term = Term(dir.terms.start + u32::from(coordinator.0));
+    let term = dir.term;
     node.deliver(NodeId::shard(coordinator), detach(SessionId(resident), term));
 }
 
@@ -367,16 +371,16 @@ pub(crate) fn recover(
     store: &Arc<Store>,
     damage: &OnDamage,
 ) -> Result<(Loaded, Journal, RecoveryReport), ServerError> {
-    let fsid = dir.superblock().fsid;
     let loaded = state.attach(store, damage)?;
     if dir.rebooted {
         // Only a power loss can have lost bytes of the data files whose records the journal still has; which of these
         // were durable all the same, later batches say.
         state.begin_tail();
     }
+    let place = dir.place();
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
-    let journal_options = Options::for_dir(&dir.journal(), fsid, commit).map_err(below)?;
-    let (journal, report) = Journal::recover(&dir.journal(), journal_options, loaded.from, state)?;
+    let journal_options = Options::for_dir(&place.journal, dir.superblock().journal_id(), commit).map_err(below)?;
+    let (journal, report) = Journal::recover(&place.journal, journal_options, loaded.from, state)?;
     Ok((loaded, journal, report))
 }
 

@@ -1,6 +1,6 @@
 //! Which roles a DIR holds, and the map of the file system to which they belong.
 
-use onpath_wire::disk::superblock::{Part, Superblock};
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::map::ClusterMap;
 
@@ -18,17 +18,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of a DIR with this superblock, and the part of the file system that it holds, if that is not all of it.
-    pub fn of(superblock: &Superblock, part: Option<&Part>) -> Shape {
-        let map = ClusterMap::even(superblock.shards);
-        match part {
-            None => Shape { shards: map.all().collect(), map, data_node: 0, whole: true },
-            Some(part) => Shape {
-                map: map.with_data_nodes(&part.data_nodes),
-                shards: part.shards.iter().copied().map(ShardId).collect(),
-                data_node: part.data_node,
-                whole: false,
-            },
+    /// That of a DIR with this superblock.
+    pub fn of(superblock: &Superblock) -> Shape {
+        let journal = superblock.journal();
+        Shape {
+            map: ClusterMap::even(superblock.shards).with_data_nodes(&superblock.data_nodes),
+            shards: journal.shards().collect(),
+            data_node: journal.data_node().expect("a superblock without is refused"),
+            whole: !superblock.is_part(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::shape::Shape;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
-use onpath_wire::disk::superblock::Superblock;
+use onpath_wire::disk::superblock::{JournalId, Superblock};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,28 +43,28 @@ pub(crate) struct Serving {
 }
 
 impl State {
-    /// The roles without state. Terms from `first_term` on are theirs; `files` data files exist.
+    /// The roles without state, in this term; `files` data files exist.
     pub(crate) fn fresh(
         superblock: &Superblock,
         shape: Shape,
-        first_term: Term,
+        term: Term,
         files: u32,
         serving: Serving,
         watcher: Arc<dyn Watcher>,
     ) -> State {
-        State::since(superblock, shape, (first_term, first_term), files, serving, watcher)
+        State::since(superblock, shape, (term, term), files, serving, watcher)
     }
 
     /// The same for a look at what may be damaged: whatever the ids, the store may have it.
-    pub(crate) fn damaged(superblock: &Superblock, first_term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
-        let shape = Shape::of(superblock, None);
-        State::since(superblock, shape, (first_term, Term::MAX), files, Serving::default(), watcher)
+    pub(crate) fn damaged(superblock: &Superblock, term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
+        let shape = Shape::of(superblock);
+        State::since(superblock, shape, (term.min(Term::MAX), Term::MAX), files, Serving::default(), watcher)
     }
 
     fn since(
         superblock: &Superblock,
         shape: Shape,
-        (first_term, since): (Term, Term),
+        (term, since): (Term, Term),
         files: u32,
         Serving { track, outlived, tracking }: Serving,
         watcher: Arc<dyn Watcher>,
@@ -72,12 +72,11 @@ impl State {
         let cluster = superblock.fsid as u32;
         // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
         let since = if shape.whole { since } else { Term::MAX };
-        let term = |number: u16| Term((first_term.0 + u32::from(number)).min(Term::MAX.0));
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
                 shard,
                 map: shape.map.clone(),
-                term: term(shard.0),
+                term,
                 since,
                 cookie_key: superblock.cookie_key,
                 cluster,
@@ -92,7 +91,7 @@ impl State {
         };
         let data = DataNode::new(DataConfig {
             node: shape.data_node,
-            term: term(superblock.shards),
+            term,
             since,
             map: shape.map.clone(),
             cluster,
@@ -106,13 +105,13 @@ impl State {
     pub(crate) fn look(
         &mut self,
         dir: &Path,
-        fsid: u64,
+        journal: JournalId,
         on_error: &mut OnError<'_>,
     ) -> Result<Loaded, CheckpointError> {
         let (mut ahead, damage) = (BTreeMap::new(), unreadable());
         let mut view = |store: &Arc<Store>, role| view(store, role, &damage, &mut ahead);
         let watcher = self.watcher.clone();
-        let looked = checkpoint::look(dir, fsid, &mut self.roles(), &mut view, on_error, &*watcher)?;
+        let looked = checkpoint::look(dir, journal, &mut self.roles(), &mut view, on_error, &*watcher)?;
         self.ahead = ahead;
         Ok(looked)
     }

@@ -3,6 +3,7 @@
 
 use onpath_host::journal::{Commit, Journal, JournalEvents, Options};
 use onpath_store::batch::BatchBuilder;
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -62,7 +63,8 @@ fn append(journal: &Journal, n: u64) -> bool {
 }
 
 fn open(dir: &Path, from: u64) -> (Journal, Vec<u64>) {
-    let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(5), fsid: 1 };
+    let journal = JournalId { fsid: 1, number: 1, created: 5 };
+    let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(5), journal };
     let mut seen = vec![];
     let mut replay = |_: NodeId, seq: RecordSeq, _: &[u8]| {
         seen.push(seq.0);

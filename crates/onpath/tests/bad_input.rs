@@ -209,9 +209,9 @@ fn another_format() {
 
 /// The segments that hold batches, each with the places of its batches: offset and length.
 fn segments(dir: &Path) -> Vec<(PathBuf, Vec<(usize, usize)>)> {
-    let names = sys::names(dir.join("journal")).expect("the journal's directory");
+    let names = sys::names(dir.join("journals/1/journal")).expect("the journal's directory");
     let segments = names.into_iter().filter(|name| Path::new(name).extension() == Some("seg".as_ref())).map(|name| {
-        let path = dir.join("journal").join(name);
+        let path = dir.join("journals/1/journal").join(name);
         let places = batches(&fs::read(&path).expect("read of a segment"));
         (path, places)
     });

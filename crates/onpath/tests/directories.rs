@@ -132,7 +132,9 @@ fn root_does_not_work_in_the_directory_of_somebody_else() {
     let (state, mountpoint) = (site.state(), site.mountpoint(0));
     let secret = site.root().join("secret");
     let [dir, at] = [state.as_os_str(), mountpoint.as_os_str()];
-    for link in ["lock", "superblock.tmp", "boot.tmp", "socket", "checkpoint/writing", "data/0000.tmp"] {
+    for link in
+        ["lock", "superblock.tmp", "boot.tmp", "socket", "journals/1/checkpoint/writing", "journals/1/data/0000.tmp"]
+    {
         format(&state);
         fs::write(&secret, "secret").expect("a file");
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("chmod");
@@ -200,15 +202,15 @@ fn contents_of_others_are_refused() {
     };
     let deeds: [(&str, Deed<'_>, &str); 10] = [
         ("superblock", &given, "65534"),
-        ("journal", &given, "65534"),
+        ("journals/1/journal", &given, "65534"),
         ("superblock", &opened, "0666"),
         ("lock", &linked, "symbolic link"),
         ("superblock", &linked, "symbolic link"),
         ("superblock.tmp", &linked, "symbolic link"),
         ("boot.tmp", &linked, "symbolic link"),
-        ("journal", &linked, "symbolic link"),
-        ("checkpoint", &linked, "symbolic link"),
-        ("data/0000.tmp", &linked, "symbolic link"),
+        ("journals/1/journal", &linked, "symbolic link"),
+        ("journals/1/checkpoint", &linked, "symbolic link"),
+        ("journals/1/data/0000.tmp", &linked, "symbolic link"),
     ];
     for (name, deed, word) in deeds {
         format(&state);
@@ -232,11 +234,18 @@ fn the_way_to_the_directory_may_change() {
     let mount = site.dev_on(&state, &["--shards", "1", "--checkpoint-bytes", "65536"]);
     fs::write(mount.path().join("before"), "x").expect("a file");
     let apart = home.join("apart");
-    let links = ["superblock.tmp", "boot.tmp", "socket", "checkpoint/writing", "checkpoint/reserve", "data/0000.tmp"];
+    let links = [
+        "superblock.tmp",
+        "boot.tmp",
+        "socket",
+        "journals/1/checkpoint/writing",
+        "journals/1/checkpoint/reserve",
+        "journals/1/data/0000.tmp",
+    ];
     ALICE.run(|| {
         fs::rename(&state, &apart).expect("alice may rename what is in her directory");
         for dir in ["journal", "checkpoint", "data"] {
-            fs::create_dir_all(state.join(dir)).expect("mkdir");
+            fs::create_dir_all(state.join("journals/1").join(dir)).expect("mkdir");
         }
         links.iter().for_each(|link| symlink(&secret, state.join(link)).expect("symlink"));
     });
@@ -245,7 +254,8 @@ fn the_way_to_the_directory_may_change() {
         fs::write(mount.path().join(format!("file{number}")), "y").expect("a file");
     }
     wait_until("checkpoints are written", || {
-        mount.said().matches("checkpoint").count() > 0 || fs::exists(apart.join("checkpoint/store.redb")).is_ok()
+        mount.said().matches("checkpoint").count() > 0
+            || fs::exists(apart.join("journals/1/checkpoint/store.redb")).is_ok()
     });
     mount.stop();
     assert_eq!(fs::read(&secret).expect("read"), b"secret");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The data file and offset of a block that begins with these bytes.
 fn find_block(state: &Path, begin: &[u8]) -> (PathBuf, u64) {
-    let files = std::fs::read_dir(state.join("data")).expect("the data files");
+    let files = std::fs::read_dir(state.join("journals/1/data")).expect("the data files");
     for path in files.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()) {
         // The files of this test are the first ones; the rest of a data file is a hole.
         let mut bytes = vec![0; 1 << 20];

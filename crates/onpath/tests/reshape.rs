@@ -204,7 +204,7 @@ fn a_killed_reshape_leaves_the_old_shape_or_the_new() {
     }
     assert!(old > 0, "none was killed in time");
     assert_holds(&site, &site.state(), &before);
-    let left = fs::read_dir(site.state().join("checkpoint")).expect("list");
+    let left = fs::read_dir(site.state().join("journals/1/checkpoint")).expect("list");
     let names: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("reshaped")), "{names:?}");
 }
@@ -226,7 +226,7 @@ fn the_superblock_says_which_store_counts() {
     copy(&site.state(), &torn);
     copy(&site.state(), &late);
     reshape(&late, 4);
-    let place = |state: &Path, name: &str| state.join("checkpoint").join(name);
+    let place = |state: &Path, name: &str| state.join("journals/1/checkpoint").join(name);
     fs::write(place(&torn, "reshaped-4.redb"), "not all of it").expect("a torn store");
     fs::rename(place(&late, "objects.redb"), place(&late, "reshaped-4.redb")).expect("rename");
     copy(&place(&site.state(), "objects.redb"), &place(&late, "objects.redb"));

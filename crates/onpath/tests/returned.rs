@@ -67,7 +67,7 @@ fn fill_and_remove(top: &Path, round: u64, all: &mut Vec<u64>) {
 
 /// What the store takes on the disk, bytes.
 fn allocated(state: &Path) -> u64 {
-    let store = fs::metadata(state.join("checkpoint/objects.redb")).expect("a store");
+    let store = fs::metadata(state.join("journals/1/checkpoint/objects.redb")).expect("a store");
     store.blocks() * 512
 }
 
@@ -76,7 +76,7 @@ fn counter(status: &Status, name: &str) -> u64 {
 }
 
 fn copy(state: &Path) -> PathBuf {
-    state.join("checkpoint/copy.redb")
+    state.join("journals/1/checkpoint/copy.redb")
 }
 
 #[test]

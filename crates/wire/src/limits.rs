@@ -121,8 +121,6 @@ pub const COMMIT_INTERVAL_MS: u64 = 100;
 pub const SEGMENT_BYTES: u64 = 16 << 20;
 /// Largest journal batch, bytes.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
-/// Terms that a process takes durably at one start, beyond one for each shard.
-pub const TERM_BLOCK: u32 = 64;
 
 /// Memory that each object of a bounded table takes at most, bytes: what `onpath status` multiplies. Hash tables are counted
 /// half full. Names, inodes and listings, of which there is one a file, are not in here.

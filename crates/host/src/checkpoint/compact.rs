@@ -10,6 +10,7 @@ use super::store::{Bytes, HEAD, RANGES, REST, Store, guarded, put_objects, unsea
 use super::{CheckpointError, at};
 use crate::held;
 use onpath_store::Pair;
+use onpath_wire::disk::superblock::JournalId;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use std::fs::File;
 use std::io;
@@ -56,14 +57,14 @@ impl Drop for Unfinished {
 
 impl Compaction {
     /// Begins a copy in `dir`.
-    pub(super) fn begin(dir: &Path, fsid: u64) -> Result<Compaction, CheckpointError> {
+    pub(super) fn begin(dir: &Path, journal: JournalId) -> Result<Compaction, CheckpointError> {
         let path = copy(dir);
         match held::remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
             _ => {}
         }
         let unfinished = Unfinished(path.clone());
-        let new = Store::open_file(path.clone(), fsid, Room::none())?;
+        let new = Store::open_file(path.clone(), journal, Room::none())?;
         let file = held::open(&path).map_err(at(&path))?;
         let mut transaction = guarded(&path, || new.db.begin_write())?;
         transaction.set_quick_repair(true);
@@ -131,14 +132,14 @@ impl Compaction {
     /// The whole copy: durable, and with the name of `old`, though that is not durable yet. Nothing has changed since the last step.
     pub(super) fn finish(self, old: &Store) -> Result<Store, CheckpointError> {
         let Compaction { transaction, new, unfinished, .. } = self;
-        let (fsid, frozen) = (new.fsid(), old.frozen()?);
+        let (journal, frozen) = (new.journal(), old.frozen()?);
         copy_table(old, &frozen, &transaction, REST)?;
         copy_table(old, &frozen, &transaction, RANGES)?;
         copy_table(old, &frozen, &transaction, HEAD)?;
         guarded(new.file(), || transaction.commit())?;
         // Closed, it lets go of what it has at its end.
         drop(new);
-        let whole = Store::open_file(unfinished.0.clone(), fsid, Room::none())?;
+        let whole = Store::open_file(unfinished.0.clone(), journal, Room::none())?;
         if whole.head()? != frozen.head()? {
             return Err(whole.damaged("it is not the copy that was written"));
         }

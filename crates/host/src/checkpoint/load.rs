@@ -4,6 +4,7 @@ use super::CheckpointError;
 use super::store::Store;
 use crate::progress::{Stage, Watcher};
 use onpath_store::{Cold, Recoverable};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +57,7 @@ pub fn attach(
 /// checkpoint, which end the load. The checkpoint is not changed. A store with an object that does not check is not attached.
 pub fn look(
     dir: &Path,
-    fsid: u64,
+    journal: JournalId,
     roles: &mut Roles<'_>,
     view: &mut ViewOf<'_>,
     on_error: &mut OnError<'_>,
@@ -64,7 +65,7 @@ pub fn look(
 ) -> Result<Loaded, CheckpointError> {
     watcher.begin(Stage::of("reading the checkpoint", "objects"));
     let shards = roles.iter().filter(|(address, _)| address.as_shard().is_some()).count();
-    let store = match Store::look(dir, shards as u16, fsid)? {
+    let store = match Store::look(dir, shards as u16, journal)? {
         Some(store) if store.head()?.is_some() => Arc::new(store),
         _ => return Ok(Loaded::NOTHING),
     };

@@ -43,8 +43,8 @@ pub enum CheckpointError {
         /// What is wrong.
         why: String,
     },
-    /// The store is another file system's.
-    #[error("{} belongs to another file system: put the file system's own file back", file.display())]
+    /// The store is another file system's, or another journal's.
+    #[error("{} belongs to another file system or journal: put the file system's own file back", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,

@@ -383,7 +383,7 @@ impl Inner {
         }
         let mut copy = match copying.copy.take() {
             Some(copy) => copy,
-            None => Compaction::begin(&self.dir, store.fsid())?,
+            None => Compaction::begin(&self.dir, store.journal())?,
         };
         if copy.step(store)? {
             copying.copy = Some(copy);

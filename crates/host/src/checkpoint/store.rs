@@ -2,7 +2,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `head` | 0 | what file system it is of, and from which lsn the journal is replayed over it |
+//! | `head` | 0 | whose it is, and from which lsn the journal is replayed over it |
 //! | `head` | 1 | bytes of all objects with their keys |
 //! | `ranges` | role, range | the last record that the range's objects reflect |
 //! | `rest` | role, range, key | objects that are loaded at a start |
@@ -19,6 +19,7 @@ use crate::sys;
 use onpath_store::{Changes, Cold, Image, Pair, StoreError};
 use onpath_wire::checksum::crc32c;
 use onpath_wire::disk::Stored;
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use onpath_wire::stored_struct;
 use redb::{
@@ -58,8 +59,8 @@ stored_struct! {
         pub magic: u64,
         /// [`VERSION`].
         pub version: u32,
-        /// The file system.
-        pub fsid: u64,
+        /// Whose it is.
+        pub journal: JournalId,
         /// The first lsn that is replayed over it.
         pub from: Lsn,
     }
@@ -69,7 +70,7 @@ stored_struct! {
 pub struct Store {
     pub(super) db: Database,
     file: PathBuf,
-    fsid: u64,
+    journal: JournalId,
     pub(super) room: Arc<Room>,
 }
 
@@ -116,42 +117,42 @@ pub(super) fn head_of(store: &Store, bytes: &[u8]) -> Result<Head, CheckpointErr
 
 impl Store {
     /// Opens the store in `dir`, or makes one that was never written.
-    pub fn open(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        Store::open_file(dir.join(FILE_NAME), fsid, Room::new(dir))
+    pub fn open(dir: &Path, journal: JournalId) -> Result<Store, CheckpointError> {
+        Store::open_file(dir.join(FILE_NAME), journal, Room::new(dir))
     }
 
     /// The same for a file system that nobody uses: a full disk is an error, since nobody would make room.
-    pub fn open_unserved(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
-        Store::open_file(dir.join(FILE_NAME), fsid, Room::unserved(dir))
+    pub fn open_unserved(dir: &Path, journal: JournalId) -> Result<Store, CheckpointError> {
+        Store::open_file(dir.join(FILE_NAME), journal, Room::unserved(dir))
     }
 
     /// Makes a store of another number of shards in `dir`, which counts when the superblock says so. A full disk is an error.
-    pub fn create_reshaped(dir: &Path, shards: u16, fsid: u64) -> Result<Store, CheckpointError> {
-        let store = Store::open_file(beside::reshaped(dir, shards), fsid, Room::unserved(dir))?;
+    pub fn create_reshaped(dir: &Path, shards: u16, journal: JournalId) -> Result<Store, CheckpointError> {
+        let store = Store::open_file(beside::reshaped(dir, shards), journal, Room::unserved(dir))?;
         sys::sync_dir(dir).map_err(at(dir))?;
         Ok(store)
     }
 
-    pub(super) fn open_file(path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
+    pub(super) fn open_file(path: PathBuf, journal: JournalId, room: Arc<Room>) -> Result<Store, CheckpointError> {
         let file = held::open_or_create(&path).map_err(at(&path))?;
-        Store::of(file, path, fsid, room)?.checked()
+        Store::of(file, path, journal, room)?.checked()
     }
 
-    fn of(file: File, path: PathBuf, fsid: u64, room: Arc<Room>) -> Result<Store, CheckpointError> {
+    fn of(file: File, path: PathBuf, journal: JournalId, room: Arc<Room>) -> Result<Store, CheckpointError> {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let db = guarded(&path, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
-        Ok(Store { db, file: path, fsid, room })
+        Ok(Store { db, file: path, journal, room })
     }
 
     /// Makes a store in an unlinked file in `dir`, which nobody else sees and no power loss leaves. A full disk is an error.
-    pub fn temporary(dir: &Path, fsid: u64) -> Result<Store, CheckpointError> {
+    pub fn temporary(dir: &Path, journal: JournalId) -> Result<Store, CheckpointError> {
         let file = tempfile::tempfile_in(dir).map_err(at(dir))?;
-        Store::of(file, dir.to_owned(), fsid, Room::none())
+        Store::of(file, dir.to_owned(), journal, Room::none())
     }
 
     /// Looks at the store in `dir`, of so many shards, and changes nothing; none if there is none. All of the file is checked.
-    pub fn look(dir: &Path, shards: u16, fsid: u64) -> Result<Option<Store>, CheckpointError> {
+    pub fn look(dir: &Path, shards: u16, journal: JournalId) -> Result<Option<Store>, CheckpointError> {
         let new = beside::reshaped(dir, shards);
         let path = if held::exists(&new).map_err(at(&new))? { new } else { dir.join(FILE_NAME) };
         let file = match held::open(&path) {
@@ -162,7 +163,7 @@ impl Store {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
         let db = guarded(&path, || builder.create_with_backend(look))?;
-        Store { db, file: path, fsid, room: Room::none() }.checked().map(Some)
+        Store { db, file: path, journal, room: Room::none() }.checked().map(Some)
     }
 
     fn checked(self) -> Result<Store, CheckpointError> {
@@ -170,7 +171,7 @@ impl Store {
             if head.version != VERSION {
                 return Err(CheckpointError::Version { file: self.file, found: head.version });
             }
-            if head.fsid != self.fsid {
+            if head.journal != self.journal {
                 return Err(CheckpointError::Foreign { file: self.file });
             }
         }
@@ -200,9 +201,9 @@ impl Store {
         &self.file
     }
 
-    /// The file system.
-    pub fn fsid(&self) -> u64 {
-        self.fsid
+    /// Whose it is.
+    pub fn journal(&self) -> JournalId {
+        self.journal
     }
 
     /// A role does not take an object.
@@ -378,7 +379,7 @@ impl<'a> Draft<'a> {
     /// Makes it the checkpoint, durably: the journal is replayed from `from`. Returns how many objects were written and removed.
     pub fn commit(mut self, from: Lsn) -> Result<u64, CheckpointError> {
         self.put_changes()?;
-        let head = Head { magic: MAGIC, version: VERSION, fsid: self.store.fsid, from };
+        let head = Head { magic: MAGIC, version: VERSION, journal: self.store.journal, from };
         let before = self.store.live()?;
         guarded(&self.store.file, || {
             let live = match before {

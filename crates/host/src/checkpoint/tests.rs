@@ -7,13 +7,14 @@ use crate::progress::tests::Noted;
 use crate::progress::{Stage, Unwatched};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_store::{Changes, Cold, Image, ObjectCheck, Recoverable};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-const FSID: u64 = 77;
+const JOURNAL: JournalId = JournalId { fsid: 77, number: 1, created: 5 };
 const RANGES: u32 = 3;
 
 /// A role that counts: record (key, value) adds the value to the key's number; range = key % RANGES. Even keys are read when
@@ -178,10 +179,10 @@ fn try_start(dir: &Path, pace: Pace) -> Result<Process, CheckpointError> {
     adopt(&checkpoint_dir, 2)?;
     let addresses = [0, 1].map(|n| NodeId::shard(ShardId(n)));
     let (mut a, mut b) = (Sums::default(), Sums::default());
-    let store = Arc::new(Store::open(&checkpoint_dir, FSID)?);
+    let store = Arc::new(Store::open(&checkpoint_dir, JOURNAL)?);
     let mut roles: [(NodeId, &mut dyn Recoverable); 2] = [(addresses[0], &mut a), (addresses[1], &mut b)];
     let loaded = attach(&store, &mut roles, &mut |role| store.view(role, damage()), &Unwatched)?;
-    let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), fsid: FSID };
+    let options = Options { segment_bytes: 1 << 16, commit: Commit::Interval(2), journal: JOURNAL };
     let mut replay = |role: NodeId, seq: RecordSeq, record: &[u8]| {
         if role == addresses[0] { a.replay(seq, record) } else { b.replay(seq, record) }
     };
@@ -252,7 +253,7 @@ fn a_checkpoint_replaces_the_journal_before_it() {
     assert_eq!(report.images, 6);
     let again = process.checkpointer.checkpoint().unwrap();
     assert_eq!(again.written, 0, "nothing has changed since");
-    let said = || Store::look(&dirs(tmp.path()).1, 2, FSID).unwrap().unwrap().head().unwrap().unwrap().from;
+    let said = || Store::look(&dirs(tmp.path()).1, 2, JOURNAL).unwrap().unwrap().head().unwrap().unwrap().from;
     assert_eq!(said(), again.from, "the journal is kept from where the store says");
     let (journal_dir, checkpoint_dir) = dirs(tmp.path());
     assert!(!clear_interrupted(&checkpoint_dir));
@@ -369,13 +370,19 @@ fn damage_of_the_store_is_noticed() {
     let mut look = || {
         let (mut a, mut b) = (Sums::default(), Sums::default());
         let [first, second] = [0, 1].map(|n| NodeId::shard(ShardId(n)));
-        super::look(&dir, FSID, &mut [(first, &mut a), (second, &mut b)], view, &mut Err, &noted)
+        super::look(&dir, JOURNAL, &mut [(first, &mut a), (second, &mut b)], view, &mut Err, &noted)
     };
     let loaded = look().unwrap();
     assert_eq!((loaded.images, loaded.objects), (6, 50));
     assert_eq!(noted.stages(), [(Stage::of("reading the checkpoint", "objects"), 50)]);
-    let foreign =
-        super::look(&dir, FSID + 1, &mut [], &mut |store, role| store.view(role, damage()), &mut Err, &Unwatched);
+    let foreign = super::look(
+        &dir,
+        JournalId { created: 6, ..JOURNAL },
+        &mut [],
+        &mut |store, role| store.view(role, damage()),
+        &mut Err,
+        &Unwatched,
+    );
     assert!(matches!(foreign, Err(CheckpointError::Foreign { .. })));
     for (key, sum) in expected(300) {
         let places = whole.windows(8).enumerate().filter(|(_, bytes)| *bytes == sum.to_be_bytes()).map(|(at, _)| at);
@@ -456,7 +463,7 @@ fn a_copy_that_fails_is_tried_again() {
 #[test]
 fn a_copy_has_what_the_store_has() {
     let tmp = tempfile::tempdir().unwrap();
-    let store = Arc::new(Store::open(tmp.path(), FSID).unwrap());
+    let store = Arc::new(Store::open(tmp.path(), JOURNAL).unwrap());
     let roles = [NodeId::shard(ShardId(0)), NodeId::shard(ShardId(1)), NodeId::data(0)];
     let mut model: BTreeMap<(NodeId, Vec<u8>), Vec<u8>> = BTreeMap::new();
     let mut random = 7u64;
@@ -496,7 +503,7 @@ fn a_copy_has_what_the_store_has() {
     let view = store.view(roles[1], damage()).unwrap();
     let (key, value) = model.iter().find(|((role, _), _)| *role == roles[1]).unwrap();
     let (key, value) = (key.1.clone(), value.clone());
-    let mut copy = compact::Compaction::begin(tmp.path(), FSID).unwrap();
+    let mut copy = compact::Compaction::begin(tmp.path(), JOURNAL).unwrap();
     let mut steps = 0;
     while copy.step(&store).unwrap() {
         steps += 1;
@@ -541,7 +548,7 @@ fn a_copy_has_what_the_store_has() {
 fn a_copy_gives_up_on_a_full_disk() {
     use std::process::Command;
     let tmp = tempfile::tempdir().unwrap();
-    let store = Store::open(tmp.path(), FSID).unwrap();
+    let store = Store::open(tmp.path(), JOURNAL).unwrap();
     let put = (0..3000u64).map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; 1000])).collect();
     let mut draft = store.begin().unwrap();
     let changes = Changes { put, removed: vec![] };
@@ -553,7 +560,7 @@ fn a_copy_gives_up_on_a_full_disk() {
     if !mounted.is_ok_and(|status| status.success()) {
         return onpath_testing::skipped("a copy on a full disk", "a tmpfs cannot be mounted");
     }
-    let copied = compact::Compaction::begin(&small, FSID).and_then(|mut copy| {
+    let copied = compact::Compaction::begin(&small, JOURNAL).and_then(|mut copy| {
         while copy.step(&store)? {}
         copy.finish(&store)
     });
@@ -568,7 +575,7 @@ fn a_copy_gives_up_on_a_full_disk() {
 #[test]
 fn a_copy_that_was_ended_does_not_count() {
     let tmp = tempfile::tempdir().unwrap();
-    let store = Store::open(tmp.path(), FSID).unwrap();
+    let store = Store::open(tmp.path(), JOURNAL).unwrap();
     let checkpoint = |key: u8, copy: Option<&mut compact::Compaction>| {
         let mut draft = store.begin().unwrap().with(copy);
         let changes = Changes { put: vec![(vec![key], vec![1; 100])], removed: vec![] };
@@ -577,7 +584,7 @@ fn a_copy_that_was_ended_does_not_count() {
     };
     checkpoint(1, None);
     for last in [true, false] {
-        let mut copy = compact::Compaction::begin(tmp.path(), FSID).unwrap();
+        let mut copy = compact::Compaction::begin(tmp.path(), JOURNAL).unwrap();
         assert!(!copy.step(&store).unwrap());
         assert!(beside::end_copy(tmp.path()) && !beside::end_copy(tmp.path()));
         checkpoint(2, Some(&mut copy));
@@ -586,7 +593,7 @@ fn a_copy_that_was_ended_does_not_count() {
         assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 1);
     }
     drop(store);
-    let store = Store::open(tmp.path(), FSID).unwrap();
+    let store = Store::open(tmp.path(), JOURNAL).unwrap();
     let mut found = 0;
     let each = &mut |_: &[u8], value: Result<&[u8], _>| value.map(|_| found += 1);
     store.objects(NodeId::data(0), each).unwrap();

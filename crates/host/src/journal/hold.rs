@@ -49,7 +49,7 @@ impl Journal {
 impl Hold {
     /// Gives every record that is held to `replay`.
     pub fn replay(&self, replay: &mut dyn Replay) -> Result<RecoveryReport, JournalError> {
-        let read = read_held(&self.segments, self.end, self.shared.options.fsid, self.from, replay);
+        let read = read_held(&self.segments, self.end, self.shared.options.journal, self.from, replay);
         let append = self.shared.append.lock().expect("appending does not panic");
         if append.holds.all.iter().any(|(id, _)| *id == self.id) {
             return read;

@@ -16,6 +16,7 @@ pub use recover::{Given, RecoveryReport, Replay, TailCut, inspect};
 
 use onpath_store::StoreError;
 use onpath_store::batch::{self, BatchBuilder, end_of_segment};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId};
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SEGMENT_BYTES};
 use segment::Segment;
@@ -116,16 +117,16 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Commit mode.
     pub commit: Commit,
-    /// The file system it belongs to.
-    pub fsid: u64,
+    /// Which journal it is.
+    pub journal: JournalId,
 }
 
 impl Options {
     /// Options for a journal in `dir`: segments are chosen smaller on a small disk.
-    pub fn for_dir(dir: &Path, fsid: u64, commit: Commit) -> io::Result<Options> {
+    pub fn for_dir(dir: &Path, journal: JournalId, commit: Commit) -> io::Result<Options> {
         let (total, _) = crate::sys::space(dir)?;
         let segment_bytes = (total / SEGMENTS_PER_DISK).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES) & !0xffff;
-        Ok(Options { segment_bytes, commit, fsid })
+        Ok(Options { segment_bytes, commit, journal })
     }
 }
 

@@ -165,7 +165,7 @@ fn make_of(
     settle: bool,
 ) -> io::Result<Segment> {
     let bytes = options.segment_bytes.max(room.next_multiple_of(4096));
-    let segment = Segment::prepare(dir, maker.next_number, bytes, options.fsid, source, settle)?;
+    let segment = Segment::prepare(dir, maker.next_number, bytes, options.journal, source, settle)?;
     maker.next_number += 1;
     Ok(segment)
 }

@@ -10,6 +10,7 @@ use crate::progress::{Stage, Unit, Unwatched, Watcher};
 use crate::sys;
 use onpath_store::StoreError;
 use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -125,7 +126,7 @@ struct Prefix {
 }
 
 struct Scan<'a> {
-    fsid: u64,
+    journal: JournalId,
     from: Lsn,
     next: Option<Lsn>,
     report: RecoveryReport,
@@ -163,7 +164,7 @@ impl Journal {
             held::remove(path).map_err(at(path))?;
         }
         let from = from.max(Lsn(1));
-        let Prefix { report, closed, stop } = prefix(dir, &segments, options.fsid, from, replay)?;
+        let Prefix { report, closed, stop } = prefix(dir, &segments, options.journal, from, replay)?;
         let next = Lsn(report.last.0 + 1);
         let resumed = match &stop {
             Some(stop) => cut(dir, &options, &segments, stop)?,
@@ -182,9 +183,14 @@ impl Journal {
 
 /// Reads the journal in `dir` from lsn `from` on and gives every record to `replay`, as [`Journal::recover`] does, but
 /// changes nothing: a torn end is only reported.
-pub fn inspect(dir: &Path, fsid: u64, from: Lsn, replay: &mut dyn Replay) -> Result<RecoveryReport, JournalError> {
+pub fn inspect(
+    dir: &Path,
+    journal: JournalId,
+    from: Lsn,
+    replay: &mut dyn Replay,
+) -> Result<RecoveryReport, JournalError> {
     let (segments, _) = list(dir)?;
-    prefix(dir, &segments, fsid, from.max(Lsn(1)), replay).map(|prefix| prefix.report)
+    prefix(dir, &segments, journal, from.max(Lsn(1)), replay).map(|prefix| prefix.report)
 }
 
 /// Reads segments that are held, in order, of which the last is open and ends at byte `end`, and gives every record from lsn
@@ -192,11 +198,11 @@ pub fn inspect(dir: &Path, fsid: u64, from: Lsn, replay: &mut dyn Replay) -> Res
 pub(super) fn read_held(
     segments: &[PathBuf],
     end: u64,
-    fsid: u64,
+    journal: JournalId,
     from: Lsn,
     replay: &mut dyn Replay,
 ) -> Result<RecoveryReport, JournalError> {
-    let mut scan = Scan::new(fsid, from, replay);
+    let mut scan = Scan::new(journal, from, replay);
     for (index, path) in segments.iter().enumerate() {
         let open = index + 1 == segments.len();
         let mut bytes = held::read(path).map_err(at(path))?;
@@ -204,7 +210,7 @@ pub(super) fn read_held(
         let number = path.file_name().and_then(|name| number_of(&name.to_string_lossy())).unwrap_or_default();
         let found = Found { number, path: path.clone(), bytes: bytes.len() as u64 };
         let damaged = |offset, why: String| JournalError::Damage { file: path.clone(), offset, why };
-        let head = read_header(&bytes, number, fsid).map_err(|bad| damaged(0, format!("{bad:?}")))?;
+        let head = read_header(&bytes, number, journal).map_err(|bad| damaged(0, format!("{bad:?}")))?;
         match scan.segment(index, &found, &bytes[HEADER_BYTES..], head.salt)? {
             None => {}
             Some(Stop { place: Some((offset, _)), .. }) if open && offset == end => {}
@@ -218,7 +224,7 @@ pub(super) fn read_held(
 fn prefix(
     dir: &Path,
     segments: &[Found],
-    fsid: u64,
+    journal: JournalId,
     from: Lsn,
     replay: &mut dyn Replay,
 ) -> Result<Prefix, JournalError> {
@@ -226,7 +232,7 @@ fn prefix(
         let why = format!("there is no segment, but the checkpoint needs the journal from {from} on");
         return Err(JournalError::Missing { dir: dir.to_owned(), why });
     }
-    let mut scan = Scan::new(fsid, from, replay);
+    let mut scan = Scan::new(journal, from, replay);
     let stop = scan.all(segments)?;
     let next = scan.next.unwrap_or(from);
     if next < from {
@@ -256,9 +262,9 @@ fn list(dir: &Path) -> Result<(Vec<Found>, Vec<PathBuf>), JournalError> {
 }
 
 impl<'a> Scan<'a> {
-    fn new(fsid: u64, from: Lsn, replay: &'a mut dyn Replay) -> Scan<'a> {
+    fn new(journal: JournalId, from: Lsn, replay: &'a mut dyn Replay) -> Scan<'a> {
         let report = RecoveryReport::default();
-        Scan { fsid, from, next: None, report, closed: vec![], replay, told: 0, unconfirmed: VecDeque::new() }
+        Scan { journal, from, next: None, report, closed: vec![], replay, told: 0, unconfirmed: VecDeque::new() }
     }
 
     /// Replays the contiguous prefix; says where it ends if not at the end of a closed last segment.
@@ -272,7 +278,7 @@ impl<'a> Scan<'a> {
             whole -= segment.bytes.saturating_sub(used);
             self.replay.watcher().whole(whole);
             self.told = 0;
-            let stop = match read_header(&bytes, segment.number, self.fsid) {
+            let stop = match read_header(&bytes, segment.number, self.journal) {
                 Ok(head) => self.segment(index, segment, &bytes[HEADER_BYTES..], head.salt)?,
                 Err(BadHead::Torn(why)) => {
                     // A header is flushed with the first batch behind it: where one says it was, this is no torn end.
@@ -408,7 +414,7 @@ impl<'a> Scan<'a> {
         let next = self.next.unwrap_or(self.from);
         for later in &rest[1..] {
             let bytes = held::read(&later.path).map_err(at(&later.path))?;
-            let Ok(head) = read_header(&bytes, later.number, self.fsid) else { continue };
+            let Ok(head) = read_header(&bytes, later.number, self.journal) else { continue };
             if durable_evidence(&bytes[HEADER_BYTES..], head.salt) >= next {
                 let offset = stop.place.map_or(0, |(offset, _)| offset);
                 return Err(damage(&rest[0].path, offset, stop.why.clone(), stop.gap));

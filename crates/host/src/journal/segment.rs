@@ -10,6 +10,7 @@ use crate::held;
 use crate::sys;
 use memmap2::{Advice, MmapRaw};
 use onpath_wire::checksum::crc32c;
+use onpath_wire::disk::superblock::JournalId;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -63,13 +64,15 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-fn header(number: u64, fsid: u64, salt: u32) -> [u8; HEADER_BYTES] {
+fn header(number: u64, journal: JournalId, salt: u32) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[12..16].copy_from_slice(&salt.to_le_bytes());
-    bytes[16..24].copy_from_slice(&fsid.to_le_bytes());
+    bytes[16..24].copy_from_slice(&journal.fsid.to_le_bytes());
     bytes[24..32].copy_from_slice(&number.to_le_bytes());
+    bytes[32..36].copy_from_slice(&journal.number.to_le_bytes());
+    bytes[36..44].copy_from_slice(&journal.created.to_le_bytes());
     let crc = crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
@@ -88,8 +91,8 @@ pub(crate) enum BadHead {
     Version(u32),
 }
 
-/// Checks the header of segment `number` of file system `fsid`.
-pub(crate) fn read_header(bytes: &[u8], number: u64, fsid: u64) -> Result<Head, BadHead> {
+/// Checks the header of segment `number` of this journal.
+pub(crate) fn read_header(bytes: &[u8], number: u64, journal: JournalId) -> Result<Head, BadHead> {
     use BadHead::{Foreign, Torn};
     let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Torn("no segment header")) };
     let u64_at = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
@@ -103,8 +106,11 @@ pub(crate) fn read_header(bytes: &[u8], number: u64, fsid: u64) -> Result<Head, 
     if u32_at(8) != VERSION {
         return Err(BadHead::Version(u32_at(8)));
     }
-    if u64_at(16) != fsid {
+    if u64_at(16) != journal.fsid {
         return Err(Foreign("a segment of another file system"));
+    }
+    if (u32_at(32), u64_at(36)) != (journal.number, journal.created) {
+        return Err(Foreign("a segment of another journal"));
     }
     match u64_at(24).cmp(&number) {
         // A power loss may leave the name that a recycled file was given, and not its header.
@@ -121,12 +127,12 @@ impl Segment {
         dir: &Path,
         number: u64,
         bytes: u64,
-        fsid: u64,
+        journal: JournalId,
         source: &Source,
         settle: bool,
     ) -> io::Result<Segment> {
         let tmp = dir.join(format!("prepare-{number:x}.tmp"));
-        let result = Segment::prepare_as(&tmp, dir, number, bytes, fsid, source, settle);
+        let result = Segment::prepare_as(&tmp, dir, number, bytes, journal, source, settle);
         if result.is_err() {
             // The space counts: half a segment must not stay behind on a full disk. It may not exist at all.
             let _ = held::remove(&tmp);
@@ -139,7 +145,7 @@ impl Segment {
         dir: &Path,
         number: u64,
         bytes: u64,
-        fsid: u64,
+        journal: JournalId,
         source: &Source,
         settle: bool,
     ) -> io::Result<Segment> {
@@ -156,7 +162,7 @@ impl Segment {
         let salt = u32::from_le_bytes(sys::random_bytes()?);
         // One write: if a power loss left the old header before an erased batch, that would look like damage.
         let mut start = [0; HEADER_BYTES + 8];
-        start[..HEADER_BYTES].copy_from_slice(&header(number, fsid, salt));
+        start[..HEADER_BYTES].copy_from_slice(&header(number, journal, salt));
         file.write_all_at(&start, 0)?;
         let path = dir.join(file_name(number));
         if settle {
@@ -233,9 +239,15 @@ mod tests {
 
     #[test]
     fn a_recycled_file_whose_header_was_lost_is_a_torn_end() {
-        let read = |number| read_header(&header(5, 1, 2), number, 1);
+        let journal = JournalId { fsid: 1, number: 1, created: 7 };
+        let read = |number| read_header(&header(5, journal, 2), number, journal);
         assert!(matches!(read(5), Ok(Head { salt: 2 })));
         assert!(matches!(read(7), Err(BadHead::Torn(_))));
         assert!(matches!(read(4), Err(BadHead::Later)));
+        for other in
+            [JournalId { fsid: 2, ..journal }, JournalId { number: 2, ..journal }, JournalId { created: 8, ..journal }]
+        {
+            assert!(matches!(read_header(&header(5, journal, 2), 5, other), Err(BadHead::Foreign(_))));
+        }
     }
 }

@@ -5,14 +5,15 @@ use crate::progress::tests::Noted;
 use crate::progress::{Unit, Watcher};
 use onpath_store::StoreError;
 use onpath_store::batch::BatchBuilder;
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{RecordSeq, ShardId};
 use std::os::unix::fs::FileExt;
 use std::sync::Condvar;
 
-const FSID: u64 = 0xf51d;
+const JOURNAL: JournalId = JournalId { fsid: 0xf51d, number: 1, created: 5 };
 
 fn options(segment_bytes: u64, commit: Commit) -> Options {
-    Options { segment_bytes, commit, fsid: FSID }
+    Options { segment_bytes, commit, journal: JOURNAL }
 }
 
 #[derive(Default)]
@@ -235,10 +236,15 @@ fn a_segment_of_another_file_system_is_refused() {
     let (journal, _, _) = open(tmp.path(), 1 << 16, 0).unwrap();
     (1..=3).for_each(|n| _ = append(&journal, n, 10));
     drop(journal);
-    let other = Options { fsid: FSID + 1, ..options(1 << 16, Commit::Sync) };
-    let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
-    let error = Journal::recover(tmp.path(), other, Lsn(2), &mut replay).unwrap_err();
-    assert!(error.to_string().contains("another file system"), "{error}");
+    for (journal, says) in [
+        (JournalId { fsid: 1, ..JOURNAL }, "another file system"),
+        (JournalId { created: 6, ..JOURNAL }, "another journal"),
+    ] {
+        let other = Options { journal, ..options(1 << 16, Commit::Sync) };
+        let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
+        let error = Journal::recover(tmp.path(), other, Lsn(2), &mut replay).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }
 
 /// The oldest segments are used again, and then a power loss takes their new names and leaves their new headers.
@@ -252,7 +258,7 @@ fn a_recycled_segment_under_its_old_name_is_passed_over() {
     drop(journal);
     let recycle = |old: &PathBuf| {
         let source = segment::Source::Old(old.clone());
-        let new = segment::Segment::prepare(tmp.path(), 99, 1 << 16, FSID, &source, false).unwrap();
+        let new = segment::Segment::prepare(tmp.path(), 99, 1 << 16, JOURNAL, &source, false).unwrap();
         std::fs::rename(new.path, old).unwrap();
     };
     segments(tmp.path())[..2].iter().for_each(recycle);
@@ -328,7 +334,7 @@ fn a_look_at_the_journal_changes_nothing() {
         seen += 1;
         Ok(())
     };
-    let report = inspect(tmp.path(), FSID, Lsn(1), &mut replay).unwrap();
+    let report = inspect(tmp.path(), JOURNAL, Lsn(1), &mut replay).unwrap();
     let cut = report.tail_cut.expect("a torn end");
     assert_eq!((seen, report.last, cut.file, cut.offset), (4, Lsn(4), path, offset));
     let after: Vec<_> = segments(tmp.path()).iter().map(|segment| std::fs::read(segment).unwrap()).collect();
@@ -369,10 +375,10 @@ fn windows_have_everything_in_order_and_a_refusal_its_place() {
     assert_eq!(ends.len(), 100);
     drop(journal);
     let mut all = Windows { seen: vec![], refused: u64::MAX };
-    inspect(tmp.path(), FSID, Lsn(1), &mut all).unwrap();
+    inspect(tmp.path(), JOURNAL, Lsn(1), &mut all).unwrap();
     assert_eq!(all.seen, (0..100).collect::<Vec<_>>());
     let mut some = Windows { seen: vec![], refused: 50 };
-    let error = inspect(tmp.path(), FSID, Lsn(1), &mut some).unwrap_err();
+    let error = inspect(tmp.path(), JOURNAL, Lsn(1), &mut some).unwrap_err();
     let JournalError::Replay { file, offset, .. } = error else { panic!("{error}") };
     assert_eq!(some.seen, (0..50).collect::<Vec<_>>());
     // The batch that ends there is the refused one, behind those of its segment that came before.
@@ -407,7 +413,7 @@ fn every_role_hears_which_of_its_records_were_durable() {
     append(&journal, 11, 100); // it says so, and nothing says so of it
     drop(journal);
     let mut durable = Durable::default();
-    inspect(tmp.path(), FSID, Lsn(1), &mut durable).unwrap();
+    inspect(tmp.path(), JOURNAL, Lsn(1), &mut durable).unwrap();
     let expected = [(0, 9), (1, 10), (2, 8)].map(|(shard, seq)| (NodeId::shard(ShardId(shard)), RecordSeq(seq)));
     assert_eq!(durable.0, expected.into());
 }

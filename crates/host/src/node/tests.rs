@@ -4,6 +4,7 @@ use super::*;
 use crate::journal::Options;
 use crate::sys;
 use onpath_kernel::{Input, Now, Output};
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
 use onpath_wire::limits::CALL_RETRY_US;
@@ -167,7 +168,7 @@ fn session() -> NodeId {
 /// Shards that pass messages on in a ring, the last one to `last`.
 fn setup(shards: u16, last: NodeId, need: Need, commit: Commit) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { segment_bytes: 1 << 20, commit, fsid: 1 };
+    let options = Options { segment_bytes: 1 << 20, commit, journal: JOURNAL };
     let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
     let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay).unwrap();
     let mut builder = NodeBuilder::new();
@@ -183,6 +184,7 @@ fn setup(shards: u16, last: NodeId, need: Need, commit: Commit) -> Setup {
     Setup { node, ports, hooks, link, _dir: dir }
 }
 
+const JOURNAL: JournalId = JournalId { fsid: 1, number: 1, created: 5 };
 const HOUR: Commit = Commit::Interval(3_600_000);
 
 #[test]
@@ -444,7 +446,7 @@ fn scripted(
     slow: Option<u64>,
 ) -> (Arc<Node>, Arc<Ordered>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { segment_bytes: 1 << 20, commit: HOUR, fsid: 1 };
+    let options = Options { segment_bytes: 1 << 20, commit: HOUR, journal: JOURNAL };
     let mut replay = |_: NodeId, _: RecordSeq, _: &[u8]| Ok(());
     let (journal, _) = Journal::recover(dir.path(), options, Lsn(0), &mut replay).unwrap();
     let link = Arc::new(Ordered::default());

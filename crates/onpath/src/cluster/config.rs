@@ -6,7 +6,6 @@ use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
 use onpath_host::udp::Wait;
 use onpath_meta::SyncPolicy;
-use onpath_wire::disk::superblock::Part;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
 use onpath_wire::tracking::{Form, Switches};
@@ -255,7 +254,9 @@ impl Cluster {
             fsid: self.fsid(),
             cookie_key: CookieKey(self.id),
             shards: self.shards,
-            part: Part { data_node: host.number, shards: host.shards.clone(), data_nodes: self.data_nodes() },
+            host: host.number,
+            here: host.shards.clone(),
+            data_nodes: self.data_nodes(),
         }
     }
 }
@@ -540,8 +541,8 @@ switch_port = 4797
         let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
         assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
         assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
-        let part = cluster.part(a).part;
-        assert_eq!((part.data_node, part.shards, part.data_nodes), (1, vec![1], vec![1]));
+        let part = cluster.part(a);
+        assert_eq!((part.host, part.here, part.data_nodes), (1, vec![1], vec![1]));
         assert!(cluster.host(Path::new("/c"), Some("b")).is_ok());
         let error = cluster.host(Path::new("/c"), None).unwrap_err().to_string();
         assert!(error.contains("--host NAME") && error.contains("a, b"), "{error}");

@@ -71,7 +71,7 @@ fn acknowledged_operations_survive_kill_9() {
     for round in 0..rounds() {
         let target = ACKNOWLEDGED + random.below(600);
         // Every second kill waits for the midst of a checkpoint.
-        let images = (round % 2 == 1).then(|| site.state().join("checkpoint"));
+        let images = (round % 2 == 1).then(|| site.state().join("journals/1/checkpoint"));
         acknowledged += load_and_kill(&mut mount, &mut writers, target, images.as_deref());
         mount = start(&site, round + 1);
         recoveries.push(recovery(&mount));

@@ -39,7 +39,7 @@ fn writes(copy: &Copy, file: FileSummary, phys: u32) -> RecordSeq {
 
 /// Where the bytes of a file are: the only block that begins with them.
 fn block_of(copy: &Copy, first: &[u8]) -> u32 {
-    let data = File::open(copy.path().join("data").join(file_name(0))).expect("the data file");
+    let data = File::open(copy.path().join("journals/1/data").join(file_name(0))).expect("the data file");
     let mut bytes = vec![0; first.len()];
     let found = (0..10_000).filter(|phys| {
         let offset = DATA_FILE_HEADER_BYTES + phys * 4096;
@@ -104,7 +104,7 @@ fn bytes_that_have_changed() {
     let Some((_site, of)) = stopped("fsck --data") else { return };
     let copy = of.copy();
     let offset = DATA_FILE_HEADER_BYTES as usize + block_of(&copy, &[1; 4096]) as usize * 4096 + 77;
-    copy.flip(format!("data/{}", file_name(0)), offset);
+    copy.flip(format!("journals/1/data/{}", file_name(0)), offset);
     copy.expect_clean(&[]);
     let faults = copy.expect_fault("F57", &["--data"]);
     assert_eq!((faults.len(), &faults[0]["offset"]), (1, &(offset - 77).into()));
@@ -153,7 +153,10 @@ fn blocks_that_cannot_be_read() {
     let Some((_site, of)) = stopped("fsck --data of a short file") else { return };
     let copy = of.copy();
     let end = DATA_FILE_HEADER_BYTES + u64::from(block_of(&copy, &[1; 4096])) * 4096;
-    let data = File::options().write(true).open(copy.path().join("data").join(file_name(0))).expect("the data file");
+    let data = File::options()
+        .write(true)
+        .open(copy.path().join("journals/1/data").join(file_name(0)))
+        .expect("the data file");
     data.set_len(end).expect("truncate");
     copy.expect_clean(&[]);
     let faults = copy.expect_fault("F58", &["--data"]);

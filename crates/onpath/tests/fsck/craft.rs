@@ -110,7 +110,7 @@ impl Original {
         let path = place.path().join("state");
         let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(&self.dir).arg(&path).status();
         assert!(status.expect("cp runs").success(), "cp of DIR");
-        let term = Term(self.superblock.next_term);
+        let term = Term(self.superblock.journal().next_term);
         let original = (self.surveys.clone(), self.files.clone());
         Copy { _place: place, path, original, next: Cell::new(Lsn(self.last.0 + 1)), seq: Cell::new(term.first_seq()) }
     }
@@ -195,7 +195,9 @@ impl Copy {
 
     /// Files of a subdirectory with this extension, in order.
     pub(crate) fn files(&self, sub: &str, extension: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path.join(sub)).expect("list").map(|entry| entry.expect("entry").path());
+        let entries = fs::read_dir(self.path.join("journals/1").join(sub))
+            .expect("list")
+            .map(|entry| entry.expect("entry").path());
         let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
         files.sort();
         files
@@ -249,7 +251,7 @@ impl Copy {
     /// The store of the checkpoint.
     fn store(&self) -> Store {
         let superblock = onpath_host::dir::read_superblock(&self.path).expect("the superblock");
-        Store::open(&self.path.join("checkpoint"), superblock.fsid).expect("the store")
+        Store::open(&self.path.join("journals/1/checkpoint"), superblock.journal_id()).expect("the store")
     }
 
     /// Runs fsck, which must find exactly this kind of fault, and change nothing.

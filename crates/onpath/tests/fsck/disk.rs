@@ -33,7 +33,7 @@ fn the_superblock() {
 fn the_checkpoint() {
     let Some((_site, of)) = stopped("fsck of a checkpoint") else { return };
     let copy = of.copy();
-    let store = copy.path().join("checkpoint/objects.redb");
+    let store = copy.path().join("journals/1/checkpoint/objects.redb");
     let name = b"moved3";
     let bytes = fs::read(&store).expect("read of the store");
     let at = bytes.windows(name.len()).position(|part| part == name).expect("the store has the name");
@@ -41,12 +41,12 @@ fn the_checkpoint() {
     assert_names(&copy.expect_fault("F15", &[]), &store);
 
     let copy = of.copy();
-    let store = copy.path().join("checkpoint/objects.redb");
+    let store = copy.path().join("journals/1/checkpoint/objects.redb");
     fs::write(&store, &bytes[..bytes.len() / 2]).expect("write");
     assert_names(&copy.expect_fault("F15", &[]), &store);
 
     let copy = of.copy();
-    fs::remove_file(copy.path().join("checkpoint/objects.redb")).expect("remove");
+    fs::remove_file(copy.path().join("journals/1/checkpoint/objects.redb")).expect("remove");
     copy.expect_clean(&[]); // the journal still has everything
 }
 
@@ -154,13 +154,13 @@ fn data_files() {
     copy.flip(data(&copy), 30);
     assert_names(&copy.expect_fault("F13", &[]), &data(&copy));
     let copy = of.copy();
-    fs::rename(data(&copy), copy.path().join("data/0001.blk")).expect("rename");
+    fs::rename(data(&copy), copy.path().join("journals/1/data/0001.blk")).expect("rename");
     copy.expect_fault("F13", &[]);
     let copy = of.copy();
     fs::remove_file(data(&copy)).expect("remove");
     copy.expect_fault("F55", &[]);
     let copy = of.copy();
-    fs::remove_dir_all(copy.path().join("data")).expect("remove");
+    fs::remove_dir_all(copy.path().join("journals/1/data")).expect("remove");
     copy.expect_fault("F14", &[]);
 }
 

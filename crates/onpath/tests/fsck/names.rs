@@ -200,7 +200,7 @@ fn objects_at_wrong_places() {
     copy.expect_fault("F35", &[]);
 
     let copy = of.copy();
-    let id = InodeId::new(empty.id.slot(), Term(of.superblock.next_term + 7), 1);
+    let id = InodeId::new(empty.id.slot(), Term(of.superblock.journal().next_term + 7), 1);
     copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..empty } }]);
     copy.expect_fault("F36", &[]);
 

@@ -19,10 +19,8 @@ use std::collections::VecDeque;
 /// Cluster number of the model.
 pub(crate) const CLUSTER: u32 = 1;
 
-/// The term in which a shard of the model serves: nobody restarts.
-pub(crate) fn term(shard: u16) -> Term {
-    Term(1 + u32::from(shard))
-}
+/// The term in which the shards of the model serve: nobody restarts.
+pub(crate) const TERM: Term = Term(1);
 
 /// An answered request.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +38,8 @@ pub struct Cluster {
     pub number: u32,
     /// Slots and shards.
     pub map: ClusterMap,
-    /// The term of shard 0; the next shard serves in the next one.
-    pub first_term: Term,
+    /// The term in which all shards serve.
+    pub term: Term,
     /// The session of client 0; the next client has the next one.
     pub first_session: SessionId,
 }
@@ -136,7 +134,7 @@ impl Clients {
         let mut header = Header::new(MessageKind::Request, NodeId::session(client.session), seq);
         header.until = u32::MAX;
         header.cluster = self.cluster.number;
-        header.term = Term(self.cluster.first_term.0 + u32::from(shard.0));
+        header.term = self.cluster.term;
         header.slot = slot;
         header.oldest_behind = (seq.0 - oldest.0) as u32;
         header.stamp = client.stamp;

@@ -1,6 +1,6 @@
 //! The event loop of the cost model.
 
-use super::clients::{Answered, CLUSTER, Clients, Cluster, term};
+use super::clients::{Answered, CLUSTER, Clients, Cluster, TERM};
 use super::config::{Load, ModelConfig, Tracking};
 use super::meter::Meter;
 use super::result::{Latencies, Measured};
@@ -98,7 +98,7 @@ impl Model {
             servers.push(Server::new(cores));
         }
         let network = config.tracking.form() == Form::Network;
-        let cluster = Cluster { number: CLUSTER, map: map.clone(), first_term: term(0), first_session: SessionId(1) };
+        let cluster = Cluster { number: CLUSTER, map: map.clone(), term: TERM, first_session: SessionId(1) };
         let clients = Clients::new(cluster, config.load);
         let mut model = Model {
             now_ns: 0,

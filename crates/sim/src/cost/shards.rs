@@ -1,6 +1,6 @@
 //! A shard of the cost model: what waits for it, and what it has put out but not yet sent.
 
-use super::clients::{CLUSTER, term};
+use super::clients::{CLUSTER, TERM};
 use super::config::ModelConfig;
 use onpath_kernel::{Input, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
@@ -35,8 +35,8 @@ impl Place {
         let role = Shard::new(ShardConfig {
             shard,
             map: map.clone(),
-            term: term(shard.0),
-            since: term(0),
+            term: TERM,
+            since: TERM,
             cookie_key: CookieKey([7; 16]),
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,

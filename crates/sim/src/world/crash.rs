@@ -128,15 +128,14 @@ impl World {
         self.queue.push(at_ns, Event::Restart { process: index as u16 });
     }
 
-    /// Starts a process that is down: recovery, then service under new terms.
+    /// Starts a process that is down: recovery, then service under a new term.
     pub fn restart(&mut self, index: usize) {
         if self.processes[index].up {
             return;
         }
-        let terms: Vec<_> = self.processes[index].configs.iter().map(|_| self.next_term).collect();
-        let mut terms = (0..terms.len()).map(|_| self.term()).collect::<Vec<_>>().into_iter();
+        let term = self.term();
         self.counters.replayed += self.processes[index].disk.records() as u64;
-        let recovered = self.processes[index].recover(|| terms.next().expect("a term for each role"));
+        let recovered = self.processes[index].recover(term);
         if let Err(why) = recovered {
             self.checker.violation(format!("process {index} does not recover: {why}"));
             return;

@@ -86,15 +86,14 @@ impl Process {
     }
 
     /// Recovers every role from the disk, under new terms.
-    pub(crate) fn recover(&mut self, mut term: impl FnMut() -> Term) -> Result<(), String> {
+    pub(crate) fn recover(&mut self, term: Term) -> Result<(), String> {
         assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
         self.files.sync();
         let last_loss = self.last_loss;
+        if self.lost_power {
+            self.last_loss = term;
+        }
         for index in 0..self.configs.len() {
-            let term = term();
-            if index == 0 && self.lost_power {
-                self.last_loss = term;
-            }
             let mut role = self.configs[index].create(term, self.files.count, last_loss);
             let (kept, records) = self.disk.of(index as u16);
             let ahead = Arc::new(Ahead::new(kept.objects.clone()));

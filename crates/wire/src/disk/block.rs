@@ -3,6 +3,7 @@
 //! A node's state changes only by applying these records, live and in replay alike. They go into the one journal of
 //! the process, so any prefix of it is a consistent cut of names, attributes and bytes.
 
+use super::superblock::JournalId;
 use crate::ids::{DataId, InodeId, RecordSeq, RequestSeq, SessionId, Stamp};
 use crate::{stored_enum, stored_struct};
 use smallvec::SmallVec;
@@ -24,8 +25,8 @@ stored_struct! {
         pub version: u32,
         /// Feature bits; an unknown one is refused.
         pub features: u64,
-        /// Identity of the file system.
-        pub fsid: u64,
+        /// Whose file it is.
+        pub journal: JournalId,
         /// Number of the file.
         pub number: u32,
         /// Blocks that it has room for.

@@ -2,13 +2,15 @@
 
 use crate::codec::{Reader, Wire};
 use crate::hash::CookieKey;
+use crate::ids::{NodeClass, NodeId, ShardId};
 use crate::stored_struct;
+use std::fmt;
 
 /// "Onpath01", little-endian.
 pub const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"Onpath01");
 /// Version of all on-disk layouts written by this program.
 pub const FORMAT_VERSION: u32 = 2;
-/// Feature of a DIR with some of the roles of a file system: [`Part`] follows the superblock.
+/// Feature of the DIR of a host of a cluster.
 pub const FEATURE_PART: u64 = 1;
 /// Feature bits that this program knows.
 pub const FEATURES_KNOWN: u64 = FEATURE_PART;
@@ -37,6 +39,66 @@ impl FileStart {
 }
 
 stored_struct! {
+    /// Which journal of which file system a file belongs to. It is in the heads of segments, checkpoints and data files.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct JournalId {
+        /// Identity of the file system.
+        pub fsid: u64,
+        /// Number of the journal, which its directory is named after; from 1 on.
+        pub number: u32,
+        /// Drawn when the journal was made: one that is made anew under the same number is another.
+        pub created: u64,
+    }
+}
+
+impl fmt::Display for JournalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "journal {} ({:016x}) of file system {:016x}", self.number, self.created, self.fsid)
+    }
+}
+
+stored_struct! {
+    /// A role whose records are in a journal.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RoleEntry {
+        /// Its address.
+        pub node: NodeId,
+        /// How often it has moved to another journal.
+        pub generation: u32,
+    }
+}
+
+stored_struct! {
+    /// A journal of a DIR, with the checkpoint and the data files of its roles: the unit that is copied and moved.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct JournalEntry {
+        /// Its number, which its directory is named after; from 1 on.
+        pub number: u32,
+        /// See [`JournalId::created`].
+        pub created: u64,
+        /// How many copies of it there shall be, this one among them.
+        pub copies: u8,
+        /// Terms below this are taken (durably, before the first record of a start can be written).
+        pub next_term: u32,
+        /// Whose records it has, in order of their addresses.
+        pub roles: Vec<RoleEntry>,
+    }
+}
+
+impl JournalEntry {
+    /// The shards of the journal, in order.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> + '_ {
+        self.roles.iter().filter_map(|role| role.node.as_shard())
+    }
+
+    /// The number of its data node.
+    pub fn data_node(&self) -> Option<u16> {
+        let data = self.roles.iter().find(|role| role.node.class() == Some(NodeClass::Data));
+        data.map(|role| role.node.number() as u16)
+    }
+}
+
+stored_struct! {
     /// Contents of the superblock; followed on disk by a CRC-32C of its bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Superblock {
@@ -48,12 +110,18 @@ stored_struct! {
         pub features: u64,
         /// Identity of the file system.
         pub fsid: u64,
-        /// Number of shards; `onpath reshape` changes it.
+        /// Identity of this DIR, drawn when it was formatted.
+        pub dir: u64,
+        /// Number of the host whose DIR it is; 0 of the only one.
+        pub host: u16,
+        /// Number of shards of the file system; `onpath reshape` changes it.
         pub shards: u16,
+        /// Numbers of all data nodes among which files are spread, in order; never empty.
+        pub data_nodes: Vec<u16>,
         /// Key of the cookie hash.
         pub cookie_key: CookieKey,
-        /// Terms below this are taken (durably, before any role starts).
-        pub next_term: u32,
+        /// The journals of this DIR, in order of their numbers.
+        pub journals: Vec<JournalEntry>,
         /// Session ids below this are taken (durably, before any role starts).
         pub next_session: u32,
         /// When it was formatted, ns since 1970.
@@ -61,15 +129,20 @@ stored_struct! {
     }
 }
 
-stored_struct! {
-    /// Which roles of a file system a DIR holds, and who holds the others' bytes. Behind a [`Superblock`] with [`FEATURE_PART`].
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Part {
-        /// Number of the data node of this DIR; files need not be spread to it.
-        pub data_node: u16,
-        /// The shards, in order.
-        pub shards: Vec<u16>,
-        /// All data nodes among which files are spread, in order; never empty.
-        pub data_nodes: Vec<u16>,
+impl Superblock {
+    /// Whether it is the DIR of a host of a cluster; else it holds a whole file system.
+    pub fn is_part(&self) -> bool {
+        self.features & FEATURE_PART != 0
+    }
+
+    /// The only journal of a DIR. Reading a superblock with none or several fails.
+    pub fn journal(&self) -> &JournalEntry {
+        &self.journals[0]
+    }
+
+    /// Names the files of the only journal.
+    pub fn journal_id(&self) -> JournalId {
+        let JournalEntry { number, created, .. } = *self.journal();
+        JournalId { fsid: self.fsid, number, created }
     }
 }

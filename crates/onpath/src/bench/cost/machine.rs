@@ -5,6 +5,7 @@ use onpath_host::journal::{Commit, Journal, Options, Replay};
 use onpath_host::node::{HostHooks, HostedRole, Link, NoEffects, NodeBuilder};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_store::StoreError;
+use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::packet::Packet;
@@ -117,7 +118,8 @@ impl Replay for Nowhere {
 fn node_ns(dir: &Path, records: bool) -> anyhow::Result<f64> {
     std::fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let commit = Commit::Interval(100);
-    let (journal, _) = Journal::recover(dir, Options::for_dir(dir, 1, commit)?, Lsn(0), &mut Nowhere)?;
+    let journal = JournalId { fsid: 1, number: 1, created: 1 };
+    let (journal, _) = Journal::recover(dir, Options::for_dir(dir, journal, commit)?, Lsn(0), &mut Nowhere)?;
     let mut builder = NodeBuilder::new();
     let shard = NodeId::shard(ShardId(0));
     builder.add(shard, Echo { records, last: 0, outputs: VecDeque::new() }, NoEffects);

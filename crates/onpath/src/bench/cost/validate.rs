@@ -18,7 +18,7 @@ use onpath_sim::cost::{
     Answered, Calibration, Clients, Cluster, Creates, Kind, Load, MakeDirs, Model, ModelConfig, Place, Tracking, Until,
     Work,
 };
-use onpath_wire::ids::{InodeId, NodeId, SessionId, Term};
+use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
@@ -182,7 +182,7 @@ fn drive(case: &Case, server: &Server, replies: &Arc<Replies>, files: u64) -> an
         let cluster = Cluster {
             number: superblock.fsid as u32,
             map: ClusterMap::even(superblock.shards),
-            first_term: Term(server.dir.terms.start),
+            term: server.dir.term,
             first_session: SessionId(FIRST_SESSION + phase * case.clients + thread * count),
         };
         Clients::new(cluster, Load::Closed { clients: count, window: 1 })

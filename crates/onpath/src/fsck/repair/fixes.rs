@@ -123,7 +123,7 @@ fn log(view: &View, offline: &mut Offline, dir: InodeId, name: &Name, kind: Opti
     let is_dir = |kind: Option<Kind>| i8::from(kind == Some(Kind::Directory));
     let site = site_of(view, dir, name);
     Log {
-        seq: if view.map.home(dir) == site { LogSeq(0) } else { offline.next_log_seq(site) },
+        seq: if view.map.home(dir) == site { LogSeq(0) } else { offline.next_log_seq() },
         dcount: i8::from(kind.is_some()) - i8::from(listed.is_some()),
         dnlink: is_dir(kind) - is_dir(listed),
     }

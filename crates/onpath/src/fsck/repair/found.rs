@@ -47,8 +47,7 @@ fn is_lost(view: &View, Named { inode, count, .. }: &Named) -> bool {
 
 fn make(view: &View, offline: &mut Offline, place: &Name, fixes: &mut Fixes) {
     let slot = Slot(0);
-    let term = offline.term(view.map.shard(slot));
-    let mut inode = Inode::new(InodeId::new(slot, term, 1), Kind::Directory);
+    let mut inode = Inode::new(InodeId::new(slot, offline.term(), 1), Kind::Directory);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
     (inode.atime, inode.mtime, inode.ctime, inode.btime) = (now, now, now, now);
     (inode.mode, inode.parent, inode.mtime_stamp) = (MODE, InodeId::ROOT, STAMP);

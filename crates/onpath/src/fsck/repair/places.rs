@@ -42,7 +42,7 @@ fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
     else {
         return;
     };
-    if offline.superblock().next_term <= term.0 && offline.take_terms(term).is_ok() {
+    if offline.superblock().journal().next_term <= term.0 && offline.take_terms(term).is_ok() {
         fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
     }
 }
