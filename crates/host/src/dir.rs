@@ -16,6 +16,7 @@ use onpath_wire::checksum::crc32c;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::superblock::{
     FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, FileStart, JournalEntry, RoleEntry, SUPERBLOCK_MAGIC, Superblock,
+    journal_of_host,
 };
 use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{NodeId, ShardId, Term};
@@ -51,12 +52,10 @@ pub struct PartFormat {
     pub fsid: u64,
     /// Key of its cookie hash.
     pub cookie_key: CookieKey,
-    /// Number of its shards, on all hosts.
-    pub shards: u16,
     /// Number of the host; its data node has the same.
     pub host: u16,
-    /// The shards of the host, in order.
-    pub here: Vec<u16>,
+    /// Numbers of the hosts of all shards, in order.
+    pub shard_hosts: Vec<u16>,
     /// The data nodes among which files are spread, in order; never empty.
     pub data_nodes: Vec<u16>,
 }
@@ -119,8 +118,8 @@ impl Dir {
         }
         let (claim, fresh) = prepare(path, || format(path, shards))?;
         let superblock = read_superblock(path)?;
-        if let Some(asked) = shards.filter(|&n| n != superblock.shards) {
-            return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards, asked });
+        if let Some(asked) = shards.filter(|&n| n != superblock.shards()) {
+            return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards(), asked });
         }
         Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
     }
@@ -189,8 +188,9 @@ impl Dir {
     /// From now on there are so many shards.
     pub(crate) fn set_shards(&self, shards: u16) -> Result<(), DirError> {
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
-        let mut next = Superblock { shards, ..held.clone() };
-        next.journals[0].roles = roles(0..shards, held.host);
+        let shard_hosts = vec![held.host; shards.into()];
+        let mut next = Superblock { shard_hosts, ..held.clone() };
+        next.journals[0].roles = roles(&next.shard_hosts, held.host);
         write_superblock(&self.path, &next)?;
         *held = next;
         Ok(())
@@ -261,14 +261,14 @@ fn claim(path: &Path, held: Arc<Held>) -> Result<Claim, DirError> {
 
 /// Whether a DIR is the part of a file system that is wanted.
 fn fits(path: &Path, superblock: &Superblock, wanted: &PartFormat) -> Result<(), DirError> {
-    let here = |superblock: &Superblock| match superblock.is_part() {
-        true => format!("{:?}", superblock.journal().shards().map(|shard| shard.0).collect::<Vec<_>>()),
-        false => "all".to_owned(),
-    };
+    let kind = |is_part: bool| if is_part { "a part" } else { "all of it" }.to_owned();
+    let here = |hosts: &[u16]| format!("{:?}", shards_at(hosts, wanted.host).collect::<Vec<_>>());
     let facts = [
         ("the file system", format!("{:016x}", superblock.fsid), format!("{:016x}", wanted.fsid)),
-        ("the number of shards", superblock.shards.to_string(), wanted.shards.to_string()),
-        ("the list of its shards", here(superblock), format!("{:?}", wanted.here)),
+        ("what it holds of the file system", kind(superblock.is_part()), kind(true)),
+        ("the number of shards", superblock.shards().to_string(), wanted.shard_hosts.len().to_string()),
+        ("the list of its shards", here(&superblock.shard_hosts), here(&wanted.shard_hosts)),
+        ("the list of the shards' hosts", format!("{:?}", superblock.shard_hosts), format!("{:?}", wanted.shard_hosts)),
         ("the number of its host", superblock.host.to_string(), wanted.host.to_string()),
         ("the list of data nodes", format!("{:?}", superblock.data_nodes), format!("{:?}", wanted.data_nodes)),
     ];
@@ -378,7 +378,7 @@ fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
     let fsid = u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?);
     let cookie_key = CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?);
     let shards = shards.unwrap_or(cores as u16);
-    let all = PartFormat { fsid, cookie_key, shards, host: 0, here: (0..shards).collect(), data_nodes: vec![0] };
+    let all = PartFormat { fsid, cookie_key, host: 0, shard_hosts: vec![0; shards.into()], data_nodes: vec![0] };
     format_as(path, &all, 0)
 }
 
@@ -387,21 +387,26 @@ fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
     format_as(path, wanted, FEATURE_PART)
 }
 
+/// The shards at a host.
+fn shards_at(shard_hosts: &[u16], host: u16) -> impl Iterator<Item = u16> + '_ {
+    shard_hosts.iter().zip(0..).filter(move |(at, _)| **at == host).map(|(_, shard)| shard)
+}
+
 /// The roles of a host, in order of their addresses.
-fn roles(shards: impl IntoIterator<Item = u16>, data_node: u16) -> Vec<RoleEntry> {
-    let shards = shards.into_iter().map(|shard| NodeId::shard(ShardId(shard)));
-    let all = shards.chain([NodeId::data(data_node)]);
+fn roles(shard_hosts: &[u16], host: u16) -> Vec<RoleEntry> {
+    let shards = shards_at(shard_hosts, host).map(|shard| NodeId::shard(ShardId(shard)));
+    let all = shards.chain([NodeId::data(host)]);
     all.map(|node| RoleEntry { node, generation: 1 }).collect()
 }
 
 fn format_as(path: &Path, wanted: &PartFormat, features: u64) -> Result<(), DirError> {
     let drawn = || sys::random_bytes().map(u64::from_le_bytes).map_err(at(path, "random bytes"));
     let journal = JournalEntry {
-        number: u32::from(wanted.host) + 1,
+        number: journal_of_host(wanted.host),
         created: drawn()?,
         copies: 1,
         next_term: 1,
-        roles: roles(wanted.here.iter().copied(), wanted.host),
+        roles: roles(&wanted.shard_hosts, wanted.host),
     };
     let place = folder(path, &journal);
     let above = [path.join("journals"), place.clone()];
@@ -418,7 +423,7 @@ fn format_as(path: &Path, wanted: &PartFormat, features: u64) -> Result<(), DirE
         fsid: wanted.fsid,
         dir: drawn()?,
         host: wanted.host,
-        shards: wanted.shards,
+        shard_hosts: wanted.shard_hosts.clone(),
         data_nodes: wanted.data_nodes.clone(),
         cookie_key: wanted.cookie_key,
         journals: vec![journal],
@@ -496,22 +501,19 @@ fn read(path: &Path) -> Result<Superblock, DirError> {
 
 /// What a superblock says that cannot be, or that this program does not run.
 fn contradiction(superblock: &Superblock) -> Option<String> {
-    let Superblock { shards, data_nodes, journals, host, .. } = superblock;
+    let Superblock { shard_hosts, data_nodes, journals, host, .. } = superblock;
     let [journal] = &journals[..] else {
         return Some(format!("it has {} journals, and this onpath runs one", journals.len()));
     };
-    let foreign = |role: &RoleEntry| match role.node.as_shard() {
-        Some(shard) => shard.0 >= *shards,
-        None => role.node != NodeId::data(*host),
-    };
-    let all = superblock.is_part() || journal.shards().eq((0..*shards).map(ShardId));
+    let shards = shard_hosts.len();
+    let others = !superblock.is_part() && shard_hosts.iter().chain(data_nodes).any(|at| at != host);
+    let here = shards_at(shard_hosts, *host).map(|shard| NodeId::shard(ShardId(shard))).chain([NodeId::data(*host)]);
     Some(match () {
-        () if !(1..=SHARDS_MAX).contains(shards) => format!("{shards} shards"),
+        () if !(1..=usize::from(SHARDS_MAX)).contains(&shards) => format!("{shards} shards"),
         () if journal.copies != 1 => format!("its journal has {} copies, and this onpath keeps one", journal.copies),
         () if journal.number == 0 || journal.next_term == 0 => "its journal has a number or term 0".into(),
-        () if !journal.roles.is_sorted_by(|one, other| one.node < other.node) => "its roles are not in order".into(),
-        () if journal.roles.iter().any(foreign) || !all => "its roles are none of this file system".into(),
-        () if journal.data_node().is_none() => "it has no data node".into(),
+        () if others => "it holds all of the file system, and names other hosts".into(),
+        () if !journal.roles.iter().map(|role| role.node).eq(here) => "its journal's roles are not its host's".into(),
         () if data_nodes.is_empty() || !data_nodes.is_sorted_by(|one, other| one < other) => {
             format!("files are spread over data nodes {data_nodes:?}")
         }
@@ -541,7 +543,7 @@ mod tests {
         drop(first);
         let second = Dir::open_or_format(&path, None).unwrap();
         assert!(!second.fresh && second.term == Term(8) && second.sessions.start == more.end);
-        assert_eq!((second.superblock().shards, second.superblock().fsid), (3, fsid));
+        assert_eq!((second.superblock().shards(), second.superblock().fsid), (3, fsid));
     }
 
     #[test]
@@ -587,10 +589,12 @@ mod tests {
             (|s| s.journals.clear(), "0 journals"),
             (|s| s.journals[0].copies = 3, "3 copies"),
             (|s| s.journals[0].number = 0, "number or term 0"),
-            (|s| s.journals[0].roles.truncate(2), "no data node"),
-            (|s| s.journals[0].roles.swap(0, 1), "not in order"),
-            (|s| s.shards = 3, "none of this file system"),
-            (|s| s.data_nodes = vec![], "data nodes []"),
+            (|s| s.journals[0].roles.truncate(2), "not its host's"),
+            (|s| s.journals[0].roles.swap(0, 1), "not its host's"),
+            (|s| s.shard_hosts.push(0), "not its host's"),
+            (|s| s.shard_hosts.push(1), "other hosts"),
+            (|s| s.shard_hosts.clear(), "0 shards"),
+            (|s| s.data_nodes.clear(), "data nodes []"),
         ] {
             rewrite(tmp.path(), change);
             let error = Dir::open_or_format(tmp.path(), None).unwrap_err();

@@ -90,7 +90,7 @@ impl Offline {
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.place().data, superblock.journal_id(), DATA_FILE_BLOCKS, 0)?;
         let mut state = State::damaged(&superblock, dir.term, blocks.files(), watcher.clone());
-        checkpoint::adopt(&dir.place().checkpoint, superblock.shards)?;
+        checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;
         let store = Arc::new(Store::open_unserved(&dir.place().checkpoint, superblock.journal_id())?);
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;
         Ok(Offline { dir, blocks, state, store, last: report.last, given: 0, _journal: journal })

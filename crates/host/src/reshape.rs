@@ -26,7 +26,7 @@ pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u
     if !(1..=SHARDS_MAX).contains(&shards) {
         return Err(dir::DirError::ShardsRange { asked: shards }.into());
     }
-    if dir::read_superblock(path)?.shards == shards {
+    if dir::read_superblock(path)?.shards() == shards {
         // A reshape that was killed may have left something.
         return Offline::open(path, watcher).map(|_| 0);
     }

@@ -17,7 +17,6 @@ use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Term};
-use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches};
@@ -186,7 +185,7 @@ impl ServerBuilder {
             tracking: options.tracking,
         };
         let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());
-        checkpoint::adopt(&dir.place().checkpoint, superblock.shards)?;
+        checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;
         let store = Arc::new(Store::open(&dir.place().checkpoint, superblock.journal_id())?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.place().checkpoint);
@@ -236,7 +235,7 @@ impl ServerBuilder {
         SessionConfig {
             session: SessionId(self.sessions.next().expect("a block of ids was taken")),
             cluster: superblock.fsid as u32,
-            map: ClusterMap::even(superblock.shards),
+            map: superblock.map(),
             soft,
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
@@ -285,7 +284,7 @@ impl ServerBuilder {
         let config = ServerConfig {
             dir: dir.path().to_owned(),
             fsid: dir.superblock().fsid,
-            shards: dir.superblock().shards,
+            shards: dir.superblock().shards(),
             sync: commit == Commit::Sync,
             new_session: {
                 let sessions = sessions.clone();
@@ -381,6 +380,7 @@ pub(crate) fn recover(
     let below = |source| ServerError::Io { what: "look at the file system below DIR", source };
     let journal_options = Options::for_dir(&place.journal, dir.superblock().journal_id(), commit).map_err(below)?;
     let (journal, report) = Journal::recover(&place.journal, journal_options, loaded.from, state)?;
+    state.check_map(dir.path())?;
     Ok((loaded, journal, report))
 }
 

@@ -22,7 +22,7 @@ impl Shape {
     pub fn of(superblock: &Superblock) -> Shape {
         let journal = superblock.journal();
         Shape {
-            map: ClusterMap::even(superblock.shards).with_data_nodes(&superblock.data_nodes),
+            map: superblock.map(),
             shards: journal.shards().collect(),
             data_node: journal.data_node().expect("a superblock without is refused"),
             whole: !superblock.is_part(),

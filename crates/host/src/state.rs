@@ -2,6 +2,7 @@
 //! file system (`server`) and what only looks at one (`inspect`) do this alike.
 
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
+use crate::dir::DirError;
 use crate::journal::{Given, Replay};
 use crate::progress::Watcher;
 use crate::replay::{self, Lane, Lines, Replaying};
@@ -10,6 +11,7 @@ use crate::shape::Shape;
 use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
+use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::superblock::{JournalId, Superblock};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
 use std::collections::BTreeMap;
@@ -124,6 +126,18 @@ impl State {
         let loaded = checkpoint::attach(store, &mut self.roles(), &mut view, &*watcher)?;
         self.ahead = ahead;
         Ok(loaded)
+    }
+
+    /// Whether the map that the coordinator keeps is that of the superblock, whatever its epoch.
+    pub(crate) fn check_map(&self, path: &Path) -> Result<(), DirError> {
+        let Some(kept) = self.shards.iter().find_map(Shard::map) else { return Ok(()) };
+        let of_superblock = MapImage { epoch: kept.epoch, ..MapImage::of(&self.shape.map) };
+        if kept == of_superblock {
+            return Ok(());
+        }
+        let what = "the map that its coordinator keeps";
+        let [have, asked] = [kept, of_superblock].map(|map| map.to_string());
+        Err(DirError::OtherPart { path: path.to_owned(), what, have, asked })
     }
 
     /// Power was lost: what is replayed from now on was not known to be durable when the last process ended.

@@ -15,6 +15,7 @@ use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::codec::Reader;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
+use onpath_wire::disk::map::MapImage;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{
@@ -218,6 +219,11 @@ impl Shard {
     /// How directories are tracked, as far as this shard has heard.
     pub fn tracking(&self) -> Tracking {
         self.kernel.with(|core| core.state.epochs.site)
+    }
+
+    /// The map of the file system, if this is the shard that keeps it.
+    pub fn map(&self) -> Option<MapImage> {
+        self.kernel.with(|core| core.state.coordinator.map.clone())
     }
 
     /// What the replay of this start did.

@@ -22,6 +22,6 @@ pub(crate) fn run(args: FormatArgs) -> anyhow::Result<()> {
         "{} holds a file system already; it was left alone (onpath dev {0} MOUNTPOINT mounts it)",
         args.dir.display()
     );
-    say(&format!("onpath: formatted {} with {} shards", args.dir.display(), dir.superblock().shards));
+    say(&format!("onpath: formatted {} with {} shards", args.dir.display(), dir.superblock().shards()));
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(crate) struct ReshapeArgs {
 pub(crate) fn run(args: ReshapeArgs) -> anyhow::Result<()> {
     let progress = Arc::new(Progress::new("reshaping", args.quiet));
     let dir = directory(&args.dir)?;
-    let before = read_superblock(&dir)?.shards;
+    let before = read_superblock(&dir)?.shards();
     let watcher: Arc<dyn Watcher> = progress.clone();
     let moved = reshape(&dir, args.shards, &watcher)?;
     progress.finish();

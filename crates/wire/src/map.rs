@@ -7,14 +7,21 @@ use crate::limits::{SHARDS_MAX, SLOTS};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+/// The journal of all roles that are not said to have another.
+const FIRST_JOURNAL: u32 = 1;
+
 /// Which shard holds which slot. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClusterMap {
     epoch: u32,
     shards: u16,
     table: Arc<[u16]>,
-    /// The data nodes among which files are spread, in order.
+    /// Which data node has the bytes of a file of which data slot.
     data: Arc<[u16]>,
+    /// The data nodes among which files are spread, in order.
+    data_nodes: Arc<[u16]>,
+    /// Which journal has the records of a role, in order of the roles.
+    journals: Arc<[(NodeId, u32)]>,
     /// Of fingerprints only so many bits of the hash count, and of the slot only whose it is.
     coarse_bits: Option<u32>,
 }
@@ -23,27 +30,72 @@ impl ClusterMap {
     /// Spreads all slots evenly (balanced within one slot) over `shards` shards.
     pub fn even(shards: u16) -> ClusterMap {
         assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
-        let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect();
-        ClusterMap { epoch: 1, shards, table, data: Arc::new([0]), coarse_bits: None }
+        let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect::<Vec<_>>();
+        let data = vec![0; SLOTS];
+        let roles = (0..shards).map(|shard| NodeId::shard(ShardId(shard))).chain([NodeId::data(0)]);
+        let journals = roles.map(|role| (role, FIRST_JOURNAL)).collect();
+        ClusterMap::of_tables(1, shards, table, data, journals)
+    }
+
+    /// From tables with a value for each slot, and the journals in order of the roles.
+    pub(crate) fn of_tables(
+        epoch: u32,
+        shards: u16,
+        table: Vec<u16>,
+        data: Vec<u16>,
+        journals: Vec<(NodeId, u32)>,
+    ) -> ClusterMap {
+        let mut data_nodes = data.clone();
+        data_nodes.sort_unstable();
+        data_nodes.dedup();
+        let (table, data, data_nodes) = (table.into(), data.into(), data_nodes.into());
+        ClusterMap { epoch, shards, table, data, data_nodes, journals: journals.into(), coarse_bits: None }
     }
 
     /// The same with the bytes of files spread over these data nodes.
     pub fn with_data_nodes(self, data: &[u16]) -> ClusterMap {
         assert!(!data.is_empty() && data.is_sorted(), "data nodes {data:?}");
-        ClusterMap { data: data.into(), ..self }
+        let shards = self.journals.iter().filter(|(role, _)| role.as_shard().is_some()).copied();
+        let journals = shards.chain(data.iter().map(|&number| (NodeId::data(number), FIRST_JOURNAL))).collect();
+        let spread = (0..SLOTS).map(|slot| data[slot * data.len() / SLOTS]).collect();
+        ClusterMap { data: spread, data_nodes: data.into(), journals, ..self }
+    }
+
+    /// The same with the records of these roles in these journals.
+    pub fn with_journals(self, journals: &[(NodeId, u32)]) -> ClusterMap {
+        let mut all = self.journals.to_vec();
+        for (role, journal) in &mut all {
+            *journal = journals.iter().find(|(other, _)| other == role).map_or(*journal, |(_, journal)| *journal);
+        }
+        ClusterMap { journals: all.into(), ..self }
+    }
+
+    /// The same as the map of another epoch.
+    pub fn with_epoch(self, epoch: u32) -> ClusterMap {
+        ClusterMap { epoch, ..self }
+    }
+
+    /// Number of the journal that has the records of a role; none of a role that keeps none, or is not in the map.
+    pub fn journal(&self, role: NodeId) -> Option<u32> {
+        self.journals.binary_search_by_key(&role, |(role, _)| *role).ok().map(|place| self.journals[place].1)
     }
 
     /// The data node that has the bytes of a file: that of its *data slot*, of which there are as many as slots of names
     /// (design.md, "Data"). All chunks of a file are at one data node.
     #[inline]
     pub fn data(&self, file: InodeId) -> NodeId {
-        let slot = (inode_hash(file) >> 48) as usize;
-        NodeId::data(self.data[slot * self.data.len() / SLOTS])
+        NodeId::data(self.data_at(Slot((inode_hash(file) >> 48) as u16)))
+    }
+
+    /// The number of the data node of a data slot.
+    #[inline]
+    pub fn data_at(&self, slot: Slot) -> u16 {
+        self.data[usize::from(slot.0)]
     }
 
     /// All data nodes in order.
     pub fn data_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.data.iter().map(|&number| NodeId::data(number))
+        self.data_nodes.iter().map(|&number| NodeId::data(number))
     }
 
     /// The same with coarse fingerprints: the directories of a shard fall into 2^`bits` groups. For tests of what groups do to each

@@ -7,6 +7,7 @@ pub(crate) mod tracking;
 
 use alone::Alone;
 use onpath_kernel::Gauge;
+use onpath_wire::disk::map::MapImage;
 use onpath_wire::ids::{SessionId, ShardId, Term, TxnId, term_of_seq};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ pub(crate) struct Coordinator {
     /// Sessions that were ever registered and are not buried, and whether they live: whoever was declared dead stays so, also after a
     /// restart, until every shard has heard of it.
     sessions: BTreeMap<SessionId, bool>,
+    /// The map of the file system, once it is recorded.
+    pub(crate) map: Option<MapImage>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
     /// Who is alone in the file system.

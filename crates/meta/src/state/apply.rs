@@ -178,6 +178,7 @@ impl State {
                 }
             }
             Effect::Undone { session, request } => self.replies.undo(*session, *request),
+            Effect::Map { map } => self.coordinator.map = Some(map.clone()),
             Effect::Tracking { side, tracking } => self.epochs.learned(*side, *tracking),
             _ => {} // a ranged effect that its range does not want
         }

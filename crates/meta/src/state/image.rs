@@ -8,6 +8,7 @@ use onpath_store::{Changes, Count, Inodes, Listings, NameValue, Names, Pair, Pie
 use onpath_wire::codec::{Reader, Wire, WireError};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::log::Entry;
+use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{
     ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PreparedObject, ReplyObject,
     SessionObject, TrackingObject, UptoObject,
@@ -45,6 +46,7 @@ pub(super) mod class {
     pub(in crate::state) const SESSION: u8 = 23;
     pub(in crate::state) const CLOCK: u8 = 24;
     pub(in crate::state) const TRACKING: u8 = 25;
+    pub(in crate::state) const MAP: u8 = 26;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -152,6 +154,7 @@ impl State {
             pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), SessionObject { alive }.to_stored()));
         }
         pairs.push((key(class::CLOCK, &[]), ClockObject { last: self.clock.last() }.to_stored()));
+        pairs.extend(self.coordinator.map.iter().map(|map| (key(class::MAP, &[]), map.to_stored())));
         for (side, tracking) in self.epochs.all() {
             if tracking.epoch != TrackingEpoch(0) {
                 pairs.push((key(class::TRACKING, &[&side.to_bytes()]), TrackingObject { tracking }.to_stored()));
@@ -309,6 +312,7 @@ impl State {
                 self.coordinator.load(session, SessionObject::load(v)?.alive);
             }
             class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, TrackingObject::load(v)?.tracking),
+            class::MAP => self.coordinator.map = Some(MapImage::load(v)?),
             class::CLOCK => self.clock.replayed(ClockObject::load(v)?.last),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
         }

@@ -10,6 +10,7 @@ use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{ClockObject, CountObject};
 use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
@@ -23,12 +24,20 @@ pub struct Reshape {
     rest: BTreeMap<(ShardId, u32), Vec<Pair>>,
     counts: BTreeMap<(ShardId, u32), Count>,
     clock: Stamp,
+    /// Epoch of the map of before.
+    epoch: u32,
 }
 
 impl Reshape {
     /// To this number of shards.
     pub fn to(shards: u16) -> Reshape {
-        Reshape { map: ClusterMap::even(shards), rest: BTreeMap::new(), counts: BTreeMap::new(), clock: Stamp(0) }
+        Reshape {
+            map: ClusterMap::even(shards),
+            rest: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            clock: Stamp(0),
+            epoch: 0,
+        }
     }
 
     /// The shard of an object that is read when it is asked for.
@@ -80,6 +89,10 @@ impl Reshape {
                 self.clock = self.clock.max(ClockObject::from_stored(value)?.last);
                 Goes::Nowhere
             }
+            class::MAP => {
+                self.epoch = MapImage::from_stored(value)?.epoch;
+                Goes::Nowhere
+            }
             // Counted anew.
             class::COUNT => Goes::Nowhere,
             class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::TRACKING => Goes::Nowhere,
@@ -102,7 +115,12 @@ impl Reshape {
                 pairs.sort();
                 all.push((shard, range, pairs));
             }
-            all.push((shard, GLOBAL_RANGE, vec![(vec![class::CLOCK], ClockObject { last: self.clock }.to_stored())]));
+            let mut pairs = vec![(vec![class::CLOCK], ClockObject { last: self.clock }.to_stored())];
+            if shard == self.map.coordinator() {
+                let map = MapImage { epoch: self.epoch + 1, ..MapImage::of(&self.map) };
+                pairs.push((vec![class::MAP], map.to_stored()));
+            }
+            all.push((shard, GLOBAL_RANGE, pairs));
         }
         all
     }

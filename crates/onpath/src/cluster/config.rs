@@ -226,6 +226,12 @@ impl Cluster {
         self.hosts.iter().filter(|host| host.data).map(|host| host.number).collect()
     }
 
+    /// The numbers of the hosts of all shards, in order; each shard is at one host.
+    fn shard_hosts(&self) -> Vec<u16> {
+        let at = |shard| self.hosts.iter().find(|host| host.shards.contains(&shard)).map(|host| host.number);
+        (0..self.shards).filter_map(at).collect()
+    }
+
     /// The switches, in the order of their hosts' numbers; of a cluster without any, one that does not exist.
     pub(crate) fn switches(&self) -> Switches {
         let switches = self.hosts.iter().filter(|host| host.switch_port.is_some());
@@ -253,9 +259,8 @@ impl Cluster {
         PartFormat {
             fsid: self.fsid(),
             cookie_key: CookieKey(self.id),
-            shards: self.shards,
             host: host.number,
-            here: host.shards.clone(),
+            shard_hosts: self.shard_hosts(),
             data_nodes: self.data_nodes(),
         }
     }
@@ -542,7 +547,7 @@ switch_port = 4797
         assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
         assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
         let part = cluster.part(a);
-        assert_eq!((part.host, part.here, part.data_nodes), (1, vec![1], vec![1]));
+        assert_eq!((part.host, part.shard_hosts, part.data_nodes), (1, vec![3, 1], vec![1]));
         assert!(cluster.host(Path::new("/c"), Some("b")).is_ok());
         let error = cluster.host(Path::new("/c"), None).unwrap_err().to_string();
         assert!(error.contains("--host NAME") && error.contains("a, b"), "{error}");

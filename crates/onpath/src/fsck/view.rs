@@ -152,7 +152,7 @@ impl View {
         spill: &Rc<Spill>,
         watcher: &dyn Watcher,
     ) -> View {
-        let (map, next_term) = (ClusterMap::even(superblock.shards), Term(superblock.journal().next_term));
+        let (map, next_term) = (ClusterMap::even(superblock.shards()), Term(superblock.journal().next_term));
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
         let mut objects = Objects::default();

@@ -48,7 +48,7 @@ impl Original {
         let found = inspect(dir, Arc::new(Unwatched)).expect("DIR can be looked at");
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         Original {
-            map: ClusterMap::even(found.superblock.shards),
+            map: ClusterMap::even(found.superblock.shards()),
             surveys: found.shards.iter().map(|shard| shard.survey()).collect(),
             files: found.data.files(),
             unsettled: found.data.pending_merges().into_iter().map(|(seq, _)| seq).collect(),
@@ -83,7 +83,7 @@ impl Original {
 
     /// A shard that is not this one.
     pub(crate) fn another(&self, shard: ShardId) -> ShardId {
-        ShardId((shard.0 + 1) % self.superblock.shards)
+        ShardId((shard.0 + 1) % self.superblock.shards())
     }
 
     /// A name, new in a directory, whose site is a shard that is not this one.

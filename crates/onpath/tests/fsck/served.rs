@@ -112,6 +112,6 @@ fn what_is_wrong_is_found() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("is served"), "{said}");
     mount.stop();
-    assert_eq!(Original::of(copy.path()).superblock.shards, original.superblock.shards);
+    assert_eq!(Original::of(copy.path()).superblock.shards(), original.superblock.shards());
     assert_eq!(fsck(copy.path(), &[]).1["faults"][0]["code"], "F21", "stopping has repaired it");
 }

@@ -28,6 +28,7 @@ pub mod block;
 mod codec;
 pub mod inode;
 pub mod log;
+pub mod map;
 pub mod objects;
 pub mod record;
 pub mod reply;

@@ -6,6 +6,7 @@
 use crate::codec::Blob;
 use crate::disk::inode::Inode;
 use crate::disk::log::Entry;
+use crate::disk::map::MapImage;
 use crate::disk::reply::Answered;
 use crate::disk::txn::{Found, Part};
 use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp, TxnId};
@@ -244,6 +245,11 @@ stored_enum! {
             id: InodeId,
             /// When, ns since 1970.
             atime: i64,
+        },
+        /// The cluster map is this.
+        25 => Map {
+            /// All of it.
+            map: MapImage,
         },
         /// An inode born without a name may still get one.
         23 => Linkable {

@@ -3,6 +3,7 @@
 use crate::codec::{Reader, Wire};
 use crate::hash::CookieKey;
 use crate::ids::{NodeClass, NodeId, ShardId};
+use crate::map::ClusterMap;
 use crate::stored_struct;
 use std::fmt;
 
@@ -98,6 +99,11 @@ impl JournalEntry {
     }
 }
 
+/// Number of the journal of a host.
+pub fn journal_of_host(host: u16) -> u32 {
+    u32::from(host) + 1
+}
+
 stored_struct! {
     /// Contents of the superblock; followed on disk by a CRC-32C of its bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,8 +120,8 @@ stored_struct! {
         pub dir: u64,
         /// Number of the host whose DIR it is; 0 of the only one.
         pub host: u16,
-        /// Number of shards of the file system; `onpath reshape` changes it.
-        pub shards: u16,
+        /// Numbers of the hosts of all shards of the file system, in order; `onpath reshape` changes how many there are.
+        pub shard_hosts: Vec<u16>,
         /// Numbers of all data nodes among which files are spread, in order; never empty.
         pub data_nodes: Vec<u16>,
         /// Key of the cookie hash.
@@ -130,6 +136,19 @@ stored_struct! {
 }
 
 impl Superblock {
+    /// Number of shards of the file system.
+    pub fn shards(&self) -> u16 {
+        self.shard_hosts.len() as u16
+    }
+
+    /// The map of the file system.
+    pub fn map(&self) -> ClusterMap {
+        let shards = self.shard_hosts.iter().zip(0..).map(|(&host, shard)| (NodeId::shard(ShardId(shard)), host));
+        let data = self.data_nodes.iter().map(|&host| (NodeId::data(host), host));
+        let journals: Vec<_> = shards.chain(data).map(|(role, host)| (role, journal_of_host(host))).collect();
+        ClusterMap::even(self.shards()).with_data_nodes(&self.data_nodes).with_journals(&journals)
+    }
+
     /// Whether it is the DIR of a host of a cluster; else it holds a whole file system.
     pub fn is_part(&self) -> bool {
         self.features & FEATURE_PART != 0

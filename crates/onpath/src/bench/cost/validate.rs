@@ -181,7 +181,7 @@ fn drive(case: &Case, server: &Server, replies: &Arc<Replies>, files: u64) -> an
         let superblock = server.dir.superblock();
         let cluster = Cluster {
             number: superblock.fsid as u32,
-            map: ClusterMap::even(superblock.shards),
+            map: ClusterMap::even(superblock.shards()),
             term: server.dir.term,
             first_session: SessionId(FIRST_SESSION + phase * case.clients + thread * count),
         };
