@@ -445,7 +445,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
         Peer::Recall { dir, parts, job } => dir::site::recalled(cx, from, seq, dir, parts, job).await,
         Peer::Applied { dir, upto } => dir::site::applied(cx, from, dir, upto),
         Peer::Push { dir, batch } => dir::owner::pushed(cx, from, seq, dir, batch),
-        Peer::Floor { upto } => dir::owner::floor(cx, from, seq, upto),
+        Peer::Floor { upto } => dir::owner::floor(cx, NodeId::shard(from), seq, upto),
         Peer::HomeRead { id } => ops::getattr::home_read(cx, from, seq, id).await,
         Peer::ParentOf { dir } => ops::getattr::parent_of(cx, from, seq, dir),
         peer @ Peer::Prepare { .. } => txn::participant::prepare(cx, from, seq, peer).await,

@@ -5,7 +5,7 @@ use crate::state::State;
 use onpath_store::XattrSet;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, SessionId, ShardId, TxnId};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, SessionId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnPart};
@@ -89,7 +89,7 @@ pub struct Survey {
     /// What of whose change-log is applied here, where it is above the floor.
     pub watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
     /// Everything of a site up to here is applied.
-    pub floors: BTreeMap<ShardId, LogSeq>,
+    pub floors: BTreeMap<NodeId, LogSeq>,
     /// Promises to coordinators.
     pub prepared: Vec<Promise>,
     /// Decisions that not all participants have acknowledged.
@@ -150,8 +150,8 @@ impl State {
         survey.logs = dirs.logs().collect();
         survey.trimmed = dirs.trimmed().collect();
         // Our own floor comes last, under our own name.
-        survey.floors = dirs.floors(me).collect();
-        survey.own_floor = survey.floors.remove(&me).unwrap_or_default();
+        survey.floors = dirs.floors(NodeId::shard(me)).collect();
+        survey.own_floor = survey.floors.remove(&NodeId::shard(me)).unwrap_or_default();
         survey.watermarks = (0..crate::GLOBAL_RANGE).flat_map(|range| dirs.watermarks_in(range)).collect();
         let promise = |(txn, parts, states): (TxnId, &Vec<TxnPart>, &Vec<PartState>)| Promise {
             txn,

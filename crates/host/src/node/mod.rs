@@ -374,21 +374,30 @@ impl Node {
         }
     }
 
+    /// Whether what is lost of the journal here is lost to this role too: its own records are in it, or, of a session, it ends with the
+    /// machine.
+    fn same_journal(&self, role: NodeId) -> bool {
+        match role.class() {
+            Some(NodeClass::Session) => !self.among_others,
+            _ => self.has(role),
+        }
+    }
+
     /// Whether a message must wait until its record is durable; else "appended" is enough, which with a
     /// mapped journal is the same as "written".
     fn must_be_durable(&self, to: NodeId, need: Need) -> bool {
+        let sync = self.commit == Commit::Sync;
         match (need, to.class()) {
             (Need::Durable | Need::DurableInTime, _) => true,
-            (Need::IfOutlived, Some(NodeClass::Session)) if self.among_others => true,
-            // Under `interval` a client may have seen what a power loss takes; where all sessions are on this host, they forget with it.
-            (Need::ByDestination | Need::IfOutlived, Some(NodeClass::Session)) => self.commit == Commit::Sync,
-            (Need::AsForClient, _) if self.commit == Commit::Sync => true,
-            (_, _) => self.local(to).is_none(),
+            // Under `interval` a client may have seen what a power loss takes.
+            (Need::ByDestination, Some(NodeClass::Session)) => sync,
+            (Need::IfOutlived, Some(NodeClass::Session)) | (Need::AsForClient, _) => sync || !self.same_journal(to),
+            (_, _) => !self.same_journal(to),
         }
     }
 
     /// Whether messages inside the process say what they rest on: one that leaves may have to wait for it, a client's reply under
-    /// `sync`, and one to another host always.
+    /// `sync`, and one to a role of another journal always.
     fn carries_positions(&self) -> bool {
         self.commit == Commit::Sync || self.among_others
     }

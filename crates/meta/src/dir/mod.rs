@@ -23,7 +23,7 @@ use ages::Ages;
 use group::Group;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, JobId, LogSeq, ShardId, Slot, Term};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, ShardId, Slot, Term};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::{BATCH_ENTRIES_MAX, GRANT_WAITERS_MAX};
 use onpath_wire::map::ClusterMap;
@@ -57,7 +57,7 @@ pub(crate) struct Directories {
     /// What of whom is applied.
     watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
     /// Everything of a site up to here is applied.
-    floors: BTreeMap<ShardId, LogSeq>,
+    floors: BTreeMap<NodeId, LogSeq>,
     log_seq: u64,
     job: u64,
     /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
@@ -215,7 +215,7 @@ impl Directories {
 
     /// What of `from`'s change-log for `dir` is applied here.
     pub(crate) fn watermark(&self, dir: InodeId, from: ShardId) -> LogSeq {
-        let floor = self.floors.get(&from).copied().unwrap_or_default();
+        let floor = self.floors.get(&NodeId::shard(from)).copied().unwrap_or_default();
         self.watermarks.get(&(dir, from)).copied().unwrap_or_default().max(floor)
     }
 
@@ -226,11 +226,11 @@ impl Directories {
     }
 
     /// Watermarks up to here need not be kept.
-    pub(crate) fn raise_floor(&mut self, from: ShardId, upto: LogSeq) {
+    pub(crate) fn raise_floor(&mut self, from: NodeId, upto: LogSeq) {
         let floor = self.floors.entry(from).or_default();
         *floor = (*floor).max(upto);
         let floor = *floor;
-        self.watermarks.retain(|&(_, shard), at| shard != from || *at > floor);
+        self.watermarks.retain(|&(_, shard), at| NodeId::shard(shard) != from || *at > floor);
     }
 
     /// All owners know that everything of ours up to here is applied.
@@ -263,7 +263,7 @@ impl Directories {
     }
 
     /// Floors of sites and our own, for an image.
-    pub(crate) fn floors(&self, me: ShardId) -> impl Iterator<Item = (ShardId, LogSeq)> + '_ {
+    pub(crate) fn floors(&self, me: NodeId) -> impl Iterator<Item = (NodeId, LogSeq)> + '_ {
         self.floors.iter().map(|(&from, &at)| (from, at)).chain([(me, self.own_floor)])
     }
 

@@ -299,11 +299,11 @@ pub(crate) fn found(core: &mut Core, dir: InodeId, before: u64) {
 }
 
 /// A site's floor rises.
-pub(crate) fn floor(cx: &Cx, from: ShardId, seq: RequestSeq, upto: LogSeq) {
+pub(crate) fn floor(cx: &Cx, from: NodeId, seq: RequestSeq, upto: LogSeq) {
     cx.with(|core| {
         let effects: Effects = vec![Effect::Floor { from, upto }];
         commit_own(core, cx.op(), effects);
-        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
+        packets::answer_call(core, cx.op(), from, seq, &Peer::Done);
     });
 }
 

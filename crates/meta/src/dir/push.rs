@@ -164,7 +164,7 @@ pub(crate) async fn raise_floor(cx: &Cx) {
     cx.with(|core| {
         let all = answers.into_iter().all(|a| a.packet().is_some_and(|p| p.body::<Peer>() == Ok(Peer::Done)));
         if all {
-            let effects: Effects = vec![Effect::Floor { from: core.state.me(), upto }];
+            let effects: Effects = vec![Effect::Floor { from: NodeId::shard(core.state.me()), upto }];
             commit_own(core, cx.op(), effects);
         }
         core.state.dirs.floor_runs = false;

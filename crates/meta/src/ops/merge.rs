@@ -102,11 +102,7 @@ fn unasked(core: &mut Core, cx: &Cx, merge: &Merge) {
         Some(inode) if (inode.generation, inode.cut) == (data.generation, cut) && end > inode.size => {
             let (blocks, version) = newest(&inode, blocks, version);
             core.state.clock.stamp(core.now.wall_ns);
-            commit_own(
-                core,
-                cx.op(),
-                vec![Effect::Merged { id: data.inode, size: end, blocks, version, kill_suidgid }],
-            );
+            commit_own(core, cx.op(), vec![Effect::Merged { data, cut, size: end, blocks, version, kill_suidgid }]);
         }
         Some(_) => counted(core, cx, data, blocks, version),
     }
@@ -179,7 +175,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
             let stamp = core.state.clock.stamp(core.now.wall_ns);
             let size = inode.size.max(end);
             let (blocks, version) = newest(&inode, blocks, version);
-            let effect = Effect::Merged { id: data.inode, size, blocks, version, kill_suidgid };
+            let effect = Effect::Merged { data, cut, size, blocks, version, kill_suidgid };
             commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
     };

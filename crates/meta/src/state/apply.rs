@@ -9,7 +9,7 @@ use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::hash::{name_hash, site_of_hash};
-use onpath_wire::ids::{DataId, InodeId, LogSeq, ShardId, Stamp};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::LogEntry;
@@ -120,8 +120,10 @@ impl State {
                 self.unreclaimed.remove(id);
                 self.listings.drop_dir(*id);
             }
-            Effect::Merged { id, size, blocks, version, kill_suidgid } if wants.wants(range_of(id.slot())) => {
-                self.inodes.merged(*id, *size, *blocks, *version, *kill_suidgid, stamp);
+            Effect::Merged { data, cut: _, size, blocks, version, kill_suidgid }
+                if wants.wants(range_of(data.inode.slot())) =>
+            {
+                self.inodes.merged(data.inode, *size, *blocks, *version, *kill_suidgid, stamp);
             }
             Effect::SetXattr { id, name, value } if wants.wants(range_of(id.slot())) => {
                 self.inodes.set_xattr(*id, name, &value.0);
@@ -235,8 +237,8 @@ impl State {
     }
 
     /// A site's floor rises; our own means that every owner knows ours.
-    pub(crate) fn raise_floor(&mut self, from: ShardId, upto: LogSeq) {
-        if from == self.config.shard {
+    pub(crate) fn raise_floor(&mut self, from: NodeId, upto: LogSeq) {
+        if from == NodeId::shard(self.me()) {
             self.dirs.raise_own_floor(upto);
         } else {
             self.dirs.raise_floor(from, upto);

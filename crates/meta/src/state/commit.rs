@@ -64,12 +64,11 @@ fn touched(effect: &Effect) -> impl Iterator<Item = Key> {
         }
         Effect::PutInode { inode } => [Some(keys::inode(inode.id)), None],
         Effect::DropInode { id }
-        | Effect::Merged { id, .. }
         | Effect::Accessed { id, .. }
         | Effect::SetXattr { id, .. }
         | Effect::RemoveXattr { id, .. } => [Some(keys::inode(*id)), None],
         Effect::AppliedLog { dir, .. } => [Some(keys::inode(*dir)), None],
-        Effect::DataDone { data, .. } => [Some(keys::inode(data.inode)), None],
+        Effect::Merged { data, .. } | Effect::DataDone { data, .. } => [Some(keys::inode(data.inode)), None],
         _ => [None, None],
     };
     keys.into_iter().flatten()

@@ -23,11 +23,12 @@ impl State {
                 Effect::PutInode { inode } if inode.btime == born => {}
                 Effect::PutInode { inode } => asks.extend(self.inodes.foresee(inode.id)),
                 Effect::DropInode { id }
-                | Effect::Merged { id, .. }
                 | Effect::SetXattr { id, .. }
                 | Effect::RemoveXattr { id, .. }
                 | Effect::Accessed { id, .. } => asks.extend(self.inodes.foresee(*id)),
-                Effect::DataDone { data, .. } => asks.extend(self.inodes.foresee(data.inode)),
+                Effect::Merged { data, .. } | Effect::DataDone { data, .. } => {
+                    asks.extend(self.inodes.foresee(data.inode))
+                }
                 _ => {}
             }
         }

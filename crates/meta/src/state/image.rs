@@ -16,7 +16,7 @@ use onpath_wire::disk::objects::{
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::hash::name_hash;
-use onpath_wire::ids::{DataId, InodeId, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch, TxnId};
+use onpath_wire::ids::{DataId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch, TxnId};
 use onpath_wire::peer::{PartState, TxnPart};
 use onpath_wire::tracking::TrackingSide;
 use std::ops::RangeInclusive;
@@ -130,7 +130,7 @@ impl State {
         for (dir, upto) in self.dirs.trimmed() {
             pairs.push((key(class::TRIMMED, &[&dir.0.to_be_bytes()]), UptoObject { upto }.to_stored()));
         }
-        for (from, upto) in self.dirs.floors(self.config.shard) {
+        for (from, upto) in self.dirs.floors(NodeId::shard(self.me())) {
             pairs.push((key(class::FLOOR, &[&from.0.to_be_bytes()]), UptoObject { upto }.to_stored()));
         }
         for (session, request, oldest, reply) in self.replies.durable(&self.buried) {
@@ -287,7 +287,7 @@ impl State {
                 self.dirs.trim(dir, UptoObject::load(v)?.upto);
             }
             class::FLOOR => {
-                let from = ShardId(u16::from_be_bytes(k.array()?));
+                let from = NodeId(u32::from_be_bytes(k.array()?));
                 self.raise_floor(from, UptoObject::load(v)?.upto);
             }
             class::REPLY => {

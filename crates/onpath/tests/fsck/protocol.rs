@@ -45,7 +45,7 @@ fn change_logs_that_do_not_join() {
         [Effect::PutInode { inode }, Effect::PutName { parent: dir, name: new, child: id, kind: Kind::Fifo, log }],
     );
     copy.expect_clean(&[]);
-    copy.record(owner, [Effect::Floor { from: site, upto: log.seq }]);
+    copy.record(owner, [Effect::Floor { from: NodeId::shard(site), upto: log.seq }]);
     assert_eq!(copy.expect_fault("F42", &[]).len(), 1);
 }
 

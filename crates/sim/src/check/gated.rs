@@ -39,10 +39,10 @@ impl Gated {
             Effect::PutName { child, .. } | Effect::DropName { child, .. } => Some(*child),
             Effect::PutInode { inode } => Some(inode.id),
             Effect::DropInode { id }
-            | Effect::Merged { id, .. }
             | Effect::Accessed { id, .. }
             | Effect::SetXattr { id, .. }
             | Effect::RemoveXattr { id, .. } => Some(*id),
+            Effect::Merged { data, .. } => Some(data.inode),
             _ => None,
         };
         self.record.effects.iter().any(|mine| {

@@ -18,10 +18,10 @@ impl Checker {
             {
                 self.shortened(by, inode.id, inode.size, at);
             }
-            if let Effect::Merged { id, size, .. } = effect
-                && self.model.node(*id).is_some_and(|node| *size > node.size)
+            if let Effect::Merged { data, size, .. } = effect
+                && self.model.node(data.inode).is_some_and(|node| *size > node.size)
             {
-                self.lengthened(by, *id, *size, at);
+                self.lengthened(by, data.inode, *size, at);
             }
             if let Effect::AppliedLog { dir, from, upto, .. } = effect {
                 self.applied(*dir, *from, *upto);

@@ -258,7 +258,8 @@ stored_struct! {
 }
 
 stored_struct! {
-    /// Image of one chunk of a file.
+    /// Image of one chunk of a file. Reserved later field 128, which no reader may pass over: its bytes are *elsewhere*, in another store
+    /// under a name, with the checksums of its blocks.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ChunkImage {
         /// Its blocks in order; holes are left out.

@@ -9,7 +9,7 @@ use crate::disk::log::Entry;
 use crate::disk::map::MapImage;
 use crate::disk::reply::Answered;
 use crate::disk::txn::{Found, Part};
-use crate::ids::{DataId, InodeId, LogSeq, RequestSeq, SessionId, ShardId, Stamp, TxnId};
+use crate::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp, TxnId};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::tracking::{Tracking, TrackingSide};
@@ -103,10 +103,13 @@ stored_enum! {
             /// Which.
             id: InodeId,
         },
-        /// Bytes were written: size, blocks, mtime = ctime = the record's stamp.
+        /// Bytes were written: size, blocks, mtime = ctime = the record's stamp. Reserved later fields, for a record of several writes: 1
+        /// position that the first one follows, 2 position of the last one, 3 highest stamp, 4 positions that were refused.
         5 => Merged {
-            /// The file.
-            id: InodeId,
+            /// The file, and the generation of its bytes.
+            data: DataId,
+            /// The cut under which they were written.
+            cut: u32,
             /// Its size now.
             size: u64,
             /// Its 4 KiB blocks now.
@@ -140,10 +143,10 @@ stored_enum! {
             /// Trimmed up to and including this position.
             upto: LogSeq,
         },
-        /// Watermarks of a site up to here are forgotten.
+        /// Watermarks of a role up to here are forgotten.
         8 => Floor {
-            /// The site.
-            from: ShardId,
+            /// Who gave out the positions: a site, later a data node too.
+            from: NodeId,
             /// Everything of it up to here is applied and trimmed.
             upto: LogSeq,
         },

@@ -4,7 +4,7 @@ use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
 use onpath_meta::Survey;
-use onpath_wire::ids::{InodeId, LogSeq};
+use onpath_wire::ids::{InodeId, LogSeq, NodeId};
 
 pub(super) fn check(view: &View, report: &mut Report) {
     for site in &view.surveys {
@@ -28,7 +28,7 @@ fn finding(view: &View, dir: InodeId, site: &Survey, code: Code, message: String
 fn trimmed(view: &View, site: &Survey, report: &mut Report) {
     for (&dir, &trimmed) in &site.trimmed {
         let Some(owner) = owner_of(view, dir) else { continue };
-        let floor = owner.floors.get(&site.shard).copied().unwrap_or_default();
+        let floor = owner.floors.get(&NodeId::shard(site.shard)).copied().unwrap_or_default();
         let applied = owner.watermarks.get(&(dir, site.shard)).copied().unwrap_or_default().max(floor);
         if trimmed > applied {
             let message = format!(
@@ -60,7 +60,7 @@ fn watermarks(view: &View, owner: &Survey, report: &mut Report) {
 fn floors(view: &View, site: &Survey, report: &mut Report) {
     for (&dir, log) in &site.logs {
         let Some(first) = log.first().map(|entry| entry.seq) else { continue };
-        let at_owner = owner_of(view, dir).and_then(|owner| owner.floors.get(&site.shard)).copied();
+        let at_owner = owner_of(view, dir).and_then(|owner| owner.floors.get(&NodeId::shard(site.shard))).copied();
         let floor = at_owner.unwrap_or(LogSeq(0)).max(site.own_floor);
         if first <= floor {
             let message =

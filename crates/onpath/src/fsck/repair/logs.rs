@@ -8,7 +8,7 @@ use onpath_host::offline::Offline;
 use onpath_meta::Survey;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::record::Effect;
-use onpath_wire::ids::{InodeId, LogSeq};
+use onpath_wire::ids::{InodeId, LogSeq, NodeId};
 use onpath_wire::peer::LogEntry;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
     for site in &view.surveys {
         for (&dir, log) in &site.logs {
             let Some(owner) = owner_of(view, dir) else { continue };
-            let floor = owner.floors.get(&site.shard).copied().unwrap_or_default().max(site.own_floor);
+            let floor = owner.floors.get(&NodeId::shard(site.shard)).copied().unwrap_or_default().max(site.own_floor);
             if log.first().is_some_and(|first| first.seq <= floor) {
                 apply(owner, site, dir, log, Code::FloorAhead, fixes);
             }
@@ -61,7 +61,7 @@ fn apply(owner: &Survey, site: &Survey, dir: InodeId, log: &[LogEntry], code: Co
 fn trimmed(view: &View, site: &Survey, fixes: &mut Fixes) {
     for (&dir, &upto) in &site.trimmed {
         let Some(owner) = owner_of(view, dir) else { continue };
-        let floor = owner.floors.get(&site.shard).copied().unwrap_or_default();
+        let floor = owner.floors.get(&NodeId::shard(site.shard)).copied().unwrap_or_default();
         if upto > owner.watermarks.get(&(dir, site.shard)).copied().unwrap_or_default().max(floor) {
             fixes.because(
                 Code::StaleWatermark,
