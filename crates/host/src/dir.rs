@@ -73,8 +73,6 @@ pub struct Dir {
     pub fresh: bool,
     /// Whether the machine may have lost power since DIR was last in use: it was another boot.
     pub rebooted: bool,
-    /// First term of the last start before this one that followed a loss of power; 0 if none did.
-    pub last_loss: Term,
     claim: Claim,
 }
 
@@ -149,11 +147,9 @@ impl Dir {
     }
 
     fn start(path: &Path, claim: Claim, superblock: Superblock, fresh: bool, sessions: u32) -> Result<Dir, DirError> {
-        let (another_boot, last_loss) = boot::look(path).map_err(at(path, "look at the boot"))?;
-        let rebooted = another_boot && !fresh;
+        let rebooted = !fresh && boot::look(path).map_err(at(path, "look at the boot"))?;
         let (term, superblock) = (Term(superblock.journal().next_term), Mutex::new(superblock));
-        let mut dir =
-            Dir { path: path.to_owned(), superblock, term, sessions: 0..0, fresh, rebooted, last_loss, claim };
+        let mut dir = Dir { path: path.to_owned(), superblock, term, sessions: 0..0, fresh, rebooted, claim };
         dir.sessions = dir.take(term, sessions)?;
         if fresh {
             dir.note_boot()?;
@@ -163,8 +159,7 @@ impl Dir {
 
     /// Remembers the present boot. What a loss of power has left must be known durably before: later starts do not look for it.
     pub(crate) fn note_boot(&self) -> Result<(), DirError> {
-        let loss = if self.rebooted { self.term } else { self.last_loss };
-        boot::note(&self.path, loss).map_err(at(&self.path, "note the boot"))
+        boot::note(&self.path).map_err(at(&self.path, "note the boot"))
     }
 
     /// Takes all terms up to this one and further session ids, durably.

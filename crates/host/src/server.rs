@@ -181,7 +181,7 @@ impl ServerBuilder {
         let serving = Serving {
             // Messages to other hosts wait for the disk, whatever clients wait for.
             track: options.commit == Commit::Sync || !shape.whole,
-            outlived: (options.commit != Commit::Sync && !shape.whole).then_some(dir.last_loss),
+            outlived: options.commit != Commit::Sync && !shape.whole,
             tracking: options.tracking,
         };
         let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());

@@ -39,7 +39,7 @@ pub(crate) struct Serving {
     /// Outputs may have to wait for the disk.
     pub(crate) track: bool,
     /// See [`ShardConfig::outlived`].
-    pub(crate) outlived: Option<Term>,
+    pub(crate) outlived: bool,
     /// How directories shall be tracked.
     pub(crate) tracking: TrackingOptions,
 }

@@ -16,6 +16,7 @@ use onpath_wire::codec::Reader;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::disk::map::MapImage;
+use onpath_wire::disk::record::Effect;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{
@@ -48,9 +49,8 @@ pub struct ShardConfig {
     pub cluster: u32,
     /// Outputs may have to wait for the disk: replies say what they rest on.
     pub track_unsynced: bool,
-    /// Sessions live on when this host loses power, and are answered before its disk has what they hear: replies name the record. The
-    /// term: what was told before it is not known to be there, as power was lost since, and only the start after that knew what it took.
-    pub outlived: Option<Term>,
+    /// Sessions live on when this host loses power, and are answered before its disk has what they hear: replies name the record.
+    pub outlived: bool,
     /// How directories shall be tracked; the coordinator sees to it while the switch is there.
     pub form: Form,
     /// The switches that there shall be; the coordinator uses those that are there.
@@ -165,6 +165,7 @@ impl Shard {
 
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on.
     pub fn start(&mut self, now: Now) {
+        let in_tail = self.in_tail;
         self.kernel.handle(now, Input::Tick, |core, _| {
             let wall = core.now.wall_ns;
             core.state.clock.stamp(wall);
@@ -176,6 +177,11 @@ impl Shard {
                 core.start(Job::AskDecisions);
             }
             promised.into_iter().for_each(|txn| core.start(Job::Resume(txn)));
+            core.state.kept_since = core.state.power_lost;
+            if in_tail {
+                let term = core.state.config.term;
+                ops::root::record(core, |_| Effect::PowerLost { term });
+            }
             ops::root::ensure(core);
             for txn in core.state.txns.decided_ids() {
                 core.start(Job::Finish(txn));

@@ -50,7 +50,7 @@ fn config(term: Term) -> ShardConfig {
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,
-        outlived: None,
+        outlived: false,
         form: Form::Owner,
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,

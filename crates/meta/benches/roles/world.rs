@@ -63,7 +63,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,
-        outlived: None,
+        outlived: false,
         form: Form::Owner,
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,

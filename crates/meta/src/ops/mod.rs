@@ -222,9 +222,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::ReadLink { id } => readlink::run(cx, id).await,
         Request::Access { id, mask } => access::run(cx, req, id, mask).await,
         Request::StatFs => statfs::run(cx),
-        Request::Kept => cx.with(|core| {
-            Ok(Reply::Kept { since: core.state.config.outlived.unwrap_or_default(), upto: core.state.kept })
-        }),
+        Request::Kept => cx.with(|core| Ok(Reply::Kept { since: core.state.kept_since, upto: core.state.kept })),
         Request::GetAttrs { ids } => getattr::many(cx, &ids),
         Request::SetLock { id, lock, wait, again } => lock::set(cx, req, id, lock, wait, again).await,
         Request::TestLock { id, lock } => lock::test(cx, req, id, lock).await,

@@ -32,7 +32,8 @@ fn root(stamp: Stamp) -> Inode {
     inode
 }
 
-fn record(core: &mut Core, effect: impl FnOnce(Stamp) -> Effect) {
+/// Records what nobody has asked for.
+pub(crate) fn record(core: &mut Core, effect: impl FnOnce(Stamp) -> Effect) {
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let record = Record {
         stamp,

@@ -180,6 +180,7 @@ impl State {
                 }
             }
             Effect::Undone { session, request } => self.replies.undo(*session, *request),
+            Effect::PowerLost { term } => self.power_lost = self.power_lost.max(*term),
             Effect::Map { map } => self.coordinator.map = Some(map.clone()),
             Effect::Tracking { side, tracking } => self.epochs.learned(*side, *tracking),
             _ => {} // a ranged effect that its range does not want

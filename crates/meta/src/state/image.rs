@@ -10,13 +10,13 @@ use onpath_wire::disk::Stored;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{
-    ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PreparedObject, ReplyObject,
-    SessionObject, TrackingObject, UptoObject,
+    ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PowerLostObject, PreparedObject,
+    ReplyObject, SessionObject, TrackingObject, UptoObject,
 };
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::hash::name_hash;
-use onpath_wire::ids::{DataId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, TrackingEpoch, TxnId};
+use onpath_wire::ids::{DataId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Term, TrackingEpoch, TxnId};
 use onpath_wire::peer::{PartState, TxnPart};
 use onpath_wire::tracking::TrackingSide;
 use std::ops::RangeInclusive;
@@ -47,6 +47,7 @@ pub(super) mod class {
     pub(in crate::state) const CLOCK: u8 = 24;
     pub(in crate::state) const TRACKING: u8 = 25;
     pub(in crate::state) const MAP: u8 = 26;
+    pub(in crate::state) const POWER_LOST: u8 = 27;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -154,6 +155,9 @@ impl State {
             pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), SessionObject { alive }.to_stored()));
         }
         pairs.push((key(class::CLOCK, &[]), ClockObject { last: self.clock.last() }.to_stored()));
+        if self.power_lost > Term(0) {
+            pairs.push((key(class::POWER_LOST, &[]), PowerLostObject { term: self.power_lost }.to_stored()));
+        }
         pairs.extend(self.coordinator.map.iter().map(|map| (key(class::MAP, &[]), map.to_stored())));
         for (side, tracking) in self.epochs.all() {
             if tracking.epoch != TrackingEpoch(0) {
@@ -312,6 +316,7 @@ impl State {
                 self.coordinator.load(session, SessionObject::load(v)?.alive);
             }
             class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, TrackingObject::load(v)?.tracking),
+            class::POWER_LOST => self.power_lost = PowerLostObject::load(v)?.term,
             class::MAP => self.coordinator.map = Some(MapImage::load(v)?),
             class::CLOCK => self.clock.replayed(ClockObject::load(v)?.last),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),

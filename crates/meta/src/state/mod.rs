@@ -74,6 +74,10 @@ pub(crate) struct State {
     pub(crate) record_seq: RecordSeq,
     /// The last record of former terms that no power loss can have taken.
     pub(crate) kept: RecordSeq,
+    /// The term of the last start that has found that power was lost before it; 0 if none has.
+    pub(crate) power_lost: Term,
+    /// What was told before this term is not known to be there: power was lost since, and only the start after that knew what it took.
+    pub(crate) kept_since: Term,
     /// Tables of which the last image of a range is settled while the others' is not.
     settled_tables: u8,
     next_inode: HashMap<Slot, u32>,
@@ -173,6 +177,8 @@ impl State {
             linkable: BTreeSet::new(),
             record_seq: RecordSeq(config.term.first_seq()),
             kept: RecordSeq(0),
+            power_lost: Term(0),
+            kept_since: Term(0),
             settled_tables: 0,
             next_inode: HashMap::new(),
             next_generation: 0,

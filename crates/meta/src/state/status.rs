@@ -99,7 +99,7 @@ mod tests {
             cookie_key: onpath_wire::hash::CookieKey([0; 16]),
             cluster: 0,
             track_unsynced: false,
-            outlived: None,
+            outlived: false,
             form: onpath_wire::tracking::Form::Owner,
             switches: onpath_wire::tracking::Switches::ONE,
             sync: crate::SyncPolicy::Auto,

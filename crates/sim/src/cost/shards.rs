@@ -40,7 +40,7 @@ impl Place {
             cookie_key: CookieKey([7; 16]),
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,
-            outlived: None,
+            outlived: false,
             form: config.tracking.form(),
             switches: Switches::ONE,
             sync: config.tracking.policy(),

@@ -571,7 +571,7 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         cookie_key: config.cookie_key,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,
-        outlived: (config.commit != Commit::Sync).then_some(Term(0)),
+        outlived: config.commit != Commit::Sync,
         form: config.form,
         switches: Switches::of(0..config.switches).expect("as many as there can be"),
         sync: config.sync,

@@ -57,8 +57,6 @@ pub(crate) struct Process {
     pub(crate) wrong_ns: i64,
     /// It ended by a loss of power.
     pub(crate) lost_power: bool,
-    /// First term of the last start that followed one, 0 if none did.
-    last_loss: Term,
     /// Its journal has no room.
     pub(crate) full: bool,
     /// What its roles are started with; terms are filled in.
@@ -79,7 +77,6 @@ impl Process {
             skew_ns,
             wrong_ns: 0,
             lost_power: false,
-            last_loss: Term(0),
             full: false,
             configs,
         }
@@ -89,12 +86,8 @@ impl Process {
     pub(crate) fn recover(&mut self, term: Term) -> Result<(), String> {
         assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
         self.files.sync();
-        let last_loss = self.last_loss;
-        if self.lost_power {
-            self.last_loss = term;
-        }
         for index in 0..self.configs.len() {
-            let mut role = self.configs[index].create(term, self.files.count, last_loss);
+            let mut role = self.configs[index].create(term, self.files.count);
             let (kept, records) = self.disk.of(index as u16);
             let ahead = Arc::new(Ahead::new(kept.objects.clone()));
             role.recoverable().attach(ahead.clone());

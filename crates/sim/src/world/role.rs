@@ -22,12 +22,11 @@ impl RoleConfig {
         }
     }
 
-    /// The role of a new term, without its state. `files`: data files that exist; `last_loss`: see [`ShardConfig::outlived`].
-    pub(crate) fn create(&self, term: Term, files: u32, last_loss: Term) -> Role {
+    /// The role of a new term, without its state. `files`: data files that exist.
+    pub(crate) fn create(&self, term: Term, files: u32) -> Role {
         match self {
             RoleConfig::Shard(config) => {
-                let outlived = config.outlived.map(|_| last_loss);
-                Role::Shard(Box::new(Shard::new(ShardConfig { term, since: term, outlived, ..config.clone() })))
+                Role::Shard(Box::new(Shard::new(ShardConfig { term, since: term, ..config.clone() })))
             }
             RoleConfig::Data(config) => {
                 Role::Data(Box::new(DataNode::new(DataConfig { term, since: term, files, ..config.clone() })))

@@ -164,7 +164,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         cookie_key: CookieKey([7; 16]),
         cluster: CLUSTER,
         track_unsynced: true,
-        outlived: Some(Term(0)),
+        outlived: true,
         form,
         switches: Switches::ONE,
         sync,

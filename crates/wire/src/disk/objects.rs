@@ -4,7 +4,7 @@ use super::log::Entry;
 use super::reply::Answered;
 use super::txn::{Found, Part};
 use crate::codec::Blob;
-use crate::ids::{InodeId, LogSeq, RequestSeq, ShardId, Stamp};
+use crate::ids::{InodeId, LogSeq, RequestSeq, ShardId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::stored_struct;
@@ -136,6 +136,15 @@ stored_struct! {
     pub struct SessionObject {
         /// It lives; else it is dead.
         pub alive: bool,
+    }
+}
+
+stored_struct! {
+    /// A start that has found that power was lost before it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PowerLostObject {
+        /// Its term: the last such one.
+        pub term: Term,
     }
 }
 

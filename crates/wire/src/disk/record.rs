@@ -9,7 +9,7 @@ use crate::disk::log::Entry;
 use crate::disk::map::MapImage;
 use crate::disk::reply::Answered;
 use crate::disk::txn::{Found, Part};
-use crate::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp, TxnId};
+use crate::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp, Term, TxnId};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::tracking::{Tracking, TrackingSide};
@@ -253,6 +253,11 @@ stored_enum! {
         25 => Map {
             /// All of it.
             map: MapImage,
+        },
+        /// A start has found that power was lost before it.
+        28 => PowerLost {
+            /// Its term.
+            term: Term,
         },
         /// An inode born without a name may still get one.
         23 => Linkable {
