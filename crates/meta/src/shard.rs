@@ -3,6 +3,7 @@
 use crate::Core;
 use crate::bounds::ShardBounds;
 use crate::dir::epoch::Tracked;
+use crate::dir::holders::Holder;
 use crate::dir::owner::SyncPolicy;
 use crate::ops::kinds::{self, Kind};
 use crate::ops::{self, Req};
@@ -72,7 +73,7 @@ pub(crate) enum Job {
     /// A collect of the network form; `round` is the counter of its remove.
     Collect { from: ShardId, seq: RequestSeq, group: Fingerprint, job: JobId, round: u32 },
     /// A message of another shard that needs an operation.
-    Peer { from: ShardId, seq: RequestSeq, peer: Box<Peer> },
+    Peer { from: ShardId, term: Term, seq: RequestSeq, peer: Box<Peer> },
     /// Ask the owner for grants.
     AskGrant(InodeId),
     /// Answer those who waited for grants while a job ran.
@@ -386,7 +387,7 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
             Some(innet) => core.start(Job::Collect { from, seq: header.seq, group, job, round: innet.sequence }),
             None => return Err(onpath_wire::WireError::Bad("collect without a remove")),
         },
-        peer => core.start(Job::Peer { from, seq: header.seq, peer: Box::new(peer) }),
+        peer => core.start(Job::Peer { from, term: header.term, seq: header.seq, peer: Box::new(peer) }),
     }
     Ok(())
 }
@@ -404,7 +405,7 @@ impl Job {
             Job::Collect { from, seq, group, job, round } => {
                 dir::mark::collected(&cx, from, seq, group, job, round).await;
             }
-            Job::Peer { from, seq, peer } => Box::pin(peer_job(&cx, from, seq, *peer)).await,
+            Job::Peer { from, term, seq, peer } => Box::pin(peer_job(&cx, from, term, seq, *peer)).await,
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
             Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
             Job::Conceal(dir) => dir::site::conceal(&cx, dir).await,
@@ -436,7 +437,7 @@ impl Job {
             Job::Grace => ops::opens::grace(&cx).await,
             Job::LockGrace => ops::lockgrace::run(&cx).await,
             Job::Mark(group) => dir::mark::keep(&cx, group).await,
-            Job::Recall(dir) => dir::collect::recall(&cx, dir, part::APPEND).await,
+            Job::Recall(dir) => dir::holders::revoke(&cx, dir, part::APPEND).await,
             Job::MarkAtOwner(group) => dir::mark::at_owner(&cx, group).await,
             Job::WatchHold(group) => dir::mark::watch_hold(&cx, group).await,
             Job::Announce(switch) => dir::epoch::announce(&cx, switch).await,
@@ -445,9 +446,12 @@ impl Job {
     }
 }
 
-async fn peer_job(cx: &crate::Cx, from: ShardId, seq: RequestSeq, peer: Peer) {
+async fn peer_job(cx: &crate::Cx, from: ShardId, term: Term, seq: RequestSeq, peer: Peer) {
     match peer {
-        Peer::GrantAsk { dir, parts, .. } => dir::owner::asked(cx, from, seq, dir, parts),
+        Peer::GrantAsk { dir, parts, .. } => {
+            let holder = Holder { node: NodeId::shard(from), incarnation: term };
+            dir::owner::asked(cx, holder, seq, dir, parts);
+        }
         Peer::Recall { dir, parts, job } => dir::site::recalled(cx, from, seq, dir, parts, job).await,
         Peer::Applied { dir, upto } => dir::site::applied(cx, from, dir, upto),
         Peer::Push { dir, batch } => dir::owner::pushed(cx, from, seq, dir, batch),

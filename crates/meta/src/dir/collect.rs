@@ -1,29 +1,28 @@
-//! Collects and recalls: the job between an owner and the holders of a directory's parts.
+//! Collects: the job of a reader between an owner and the holders of a directory's append part.
 //!
-//! A collect of the owner form is a recall of the append part by a reader; chmod and rmdir recall more. In the network form
+//! A collect of the owner form is a recall of the append part by a reader; what takes parts back otherwise is in [`super::holders`]. In the network form
 //! readers leave the parts where they are (`group`), unless the switch cannot tell. One job a directory at a
 //! time; while it runs the owner grants nothing of what it takes back, to itself neither.
 
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};
-use super::owner::{self, apply_batch, table, wake};
+use super::holders::{Round, revoke};
+use super::owner::{self, table, wake};
 use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
-use crate::state::{keys, packets};
+use crate::state::keys;
 use crate::{Core, Cx};
-use onpath_kernel::Answer;
-use onpath_wire::ids::{InodeId, JobId, NodeId};
-use onpath_wire::limits::RECALL_TIMEOUT_US;
-use onpath_wire::peer::{Peer, part};
-use smallvec::SmallVec;
+use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::peer::part;
 
 /// How long a directory stays sealed for a transaction's next attempt, microseconds.
 const SEAL_US: u64 = 30_000;
 
-enum Next {
+/// What is to be done next.
+pub(super) enum Next {
     Clear,
-    Ask { job: JobId, holders: SmallVec<[NodeId; 4]>, everybody: bool },
+    Ask(Round),
     Gather(Gather),
 }
 
@@ -41,23 +40,12 @@ pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
         };
         match cx.until(keys::grants(dir), look).await {
             Next::Clear => return cx.with(|core| owner::shown(core, dir)),
-            Next::Ask { job, holders, everybody } => round(cx, dir, part::APPEND, job, &holders, everybody).await,
+            Next::Ask(round) => round.run(cx, dir, part::APPEND).await,
             Next::Gather(gather) => {
                 if !group::gather(cx, gather).await {
                     tracked = Tracked::default(); // without the switch then
                 }
             }
-        }
-    }
-}
-
-/// After this, and until the next await, no other shard has any of `parts`, and all entries are applied.
-pub(crate) async fn recall(cx: &Cx, dir: InodeId, parts: u8) {
-    loop {
-        match cx.until(keys::grants(dir), |core| next(core, dir, parts, |_| Look::Recall)).await {
-            Next::Clear => return,
-            Next::Ask { job, holders, everybody } => round(cx, dir, parts, job, &holders, everybody).await,
-            Next::Gather(_) => unreachable!("a recall takes parts"),
         }
     }
 }
@@ -103,7 +91,7 @@ pub(crate) async fn seal(cx: &Cx, dir: InodeId) {
         return;
     }
     cx.with(|core| table(core, dir).sealing = true);
-    recall(cx, dir, part::BOTH).await;
+    revoke(cx, dir, part::BOTH).await;
     let until_us = cx.with(|core| core.now.mono_us + SEAL_US);
     cx.sleep_until(until_us).await;
     cx.with(|core| {
@@ -113,16 +101,8 @@ pub(crate) async fn seal(cx: &Cx, dir: InodeId) {
     });
 }
 
-/// Whether [`recall`] would return at once.
-pub(crate) fn is_clear(core: &mut Core, dir: InodeId, parts: u8) -> bool {
-    !core.state.txns.in_doubt(dir) && {
-        let table = table(core, dir);
-        table.job.is_none() && table.knows(parts) && table.holders_of(parts).is_empty()
-    }
-}
-
 /// The next step of whoever wants all entries applied, and `parts` back if `look` says so.
-fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
+pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
     if core.state.txns.in_doubt(dir) {
         return None; // our own prepared record makes a recall wait like anybody's
     }
@@ -139,12 +119,9 @@ fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -
     if table.job.is_some() {
         return None;
     }
-    let everybody = !table.knows(parts);
-    let holders: SmallVec<[NodeId; 4]> = if everybody {
-        all.filter(|&shard| shard != me).map(NodeId::shard).collect()
-    } else {
-        table.holders_of(parts).into_iter().map(NodeId::shard).collect()
-    };
+    let everybody = !table.holders.knows(parts);
+    let holders =
+        if everybody { all.filter(|&shard| shard != me).map(NodeId::shard).collect() } else { table.holders.of(parts) };
     if holders.is_empty() {
         return Some(Next::Clear);
     }
@@ -157,70 +134,11 @@ fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -
     let job = core.state.dirs.next_job(core.state.config.term);
     core.state.counters.collects += 1;
     self::table(core, dir).job = Some((job, parts));
-    Some(Next::Ask { job, holders, everybody })
+    Some(Next::Ask(Round { job, holders, everybody }))
 }
 
 /// Whether a directory has no table because it is so young that nobody can hold anything of it.
 fn nobody_appends(core: &Core, dir: InodeId) -> bool {
     let born_now = dir.term() == core.state.config.term || core.state.config.map.shards() == 1;
     born_now && !core.state.dirs.owner.contains_key(&dir)
-}
-
-async fn round(cx: &Cx, dir: InodeId, parts: u8, job: JobId, holders: &[NodeId], everybody: bool) {
-    let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
-    let applied_before = cx.with(|core| core.state.counters.entries_applied);
-    let answers = cx
-        .call_all(holders, deadline_us, |core, _, seq| core.state.peer_packet(seq, &Peer::Recall { dir, parts, job }))
-        .await;
-    cx.with(|core| {
-        let mut complete = true;
-        for (&holder, answer) in holders.iter().zip(answers) {
-            complete &= take_back(core, cx, dir, parts, job, holder, answer);
-        }
-        let table = table(core, dir);
-        if complete && everybody {
-            table.learn(parts);
-        }
-        table.job = None;
-        let waiters = table.has_waiters();
-        if complete {
-            if parts == part::APPEND {
-                owner::found(core, dir, applied_before);
-            }
-            if parts & part::APPEND != 0 {
-                group::recalled(core, dir);
-            }
-        } else {
-            group::applied_outside(core, dir); // fewer than all
-        }
-        group::wake(core, dir);
-        if waiters {
-            // A job, not a call: readers that waited for this collect run first and need no further one.
-            core.start(Job::GiveGrants(dir));
-        }
-    });
-}
-
-/// Takes one holder's answer; true when it holds nothing more of what was recalled.
-fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, holder: NodeId, answer: Answer) -> bool {
-    let shard = holder.as_shard().expect("holders are shards");
-    let Some(Ok(Peer::Recalled { job: of, batch, more, .. })) = answer.packet().map(|p| p.body::<Peer>()) else {
-        core.state.counters.recalls_abandoned += 1; // it stays in the table; the next round asks again
-        return false;
-    };
-    if of != job {
-        return false;
-    }
-    let entries = !batch.entries.is_empty();
-    let last = batch.entries.last().map(|entry| entry.seq);
-    let upto = apply_batch(core, cx.op(), dir, shard, batch);
-    if entries {
-        core.rest_on_object(cx.op(), keys::inode(dir));
-        packets::tell(core, cx.op(), shard, &Peer::Applied { dir, upto });
-    }
-    let all_applied = !more && last.is_none_or(|last| last <= upto);
-    if all_applied {
-        table(core, dir).gave_back(shard, parts);
-    }
-    all_applied
 }

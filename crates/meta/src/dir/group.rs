@@ -133,10 +133,9 @@ pub(crate) fn begin(core: &mut Core, dir: InodeId) -> Gather {
         members.retain(|member| *member == dir);
     }
     core.state.dirs.collecting += 1;
-    let holders: BTreeSet<ShardId> =
-        members.iter().flat_map(|&dir| table(core, dir).holders_of(part::APPEND)).collect();
+    let holders: BTreeSet<NodeId> = members.iter().flat_map(|&dir| table(core, dir).holders.of(part::APPEND)).collect();
     core.state.counters.collects += 1;
-    Gather { dir, group, job, holders: holders.into_iter().map(NodeId::shard).collect() }
+    Gather { dir, group, job, holders: holders.into_iter().collect() }
 }
 
 /// Whether a job of another kind runs on any directory of the group.

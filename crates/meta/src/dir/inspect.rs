@@ -9,9 +9,9 @@ use onpath_wire::tracking::Form;
 
 impl OwnerDir {
     fn inspect(&self, now_us: u64, all: &mut Vec<(&'static str, u64)>) {
-        all.push(("holders_of_access", self.holders_of(part::ACCESS).len() as u64));
-        all.push(("holders_of_append", self.holders_of(part::APPEND).len() as u64));
-        all.push(("holders_known", u64::from(self.knows(part::BOTH))));
+        all.push(("holders_of_access", self.holders.of(part::ACCESS).len() as u64));
+        all.push(("holders_of_append", self.holders.of(part::APPEND).len() as u64));
+        all.push(("holders_known", u64::from(self.holders.knows(part::BOTH))));
         all.push(("recall_runs", u64::from(self.job.is_some())));
         all.push(("sync", u64::from(self.is_through())));
         if self.collected_us() > 0 {

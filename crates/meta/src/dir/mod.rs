@@ -10,6 +10,7 @@ pub(crate) mod collect;
 pub(crate) mod epoch;
 mod gate;
 pub(crate) mod group;
+pub(crate) mod holders;
 pub(crate) mod inspect;
 pub(crate) mod mark;
 pub(crate) mod owner;

@@ -1,6 +1,7 @@
-//! The side that lists: the table of holders, grants, and applying change-logs.
+//! The side that lists: grants, and applying change-logs.
 
 use super::group::{self, Group};
+use super::holders::{Holder, Holders};
 use super::site::Gone;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
@@ -18,20 +19,17 @@ use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, Peer, part};
 use onpath_wire::tracking::Form;
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// What the owner knows of a directory's holders. Volatile: after a restart everybody may be one.
 #[derive(Default, Debug)]
 pub(crate) struct OwnerDir {
-    holders: SmallVec<[(ShardId, u8); 2]>,
-    /// Parts whose holders are all in the table.
-    known: u8,
+    pub(crate) holders: Holders,
     /// The collect or recall that runs, and the parts that it takes back.
     pub(crate) job: Option<(JobId, u8)>,
     /// Kept sealed for a transaction's next attempt: nothing is granted.
     pub(crate) sealing: bool,
-    waiting: VecDeque<(ShardId, RequestSeq, u8)>,
+    waiting: VecDeque<(Holder, RequestSeq, u8)>,
     /// *sync*: append parts are granted write-through, and whoever holds one has it so.
     through: bool,
     /// Reads that each found an update or two since the one before.
@@ -66,37 +64,6 @@ const SYNC_ENTRIES: u64 = 2;
 const SYNC_PUSHES: u16 = 32;
 
 impl OwnerDir {
-    /// Holders of any of `parts` in the table.
-    pub(crate) fn holders_of(&self, parts: u8) -> SmallVec<[ShardId; 2]> {
-        self.holders.iter().filter(|(_, held)| held & parts != 0).map(|&(shard, _)| shard).collect()
-    }
-
-    /// Whether the table has all holders of `parts`.
-    pub(crate) fn knows(&self, parts: u8) -> bool {
-        self.known & parts == parts
-    }
-
-    /// `parts` were recalled from everybody.
-    pub(crate) fn learn(&mut self, parts: u8) {
-        self.known |= if planted::is(Planted::OneKnownForBoth) { part::BOTH } else { parts };
-    }
-
-    /// `shard` has given `parts` back, and its entries are applied.
-    pub(crate) fn gave_back(&mut self, shard: ShardId, parts: u8) {
-        self.holders.iter_mut().filter(|(holder, _)| *holder == shard).for_each(|(_, held)| *held &= !parts);
-        self.holders.retain(|(_, held)| *held != 0);
-    }
-
-    fn grant(&mut self, shard: ShardId, parts: u8) {
-        match self.holders.iter_mut().find(|(holder, _)| *holder == shard) {
-            Some((_, held)) => *held |= parts,
-            None => {
-                self.holders.push((shard, parts));
-                self.holders.sort_unstable();
-            }
-        }
-    }
-
     fn recalls(&self, parts: u8) -> bool {
         !planted::is(Planted::GrantDuringCollect)
             && (self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
@@ -125,7 +92,7 @@ impl OwnerDir {
             _ => 0,
         };
         self.pushes = 0;
-        let nobody = self.knows(part::APPEND) && self.holders_of(part::APPEND).is_empty();
+        let nobody = self.holders.knows(part::APPEND) && self.holders.is_free(part::APPEND);
         let changes = nobody && self.wants_sync();
         self.through |= changes;
         changes
@@ -171,9 +138,9 @@ pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
         dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
-        let known = if born_now || alone { part::BOTH } else { 0 };
+        let holders = Holders::known(if born_now || alone { part::BOTH } else { 0 });
         let shown = if born_now { Stamp(0) } else { latest(inodes, dir) };
-        OwnerDir { known, shown, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
+        OwnerDir { holders, shown, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
     })
 }
 
@@ -210,9 +177,9 @@ pub(crate) fn own(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Acc
 }
 
 /// A site asks for parts.
-pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8) {
+pub(crate) fn asked(cx: &Cx, from: Holder, seq: RequestSeq, dir: InodeId, parts: u8) {
     cx.with(|core| {
-        if !core.state.is_home(dir) || from == core.state.me() {
+        if !core.state.is_home(dir) || from.node == NodeId::shard(core.state.me()) {
             core.state.counters.malformed += 1;
             return;
         }
@@ -226,20 +193,22 @@ pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId, parts
     });
 }
 
-fn answer(core: &mut Core, op: OpId, from: ShardId, seq: RequestSeq, dir: InodeId, parts: u8) {
+fn answer(core: &mut Core, op: OpId, from: Holder, seq: RequestSeq, dir: InodeId, parts: u8) {
     core.rest_on_object(op, keys::inode(dir));
     let result = match alive(core, dir) {
         None => GrantResult::Gone,
         Some(access) => {
             let parts = parts | part::ACCESS;
             let table = table(core, dir);
-            table.grant(from, parts);
+            if !table.holders.grant(from, parts) {
+                return; // nobody is there to hear it
+            }
             let write_through = table.through;
             core.state.counters.grants_given += 1;
             GrantResult::Granted { parts, access, write_through }
         }
     };
-    packets::answer_call(core, op, NodeId::shard(from), seq, &Peer::GrantAnswer { dir, nonce: seq.0, result });
+    packets::answer_call(core, op, from.node, seq, &Peer::GrantAnswer { dir, nonce: seq.0, result });
 }
 
 /// A job is over, and the readers that waited for it have been served: now grants.

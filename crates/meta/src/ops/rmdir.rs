@@ -7,7 +7,7 @@
 use super::unlink::remove_link;
 use super::{Req, Step, begin, named};
 use crate::dir::site::Gone;
-use crate::dir::{collect, site};
+use crate::dir::{holders, site};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::txn::coordinator;
@@ -46,12 +46,12 @@ async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<In
             let refused = dir.as_ref().map_or(true, |dir| access::modify(req, dir).is_err());
             refused
                 || planted::is(Planted::RmdirWithoutRecall)
-                || child.is_none_or(|child| collect::is_clear(core, child, part::BOTH))
+                || child.is_none_or(|child| holders::is_revoked(core, child, part::BOTH))
         });
         if sealed {
             return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
         }
-        collect::recall(cx, child.expect("only a directory is sealed"), part::BOTH).await;
+        holders::revoke(cx, child.expect("only a directory is sealed"), part::BOTH).await;
         // What was recalled stays recalled until the next await; the parent's parts may have gone meanwhile.
         if let Some(dir) = cx.with(|core| site::have_settled(core, cx.op(), parent)) {
             return cx.with(|core| step(core, cx.op(), req, dir, parent, name));

@@ -8,7 +8,7 @@
 use super::unlink::drop_data;
 use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, pages, xattr};
 use crate::access::{self, Owned};
-use crate::dir::{collect, owner};
+use crate::dir::{holders, owner};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
@@ -54,7 +54,7 @@ async fn locked(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     });
     if allowed.is_ok() {
         let both = access_changes && !planted::is(Planted::ChmodWithoutRecall);
-        collect::recall(cx, id, if both { part::BOTH } else { part::APPEND }).await;
+        holders::revoke(cx, id, if both { part::BOTH } else { part::APPEND }).await;
     }
     cx.with(|core| dir_step(core, cx.op(), req, id, change))
 }

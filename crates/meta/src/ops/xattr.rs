@@ -9,7 +9,7 @@
 
 use super::{Req, Step, Stop, acl, begin, getattr, named, need_space};
 use crate::access::{self, Owned};
-use crate::dir::{collect, owner};
+use crate::dir::{holders, owner};
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
@@ -45,7 +45,7 @@ pub(crate) async fn change(cx: &Cx, req: &Req, id: InodeId, name: XattrName, cha
     {
         let acl = matches!(name.namespace(), Ok(Namespace::AclAccess | Namespace::AclDefault));
         let both = acl && !planted::is(Planted::ChmodWithoutRecall);
-        collect::recall(cx, id, if both { part::BOTH } else { part::APPEND }).await;
+        holders::revoke(cx, id, if both { part::BOTH } else { part::APPEND }).await;
     }
     cx.with(|core| step(core, cx.op(), req, id, &name, &change))
 }

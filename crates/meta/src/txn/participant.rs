@@ -3,7 +3,7 @@
 
 use super::TxnId;
 use crate::access::{self, Owned};
-use crate::dir::{collect, mark, site};
+use crate::dir::{holders, mark, site};
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
 use crate::planted::{self, Planted};
@@ -207,7 +207,7 @@ fn inode(
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
-            if !collect::is_clear(core, id, part::BOTH) {
+            if !holders::is_revoked(core, id, part::BOTH) {
                 core.start(Job::Seal(id)); // asked for on the side; the next attempt finds it done
                 return Err(Refused::Busy);
             }

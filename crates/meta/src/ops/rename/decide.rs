@@ -4,7 +4,7 @@ use super::Rename;
 use super::plan::{self, Look, Votes};
 use crate::access;
 use crate::dir::site::{self, Gone};
-use crate::dir::{collect, owner};
+use crate::dir::{holders, owner};
 use crate::ops::create::newborn;
 use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop, acl};
@@ -41,7 +41,7 @@ pub(super) fn step(
         return None; // a directory is sticky now, say: what others have checked does not count any more
     }
     if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
-        && !collect::is_clear(core, replaced, part::BOTH)
+        && !holders::is_revoked(core, replaced, part::BOTH)
     {
         return None;
     }

@@ -13,7 +13,7 @@ mod plan;
 
 use super::{Req, Step, Stop};
 use crate::coord::renames;
-use crate::dir::{collect, site};
+use crate::dir::{holders, site};
 use crate::txn::coordinator::{self, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
@@ -131,10 +131,10 @@ async fn attempt_once(
         }
         cx.with(|core| plan::check(core, req, what, &look, look.source, dir, from_dir))?;
         let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, what, &look)) else { break };
-        if cx.with(|core| collect::is_clear(core, replaced, part::BOTH)) {
+        if cx.with(|core| holders::is_revoked(core, replaced, part::BOTH)) {
             break;
         }
-        collect::recall(cx, replaced, part::BOTH).await;
+        holders::revoke(cx, replaced, part::BOTH).await;
         if cx.with(|core| plan::both(core, cx.op(), what, look.source_here)).is_some() {
             break;
         }
