@@ -28,6 +28,5 @@ mod window;
 pub use check::{Fault, FileSummary};
 pub use disk::{DiskOp, DiskResult, Ticket};
 pub use node::DataNode;
-pub use ops::kinds::NAMES as OPERATION_NAMES;
 pub use recover::{BlockReader, Started};
 pub use state::{DataConfig, DataCounters, DataIn, DataOut};

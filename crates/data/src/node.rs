@@ -4,7 +4,6 @@ use crate::disk::{DiskOp, DiskResult, Ticket};
 use crate::index::Verdict;
 use crate::ops::allocate::AllocateJob;
 use crate::ops::copy::CopyJob;
-use crate::ops::kinds::Kind;
 use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
 use crate::recover::{Suspects, Undone};
@@ -12,7 +11,7 @@ use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node
 use crate::window::Seen;
 use bytes::Bytes;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
-use onpath_wire::data::{Allocation, DataReply, DataRequest};
+use onpath_wire::data::{Allocation, Asker, DataReply, DataRequest};
 use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq, SessionId};
@@ -149,21 +148,26 @@ fn on_packet(core: &mut Node, packet: Packet) {
 }
 
 fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Packet) {
-    let until_ns = header.until_ns();
-    let (kind, since_us) = (Kind::of(&request), core.now.mono_us);
-    let from = Caller { node: header.source, seq: header.seq, oldest: header.oldest(), until_ns, kind, since_us };
-    let home = from.node.class() == Some(NodeClass::Shard);
+    let (what, until_ns, since_us) = (request.describe(), header.until_ns(), core.now.mono_us);
+    let (node, kind) = (header.source, what.counted);
+    let from = Caller { node, seq: header.seq, oldest: header.oldest(), until_ns, kind, since_us };
+    let may_ask = match what.by {
+        Asker::Session => node.class() == Some(NodeClass::Session),
+        Asker::Home => node.class() == Some(NodeClass::Shard),
+        Asker::Any => true,
+    };
+    if !may_ask {
+        core.state.counters.rejected += 1;
+        return;
+    }
+    // What a lost process had executed may be forgotten: a late copy must not be executed beside what came after it.
+    let term = core.state.config.term;
+    if what.writes && header.term != term {
+        return state::refuse(core, from, &DataReply::NewTerm { term });
+    }
     match request {
         DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. } => {
-            let Some(session) = from.node.as_session() else {
-                core.state.counters.rejected += 1;
-                return;
-            };
-            // What a lost process had executed may be forgotten: a late copy must not be executed beside what came after it.
-            let term = core.state.config.term;
-            if header.term != term {
-                return state::refuse(core, from, &DataReply::NewTerm { term });
-            }
+            let session = node.as_session().expect("checked by class");
             change(core, from, session, request, packet.bulk);
         }
         DataRequest::Seek { data, cut, offset, hole } => {
@@ -174,9 +178,8 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
             let error = range_error(offset, bytes as usize);
             on_look(core, from, (data, cut), error, Job::Read(ReadJob { from, data, cut, offset, bytes }));
         }
-        DataRequest::Trim { data, cut, size } if home => trim::trim(core, from, header.term, data, cut, size),
-        DataRequest::Drop { all } if home => trim::drop_all(core, from, &all),
-        DataRequest::Trim { .. } | DataRequest::Drop { .. } => core.state.counters.rejected += 1,
+        DataRequest::Trim { data, cut, size } => trim::trim(core, from, header.term, data, cut, size),
+        DataRequest::Drop { all } => trim::drop_all(core, from, &all),
         DataRequest::Sync { data } => sync::sync(core, from, data),
         DataRequest::Space => core.start(Job::Space { from }),
     }

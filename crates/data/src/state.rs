@@ -4,12 +4,12 @@ use crate::cache::BlockCache;
 use crate::disk::{Disk, DiskOp, DiskResult, Results, Ticket};
 use crate::index::{Index, Verdict};
 use crate::ops::Job;
-use crate::ops::kinds::{self, Kind, NAMES};
+use crate::ops::kinds;
 use crate::space::{Run, Space};
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Cx, Meter, Need, Protocol};
-use onpath_wire::data::DataReply;
+use onpath_wire::data::{DataCounted, DataReply};
 use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
@@ -168,7 +168,7 @@ pub(crate) struct Caller {
     /// From when on it must not change anything, ns since 1970.
     pub(crate) until_ns: u64,
     /// As what it is counted, and when it came, monotonic microseconds.
-    pub(crate) kind: Kind,
+    pub(crate) kind: DataCounted,
     pub(crate) since_us: u64,
 }
 
@@ -200,7 +200,7 @@ impl State {
             settle_at_us: None,
             stamp: Stamp(0),
             counters: DataCounters::default(),
-            meter: Meter::new(NAMES),
+            meter: Meter::new(DataCounted::NAMES),
             config,
         }
     }

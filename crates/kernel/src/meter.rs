@@ -9,22 +9,6 @@ use onpath_wire::report::{LatencyReport, OperationReport, Outcome};
 /// Latencies by their power of two of nanoseconds, up to a minute.
 const POWERS: usize = 36;
 
-/// Names the kinds of operations of a role: an enumeration `Kind`, and `NAMES` of its values.
-#[macro_export]
-macro_rules! kinds {
-    ($first:ident $first_name:literal $(, $kind:ident $name:literal)* $(,)?) => {
-        /// What an operation is counted as.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub(crate) enum Kind {
-            #[default]
-            $first,
-            $($kind,)*
-        }
-        /// What each is called.
-        pub const NAMES: &[&str] = &[$first_name $(, $name)*];
-    };
-}
-
 /// Counts the operations of one role.
 #[derive(Debug)]
 pub struct Meter {

@@ -19,7 +19,6 @@ mod txn;
 
 pub use bounds::ShardBounds;
 pub use dir::owner::SyncPolicy;
-pub use ops::kinds::NAMES as OPERATION_NAMES;
 pub use shard::{Shard, ShardConfig};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};

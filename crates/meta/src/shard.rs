@@ -5,7 +5,7 @@ use crate::bounds::ShardBounds;
 use crate::dir::epoch::Tracked;
 use crate::dir::holders::Holder;
 use crate::dir::owner::SyncPolicy;
-use crate::ops::kinds::{self, Kind};
+use crate::ops::kinds;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
 use crate::state::recover::{Reflected, Replayed};
@@ -30,6 +30,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::{OperationReport, Outcome};
+use onpath_wire::request::describe::Counted;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches, Tracking};
 
@@ -325,21 +326,22 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(());
     }
     let body: RequestBody = packet.body()?;
-    if core.state.buried.contains(session) && !ops::about_session(&body.request) {
+    let what = body.request.describe();
+    if core.state.buried.contains(session) && !what.is_of_session() {
         return Ok(()); // a late copy: nobody waits for an answer
     }
-    if ops::is_again(&body.request) && !core.state.returning.may(session) {
+    if what.again && !core.state.returning.may(session) {
         ops::opens::bury(core, session);
         return Ok(()); // the coordinator will tell it
     }
-    let until_ns = if body.request.needs_lease() { header.until_ns() } else { u64::MAX };
+    let until_ns = if what.leased { header.until_ns() } else { u64::MAX };
     if header.flags & flag::TAKEN != 0 {
         ops::lockgrace::heard(core, session);
     }
     let running = &mut core.state.running;
-    if running.len() >= OPERATIONS_MAX && ops::may_wait(&body.request) {
+    if running.len() >= OPERATIONS_MAX && what.waits {
         if !running.contains(&(session, header.seq)) {
-            refuse(core, header, session, &body.request);
+            refuse(core, header, session, what.is_remembered());
         }
         return Ok(());
     }
@@ -355,8 +357,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         until_ns,
         caller: body.caller,
         tracked: Tracked::of(packet),
-        early: ops::is_early(&body.request),
-        kind: Kind::of(&body.request),
+        early: what.early,
+        remembered: what.is_remembered(),
+        kind: what.counted,
         since_us: core.now.mono_us,
     };
     core.start(Job::Request(Box::new((req, body.request))));
@@ -364,9 +367,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
 }
 
 /// Too much is in progress. The client goes on under another number, so a late copy of this request must find the answer.
-fn refuse(core: &mut Core, header: &Header, session: SessionId, request: &Request) {
+fn refuse(core: &mut Core, header: &Header, session: SessionId, is_remembered: bool) {
     core.state.counters.busy += 1;
-    if ops::changes(request) && matches!(core.state.replies.seen(session, header.seq), Seen::New) {
+    if is_remembered && matches!(core.state.replies.seen(session, header.seq), Seen::New) {
         core.state.replies.remember(session, header.seq, header.oldest(), Reply::Busy, false);
     }
     let reply = core.state.reply_packet(header.seq, &Reply::Busy);
@@ -400,7 +403,7 @@ impl Job {
             Job::Merge { from, seq, merge } => {
                 let since_us = cx.with(|core| core.now.mono_us);
                 ops::merge::run(&cx, from, seq, merge).await;
-                cx.with(|core| kinds::count(core, Kind::Merge, since_us, Outcome::Ok));
+                cx.with(|core| kinds::count(core, Counted::Merge, since_us, Outcome::Ok));
             }
             Job::Collect { from, seq, group, job, round } => {
                 dir::mark::collected(&cx, from, seq, group, job, round).await;

@@ -3,6 +3,8 @@
 //! Shaped after FUSE's requests because the kernel is the most demanding caller, but free of its ABI.
 #![allow(missing_docs)] // the variants and fields of FsOp are named after their system calls
 
+pub mod describe;
+
 use bytes::Bytes;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::caller as wire;

@@ -21,7 +21,8 @@ use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::RequestBody;
+use onpath_wire::request::describe::Changes;
+use onpath_wire::request::{Request, RequestBody};
 
 /// Takes one input.
 pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
@@ -168,7 +169,7 @@ pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
     let (first, calls, parked) = (running.first_call, running.calls, running.parked);
     let mut uncertain = false;
     for seq in (first.0..first.0 + calls).map(RequestSeq) {
-        uncertain |= core.open_call(seq).is_some_and(|(_, packet)| may_change(packet));
+        uncertain |= core.open_call(seq).is_some_and(|(_, packet)| matters(packet));
         let header = Header::new(MessageKind::Reply, core.state.node, seq);
         core.answer(seq, Packet::new(&header, &Reply::Failed { errno }));
     }
@@ -180,11 +181,11 @@ pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
     }
 }
 
-/// Whether something may be different when a message has been executed.
-fn may_change(packet: &Packet) -> bool {
+/// Whether a session must know what has become of a message.
+fn matters(packet: &Packet) -> bool {
     match packet.header().map(|header| header.kind) {
-        Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| body.request.may_change()),
-        _ => packet.body::<DataRequest>().is_ok_and(|request| request.needs_lease()),
+        Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| body.request.describe().matters()),
+        _ => packet.body::<DataRequest>().is_ok_and(|request| request.describe().writes),
     }
 }
 
@@ -333,12 +334,16 @@ fn note_opening(core: &mut Core<State>, shard: ShardId) {
         let opens = to == NodeId::shard(shard)
             && core.open_call(seq).is_some_and(|(_, packet)| {
                 packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
-                    && packet.body::<RequestBody>().is_ok_and(|body| body.request.registers())
+                    && packet.body::<RequestBody>().is_ok_and(|body| registers(&body.request))
             });
         if opens {
             core.state.opening.insert((shard, seq));
         }
     }
+}
+
+fn registers(request: &Request) -> bool {
+    request.describe().changes.has(Changes::OPENS)
 }
 
 /// Sends all that is open at a shard again, under its present term.

@@ -13,10 +13,8 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::caller::{Caps, Over, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Slot as HashSlot};
-use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{Request, RequestBody};
@@ -63,29 +61,19 @@ impl Op {
         self.cx.with(f)
     }
 
-    /// Asks the shard that holds `slot`, until it has time; tells more of the caller if that decides. A failure is the error.
-    pub(crate) async fn ask(&mut self, slot: HashSlot, request: Request) -> Result<Reply, Errno> {
+    /// Asks the shard to which the request goes, until it has time; tells more of the caller if that decides. A failure is the error.
+    pub(crate) fn ask(&mut self, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
+        self.ask_at(request.describe().about.slot(), request)
+    }
+
+    /// Asks the shard that holds `slot`.
+    pub(crate) async fn ask_at(&mut self, slot: HashSlot, request: Request) -> Result<Reply, Errno> {
         self.body.request = request;
         match self.exchange(slot).await? {
             // Boxed, because it is rare: what an operation holds while it waits stays small.
             Reply::Busy => Box::pin(self.ask_again(slot)).await,
             reply => Ok(reply),
         }
-    }
-
-    /// Asks the home of an inode.
-    pub(crate) fn ask_home(&mut self, id: InodeId, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
-        self.ask(id.slot(), request)
-    }
-
-    /// Asks the site of a name.
-    pub(crate) fn ask_site(
-        &mut self,
-        parent: InodeId,
-        name: &Name,
-        request: Request,
-    ) -> impl Future<Output = Result<Reply, Errno>> {
-        self.ask(site(parent, name.as_bytes()), request)
     }
 
     async fn ask_again(&mut self, at: HashSlot) -> Result<Reply, Errno> {
@@ -115,19 +103,23 @@ impl Op {
         })
     }
 
-    /// Asks the shard that holds `slot`, which may be busy.
-    pub(crate) fn ask_once(&mut self, slot: HashSlot, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
+    /// Asks the shard to which the request goes, which may be busy.
+    pub(crate) fn ask_once(&mut self, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
+        let slot = request.describe().about.slot();
         self.body.request = request;
         self.exchange(slot)
     }
 
     /// Asks, and tells more of the caller if that decides.
     async fn exchange(&mut self, at: HashSlot) -> Result<Reply, Errno> {
-        if self.body.request.needs_lease() {
+        let (leased, touched) = {
+            let what = self.body.request.describe();
+            (what.leased, exact::touched(&what))
+        };
+        if leased {
             self.may_act().await?;
         }
         for _ in 0..CALLER_ROUNDS_MAX {
-            let touched = exact::touched(&self.body.request);
             let to = self.with(|core| {
                 exact::begin_request(core, touched);
                 core.state.shard_at(at)
@@ -148,7 +140,7 @@ impl Op {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
                 reply => {
-                    self.with(|core| kept::note(core, &self.body.request, &packet));
+                    self.with(|core| kept::note(core, &self.body.request.describe(), &packet));
                     return Ok(reply);
                 }
             }
@@ -176,7 +168,7 @@ impl Op {
     }
 
     async fn ask_data_once(&self, id: InodeId, request: &DataRequest, bulk: Bytes) -> Result<DataAnswer, Errno> {
-        if request.needs_lease() {
+        if request.describe().writes {
             self.may_act().await?;
         }
         let to = self.with(|core| core.state.config.map.data(id));

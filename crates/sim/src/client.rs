@@ -6,9 +6,8 @@ use crate::check::{Checker, as_uncached};
 use crate::model::Caller;
 use crate::world::EPOCH_NS;
 use onpath_wire::codec::Reader;
-use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
 use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -122,55 +121,9 @@ pub struct Client {
     pub(crate) until: u32,
 }
 
-/// The slot to which a request is addressed.
-pub fn slot_of(request: &Request) -> Slot {
-    use Request as Q;
-    match request {
-        Q::Lookup { parent, name }
-        | Q::Create { parent, name, .. }
-        | Q::Link { parent, name, .. }
-        | Q::Unlink { parent, name }
-        | Q::Rmdir { parent, name }
-        | Q::Rename { parent, name, .. } => site(*parent, name.as_bytes()),
-        Q::GetAttr { id }
-        | Q::SetAttr { id, .. }
-        | Q::Open { id, .. }
-        | Q::Release { id }
-        | Q::ReadDir { id, .. }
-        | Q::ReadLink { id }
-        | Q::Access { id, .. }
-        | Q::SetLock { id, .. }
-        | Q::TestLock { id, .. }
-        | Q::CancelLock { id, .. }
-        | Q::DropLocks { id, .. }
-        | Q::ConfirmWait { id, .. }
-        | Q::Reserve { id }
-        | Q::Unreserve { id }
-        | Q::Sync { id }
-        | Q::WriteBack { id, .. }
-        | Q::WrittenBack { id, .. }
-        | Q::Map { id }
-        | Q::DataRef { id }
-        | Q::SetXattr { id, .. }
-        | Q::GetXattr { id, .. }
-        | Q::ListXattr { id }
-        | Q::RemoveXattr { id, .. } => id.slot(),
-        Q::TmpFile { slot, .. } => *slot,
-        Q::GetAttrs { ids } => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
-        Q::LockWaits { .. }
-        | Q::StatFs
-        | Q::Kept
-        | Q::Attach { .. }
-        | Q::Renew
-        | Q::RenewAlone
-        | Q::HandBack { .. }
-        | Q::Detach => Slot(0),
-    }
-}
-
 /// The shard to which a request goes.
 pub(crate) fn route(map: &ClusterMap, request: &Request) -> ShardId {
-    map.shard(slot_of(request))
+    map.shard(request.describe().about.slot())
 }
 
 impl Client {
@@ -194,7 +147,7 @@ impl Client {
 
     /// Sends a request for the first time.
     pub(crate) fn submit(&mut self, asked: Rc<Asked>, now_ns: u64, checker: &mut Checker) -> (NodeId, Packet) {
-        let slot = slot_of(&asked.body.request);
+        let slot = asked.body.request.describe().about.slot();
         self.submit_to(self.map.shard(slot), slot, asked, now_ns, checker)
     }
 

@@ -123,10 +123,63 @@ wire_enum! {
     }
 }
 
+crate::kinds! {
+    /// What an operation of a data node is counted as.
+    pub enum DataCounted {
+        Write "write", Read "read", Allocate "allocate", Copy "copy", Seek "seek", Trim "trim", Sync "sync", Space "space",
+    }
+}
+
+/// Who may ask a data node for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A session.
+    Session,
+    /// A home.
+    Home,
+    /// Both.
+    Any,
+}
+
+/// What there is to know of a message to a data node, said once for each kind as [`crate::request::describe`] does for requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataDescription {
+    /// The file, at whose data node it is asked; none: of many files, or of the node as such.
+    pub data: Option<DataId>,
+    /// Who may ask it.
+    pub by: Asker,
+    /// It changes bytes for a session: it is executed only in the term of the node that it names and while its session has a lease
+    /// and the file's home answers it.
+    pub writes: bool,
+    /// A session that goes on under another id may ask it once more there, without knowing whether it was executed before.
+    pub may_be_asked_anew: bool,
+    /// What it is counted as.
+    pub counted: DataCounted,
+}
+
 impl DataRequest {
-    /// Whether it is executed only while its session has a lease: what changes a file.
-    pub fn needs_lease(&self) -> bool {
-        matches!(self, DataRequest::Write { .. } | DataRequest::Allocate { .. } | DataRequest::Copy { .. })
+    /// What there is to know of it.
+    #[inline]
+    pub fn describe(&self) -> DataDescription {
+        use DataCounted as C;
+        let of = |data: Option<DataId>, by, writes, may_be_asked_anew, counted| DataDescription {
+            data,
+            by,
+            writes,
+            may_be_asked_anew,
+            counted,
+        };
+        match *self {
+            DataRequest::Write { data, append, .. } => of(Some(data), Asker::Session, true, !append, C::Write),
+            DataRequest::Allocate { data, .. } => of(Some(data), Asker::Session, true, true, C::Allocate),
+            DataRequest::Copy { data, .. } => of(Some(data), Asker::Session, true, true, C::Copy),
+            DataRequest::Read { data, .. } => of(Some(data), Asker::Any, false, true, C::Read),
+            DataRequest::Seek { data, .. } => of(Some(data), Asker::Any, false, true, C::Seek),
+            DataRequest::Sync { data } => of(Some(data), Asker::Any, false, true, C::Sync),
+            DataRequest::Trim { data, .. } => of(Some(data), Asker::Home, false, true, C::Trim),
+            DataRequest::Drop { .. } => of(None, Asker::Home, false, true, C::Trim),
+            DataRequest::Space => of(None, Asker::Any, false, true, C::Space),
+        }
     }
 }
 

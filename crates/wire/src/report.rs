@@ -27,6 +27,25 @@ pub fn latency_bound(class: usize) -> u64 {
     ((5 + quarter) << power) / 4
 }
 
+/// Names the kinds of operations of a role: an enumeration, and `NAMES` of its values, in their order.
+#[macro_export]
+macro_rules! kinds {
+    ($(#[$m:meta])* pub enum $of:ident { $first:ident $first_name:literal $(, $kind:ident $name:literal)* $(,)? }) => {
+        $(#[$m])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $of {
+            #[doc = $first_name]
+            #[default]
+            $first,
+            $(#[doc = $name] $kind,)*
+        }
+        impl $of {
+            /// What each is called.
+            pub const NAMES: &[&str] = &[$first_name $(, $name)*];
+        }
+    };
+}
+
 /// How an operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

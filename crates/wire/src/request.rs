@@ -1,4 +1,6 @@
-//! What a session asks of a metadata shard.
+//! What a session asks of a metadata shard; [`describe`] says what there is to know of each kind of request.
+
+pub mod describe;
 
 use crate::caller::Caller;
 use crate::codec::Blob;
@@ -12,6 +14,7 @@ use crate::packet::Packet;
 use crate::tracking::{Form, Tracking};
 use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
+use describe::Description;
 
 /// Bits of [`SetAttr::valid`].
 pub mod set {
@@ -431,70 +434,6 @@ wire_struct! {
     }
 }
 
-impl Request {
-    /// Whether names or attributes may be different afterwards.
-    pub fn may_change(&self) -> bool {
-        !matches!(
-            self,
-            Request::Lookup { .. }
-                | Request::GetAttr { .. }
-                | Request::ReadDir { .. }
-                | Request::ReadLink { .. }
-                | Request::Access { .. }
-                | Request::StatFs
-                | Request::Kept
-                | Request::GetAttrs { .. }
-                | Request::SetLock { .. }
-                | Request::TestLock { .. }
-                | Request::CancelLock { .. }
-                | Request::DropLocks { .. }
-                | Request::Unreserve { .. }
-                | Request::Sync { .. }
-                | Request::DataRef { .. }
-                | Request::GetXattr { .. }
-                | Request::ListXattr { .. }
-                | Request::ConfirmWait { .. }
-                | Request::LockWaits { .. }
-                | Request::WriteBack { .. }
-                | Request::WrittenBack { .. }
-                | Request::Map { .. }
-        )
-    }
-
-    /// Whether its session has something open from then on.
-    pub fn registers(&self) -> bool {
-        match self {
-            Request::Open { flags, .. } => flags & open::REGISTER != 0,
-            Request::Create { node, .. } | Request::TmpFile { node, .. } => node.open & open::REGISTER != 0,
-            _ => false,
-        }
-    }
-
-    /// Whether it is executed only while its session has a lease: what changes something or takes a lock. Not so what is about
-    /// the session itself, gives something up, or takes again what a restarted shard has forgotten, which that shard judges by who lives.
-    pub fn needs_lease(&self) -> bool {
-        match self {
-            Request::SetLock { lock, again, .. } => !again && lock.kind != LockKind::Unlock,
-            Request::Open { flags, .. } => flags & open::AGAIN == 0,
-            Request::Attach { .. }
-            | Request::Renew
-            | Request::RenewAlone
-            | Request::HandBack { .. }
-            | Request::Detach
-            | Request::Release { .. } => false,
-            other => other.may_change(),
-        }
-    }
-
-    /// The directory whose names or attributes it reads, as far as the sender knows.
-    pub fn reads_directory(&self) -> Option<InodeId> {
-        match self {
-            Request::GetAttr { id } | Request::ReadDir { id, .. } | Request::Sync { id } => Some(*id),
-            _ => None,
-        }
-    }
-}
-
 impl RequestBody {
     /// A request of the session itself, which needs no permission.
     pub fn of_session(request: Request) -> RequestBody {
@@ -505,7 +444,8 @@ impl RequestBody {
     /// tracking epoch of its owner, if that has the network form.
     pub fn packet(&self, header: &Header, to: NodeId, tracking: Tracking, map: &ClusterMap) -> Packet {
         let packet = Packet::new(header, self);
-        match self.request.reads_directory() {
+        let Description { about, collects, .. } = self.request.describe();
+        match about.inode().filter(|_| collects) {
             Some(id) if tracking.form == Form::Network => {
                 let group = map.fingerprint(id);
                 let query = InNet::query(header.cluster, tracking.epoch_of(group), group, to);

@@ -1,28 +1,9 @@
-//! As what an operation is counted, and how it ended.
+//! How operations ended.
 
 use crate::state::{Caller, Node};
 use onpath_wire::Errno;
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::data::DataReply;
 use onpath_wire::report::Outcome;
-
-onpath_kernel::kinds! {
-    Write "write", Read "read", Allocate "allocate", Copy "copy", Seek "seek", Trim "trim", Sync "sync", Space "space",
-}
-
-impl Kind {
-    pub(crate) fn of(request: &DataRequest) -> Kind {
-        match request {
-            DataRequest::Write { .. } => Kind::Write,
-            DataRequest::Read { .. } => Kind::Read,
-            DataRequest::Allocate { .. } => Kind::Allocate,
-            DataRequest::Copy { .. } => Kind::Copy,
-            DataRequest::Seek { .. } => Kind::Seek,
-            DataRequest::Trim { .. } | DataRequest::Drop { .. } => Kind::Trim,
-            DataRequest::Sync { .. } => Kind::Sync,
-            DataRequest::Space => Kind::Space,
-        }
-    }
-}
 
 /// What was asked for has ended so.
 pub(crate) fn count(core: &mut Node, from: Caller, outcome: Outcome) {

@@ -16,14 +16,15 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use onpath_session::fs::{FsReply, FsResult};
+use onpath_session::fs::describe::{Changed, FsDescription};
+use onpath_session::fs::{FsOp, FsReply, FsResult};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::errno::Errno;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::{CACHED_MS, CACHED_SLACK_MS};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::nodes::{common, is_apart};
+use super::nodes::{common, is_apart, node_id};
 use super::protected::depends;
 use crate::request::{Operation, Request};
 
@@ -33,8 +34,6 @@ const USED_US: u64 = (CACHED_MS + CACHED_SLACK_MS) * 1_000;
 const REMEMBERED_MAX: usize = 4_096;
 /// setuid and setgid.
 const SUID_SGID: u16 = 0o6000;
-/// The access ACL of a file.
-const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
 /// The clock of the session.
 pub(super) fn now_us() -> u64 {
@@ -118,35 +117,22 @@ pub(super) struct Touches {
 }
 
 impl Touches {
-    pub(super) fn of(request: &Request<'_>) -> Touches {
+    /// Those of a kernel's request, which is this one for the session.
+    pub(super) fn of(request: &Request<'_>, op: &FsOp) -> Touches {
         let node = request.header.nodeid;
-        let names = |other| Touches { directories: [node, other], ..Touches::default() };
-        match request.operation {
-            Operation::Create { .. }
-            | Operation::Mknod { .. }
-            | Operation::Mkdir { .. }
-            | Operation::Symlink { .. }
-            | Operation::Link { .. }
-            | Operation::Unlink { .. }
-            | Operation::Rmdir { .. } => names(0),
-            Operation::Rename { new_parent, .. } if new_parent == node => names(0),
-            Operation::Rename { new_parent, .. } => Touches { moves: true, ..names(new_parent) },
+        let FsDescription { directories, changed, closes, .. } = op.describe();
+        let inodes = match (changed, &request.operation) {
+            (Changed::Unnoticed, Operation::CopyFileRange { to_inode, .. }) => [node, *to_inode],
+            (Changed::Unnoticed, _) => [common(node), 0],
             // Changes through a node of its own are not the kernel's to number for the other one.
-            Operation::Setattr(set) => Touches {
-                inodes: [if is_apart(node) { common(node) } else { 0 }, 0],
-                closes: if set.mode.is_some() { node } else { 0 },
-                ..Touches::default()
-            },
-            Operation::Setxattr { name, .. } => Touches {
-                inodes: [common(node), 0],
-                closes: if name.to_bytes() == ACCESS_ACL { node } else { 0 },
-                ..Touches::default()
-            },
-            Operation::Removexattr { .. } | Operation::Fallocate { .. } | Operation::Write { from_cache: true, .. } => {
-                Touches { inodes: [common(node), 0], ..Touches::default() }
-            }
-            Operation::CopyFileRange { to_inode, .. } => Touches { inodes: [node, to_inode], ..Touches::default() },
-            _ => Touches::default(),
+            (Changed::Noticed, _) if is_apart(node) => [common(node), 0],
+            (Changed::Noticed | Changed::Nothing, _) => [0, 0],
+        };
+        Touches {
+            directories: directories.map(|directory| directory.map_or(0, node_id)),
+            inodes,
+            closes: if closes { node } else { 0 },
+            moves: directories[1].is_some(),
         }
     }
 

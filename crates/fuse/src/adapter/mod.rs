@@ -285,9 +285,10 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
             return replier.error(Errno::ACCESS);
         }
         let timing = Timing::start(request.header.opcode);
-        let (node, touches) = (request.header.nodeid, Touches::of(&request));
+        let node = request.header.nodeid;
         let mapping = Mapping::of(&request.operation);
         let Some(prepared) = convert::convert(&request, replier) else { return };
+        let touches = Touches::of(&request, &prepared.request.op);
         let Prepared { replier, mut request, expected } = prepared;
         let mut table = self.answers.table();
         let came = table.given.begin(&touches, &self.answers.gate);

@@ -3,9 +3,8 @@
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_wire::hash::CookieKey;
-use onpath_wire::hash::site;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Term};
+use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -108,7 +107,7 @@ impl World {
 
     /// Encodes a request as the session would.
     pub(crate) fn encode(&mut self, request: Request) -> Encoded {
-        let slot = slot_of(&request);
+        let slot = request.describe().about.slot();
         let to = self.map.shard(slot);
         self.next_seq += 1;
         let mut header = Header::new(MessageKind::Request, NodeId::session(SESSION), RequestSeq(self.next_seq));
@@ -215,15 +214,5 @@ impl World {
                 Output::Own(()) => {}
             }
         }
-    }
-}
-
-fn slot_of(request: &Request) -> Slot {
-    match request {
-        Request::Lookup { parent, name } | Request::Create { parent, name, .. } | Request::Unlink { parent, name } => {
-            site(*parent, name.as_bytes())
-        }
-        Request::GetAttr { id } | Request::Open { id, .. } | Request::Release { id } => id.slot(),
-        _ => InodeId::ROOT.slot(),
     }
 }

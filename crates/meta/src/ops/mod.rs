@@ -38,13 +38,13 @@ use crate::shard::Job;
 use crate::state::packets;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
-use kinds::Kind;
 use onpath_wire::caller::Caller;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::Outcome;
-use onpath_wire::request::{LockKind, Request, open as open_flag};
+use onpath_wire::request::Request;
+use onpath_wire::request::describe::Counted;
 use smallvec::SmallVec;
 
 /// Who asks, and how to answer.
@@ -61,8 +61,10 @@ pub(crate) struct Req {
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
+    /// The answer is remembered for repetitions.
+    pub(crate) remembered: bool,
     /// As what it is counted, and when it came, monotonic microseconds.
-    pub(crate) kind: Kind,
+    pub(crate) kind: Counted,
     pub(crate) since_us: u64,
 }
 
@@ -127,7 +129,6 @@ pub(crate) async fn run(cx: Cx, job: Job) {
     match job {
         Job::Request(request) => {
             let (req, request) = *request;
-            let result_matters = changes(&request);
             let outcome = dispatch(&cx, &req, request).await;
             // What was appended may have to wait until readers find it; its locks wait with it.
             let unsent = if cx.with(|core| mark::is_gated(core, cx.op())) {
@@ -135,71 +136,9 @@ pub(crate) async fn run(cx: Cx, job: Job) {
             } else {
                 true
             };
-            cx.with(|core| conclude(core, &cx, &req, outcome, result_matters, unsent));
+            cx.with(|core| conclude(core, &cx, &req, outcome, unsent));
         }
         other => other.run(cx).await,
-    }
-}
-
-/// Whether a request may come to wait for something, and so is refused while too many do. Not so those by which a session
-/// comes back after a restart, or gives something up: a session sends few of them at a time.
-pub(crate) fn may_wait(request: &Request) -> bool {
-    match request {
-        Request::Open { flags, .. } => flags & open_flag::AGAIN == 0,
-        Request::SetLock { lock, again, .. } => !again && lock.kind != LockKind::Unlock,
-        Request::GetAttrs { .. }
-        | Request::StatFs
-        | Request::Kept
-        | Request::CancelLock { .. }
-        | Request::ConfirmWait { .. }
-        | Request::LockWaits { .. }
-        | Request::DropLocks { .. }
-        | Request::Release { .. }
-        | Request::Unreserve { .. }
-        | Request::WrittenBack { .. }
-        | Request::Attach { .. }
-        | Request::Renew
-        | Request::RenewAlone
-        | Request::HandBack { .. }
-        | Request::Detach => false,
-        _ => true,
-    }
-}
-
-/// Whether a session takes again what a former term has forgotten.
-pub(crate) fn is_again(request: &Request) -> bool {
-    match request {
-        Request::Open { flags, .. } => flags & open_flag::AGAIN != 0,
-        Request::SetLock { again, .. } => *again,
-        _ => false,
-    }
-}
-
-/// Whether the answer to a request does not wait for the disk: one that does follows.
-pub(crate) fn is_early(request: &Request) -> bool {
-    matches!(request, Request::Create { node, .. } if node.open & open_flag::EARLY != 0)
-}
-
-/// Whether a request is about the session itself, whose death the coordinator knows best.
-pub(crate) fn about_session(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::Attach { .. } | Request::Renew | Request::RenewAlone | Request::HandBack { .. } | Request::Detach
-    )
-}
-
-/// Whether a result must be remembered: what changes nothing is simply executed again.
-pub(crate) fn changes(request: &Request) -> bool {
-    match request {
-        Request::SetLock { .. }
-        | Request::CancelLock { .. }
-        | Request::DropLocks { .. }
-        | Request::Unreserve { .. }
-        | Request::WrittenBack { .. }
-        | Request::Map { .. }
-        | Request::Sync { .. } => true,
-        Request::Renew | Request::RenewAlone | Request::HandBack { .. } => false,
-        other => other.may_change(),
     }
 }
 
@@ -255,7 +194,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
 }
 
 /// Ends a request; its reply is sent if it is `unsent`.
-fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: bool, unsent: bool) {
+fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, unsent: bool) {
     core.state.running.remove(&(req.session, req.seq));
     let reply = match outcome {
         Ok(reply) => reply,
@@ -269,7 +208,7 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, result_matters: 
     kinds::count_reply(core, req, &reply);
     // What left no record is remembered all the same, a question too: the client goes on under another number, and a
     // late copy of this request must not be executed then. A queued lock is not answered yet.
-    if result_matters
+    if req.remembered
         && !planted::is(Planted::ForgetfulOfFailures)
         && reply != Reply::Queued
         && matches!(core.state.replies.seen(req.session, req.seq), Seen::New)

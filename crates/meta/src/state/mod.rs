@@ -20,7 +20,6 @@ use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
 use crate::ops::datapending::Drops;
 use crate::ops::filelock::FileLocks;
-use crate::ops::kinds::NAMES;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
 use crate::ops::pages::Writers;
@@ -34,6 +33,7 @@ use onpath_kernel::{Meter, Protocol};
 use onpath_store::{Inodes, Listings, Names};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Term};
 use onpath_wire::packet::Packet;
+use onpath_wire::request::describe::Counted;
 use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,7 +184,7 @@ impl State {
             next_generation: 0,
             running: HashSet::new(),
             counters: Counters::default(),
-            meter: Meter::new(NAMES),
+            meter: Meter::new(Counted::NAMES),
             full: false,
             config,
         }

@@ -128,7 +128,9 @@ fn histogram(operation: &Operation) -> Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::data::DataCounted;
     use onpath_wire::report::{KINDS_MAX, LATENCY_CLASSES, latency_class};
+    use onpath_wire::request::describe::Counted;
 
     /// Series of one process, whatever happens.
     const SERIES_MAX: usize = 2_000;
@@ -152,8 +154,7 @@ mod tests {
         let operations = |kinds: usize| -> Operations {
             (0..kinds).map(|number| (format!("operation{number}"), operation.clone())).collect()
         };
-        let all = [KINDS_MAX, KINDS_MAX, onpath_meta::OPERATION_NAMES.len(), onpath_data::OPERATION_NAMES.len()]
-            .map(operations);
+        let all = [KINDS_MAX, KINDS_MAX, Counted::NAMES.len(), DataCounted::NAMES.len()].map(operations);
         let families = [described(&status), operation_families(&all)].concat();
         assert!(series(&families) <= SERIES_MAX, "{}", series(&families));
     }
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn the_document_names_what_roles_count() {
         let (_, documented) = OPERATIONS.labels.iter().find(|(label, _)| *label == "operation").expect("a label");
-        for name in onpath_meta::OPERATION_NAMES.iter().chain(onpath_data::OPERATION_NAMES) {
+        for name in Counted::NAMES.iter().chain(DataCounted::NAMES) {
             assert!(documented.contains(&format!("`{name}`")), "{name}");
         }
     }

@@ -9,13 +9,10 @@ use crate::ops::exact;
 use crate::session::SessionOut;
 use crate::state::{Job, Phase, State};
 use onpath_kernel::Core;
-use onpath_wire::ids::{AloneId, Slot};
+use onpath_wire::ids::AloneId;
 use onpath_wire::limits::ALONE_MS;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
-
-/// The coordinator's shard holds slot 0.
-const COORDINATOR: Slot = Slot(0);
 
 /// What a session knows of being alone.
 #[derive(Debug, Default)]
@@ -51,7 +48,7 @@ pub(crate) fn ask(core: &mut Core<State>) {
 /// Asks once; where it is not answered, the next renewal asks.
 pub(crate) async fn ask_now(op: &mut Op) {
     let asked_us = op.with(|core| core.now.mono_us);
-    if let Ok(Reply::Renewed { alone }) = op.ask(COORDINATOR, Request::RenewAlone).await {
+    if let Ok(Reply::Renewed { alone }) = op.ask(Request::RenewAlone).await {
         op.with(|core| renewed(core, alone, asked_us));
     }
 }
@@ -115,7 +112,7 @@ pub(crate) fn shared(core: &mut Core<State>) {
 /// Tells the coordinator.
 pub(crate) async fn hand_back(op: &mut Op, alone: AloneId) {
     // Without an answer the session is over.
-    let _ = op.ask(COORDINATOR, Request::HandBack { alone }).await;
+    let _ = op.ask(Request::HandBack { alone }).await;
 }
 
 /// A request is given up that may be executed all the same.

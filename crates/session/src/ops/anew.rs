@@ -19,6 +19,7 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::request::describe::Changes;
 use onpath_wire::request::{Request, RequestBody, open};
 use std::collections::BTreeSet;
 
@@ -82,22 +83,20 @@ fn end_life(core: &mut Core<State>) {
     core.emit(SessionOut::Forget { open });
 }
 
-/// Whether a message under way may be sent under another id, as it does no harm to be executed twice.
+/// Whether a message under way may be sent under another id, as it does no harm to be executed twice. Not so if it goes by a lock that was
+/// lost.
 fn may_be_asked_again(packet: &Packet, unlocked: &BTreeSet<InodeId>) -> bool {
     match packet.header().map(|header| header.kind) {
-        Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| match body.request {
-            Request::SetLock { id, again, .. } => !again && !unlocked.contains(&id),
-            Request::Open { flags, .. } => flags & (open::AGAIN | open::TRUNCATE) == 0,
-            Request::Reserve { .. } => true,
-            other => !other.may_change(),
+        Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| {
+            let what = body.request.describe();
+            let by_lock = what.about.inode().filter(|_| what.changes.has(Changes::LOCKS));
+            what.may_be_asked_anew() && by_lock.is_none_or(|id| !unlocked.contains(&id))
         }),
-        _ => match packet.body::<DataRequest>() {
-            Ok(DataRequest::Write { append: true, .. }) | Err(_) => false,
-            Ok(
-                DataRequest::Write { data, .. } | DataRequest::Allocate { data, .. } | DataRequest::Copy { data, .. },
-            ) => !unlocked.contains(&data.inode),
-            Ok(_) => true,
-        },
+        _ => packet.body::<DataRequest>().is_ok_and(|request| {
+            let what = request.describe();
+            let by_lock = what.data.filter(|_| what.writes);
+            what.may_be_asked_anew && by_lock.is_none_or(|data| !unlocked.contains(&data.inode))
+        }),
     }
 }
 
@@ -124,7 +123,7 @@ pub(crate) async fn reopen(op: &mut Op) {
                 Some(Reply::Attr { .. }) => true,
                 Some(Reply::Busy) => {
                     let again = op.with(|core| register(core, id));
-                    op.ask_home(id, again).await.is_ok()
+                    op.ask(again).await.is_ok()
                 }
                 _ => false, // it has no name any more, and nobody else had it open
             };

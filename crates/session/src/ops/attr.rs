@@ -46,7 +46,7 @@ pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) ->
     if op.with(told).is_none() {
         op.wait(WaitKey::Told(id), told).await?;
     }
-    let (attr, data, _) = attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
+    let (attr, data, _) = attr(op.ask(Request::GetAttr { id }).await?)?;
     let pid = op.caller.pid;
     op.with(|core| {
         core.state.learn(id, data);
@@ -75,7 +75,7 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
     if set.valid & set::UID != 0 && set.uid != op.caller.uid {
         Box::pin(op.read_caller(&[], cap::CHOWN)).await?;
     }
-    let (attr, data, shared) = attr(op.ask_home(id, Request::SetAttr { id, set }).await?)?;
+    let (attr, data, shared) = attr(op.ask(Request::SetAttr { id, set }).await?)?;
     op.with(|core| {
         core.state.learn(id, data);
         observe(core, &attr, !shared);
@@ -85,13 +85,13 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
 
 /// access(2) for the uid of the request, the real one.
 pub(crate) async fn access(op: &mut Op, id: InodeId, mask: u32) -> FsResult {
-    done(op.ask_home(id, Request::Access { id, mask }).await?)?;
+    done(op.ask(Request::Access { id, mask }).await?)?;
     Ok(FsReply::Done)
 }
 
 /// Target of a symlink.
 pub(crate) async fn readlink(op: &mut Op, id: InodeId) -> FsResult {
-    match op.ask_home(id, Request::ReadLink { id }).await? {
+    match op.ask(Request::ReadLink { id }).await? {
         Reply::Target { target, due } => {
             op.with(|core| later::accessed(core, id, due, true));
             Ok(FsReply::Target(target.0))
@@ -104,7 +104,7 @@ pub(crate) async fn readlink(op: &mut Op, id: InodeId) -> FsResult {
 pub(crate) async fn accessed(op: &mut Op, id: InodeId) {
     let set = SetAttr { valid: set::ATIME | set::ATIME_NOW | set::READ, ..SetAttr::default() };
     // A file that is gone has no access time; an unreachable home hears of the next read.
-    _ = op.ask_home(id, Request::SetAttr { id, set }).await;
+    _ = op.ask(Request::SetAttr { id, set }).await;
     op.with(|core| {
         let told = core.state.accessing.iter().position(|told| *told == id).expect("noted when this began");
         core.state.accessing.swap_remove(told);

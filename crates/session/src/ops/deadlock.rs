@@ -37,7 +37,7 @@ pub(crate) async fn seek(mut op: Op, unique: u64, after_us: u64) {
             return;
         }
         let (id, lock) = (wait.id, wait.lock);
-        if op.ask_home(id, Request::ConfirmWait { id, lock }).await.and_then(done).is_err() {
+        if op.ask(Request::ConfirmWait { id, lock }).await.and_then(done).is_err() {
             return;
         }
         let me = Locker { session: op.with(|core| core.state.config.session), owner: lock.owner };

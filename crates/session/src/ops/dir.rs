@@ -75,7 +75,7 @@ pub(super) struct Page {
 pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie, bytes: u32) -> Result<Page, Errno> {
     let bytes = bytes.max(PAGE_BYTES_MIN);
     let request = Request::ReadDir { id, after: after.max(Cookie::DOTDOT), bytes };
-    let Reply::Dir { parent, mut entries, end, due, flags } = op.ask_home(id, request).await? else {
+    let Reply::Dir { parent, mut entries, end, due, flags } = op.ask(request).await? else {
         return Err(Errno::EIO);
     };
     if !noatime {

@@ -12,7 +12,7 @@ use crate::ops::alone;
 use crate::state::State;
 use onpath_kernel::Core;
 use onpath_wire::ids::InodeId;
-use onpath_wire::request::{Request, open};
+use onpath_wire::request::describe::{self, Description};
 
 /// Since when what is known counts, and what is under way.
 #[derive(Debug, Default)]
@@ -47,16 +47,12 @@ pub(crate) enum Touched {
 }
 
 /// What a request may change; its time of change counts, as access times follow it.
-pub(crate) fn touched(request: &Request) -> Touched {
-    match *request {
-        Request::SetAttr { id, .. }
-        | Request::SetXattr { id, .. }
-        | Request::RemoveXattr { id, .. }
-        | Request::Link { id, .. }
-        | Request::Reserve { id } => Touched::File(id),
-        Request::Open { id, flags } if flags & (open::TRUNCATE | open::KILL_SUIDGID) != 0 => Touched::File(id),
-        Request::Unlink { .. } | Request::Rename { .. } => Touched::Any,
-        _ => Touched::Nothing,
+pub(crate) fn touched(what: &Description<'_>) -> Touched {
+    const OF_FILE: describe::Changes = describe::Changes::ATTRIBUTES.and(describe::Changes::RESERVES);
+    match what.about.inode().filter(|_| what.changes.has(OF_FILE)) {
+        _ if what.changes.has(describe::Changes::OTHERS) => Touched::Any,
+        Some(id) => Touched::File(id),
+        None => Touched::Nothing,
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) type Halves = VecDeque<Half>;
 pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, umask: u16) -> FsResult {
     let open = open::REGISTER | open::EXCLUSIVE | open::EARLY;
     let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
-    let reply = op.ask_site(parent, &name, Request::Create { parent, name: name.clone(), node }).await;
+    let reply = op.ask(Request::Create { parent, name, node }).await;
     let (mut attr, ..) = entry(reply.map_err(|errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno })?)?;
     attr.flags &= !flag::SEARCHABLE; // not cached by name, so that what is no second half begins with a LOOKUP
     let pid = op.caller.pid;
@@ -64,7 +64,7 @@ pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<F
     if mode.maps() {
         op.with(|core| pages::begin_open(core, id));
     }
-    let result = op.ask_home(id, Request::Open { id, flags: open::MADE | map }).await.and_then(crate::op::attr);
+    let result = op.ask(Request::Open { id, flags: open::MADE | map }).await.and_then(crate::op::attr);
     Some(op.with(|core| match result {
         Ok((attr, data, shared)) => {
             let direct = shared || mode.append || !mode.read; // as for a CREATE

@@ -15,7 +15,8 @@ use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, ShardId, Term, term_of_seq};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, RequestBody, open};
+use onpath_wire::request::describe::{Changes, Description};
+use onpath_wire::request::{Request, RequestBody};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -125,25 +126,11 @@ impl Unsynced {
     }
 }
 
-/// The inodes about which an fsync says whether this change is there.
-fn changed(request: &Request) -> [Option<InodeId>; 2] {
-    match *request {
-        Request::SetAttr { id, .. } | Request::SetXattr { id, .. } | Request::RemoveXattr { id, .. } => {
-            [Some(id), None]
-        }
-        Request::Open { id, flags } if flags & (open::TRUNCATE | open::KILL_SUIDGID) != 0 => [Some(id), None],
-        Request::Create { parent, .. } | Request::Unlink { parent, .. } | Request::Rmdir { parent, .. } => {
-            [Some(parent), None]
-        }
-        Request::Link { id, parent, .. } => [Some(id), Some(parent)],
-        Request::Rename { from_parent, parent, .. } => [Some(from_parent), Some(parent)],
-        _ => [None, None],
-    }
-}
-
-/// A request was answered by a shard.
-pub(crate) fn note(core: &mut Core<State>, request: &Request, answer: &Packet) {
-    for id in changed(request).into_iter().flatten() {
+/// A request was answered by a shard: an fsync of each inode and directory that it has changed says whether the change is there.
+pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Packet) {
+    let inode = what.about.inode().filter(|_| what.changes.has(Changes::ATTRIBUTES));
+    let directories = what.about.names().map(|(parent, _)| parent).filter(|_| what.changes.has(Changes::NAMES));
+    for id in inode.into_iter().chain(directories) {
         note_of(core, id, answer);
     }
 }

@@ -5,6 +5,7 @@
 //! could tell ([`would_notice`]) have everything told first.
 
 use crate::fs::FsOp;
+use crate::fs::describe::Shows;
 use crate::limits::{LATER_MAX, LATER_US};
 use crate::op::Op;
 use crate::state::{Job, Later, State};
@@ -49,17 +50,12 @@ pub(crate) fn tell_now(core: &mut Core<State>) {
 
 /// Whether the answer to a request may show that something has not been told yet.
 pub(crate) fn would_notice(later: &[Later], op: &FsOp) -> bool {
-    match op {
-        _ if later.is_empty() => false,
-        FsOp::GetAttr { id, .. } => later.contains(&Later::Accessed(*id)),
-        FsOp::SetAttr { .. }
-        | FsOp::Unlink { .. }
-        | FsOp::Rmdir { .. }
-        | FsOp::Rename { .. }
-        | FsOp::Link { .. }
-        | FsOp::StatFs => true,
-        _ => false,
-    }
+    !later.is_empty()
+        && match op.describe().shows {
+            Shows::Nothing => false,
+            Shows::Access(id) => later.contains(&Later::Accessed(id)),
+            Shows::Everything => true,
+        }
 }
 
 /// Waits for more to tell, for a moment.

@@ -9,19 +9,17 @@ use crate::state::{Job, Phase, State, header};
 use onpath_kernel::Core;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, SessionId, ShardId, Slot};
+use onpath_wire::ids::{NodeId, SessionId, ShardId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::request::describe::COORDINATOR;
 use onpath_wire::request::{Request, RequestBody};
-
-/// The coordinator is the shard of slot 0.
-const COORDINATOR: Slot = Slot(0);
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
 pub(crate) async fn attach(op: &mut Op, again: SessionId) {
     let (asked, life) = op.with(|core| (core.now, core.state.lives));
-    let result = match op.ask(COORDINATOR, Request::Attach { again }).await {
+    let result = match op.ask(Request::Attach { again }).await {
         Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
             // Whatever a host says, the lease is renewed neither all the time nor never.
             core.state.lease_ms = lease_ms.clamp(SESSION_LEASE_MS / 100, SESSION_LEASE_MS * 100);
@@ -77,7 +75,7 @@ pub(crate) async fn renew(op: &mut Op) {
         if !member {
             return;
         }
-        let answer = op.ask(COORDINATOR, request).await;
+        let answer = op.ask(request).await;
         if !op.with(|core| is_member(core, life)) {
             return;
         }
@@ -118,7 +116,7 @@ pub(crate) async fn visit(op: &Op) {
 pub(crate) async fn greet(op: &mut Op, shard: ShardId) {
     let slot = op.with(|core| core.state.a_slot_of[shard.0 as usize]);
     // Nobody waits for the answer: that it was asked is all.
-    let _ = op.ask(slot, Request::StatFs).await;
+    let _ = op.ask_at(slot, Request::StatFs).await;
 }
 
 /// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.

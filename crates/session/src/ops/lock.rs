@@ -62,7 +62,7 @@ enum Taken {
 async fn unlock(op: &mut Op, id: InodeId, lock: FileLock) -> FsResult {
     // Forgotten first: a restart of the home must not bring it back.
     op.with(|core| core.state.held.apply(id, lock));
-    let result = op.ask_home(id, Request::SetLock { id, lock, wait: false, again: false }).await.and_then(done);
+    let result = op.ask(Request::SetLock { id, lock, wait: false, again: false }).await.and_then(done);
     if result.is_err() {
         op.with(|core| core.start(Job::GiveBack { id, lock }));
     }
@@ -99,7 +99,7 @@ fn asked(core: &mut Core<State>, unique: u64, id: InodeId, lock: FileLock, refus
 }
 
 async fn ask(op: &mut Op, unique: u64, id: InodeId, lock: FileLock, wait: bool) -> Taken {
-    match op.ask_once(id.slot(), Request::SetLock { id, lock, wait, again: false }).await {
+    match op.ask_once(Request::SetLock { id, lock, wait, again: false }).await {
         Ok(Reply::Done | Reply::Granted) => {
             op.with(|core| core.state.held.apply(id, lock));
             Taken::Ended(Ok(FsReply::Done))
@@ -158,7 +158,7 @@ fn queued(core: &mut Core<State>, seq: RequestSeq, wait: WaitingLock) -> Result<
 /// F_GETLK.
 pub(crate) async fn test(op: &mut Op, handle: Handle, lock: FileLock) -> FsResult {
     let id = op.with(|core| core.state.opens.get(handle).map(|open| open.id))?;
-    match op.ask_home(id, Request::TestLock { id, lock }).await? {
+    match op.ask(Request::TestLock { id, lock }).await? {
         Reply::LockIs { conflict } => Ok(FsReply::LockIs(conflict)),
         _ => Err(Errno::EIO),
     }
@@ -175,7 +175,7 @@ pub(crate) async fn drop_owner(op: &mut Op, of: LockOwner) -> Result<(), Errno> 
     let in_turn = result.is_ok();
     let any = op.with(|core| core.state.held.drop_owner(of));
     if in_turn && any {
-        result = op.ask_home(id, Request::DropLocks { id, flock, owner }).await.and_then(done);
+        result = op.ask(Request::DropLocks { id, flock, owner }).await.and_then(done);
     }
     if result.is_err() {
         let lock = FileLock { flock, kind: LockKind::Unlock, start: 0, end: u64::MAX, owner, pid: 0 };
@@ -277,7 +277,7 @@ pub(crate) async fn renew_wait(mut op: Op, seq: RequestSeq) {
     let Some(wait) = op.with(|core| core.state.waiting.get(&seq).cloned()) else { return };
     op.caller = wait.caller;
     let (id, lock, wait) = (wait.id, wait.lock, wait.wait);
-    let result = op.ask_home(id, Request::SetLock { id, lock, wait, again: false }).await;
+    let result = op.ask(Request::SetLock { id, lock, wait, again: false }).await;
     let new = op.answered;
     op.with(|core| match result {
         Ok(Reply::Queued) => match core.state.waiting.remove(&seq) {
@@ -303,7 +303,7 @@ pub(crate) async fn cancel(mut op: Op, unique: u64, errno: Errno) {
     let Some(wait) = op.with(find) else { return };
     op.caller = wait.caller;
     let (id, lock) = (wait.id, wait.lock);
-    let result = op.ask_home(id, Request::CancelLock { id, lock }).await;
+    let result = op.ask(Request::CancelLock { id, lock }).await;
     op.with(|core| {
         let Some(seq) = seq_of(core, unique) else { return };
         match result {
@@ -334,10 +334,10 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
     if op.take_turn(turn).await.is_err() {
         return;
     }
-    let _ = op.ask_home(id, Request::CancelLock { id, lock }).await;
+    let _ = op.ask(Request::CancelLock { id, lock }).await;
     // In turn: what is held stays so.
     for lock in op.with(|core| core.state.held.not_held(owner, &lock)) {
-        let _ = op.ask_home(id, Request::SetLock { id, lock, wait: false, again: false }).await;
+        let _ = op.ask(Request::SetLock { id, lock, wait: false, again: false }).await;
     }
     take_again(op, owner).await;
     op.end_turn(turn);

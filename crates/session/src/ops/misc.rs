@@ -26,7 +26,7 @@ pub(crate) async fn fsync(op: &mut Op, handle: Handle) -> FsResult {
     if !directory {
         sync_data(op, id).await?;
     }
-    done(op.ask_home(id, Request::Sync { id }).await?)?;
+    done(op.ask(Request::Sync { id }).await?)?;
     kept::settle(op, handle, id, &told).await?;
     Ok(FsReply::Done)
 }

@@ -17,8 +17,7 @@ use onpath_wire::request::{NewNode, Request, rename};
 
 /// Finds a name.
 pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
-    let at = onpath_wire::hash::site(parent, name.as_bytes());
-    match op.ask(at, Request::Lookup { parent, name }).await? {
+    match op.ask(Request::Lookup { parent, name }).await? {
         Reply::Missing => Ok(FsReply::Missing),
         reply => {
             let (attr, ..) = entry(reply)?;
@@ -50,7 +49,7 @@ async fn may_open(op: &mut Op, attr: &AttrWire) -> Result<bool, Errno> {
     if by_owner || attr.flags & flag::XATTRS == 0 && [6, 3, 0].into_iter().all(class) {
         return Ok(true);
     }
-    match op.ask_home(attr.id, Request::Access { id: attr.id, mask: want }).await {
+    match op.ask(Request::Access { id: attr.id, mask: want }).await {
         Ok(_) => Ok(true),
         Err(Errno::EACCES | Errno::EPERM) => Ok(false),
         Err(errno) => Err(errno),
@@ -61,7 +60,7 @@ async fn may_open(op: &mut Op, attr: &AttrWire) -> Result<bool, Errno> {
 pub(crate) async fn lookup_parent(op: &mut Op, id: InodeId) -> FsResult {
     // A page after the last cookie has no entries, but names the parent.
     let after = Cookie(u64::MAX >> 1);
-    let Reply::Dir { parent, .. } = op.ask_home(id, Request::ReadDir { id, after, bytes: 0 }).await? else {
+    let Reply::Dir { parent, .. } = op.ask(Request::ReadDir { id, after, bytes: 0 }).await? else {
         return Err(Errno::EIO);
     };
     let id = if parent.is_some() { parent } else { id };
@@ -70,7 +69,7 @@ pub(crate) async fn lookup_parent(op: &mut Op, id: InodeId) -> FsResult {
 
 /// An inode by its id. Nobody is asked for permission: only who may search everything can name one so.
 pub(crate) async fn lookup_id(op: &mut Op, id: InodeId) -> FsResult {
-    let (attr, ..) = crate::op::attr(op.ask_home(id, Request::GetAttr { id }).await?)?;
+    let (attr, ..) = crate::op::attr(op.ask(Request::GetAttr { id }).await?)?;
     Ok(FsReply::Entry(seen(op, attr, false)))
 }
 
@@ -84,29 +83,25 @@ pub(crate) async fn make(op: &mut Op, parent: InodeId, name: Name, node: NewNode
     if node.target.0.len() > TARGET_BYTES_MAX {
         return Err(Errno::ENAMETOOLONG);
     }
-    let request = Request::Create { parent, name: name.clone(), node };
-    let (attr, ..) = entry(op.ask_site(parent, &name, request).await?)?;
+    let (attr, ..) = entry(op.ask(Request::Create { parent, name, node }).await?)?;
     Ok(FsReply::Entry(attr))
 }
 
 /// A further name for a file.
 pub(crate) async fn link(op: &mut Op, id: InodeId, parent: InodeId, name: Name) -> FsResult {
-    let request = Request::Link { id, parent, name: name.clone() };
-    let (attr, ..) = entry(op.ask_site(parent, &name, request).await?)?;
+    let (attr, ..) = entry(op.ask(Request::Link { id, parent, name }).await?)?;
     Ok(FsReply::Linked(seen(op, attr, true)))
 }
 
 /// Removes a name that is no directory.
 pub(crate) async fn unlink(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
-    let request = Request::Unlink { parent, name: name.clone() };
-    done(op.ask_site(parent, &name, request).await?)?;
+    done(op.ask(Request::Unlink { parent, name }).await?)?;
     Ok(FsReply::Done)
 }
 
 /// Removes an empty directory.
 pub(crate) async fn rmdir(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
-    let request = Request::Rmdir { parent, name: name.clone() };
-    done(op.ask_site(parent, &name, request).await?)?;
+    done(op.ask(Request::Rmdir { parent, name }).await?)?;
     Ok(FsReply::Done)
 }
 
@@ -115,8 +110,7 @@ pub(crate) async fn rename(op: &mut Op, from: (InodeId, Name), to: (InodeId, Nam
     if !rename::is_known(flags) {
         return Err(Errno::EINVAL);
     }
-    let at = onpath_wire::hash::site(to.0, to.1.as_bytes());
     let request = Request::Rename { from_parent: from.0, from: from.1, parent: to.0, name: to.1, flags };
-    done(op.ask(at, request).await?)?;
+    done(op.ask(request).await?)?;
     Ok(FsReply::Done)
 }

@@ -63,7 +63,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
     if mode.maps() {
         op.with(|core| pages::begin_open(core, id));
     }
-    let result = op.ask_home(id, Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
+    let result = op.ask(Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
     let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
     let pid = op.caller.pid;
     op.with(|core| {
@@ -120,8 +120,7 @@ pub(crate) fn add(
 pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, umask: u16, how: OpenMode) -> FsResult {
     let open = flags(how) | open::REGISTER;
     let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
-    let request = Request::Create { parent, name: name.clone(), node };
-    let (attr, data, fresh) = entry(op.ask_site(parent, &name, request).await?)?;
+    let (attr, data, fresh) = entry(op.ask(Request::Create { parent, name, node }).await?)?;
     if !fresh {
         return open_existing(op, &attr, how).await;
     }
@@ -137,7 +136,7 @@ pub(crate) async fn tmpfile(op: &mut Op, parent: InodeId, mode: u16, umask: u16,
         core.state.nameless += 1;
         site(parent, &core.state.nameless.to_le_bytes())
     });
-    let (attr, data, _) = entry(op.ask(slot, Request::TmpFile { parent, slot, node }).await?)?;
+    let (attr, data, _) = entry(op.ask(Request::TmpFile { parent, slot, node }).await?)?;
     let pid = op.caller.pid;
     op.with(|core| created(core, attr, data, how, pid))
 }
@@ -253,7 +252,7 @@ pub(crate) async fn close(op: &mut Op, id: InodeId) {
         .await;
     if mine == Ok(true) {
         // Whatever the answer, the home does not count the inode as open any more, or the session is over.
-        let _ = op.ask_home(id, Request::Release { id }).await;
+        let _ = op.ask(Request::Release { id }).await;
         op.with(|core| {
             core.state.opens.forget(id);
             core.wake(key.hash());

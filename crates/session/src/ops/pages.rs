@@ -88,7 +88,7 @@ pub(crate) async fn read(op: &mut Op, id: InodeId) -> Result<(), Errno> {
     if !tells.await? {
         return Ok(());
     }
-    let told = op.ask_home(id, Request::Map { id }).await.and_then(done);
+    let told = op.ask(Request::Map { id }).await.and_then(done);
     op.with(|core| {
         core.wake(key.hash());
         let Some(inode) = core.state.opens.inode(id) else { return };
@@ -141,7 +141,7 @@ pub(crate) fn written_back(core: &mut Core<State>, id: InodeId) {
 /// Tells the home so.
 pub(crate) async fn tell(op: &mut Op, id: InodeId, wrote: bool) {
     // Without an answer it asks again.
-    let _ = op.ask_home(id, Request::WrittenBack { id, wrote }).await;
+    let _ = op.ask(Request::WrittenBack { id, wrote }).await;
     op.with(|core| {
         if let Some(inode) = core.state.opens.inode(id).filter(|inode| inode.pages == Pages::Telling) {
             inode.pages = Pages::Unchanged;
@@ -176,7 +176,7 @@ pub(crate) async fn lie_over(op: &mut Op, id: InodeId, count: u64) -> Result<boo
 
 async fn write_back(op: &mut Op, id: InodeId, changed_at: Option<u64>) -> Result<bool, Errno> {
     let request = Request::WriteBack { id, changed_at };
-    let Reply::PagesBack { again } = op.ask_home(id, request).await? else { return Err(Errno::EIO) };
+    let Reply::PagesBack { again } = op.ask(request).await? else { return Err(Errno::EIO) };
     op.with(|core| {
         if let Some(inode) = core.state.opens.inode(id) {
             inode.beside_pages = false;

@@ -44,7 +44,7 @@ pub(crate) fn parts(mut offset: u64, mut bytes: u64) -> Parts {
 /// Where a file's bytes are, its size and its times, as its home says now.
 pub(crate) async fn data_ref(op: &mut Op, id: InodeId) -> Result<Known, Errno> {
     let asked = op.with(|core| exact::ask(core));
-    let (attr, data, _) = attr(op.ask_home(id, Request::DataRef { id }).await?)?;
+    let (attr, data, _) = attr(op.ask(Request::DataRef { id }).await?)?;
     let known = Known::of(&attr, data);
     op.with(|core| {
         core.state.learn(id, data);

@@ -30,7 +30,7 @@ pub(super) async fn of(op: &mut Op, id: InodeId) -> FsResult {
             page => page?,
         };
         if after == Cookie::DOTDOT {
-            done(op.ask_home(id, Request::Access { id, mask: READ_AND_SEARCH }).await?)?;
+            done(op.ask(Request::Access { id, mask: READ_AND_SEARCH }).await?)?;
         }
         sum.add_page(op, &page.entries, since_us).await?;
         match page.entries.last() {
@@ -68,7 +68,7 @@ impl Sum {
                 Some(attr) => self.add(attr),
                 None => {
                     op.is_wanted(since_us)?;
-                    match op.ask_home(id, Request::GetAttr { id }).await {
+                    match op.ask(Request::GetAttr { id }).await {
                         Ok(reply) => self.add(&attr(reply)?.0),
                         Err(Errno::ESTALE) => {}
                         Err(errno) => return Err(errno),

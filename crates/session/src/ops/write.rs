@@ -197,7 +197,7 @@ async fn append(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Result<usize
 async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Result<usize, Errno> {
     let mut refusals = Refusals::default();
     loop {
-        let Reply::Reserved { offset, data: place } = op.ask_home(id, Request::Reserve { id }).await? else {
+        let Reply::Reserved { offset, data: place } = op.ask(Request::Reserve { id }).await? else {
             return Err(Errno::EIO);
         };
         op.with(|core| core.state.learn(id, place));
@@ -215,13 +215,13 @@ async fn append_in_turn(op: &mut Op, id: InodeId, data: Bytes, how: How) -> Resu
             Changed::Stale | Changed::SourceStale => {}
         }
         // The file was truncated meanwhile: its end is elsewhere.
-        done(op.ask_home(id, Request::Unreserve { id }).await?)?;
+        done(op.ask(Request::Unreserve { id }).await?)?;
     }
 }
 
 /// Gives a reservation back that may be there, however long that takes; then the next append has its turn.
 pub(crate) async fn unreserve(op: &mut Op, id: InodeId) {
     // A refusal means that there is none.
-    let _ = op.ask_home(id, Request::Unreserve { id }).await;
+    let _ = op.ask(Request::Unreserve { id }).await;
     op.end_turn(WaitKey::AppendTurn(id));
 }

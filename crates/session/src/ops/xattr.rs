@@ -34,7 +34,7 @@ pub(crate) async fn remove(op: &mut Op, id: InodeId, name: XattrName) -> FsResul
 }
 
 async fn change(op: &mut Op, id: InodeId, request: Request) -> FsResult {
-    let (attr, data, _) = attr(op.ask_home(id, request).await?)?;
+    let (attr, data, _) = attr(op.ask(request).await?)?;
     op.with(|core| core.state.learn(id, data));
     seen(op, attr, true);
     Ok(FsReply::Done)
@@ -51,12 +51,12 @@ pub(crate) async fn get(op: &mut Op, id: InodeId, name: XattrName, probe: bool) 
     if before_write && op.with(|core| core.state.opens.take_without_xattrs(id, pid, core.now.mono_us)) {
         return Err(Errno::ENODATA);
     }
-    value(op.ask_home(id, Request::GetXattr { id, name }).await?)
+    value(op.ask(Request::GetXattr { id, name }).await?)
 }
 
 /// The names of the attributes that the caller may see.
 pub(crate) async fn list(op: &mut Op, id: InodeId) -> FsResult {
-    value(op.ask_home(id, Request::ListXattr { id }).await?)
+    value(op.ask(Request::ListXattr { id }).await?)
 }
 
 fn value(reply: Reply) -> FsResult {

@@ -56,10 +56,11 @@ impl Gated {
 
     /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
     fn shows_in(&self, request: &Request, ids: &[InodeId]) -> bool {
-        let is_asked = |id: InodeId| inode(request) == Some(id) || ids.contains(&id);
+        let about = request.describe().about;
+        let is_asked = |id: InodeId| about.inode() == Some(id) || ids.contains(&id);
         self.record.effects.iter().any(|effect| match effect {
             Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
-                names(request).into_iter().any(|(dir, asked)| dir == *parent && asked == name)
+                about.names().any(|(dir, asked)| dir == *parent && asked == name)
                     || is_asked(*child)
                     || is_asked(*parent)
             }
@@ -77,36 +78,6 @@ fn logs(record: &Record) -> impl Iterator<Item = (InodeId, LogSeq)> + '_ {
         }
         _ => None,
     })
-}
-
-fn names(request: &Request) -> Vec<(InodeId, &onpath_wire::name::Name)> {
-    match request {
-        Request::Lookup { parent, name }
-        | Request::Create { parent, name, .. }
-        | Request::Link { parent, name, .. }
-        | Request::Unlink { parent, name }
-        | Request::Rmdir { parent, name } => vec![(*parent, name)],
-        Request::Rename { from_parent, from, parent, name, .. } => vec![(*from_parent, from), (*parent, name)],
-        _ => vec![],
-    }
-}
-
-/// The inode that a request is about.
-pub(super) fn inode(request: &Request) -> Option<InodeId> {
-    match request {
-        Request::GetAttr { id }
-        | Request::SetAttr { id, .. }
-        | Request::Link { id, .. }
-        | Request::Open { id, .. }
-        | Request::ReadLink { id }
-        | Request::Access { id, .. }
-        | Request::SetXattr { id, .. }
-        | Request::GetXattr { id, .. }
-        | Request::ListXattr { id }
-        | Request::RemoveXattr { id, .. }
-        | Request::ReadDir { id, .. } => Some(*id),
-        _ => None,
-    }
 }
 
 impl Checker {
@@ -145,7 +116,7 @@ impl Checker {
 
     /// An answer does not fit: the first gated change that it may show is exposed. True if there was one.
     pub(super) fn shown_by(&mut self, request: &Request, packet: &Packet) -> bool {
-        let known = names(request).into_iter().filter_map(|(dir, name)| Some(self.model.find(dir, name)?.child));
+        let known = request.describe().about.names().filter_map(|(dir, name)| Some(self.model.find(dir, name)?.child));
         let mut ids: Vec<InodeId> = known.collect();
         if let Ok(Reply::Entry { attr, .. } | Reply::Attr { attr, .. }) = packet.body() {
             ids.push(attr.id);

@@ -470,7 +470,12 @@ fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Opti
         }
         DataRequest::Allocate { data, end, kill_suidgid, .. } => (data, end, kill_suidgid),
         DataRequest::Copy { data, offset, bytes, kill_suidgid, .. } => (data, offset + u64::from(bytes), kill_suidgid),
-        _ => return None,
+        DataRequest::Read { .. }
+        | DataRequest::Seek { .. }
+        | DataRequest::Sync { .. }
+        | DataRequest::Space
+        | DataRequest::Trim { .. }
+        | DataRequest::Drop { .. } => return None,
     };
     let body = RequestBody::of_session(Request::DataRef { id: data.inode });
     Some((body, Some(Write { end, kill_suidgid })))
@@ -508,13 +513,10 @@ fn judge(
     }
     let request = &asked.body.request;
     // An answer that is right now may be older: then it does not tell the times of now.
-    let changed = gated::inode(request).is_some_and(|id| log.touches(id, pending.invoked));
+    let changed = request.describe().about.inode().is_some_and(|id| log.touches(id, pending.invoked));
     let now = unchanged(model, asked, reply, if changed { Seen::NowOrBefore } else { Seen::Now });
     let Err(why) = now else { return Ok(()) };
-    if matches!(
-        request,
-        Request::Attach { .. } | Request::Renew | Request::RenewAlone | Request::HandBack { .. } | Request::Detach
-    ) {
+    if request.describe().is_of_session() {
         return Ok(());
     }
     checks.late += 1;
@@ -550,16 +552,10 @@ fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Res
 
 /// Where disks are full whatever needs space may be refused, but not what frees it.
 fn no_space(asked: &Asked) -> Result<(), String> {
-    match asked.body.request {
-        Request::Create { .. }
-        | Request::TmpFile { .. }
-        | Request::Link { .. }
-        | Request::Rename { .. }
-        | Request::SetAttr { .. }
-        | Request::SetXattr { .. } => Ok(()),
-        Request::DataRef { .. } if asked.write.is_some() => Ok(()),
-        _ => Err("is refused for want of space, of which it needs none".into()),
+    if asked.write.is_some() || asked.body.request.describe().space {
+        return Ok(());
     }
+    Err("is refused for want of space, of which it needs none".into())
 }
 
 /// Only what the request does not say of its caller may be asked for.

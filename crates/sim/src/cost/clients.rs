@@ -3,7 +3,7 @@
 
 use super::config::Load;
 use super::work::{Ask, Kind, Work};
-use crate::client::{route, slot_of};
+use crate::client::route;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp, Term};
 use onpath_wire::limits::SESSION_WINDOW;
@@ -126,7 +126,7 @@ impl Clients {
             return None;
         }
         let ask = work.next(number, client.sent.len() as u32)?;
-        let slot = slot_of(&ask.request);
+        let slot = ask.request.describe().about.slot();
         let shard = route(&self.cluster.map, &ask.request);
         client.next_seq += 1;
         let seq = RequestSeq(client.next_seq);

@@ -114,35 +114,9 @@ impl Model {
     /// is about is gone.
     pub fn may_be_gone(&self, request: &Request, reply: &Reply) -> bool {
         let Reply::Failed { errno: Errno::ENOENT | Errno::ESTALE } = reply else { return false };
-        let removed = |id: &InodeId| self.nodes.get(id).is_none_or(|node| node.nlink == 0);
-        match request {
-            Request::GetAttr { id }
-            | Request::DataRef { id }
-            | Request::Reserve { id }
-            | Request::Unreserve { id }
-            | Request::Release { id }
-            | Request::Sync { id }
-            | Request::SetLock { id, .. }
-            | Request::TestLock { id, .. }
-            | Request::DropLocks { id, .. }
-            | Request::SetAttr { id, .. }
-            | Request::Open { id, .. }
-            | Request::ReadDir { id, .. }
-            | Request::ReadLink { id }
-            | Request::SetXattr { id, .. }
-            | Request::GetXattr { id, .. }
-            | Request::ListXattr { id }
-            | Request::RemoveXattr { id, .. }
-            | Request::Access { id, .. } => removed(id),
-            Request::Link { id, parent, .. } => removed(id) || removed(parent),
-            Request::Rename { from_parent, parent, .. } => removed(from_parent) || removed(parent),
-            Request::Lookup { parent, .. }
-            | Request::TmpFile { parent, .. }
-            | Request::Create { parent, .. }
-            | Request::Unlink { parent, .. }
-            | Request::Rmdir { parent, .. } => removed(parent),
-            _ => false,
-        }
+        let removed = |id: InodeId| self.nodes.get(&id).is_none_or(|node| node.nlink == 0);
+        let about = request.describe().about;
+        about.inode().into_iter().chain(about.names().map(|(parent, _)| parent)).any(removed)
     }
 
     fn compare_attr(&mut self, id: InodeId, attr: &AttrWire, exact: bool, seen: Seen) -> Result<(), Mismatch> {

@@ -196,7 +196,27 @@ impl Model {
             Request::RemoveXattr { id, name, open_for_write } => {
                 self.decide_remove_xattr(caller, *id, name, *open_for_write)
             }
-            _ => reads(Shape::Any),
+            Request::Release { .. }
+            | Request::StatFs
+            | Request::GetAttrs { .. }
+            | Request::SetLock { .. }
+            | Request::TestLock { .. }
+            | Request::CancelLock { .. }
+            | Request::DropLocks { .. }
+            | Request::ConfirmWait { .. }
+            | Request::LockWaits { .. }
+            | Request::Reserve { .. }
+            | Request::Unreserve { .. }
+            | Request::Sync { .. }
+            | Request::Attach { .. }
+            | Request::Renew
+            | Request::RenewAlone
+            | Request::HandBack { .. }
+            | Request::Detach
+            | Request::Kept
+            | Request::WriteBack { .. }
+            | Request::WrittenBack { .. }
+            | Request::Map { .. } => reads(Shape::Any),
         }
     }
 

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Ticket};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
-use onpath_sim::client::slot_of;
 use onpath_store::Recoverable;
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::Wire;
@@ -315,7 +314,7 @@ impl Cluster {
     }
 
     pub(crate) fn ask(&mut self, place: usize, request: Request) {
-        let slot = slot_of(&request);
+        let slot = request.describe().about.slot();
         let shard = self.map.shard(slot);
         let mut header = self.header_of(place, MessageKind::Request, term_of(shard));
         header.slot = slot;
