@@ -486,10 +486,12 @@ impl Request {
         }
     }
 
-    /// The directory whose names or attributes it reads, as far as the sender knows.
+    /// The directory whose names or attributes it reads.
     pub fn reads_directory(&self) -> Option<InodeId> {
         match self {
-            Request::GetAttr { id } | Request::ReadDir { id, .. } | Request::Sync { id } => Some(*id),
+            Request::GetAttr { id } | Request::ReadDir { id, .. } | Request::Sync { id } => {
+                Some(*id).filter(|id| id.is_directory())
+            }
             _ => None,
         }
     }
@@ -513,5 +515,21 @@ impl RequestBody {
             }
             _ => packet,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Birth, Slot};
+
+    #[test]
+    fn no_switch_is_asked_about_files() {
+        let id = |kind| InodeId::new(Slot(1), Birth(1), 1, kind);
+        let requests = |id| [Request::GetAttr { id }, Request::Sync { id }];
+        let (file, directory) = (id(Kind::File), id(Kind::Directory));
+        requests(directory).iter().for_each(|request| assert_eq!(request.reads_directory(), Some(directory)));
+        requests(file).iter().for_each(|request| assert_eq!(request.reads_directory(), None));
+        assert_eq!(Request::GetAttr { id: InodeId::ROOT }.reads_directory(), Some(InodeId::ROOT));
     }
 }
