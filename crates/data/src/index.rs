@@ -17,7 +17,7 @@ use hashbrown::HashSet;
 use onpath_store::{Changes, Cold, Pair, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::disk::block::{DataRecord, RecordedMerge};
-use onpath_wire::ids::{DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Term};
+use onpath_wire::ids::{Birth, DataId, Generation, InodeId, RecordSeq, RequestSeq, SessionId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ pub(crate) struct Index {
     /// The blocks in use.
     pub(crate) map: BlockMap,
     cold: Option<Arc<dyn Cold>>,
-    /// Inodes born in this term or later have nothing in the store that was not forgotten here.
-    since: Term,
+    /// Inodes of this birth or a later one have nothing in the store that was not forgotten here.
+    since: Birth,
     /// The last of those that was forgotten, slot by slot, as its id without the slot; empty if none was.
     forgotten: Vec<u64>,
 }
@@ -48,20 +48,20 @@ impl fmt::Debug for Index {
 
 /// The range of an inode.
 pub(crate) fn range_of(inode: InodeId) -> usize {
-    (inode.0 >> 58) as usize
-}
-
-/// The term and count of an inode: ids of a slot grow.
-fn birth(inode: InodeId) -> u64 {
-    inode.0 & (u64::MAX >> 16)
+    usize::from(inode.slot().0) * RANGES / SLOTS
 }
 
 impl Index {
-    /// An empty index; `since`: as for [`Index::since`].
-    pub(crate) fn new(since: Term) -> Index {
+    /// An empty index. The store may have anything, until it is known what is too [young](Index::set_since) for that.
+    pub(crate) fn new() -> Index {
         let ranges = (0..RANGES).map(|_| Range::default()).collect();
         let (map, forgotten) = (BlockMap::default(), Vec::new());
-        Index { ranges, last: RecordSeq(0), map, cold: None, since, forgotten }
+        Index { ranges, last: RecordSeq(0), map, cold: None, since: Birth::NEVER, forgotten }
+    }
+
+    /// Nothing of this birth or a later one is in the store yet.
+    pub(crate) fn set_since(&mut self, since: Birth) {
+        self.since = since;
     }
 
     /// From now on what is not in memory is as this store has it.
@@ -95,7 +95,7 @@ impl Index {
     fn fetch(&mut self, inode: InodeId) {
         let Some(cold) = self.cold.as_deref() else { return };
         let here = self.forgotten.get(inode.slot().0 as usize);
-        let may_be_there = inode.term() < self.since || here.is_some_and(|last| birth(inode) <= *last);
+        let may_be_there = inode.birth() < self.since || here.is_some_and(|last| inode.within_slot() <= *last);
         let range = &mut self.ranges[range_of(inode)];
         if !may_be_there || range.touched.any(all_of(inode)) {
             return;
@@ -212,12 +212,12 @@ impl Index {
                 *heap_bytes += file.content.heap_bytes();
                 return true;
             }
-            if inode.term() >= *since {
+            if inode.birth() >= *since {
                 if forgotten.is_empty() {
                     *forgotten = vec![0; SLOTS];
                 }
                 let last = &mut forgotten[inode.slot().0 as usize];
-                *last = birth(inode).max(*last);
+                *last = inode.within_slot().max(*last);
             }
             if !reserved.is_empty() {
                 reserved.remove(&DataId { inode, generation: file.generation });
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_dropped_inodes_is_bounded() {
-        let mut index = Index::new(Term(1));
+        let mut index = Index::new();
         let id = |n: u64| DataId { inode: InodeId(n), generation: Generation(1) };
         for n in 0..=DROPPED_PER_RANGE as u64 {
             index.apply(RecordSeq(n + 1), &DataRecord::Dropped { data: id(n) }, &mut |_, _| ()).unwrap();

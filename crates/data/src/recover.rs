@@ -21,7 +21,7 @@ use onpath_wire::data::{KEEP_RESERVED, Recorded, UndoneAppend};
 use onpath_wire::disk::block::{
     BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
-use onpath_wire::ids::{DataId, Generation, RecordSeq};
+use onpath_wire::ids::{Birth, DataId, Generation, RecordSeq};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Stored};
 use std::collections::{BTreeMap, VecDeque};
@@ -207,14 +207,16 @@ impl DataNode {
     }
 
     /// Begins to serve, after load and replay. The host has made durable what it replayed (else a second loss could
-    /// bring back records whose freed blocks are in use again) and appends what this emits before anything else.
-    pub fn start(&mut self, now: Now, reader: &mut BlockReader<'_>) -> Started {
+    /// bring back records whose freed blocks are in use again) and appends what this emits before anything else. `since`: files of
+    /// inodes of an earlier birth may be in the checkpoint.
+    pub fn start(&mut self, now: Now, since: Birth, reader: &mut BlockReader<'_>) -> Started {
         let suspects = self.suspects.take().unwrap_or_default();
         let restored = self.restore_lost(now, reader, &suspects);
         let kept = self.kernel.with(|core| still_kept(&mut core.state.index, &suspects.kept));
         self.kernel.with(|core| {
             let state = &mut core.state;
             assert!(state.next_record > state.index.last, "a start has a newer term than all its records");
+            state.index.set_since(since);
             state.space = Space::new(state.config.file_blocks);
             state.space.rebuild(state.index.map.used(), state.config.files);
         });

@@ -34,8 +34,6 @@ pub struct DataConfig {
     pub node: u16,
     /// The term of this start.
     pub term: Term,
-    /// The first term of this start: files of inodes that are older may be in the checkpoint.
-    pub since: Term,
     /// Where the homes of inodes are.
     pub map: ClusterMap,
     /// Cluster number: the low half of the fsid.
@@ -185,7 +183,7 @@ impl State {
     pub(crate) fn new(config: DataConfig) -> State {
         State {
             id: NodeId::data(config.node),
-            index: Index::new(config.since),
+            index: Index::new(),
             space: Space::new(config.file_blocks),
             disk: Disk::default(),
             cache: BlockCache::default(),

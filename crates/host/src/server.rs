@@ -16,7 +16,7 @@ use onpath_meta::{Replayed, Shard, SyncPolicy};
 use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Term};
+use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::{Form, Switches};
@@ -189,10 +189,12 @@ impl ServerBuilder {
         let store = Arc::new(Store::open(&dir.place().checkpoint, superblock.journal_id())?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.place().checkpoint);
+        let (now, first_birth) = (sys::now(), state.next_birth());
         let State { mut shards, mut data, shape, .. } = state;
-        let now = sys::now();
         watcher.begin(Stage::of("comparing what the journal has written last", "blocks"));
-        let started = data.start(now, &mut |file, offset, block| {
+        // Hosts count births on their own.
+        let since = if shape.whole { first_birth } else { Birth::NEVER };
+        let started = data.start(now, since, &mut |file, offset, block| {
             watcher.done(1);
             blocks.read_block(file, offset, block)
         });
@@ -212,7 +214,7 @@ impl ServerBuilder {
             restored_blocks = started.restored_blocks,
             "recovered"
         );
-        shards.iter_mut().for_each(|shard| shard.start(now));
+        shards.iter_mut().for_each(|shard| shard.start(now, first_birth));
         let mut builder = NodeBuilder::new();
         // The data node runs first: what it has found of lost blocks is recorded, and told to the homes, before a shard says or
         // records anything.

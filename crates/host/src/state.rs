@@ -12,8 +12,9 @@ use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::disk::map::MapImage;
+use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::superblock::{JournalId, Superblock};
-use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, ShardId, Term};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,32 +55,15 @@ impl State {
         serving: Serving,
         watcher: Arc<dyn Watcher>,
     ) -> State {
-        State::since(superblock, shape, (term, term), files, serving, watcher)
-    }
-
-    /// The same for a look at what may be damaged: whatever the ids, the store may have it.
-    pub(crate) fn damaged(superblock: &Superblock, term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
-        let shape = Shape::of(superblock);
-        State::since(superblock, shape, (term.min(Term::MAX), Term::MAX), files, Serving::default(), watcher)
-    }
-
-    fn since(
-        superblock: &Superblock,
-        shape: Shape,
-        (term, since): (Term, Term),
-        files: u32,
-        Serving { track, outlived, tracking }: Serving,
-        watcher: Arc<dyn Watcher>,
-    ) -> State {
+        let Serving { track, outlived, tracking } = serving;
         let cluster = superblock.fsid as u32;
-        // Hosts count their own terms, so those of directories and files that were born elsewhere say nothing about what is here.
-        let since = if shape.whole { since } else { Term::MAX };
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
                 shard,
                 map: shape.map.clone(),
                 term,
-                since,
+                // Hosts count births on their own.
+                one_journal: shape.whole,
                 cookie_key: superblock.cookie_key,
                 cluster,
                 track_unsynced: track,
@@ -94,13 +78,23 @@ impl State {
         let data = DataNode::new(DataConfig {
             node: shape.data_node,
             term,
-            since,
             map: shape.map.clone(),
             cluster,
             file_blocks: DATA_FILE_BLOCKS,
             files,
         });
         State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new(), watcher }
+    }
+
+    /// The first birth that the shards have not reserved.
+    pub(crate) fn next_birth(&self) -> Birth {
+        let reserved = self.shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
+        Birth(u32::try_from(reserved).unwrap_or(u32::MAX)).next()
+    }
+
+    /// The same for a look at what may be damaged.
+    pub(crate) fn damaged(superblock: &Superblock, term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
+        State::fresh(superblock, Shape::of(superblock), term.min(Term::MAX), files, Serving::default(), watcher)
     }
 
     /// Attaches the checkpoint in `dir` after a look at all of it; `on_error` as for [`checkpoint::look`].

@@ -118,6 +118,11 @@ impl<P: Protocol> Core<P> {
         self.outputs.push_back(Output::Send { to, packet, after, need });
     }
 
+    /// Asks for a flush: somebody waits until what was recorded so far is durable.
+    pub fn flush(&mut self) {
+        self.outputs.push_back(Output::Flush);
+    }
+
     /// Emits something of this role's own.
     pub fn emit(&mut self, out: P::Out) {
         self.outputs.push_back(Output::Own(out));

@@ -62,6 +62,8 @@ pub enum Output<O> {
         /// How far that record must have come.
         need: Need,
     },
+    /// Somebody waits until the records before this are durable: the role hears so ([`Input::Durable`]) soon.
+    Flush,
     /// Something that only this class of role knows.
     Own(O),
 }

@@ -103,8 +103,8 @@ pub enum Planted {
     EqualRemoves,
     /// a recall waits until marks are acknowledged (schedule D7).
     RecallWaitsForMark,
-    /// ids do not contain the term.
-    TermlessIds,
+    /// the ids of all starts are of the same birth.
+    BirthlessIds,
     /// what was stamped while its site held leaves its directory's time as it is.
     HeldStamp,
     /// a session joins before the one that is alone has handed back what its mount has cached.

@@ -17,11 +17,11 @@ use onpath_wire::codec::Reader;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::disk::map::MapImage;
-use onpath_wire::disk::record::Effect;
+use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{
-    DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
+    Birth, DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
 };
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::OPERATIONS_MAX;
@@ -43,8 +43,8 @@ pub struct ShardConfig {
     pub map: ClusterMap,
     /// This start, taken durably before.
     pub term: Term,
-    /// The lowest term of a shard that was started together with this one: what was born since is in no checkpoint of before.
-    pub since: Term,
+    /// All shards have their records in the journal of this one, so that births of their inodes can be compared.
+    pub one_journal: bool,
     /// Key of the cookie hash, from the superblock.
     pub cookie_key: CookieKey,
     /// Low half of the fsid.
@@ -63,6 +63,13 @@ pub struct ShardConfig {
     pub sticky_marks: bool,
     /// How much may wait for other nodes.
     pub bounds: ShardBounds,
+}
+
+impl ShardConfig {
+    /// Whether nothing that this shard says of a record leaves the process before that is durable.
+    pub(crate) fn tells_durably(&self) -> bool {
+        self.track_unsynced && !self.outlived
+    }
 }
 
 /// What starts an operation.
@@ -165,10 +172,17 @@ impl Shard {
         self.kernel.with(|core| core.state.kept = core.state.kept.max(upto));
     }
 
-    /// Begins to serve: the root exists afterwards, and what a former term left undone goes on.
-    pub fn start(&mut self, now: Now) {
+    /// Up to where its records have reserved numbers of this kind; 0 if they have none.
+    pub fn reserved(&self, counter: Counter) -> u64 {
+        self.kernel.with(|core| core.state.reserved.upto(counter))
+    }
+
+    /// Begins to serve: the root exists afterwards, and what a former term left undone goes on. `first`: the birth of the first inodes
+    /// of this start, above all that shards of the journal have reserved.
+    pub fn start(&mut self, now: Now, first: Birth) {
         let in_tail = self.in_tail;
         self.kernel.handle(now, Input::Tick, |core, _| {
+            core.state.begin_births(first);
             let wall = core.now.wall_ns;
             core.state.clock.stamp(wall);
             core.state.dirs.begin_term(core.now.mono_us);
@@ -267,10 +281,10 @@ impl Role for Shard {
     type Out = ();
 
     fn handle(&mut self, now: Now, input: Input<()>) {
-        self.kernel.handle(now, input, |core, input| {
-            if let Input::Packet(packet) = input {
-                receive(core, packet);
-            }
+        self.kernel.handle(now, input, |core, input| match input {
+            Input::Packet(packet) => receive(core, packet),
+            Input::Durable(seq) if core.state.births.durable(seq) => core.wake(keys::BIRTH),
+            Input::Durable(_) | Input::Tick | Input::Own(()) => {}
         });
     }
 

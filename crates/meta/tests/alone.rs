@@ -8,11 +8,11 @@ use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::disk::record::{Effect, Record};
+use onpath_wire::disk::record::{Counter, Effect, Record};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
-    DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
+    Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
 };
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::OPERATIONS_MAX;
@@ -46,7 +46,7 @@ fn config(term: Term) -> ShardConfig {
         shard: ShardId(0),
         map: ClusterMap::even(2),
         term,
-        since: term,
+        one_journal: true,
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,
@@ -66,14 +66,15 @@ impl Alone {
         for (seq, record) in &self.journal {
             self.shard.replay(*seq, record).expect("own records apply");
         }
-        self.shard.start(self.now);
+        let first = Birth(self.shard.reserved(Counter::Births) as u32).next();
+        self.shard.start(self.now, first);
         self.outputs();
     }
 
     fn new() -> Alone {
         let mut shard = Shard::new(config(TERM));
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
-        shard.start(now);
+        shard.start(now, Birth(1));
         let mut alone = Alone {
             shard,
             now,
@@ -100,6 +101,11 @@ impl Alone {
                 Output::Append { seq, bytes } => {
                     self.journal.push((seq, bytes.clone()));
                     self.records.push(Record::from_stored(&bytes).expect("a record"));
+                    continue;
+                }
+                Output::Flush => {
+                    let (last, _) = self.journal.last().expect("a record is waited for");
+                    self.shard.handle(self.now, Input::Durable(*last));
                     continue;
                 }
                 Output::Own(()) => continue,
@@ -164,7 +170,7 @@ impl Alone {
 
 /// A removal of a name at the first shard, in a directory of the second one: it waits for its parts.
 fn unlink(number: u64) -> Request {
-    let parent = InodeId::new(Slot(u16::MAX), Term(3), 1);
+    let parent = InodeId::new(Slot(u16::MAX), Birth(3), 1, Kind::Directory);
     let map = ClusterMap::even(2);
     let names = (0u64..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
     let here = |name: &Name| map.shard(onpath_wire::hash::site(parent, name.as_bytes())) == ShardId(0);
@@ -210,7 +216,7 @@ fn too_many_operations_are_refused_and_not_executed_later() {
 #[test]
 fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
     let mut alone = Alone::new();
-    let data = DataId { inode: InodeId::new(Slot(3), Term(4), 9), generation: Generation(0) };
+    let data = DataId { inode: InodeId::new(Slot(3), Birth(4), 9, Kind::File), generation: Generation(0) };
     let merge = Merge::Written {
         data,
         cut: 0,

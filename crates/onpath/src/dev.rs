@@ -29,7 +29,7 @@ pub(crate) struct DevArgs {
     /// Where to mount it. Without, it only serves `onpath mount DIR MOUNTPOINT`.
     #[arg(env = "ONPATH_MOUNTPOINT")]
     mountpoint: Option<PathBuf>,
-    /// Mount options as for mount(8): ro, nodev, nosuid, noexec, noatime, …
+    /// Mount options as for mount(8): ro, nodev, nosuid, noexec, noatime, …; inode32: inode numbers of 32 bits.
     #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
     /// Metadata shards to format DIR with, or to insist on; `onpath reshape` changes them [default: one a core].
@@ -116,7 +116,7 @@ impl DevArgs {
 }
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
-    let parsed = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
+    let parsed = MountOptions::parse(&args.options.join(","), &mounted::OPTIONS)?;
     let caches = args.cache.chosen(&parsed)?;
     let progress = Arc::new(Progress::of_server("starting"));
     let dir = directory(&args.dir)?;
@@ -143,8 +143,8 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         receiver.recv()?;
         return Ok(server.stop()?);
     };
-    let (effects, sender, receiver) = mounted::effects();
-    let mut config = server.session(parsed.own.iter().any(|(name, _)| name == "soft"));
+    let (effects, sender, receiver) = mounted::effects(&parsed);
+    let mut config = server.session(parsed.has(mounted::SOFT));
     config.access_times = parsed.mount.access_times();
     config.caches = caches;
     let id = config.session;

@@ -31,6 +31,7 @@ const OF_THE_KERNEL: [&str; 6] = ["user_id", "group_id", "max_read", "default_pe
 const OPTIONS_HELP: &str = "Options of -o, beside those of mount(8) that are independent of the file system:
 
   soft                   requests to a server that is gone end with EIO; without, they wait
+  inode32                inode numbers of 32 bits, of which several inodes may have the same
   cache=alone|none       what this mount caches: names and attributes while it is the only one, or neither
   serve                  serve SRC by this mount if nobody serves it: unmounting ends that for all
   commit=interval|sync   with serve: when a change is on stable storage
@@ -116,6 +117,7 @@ struct Wanted {
     list: String,
     serve: bool,
     soft: bool,
+    inode32: bool,
     cache: Option<String>,
     remount: bool,
     log: Option<String>,
@@ -126,7 +128,7 @@ struct Wanted {
 
 impl Wanted {
     fn parse(options: &[String], sloppy: bool) -> anyhow::Result<Wanted> {
-        let own = ["soft", "cache", "serve", "remount", "log", "log_file", "key_file"].into_iter();
+        let own = ["soft", "inode32", "cache", "serve", "remount", "log", "log_file", "key_file"].into_iter();
         let own: Vec<&str> = own.chain(PASSED_ON.map(|(name, _)| name)).collect();
         let mut options = options.to_vec();
         if options.iter().any(|option| option == "remount") {
@@ -143,6 +145,7 @@ impl Wanted {
             list: String::new(),
             serve: false,
             soft: false,
+            inode32: false,
             cache: None,
             remount: false,
             log: None,
@@ -155,6 +158,7 @@ impl Wanted {
         }
         let of_mount = |option: &String| !own.contains(&option.split('=').next().unwrap_or_default());
         let kept = options.into_iter().filter(of_mount).chain(wanted.soft.then(|| "soft".to_owned()));
+        let kept = kept.chain(wanted.inode32.then(|| "inode32".to_owned()));
         let kept = kept.chain(wanted.cache.iter().map(|mode| format!("cache={mode}")));
         wanted.list = kept.collect::<Vec<_>>().join(",");
         Ok(wanted)
@@ -164,9 +168,10 @@ impl Wanted {
         let passed_on = PASSED_ON.iter().find(|(known, _)| *known == name);
         match (name, value) {
             ("soft", None) => self.soft = true,
+            ("inode32", None) => self.inode32 = true,
             ("serve", None) => self.serve = true,
             ("remount", None) => self.remount = true,
-            ("soft" | "serve" | "remount", Some(_)) => return Err(OptionError::NoValue(name.to_owned())),
+            ("soft" | "inode32" | "serve" | "remount", Some(_)) => return Err(OptionError::NoValue(name.to_owned())),
             (_, None) => return Err(OptionError::Unknown { option: name.to_owned(), known: format!("{name}=VALUE") }),
             ("cache", Some(mode)) => self.cache = Some(mode),
             ("log", Some(level)) => self.log = Some(level),

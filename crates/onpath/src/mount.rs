@@ -30,7 +30,7 @@ pub(crate) struct MountArgs {
     /// Where to mount it.
     #[arg(env = "ONPATH_MOUNTPOINT")]
     mountpoint: PathBuf,
-    /// Mount options as for mount(8), and soft: requests to a server that is gone end with EIO.
+    /// Mount options as for mount(8); soft: requests to a server that is gone end with EIO; inode32: inode numbers of 32 bits.
     #[arg(short = 'o', env = "ONPATH_OPTIONS", value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
     /// What this mount caches; also -o cache=….
@@ -56,7 +56,7 @@ pub(crate) struct MountArgs {
 }
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
-    let options = MountOptions::parse(&args.options.join(","), &["soft", "cache"])?;
+    let options = MountOptions::parse(&args.options.join(","), &mounted::OPTIONS)?;
     let caches = args.cache.chosen(&options)?;
     let progress = Progress::of_server("connecting");
     let dir = if url::is_url(&args.source) { None } else { Some(directory(&args.source)?) };
@@ -76,12 +76,12 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         session: there.session,
         cluster: there.fsid as u32,
         map: there.map.clone(),
-        soft: options.own.iter().any(|(name, _)| name == "soft"),
+        soft: options.has(mounted::SOFT),
         access_times: options.mount.access_times(),
         in_halves: there.sync,
         caches,
     });
-    let (effects, sender, receiver) = mounted::effects();
+    let (effects, sender, receiver) = mounted::effects(&options);
     let mut builder = NodeBuilder::new();
     let port = builder.add(NodeId::session(there.session), session, effects.clone());
     // This process has no records: whether a reply may leave is decided where they are.

@@ -4,9 +4,9 @@ use crate::background::{BackgroundArgs, Readiness};
 use crate::cli::absolute;
 use crate::signals;
 use onpath_fuse::adapter::{
-    Answers, Invalidator, SessionDriver, SessionFilesystem, read_caller, sees_all_processes, waits_as_process,
+    Answers, Invalidator, Numbers, SessionDriver, SessionFilesystem, read_caller, sees_all_processes, waits_as_process,
 };
-use onpath_fuse::mount::{Mount, MountError, MountOptions, Namespace, refuse_below, refuse_nesting};
+use onpath_fuse::mount::{Mount, MountError, MountOptions, Namespace, ParsedOptions, refuse_below, refuse_nesting};
 use onpath_fuse::serve::{ServeError, ServeOptions};
 use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::FsRequest;
@@ -43,11 +43,19 @@ pub(crate) enum Event {
     Refused(String),
 }
 
+/// Inode numbers of 32 bits.
+const INODE32: &str = "inode32";
+/// Requests to a server that is gone end with EIO.
+pub(crate) const SOFT: &str = "soft";
+/// Options of a mount, beside those of mount(8).
+pub(crate) const OPTIONS: [&str; 3] = [SOFT, INODE32, "cache"];
+
 /// A session's outputs and where its mount hears of them.
-pub(crate) fn effects() -> (SessionEffects, Sender<Event>, Receiver<Event>) {
+pub(crate) fn effects(options: &ParsedOptions) -> (SessionEffects, Sender<Event>, Receiver<Event>) {
     let (sender, receiver) = channel();
+    let numbers = if options.has(INODE32) { Numbers::Folded } else { Numbers::Whole };
     let effects = SessionEffects {
-        answers: Arc::default(),
+        answers: Arc::new(Answers::with_numbers(numbers)),
         session: Arc::default(),
         rejoin: Arc::default(),
         lost: sender.clone(),

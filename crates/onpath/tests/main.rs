@@ -15,6 +15,7 @@ mod foreign_namespace;
 mod formats;
 mod fsck;
 mod health;
+mod inode_numbers;
 mod inspect;
 mod killed;
 mod large;

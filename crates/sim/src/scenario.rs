@@ -12,7 +12,7 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{Cookie, InodeId, NodeId, ShardId, Slot, Term};
+use onpath_wire::ids::{Birth, Cookie, InodeId, NodeId, ShardId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
@@ -144,7 +144,7 @@ impl Scenario {
 
     /// The client learns how `shard` tracks its directories now.
     pub fn knows(&mut self, asker: Asker, shard: u16) {
-        let nobodys = (1..).map(|slot| InodeId::new(Slot(slot), Term(1), 1));
+        let nobodys = (1..).map(|slot| InodeId::new(Slot(slot), Birth(1), 1, Kind::File));
         let id =
             nobodys.into_iter().find(|&id| self.world.map().home(id) == ShardId(shard)).expect("every shard has slots");
         let asked = self.ask_by(asker, Request::ReadLink { id });

@@ -13,7 +13,7 @@ use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
+use onpath_wire::ids::{Birth, Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
@@ -29,7 +29,7 @@ fn name(name: &str) -> Name {
 }
 
 fn file(number: u32) -> InodeId {
-    InodeId::new(Slot(3), Term(1), number)
+    InodeId::new(Slot(3), Birth(1), number as u16, Kind::File)
 }
 
 /// What was asked, and under which number.

@@ -10,7 +10,7 @@ use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
-use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
+use onpath_wire::ids::{Birth, Cookie, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
@@ -358,7 +358,12 @@ impl Test {
         assert_eq!(local, expected, "step {step}: {caller:?} {request:?}; left: the kernel");
         let Ok(plan) = decided else { return };
         self.count += 1;
-        let id = InodeId::new(Slot(9), Term(1 + (self.count >> 20)), self.count & 0xf_ffff);
+        let kind = match &request {
+            Request::Create { node, .. } => node.kind,
+            Request::Rename { .. } => Kind::CharDevice, // a whiteout
+            _ => Kind::File,
+        };
+        let id = InodeId::new(Slot(9), Birth(1 + (self.count >> 16)), self.count as u16, kind);
         self.model.apply(&plan.change, Some(id)).expect("a fresh id");
         if let Request::Create { parent, name, .. } = &request
             && self.model.node(id).is_some()
@@ -569,7 +574,7 @@ fn a_change_can_be_taken_back_and_put_forward() {
     let name = |n: &str| Name::new(n.as_bytes()).unwrap();
     let root = Caller::default();
     let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
-    let id = InodeId::new(Slot(1), Term(1), 1);
+    let id = InodeId::new(Slot(1), Birth(1), 1, Kind::File);
     let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
     let plan = model.decide(&root, &create).unwrap();
     model.apply(&plan.change, Some(id)).unwrap();

@@ -7,7 +7,7 @@
 //! Keys begin with the class of the object; ids come with their slots last, so that what is born together lies together.
 
 use onpath_wire::hash::inode_hash;
-use onpath_wire::ids::{Cookie, InodeId, Term};
+use onpath_wire::ids::{Birth, Cookie, InodeId, SLOT_SHIFT};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeBounds;
@@ -167,14 +167,17 @@ impl<K: Ord + Clone> Unsaved<K> {
     }
 }
 
+/// By how much ids are turned in keys: the slot comes last.
+const TURN: u32 = u64::BITS - SLOT_SHIFT;
+
 /// An id as it stands in keys.
 pub fn id_bytes(id: InodeId) -> [u8; 8] {
-    id.0.rotate_left(16).to_be_bytes()
+    id.0.rotate_left(TURN).to_be_bytes()
 }
 
 /// The id of a key's bytes.
 pub fn id_of(bytes: [u8; 8]) -> InodeId {
-    InodeId(u64::from_be_bytes(bytes).rotate_right(16))
+    InodeId(u64::from_be_bytes(bytes).rotate_right(TURN))
 }
 
 /// Bytes that the keys of one class have in common that belong to one directory, or inode: the class and the id.
@@ -219,13 +222,20 @@ pub(crate) fn entry_key(dir: InodeId, cookie: Cookie) -> Vec<u8> {
 const FILTER_BITS: u64 = 1 << 19;
 
 /// The store below a table, and what it surely does not have.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Below {
     cold: Option<Arc<dyn Cold>>,
-    /// Directories born in this term or later have nothing in the store that was not forgotten by the table.
-    since: Term,
+    /// Directories of this birth or a later one have nothing in the store that was not forgotten by the table.
+    since: Birth,
     /// Which of those have lost something, by their hashes; empty if none has.
     forgotten: Vec<u64>,
+}
+
+impl Default for Below {
+    /// The store may have anything, until it is known what is too young for that.
+    fn default() -> Self {
+        Below { cold: None, since: Birth::NEVER, forgotten: Vec::new() }
+    }
 }
 
 impl fmt::Debug for Below {
@@ -240,8 +250,8 @@ impl Below {
         self.cold = Some(cold);
     }
 
-    /// What was born since this term is not in the store yet.
-    pub(crate) fn set_since(&mut self, since: Term) {
+    /// What is of this birth or a later one is not in the store yet.
+    pub(crate) fn set_since(&mut self, since: Birth) {
         self.since = since;
     }
 
@@ -259,7 +269,7 @@ impl Below {
     #[inline]
     pub(crate) fn of(&self, dir: InodeId) -> Option<&dyn Cold> {
         let cold = self.cold.as_deref()?;
-        (dir.term() < self.since || self.has_forgotten(dir)).then_some(cold)
+        (dir.birth() < self.since || self.has_forgotten(dir)).then_some(cold)
     }
 
     fn has_forgotten(&self, dir: InodeId) -> bool {

@@ -15,7 +15,7 @@ use onpath_wire::WireError;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::objects::EntryObject;
 use onpath_wire::hash::{CookieKey, inode_hash};
-use onpath_wire::ids::{Cookie, InodeId, Slot, Term};
+use onpath_wire::ids::{Birth, Cookie, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
@@ -127,8 +127,8 @@ impl Listings {
         self.below.set(cold);
     }
 
-    /// Directories born in this term or later have no entry in a store that this table did not put there.
-    pub fn set_since(&mut self, since: Term) {
+    /// Directories of this birth or a later one have no entry in a store that this table did not put there.
+    pub fn set_since(&mut self, since: Birth) {
         self.below.set_since(since);
     }
 

@@ -10,7 +10,7 @@ use onpath_wire::WireError;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::objects::NameObject;
 use onpath_wire::hash::{name_hash, site_of_hash};
-use onpath_wire::ids::{InodeId, Slot, Term};
+use onpath_wire::ids::{Birth, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
@@ -99,8 +99,8 @@ impl Names {
         self.below.set(cold);
     }
 
-    /// Directories born in this term or later have no name in a store that this table did not put there.
-    pub fn set_since(&mut self, since: Term) {
+    /// Directories of this birth or a later one have no name in a store that this table did not put there.
+    pub fn set_since(&mut self, since: Birth) {
         self.below.set_since(since);
     }
 
@@ -425,7 +425,7 @@ mod tests {
         ) {
             let (mut names, mut keeper, mut model) = (Names::default(), Keeper::default(), Model::new());
             names.attach(keeper.shelf.clone());
-            names.set_since(Term(since));
+            names.set_since(Birth(since));
             for (parent, number, value, operation, upkeep) in steps {
                 let name = format!("{number:0width$}", width = number % 3 * 120 + 1).into_bytes();
                 let (parent, key) = (InodeId(parent), (InodeId(parent), name.clone()));

@@ -1,6 +1,6 @@
 //! The packed form of an inode: 8-byte words, of which those with a usual value are left out.
 //!
-//! The first word tells which words follow: `low 52 bits of the id | present:12`, `uid:32 | mode:16 | nlink:16`,
+//! The first word tells which words follow: `low 41 bits of the id | present:23`, `uid:32 | mode:16 | nlink:16`,
 //! parent, birth time, then the present ones in the order of their bits, and of a symlink the length of its
 //! target and the target. The high bits of an id are those of its table (see `slots`).
 //!
@@ -11,7 +11,7 @@ use crate::arena::UNIT_BYTES;
 use crate::slots::GROUP_SLOTS;
 use onpath_wire::codec::Blob;
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::ids::{Generation, InodeId, Slot, Stamp};
+use onpath_wire::ids::{Generation, InodeId, SLOT_SHIFT, Slot, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::peer::Access;
@@ -21,41 +21,39 @@ const WORDS_MIN: usize = 4;
 /// Bits, in the order of their words.
 mod bit {
     /// `gid:32 | nlink:32`; else the gid is the uid, and nlink fits 16 bits.
-    pub(super) const GID_NLINK: u16 = 1;
+    pub(super) const GID_NLINK: u32 = 1;
     /// Generation; else 0.
-    pub(super) const GENERATION: u16 = 1 << 1;
+    pub(super) const GENERATION: u32 = 1 << 1;
     /// Change time; else the birth time.
-    pub(super) const CTIME: u16 = 1 << 2;
+    pub(super) const CTIME: u32 = 1 << 2;
     /// Modification time; else the change time.
-    pub(super) const MTIME: u16 = 1 << 3;
+    pub(super) const MTIME: u32 = 1 << 3;
     /// Stamp of the modification time; else the modification time, or with [`STAMP_IS_CTIME`] the change time.
-    pub(super) const MTIME_STAMP: u16 = 1 << 4;
+    pub(super) const MTIME_STAMP: u32 = 1 << 4;
     /// Access time; else the birth time.
-    pub(super) const ATIME: u16 = 1 << 5;
+    pub(super) const ATIME: u32 = 1 << 5;
     /// Size; else 0.
-    pub(super) const SIZE: u16 = 1 << 6;
+    pub(super) const SIZE: u32 = 1 << 6;
     /// Low halves of blocks and their version; else 0.
-    pub(super) const BLOCKS: u16 = 1 << 7;
+    pub(super) const BLOCKS: u32 = 1 << 7;
     /// High halves of blocks and their version; else 0.
-    pub(super) const BLOCKS_HIGH: u16 = 1 << 8;
+    pub(super) const BLOCKS_HIGH: u32 = 1 << 8;
     /// Entries; else 0.
-    pub(super) const ENTRIES: u16 = 1 << 9;
+    pub(super) const ENTRIES: u32 = 1 << 9;
     /// `cut:32 | rdev:32`; else 0.
-    pub(super) const CUT_RDEV: u16 = 1 << 10;
+    pub(super) const CUT_RDEV: u32 = 1 << 10;
     /// Number of bits that stand for words.
     pub(super) const COUNT: usize = 11;
     /// A bit without a word: the modification time was set explicitly in the last change.
-    pub(super) const STAMP_IS_CTIME: u16 = 1 << 11;
+    pub(super) const STAMP_IS_CTIME: u32 = 1 << 11;
     /// All bits that stand for words.
-    pub(super) const WORDS: u16 = (1 << COUNT) - 1;
+    pub(super) const WORDS: u32 = (1 << COUNT) - 1;
 }
 const WORDS_MAX: usize = WORDS_MIN + bit::COUNT + 1;
-/// Number of bits of an id that a record has.
-const ID_BITS: u32 = 52;
+/// Number of bits of an id that a record has; the others are those for [`bit`]s.
+const ID_BITS: u32 = SLOT_SHIFT + GROUP_SLOTS.ilog2();
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
-const _: () = assert!(ID_BITS == 64 - SLOT_BITS + GROUP_SLOTS.ilog2());
-/// Bits of a slot, the highest of an id.
-const SLOT_BITS: u32 = 16;
+const _: () = assert!(ID_BITS == 41);
 const TYPE_SHIFT: u32 = 12;
 const MODE_MASK: u16 = (1 << TYPE_SHIFT) - 1;
 
@@ -68,7 +66,7 @@ fn halves(word: u64) -> (u64, u64) {
 }
 
 /// Units of arena for an inode of `kind` with these words, room for those it will soon have included.
-fn units(kind: Kind, present: u16, target_bytes: usize) -> usize {
+fn units(kind: Kind, present: u32, target_bytes: usize) -> usize {
     let soon = match kind {
         Kind::File => bit::CTIME | bit::ATIME | bit::SIZE | bit::BLOCKS,
         Kind::Directory => bit::CTIME | bit::ATIME | bit::ENTRIES,
@@ -77,7 +75,7 @@ fn units(kind: Kind, present: u16, target_bytes: usize) -> usize {
     words(kind, present | soon) + target_bytes.div_ceil(UNIT_BYTES)
 }
 
-fn words(kind: Kind, present: u16) -> usize {
+fn words(kind: Kind, present: u32) -> usize {
     WORDS_MIN + (present & bit::WORDS).count_ones() as usize + usize::from(kind == Kind::Symlink)
 }
 
@@ -85,7 +83,7 @@ fn words(kind: Kind, present: u16) -> usize {
 pub(crate) struct Packed<'a> {
     words: [u64; WORDS_MAX],
     len: usize,
-    present: u16,
+    present: u32,
     kind: Kind,
     target: &'a [u8],
 }
@@ -129,7 +127,7 @@ impl<'a> Packed<'a> {
     }
 
     #[inline(always)]
-    fn unless(&mut self, usual: bool, bit: u16, word: u64) {
+    fn unless(&mut self, usual: bool, bit: u32, word: u64) {
         if !usual {
             self.words[self.len] = word;
             self.len += 1;
@@ -164,8 +162,8 @@ impl<'a> Record<'a> {
     }
 
     #[inline]
-    fn present(self) -> u16 {
-        (self.word(0) >> ID_BITS) as u16
+    fn present(self) -> u32 {
+        (self.word(0) >> ID_BITS) as u32
     }
 
     /// The id, given a slot of its table.
@@ -209,7 +207,7 @@ impl<'a> Record<'a> {
     /// 4 KiB blocks.
     pub(crate) fn blocks(self) -> u64 {
         let present = self.present();
-        let half = |bit: u16| {
+        let half = |bit: u32| {
             let before = (present & (bit - 1)).count_ones() as usize;
             if present & bit == 0 { 0 } else { halves(self.word(WORDS_MIN + before)).0 }
         };
@@ -235,7 +233,7 @@ impl<'a> Record<'a> {
     pub(crate) fn unpack(self, slot: Slot) -> Inode {
         let mut fields = Fields { record: self, present: self.present(), next: WORDS_MIN };
         let (gid, nlink) = self.gid_nlink();
-        fields.next += usize::from(fields.present & bit::GID_NLINK);
+        fields.next += usize::from(fields.present & bit::GID_NLINK != 0);
         let Access { mode, uid, .. } = self.access();
         let (id, kind, parent) = (self.id(slot), self.kind(), InodeId(self.word(2)));
         let btime = self.word(3);
@@ -304,13 +302,13 @@ pub(crate) fn touch_record(bytes: &mut [u8], dcount: i64, stamp: Stamp) -> bool 
 /// Reads the optional words in order.
 struct Fields<'a> {
     record: Record<'a>,
-    present: u16,
+    present: u32,
     next: usize,
 }
 
 impl Fields<'_> {
     #[inline(always)]
-    fn or(&mut self, bit: u16, usual: u64) -> u64 {
+    fn or(&mut self, bit: u32, usual: u64) -> u64 {
         if self.present & bit == 0 {
             return usual;
         }

@@ -166,7 +166,7 @@ mod tests {
     use crate::{Inodes, Listings, NameValue, Names};
     use onpath_wire::disk::inode::Inode;
     use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
-    use onpath_wire::ids::{InodeId, Term};
+    use onpath_wire::ids::{Birth, InodeId};
     use onpath_wire::inode::Kind;
 
     const SLOTS: RangeInclusive<Slot> = Slot(0)..=Slot(1023);
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn no_piece_takes_more_than_its_share() {
-        let ids: Vec<InodeId> = (0..20_000).map(|i| InodeId::new(Slot(i % 1024), Term(1), u32::from(i) + 1)).collect();
+        let ids: Vec<InodeId> =
+            (0..20_000).map(|i| InodeId::new(Slot(i % 1024), Birth(1), i + 1, Kind::File)).collect();
         let mut inodes = Inodes::default();
         ids.iter().for_each(|&id| inodes.put(&Inode::new(id, Kind::File), true));
         inodes.begin_image(SLOTS);
@@ -224,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_large_directory_is_imaged_leaf_by_leaf_as_it_was() {
-        let (mut listings, dir) = (Listings::new(CookieKey([3; 16])), InodeId::new(Slot(5), Term(1), 1));
+        let (mut listings, dir) =
+            (Listings::new(CookieKey([3; 16])), InodeId::new(Slot(5), Birth(1), 1, Kind::Directory));
         let name = |i: u32| format!("file-{i:08}").into_bytes();
         (0..50_000).for_each(|i| assert!(listings.put(dir, &name(i), InodeId(1), Kind::File)));
         listings.begin_image(SLOTS);

@@ -250,7 +250,7 @@ mod tests {
     use crate::Inodes;
     use onpath_wire::attr::flag;
     use onpath_wire::disk::inode::Inode;
-    use onpath_wire::ids::{InodeId, Slot, Stamp, Term};
+    use onpath_wire::ids::{Birth, InodeId, Slot, Stamp};
     use onpath_wire::inode::Kind;
     use onpath_wire::xattr::XattrName;
 
@@ -259,7 +259,8 @@ mod tests {
     }
 
     fn file() -> (Inodes, Inode) {
-        let (mut inodes, inode) = (Inodes::default(), Inode::new(InodeId::new(Slot(3), Term(1), 1), Kind::File));
+        let (mut inodes, inode) =
+            (Inodes::default(), Inode::new(InodeId::new(Slot(3), Birth(1), 1, Kind::File), Kind::File));
         inodes.put(&inode, true);
         (inodes, inode)
     }

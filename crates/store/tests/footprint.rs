@@ -5,7 +5,7 @@
 use onpath_store::{Inodes, Listings, Memory, NameValue, Names};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
-use onpath_wire::ids::{Generation, InodeId, Stamp, Term};
+use onpath_wire::ids::{Birth, Generation, InodeId, Stamp};
 use onpath_wire::inode::Kind;
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl Shard {
         let slot = site_of_hash(hash);
         let count = &mut self.counts[slot.0 as usize];
         *count += 1;
-        let child = InodeId::new(slot, Term(5), *count);
+        let child = InodeId::new(slot, Birth(5), *count as u16, kind);
         self.names.put(hash, parent, name, NameValue { child, kind });
         let stamp = Stamp(now as u64);
         let (mtime_stamp, generation) = (stamp, Generation(5 << 32 | u64::from(*count)));

@@ -1,11 +1,16 @@
-//! Identifiers (design.md, "Objects and places"). Ids contain the term that gave them out, so they never repeat, whatever a
-//! power loss made the system forget.
+//! Identifiers (design.md, "Objects and places"). Ids contain the birth or the term that gave them out, so they never repeat, whatever
+//! a power loss made the system forget.
 
 use crate::codec::{Reader, Wire, WireError};
+use crate::inode::Kind;
 use std::fmt;
 
 /// Highest number of a session: an address has 24 bits for it.
 const SESSION_MAX: u32 = (1 << 24) - 1;
+/// Bits of an inode id: a double, as programs keep st_ino in, has so many.
+pub const INODE_ID_BITS: u32 = 53;
+/// Highest inode id.
+const INODE_ID_MAX: u64 = (1 << INODE_ID_BITS) - 1;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty $(, at most $max:expr)?)) => {
@@ -51,8 +56,13 @@ id!(
     Term(u32)
 );
 id!(
-    /// `slot:16 | term:24 | count:24`. 0 is none, 1 is the root, and every other FUSE node id is the inode id.
-    InodeId(u64)
+    /// A start that makes inodes, counted by a record ([`Counter::Births`](crate::disk::record::Counter::Births)) that is durable
+    /// before an id with it is given out; one for all shards of a journal. 20 bits, never 0 in an id. Other journals count their own.
+    Birth(u32)
+);
+id!(
+    /// `slot:16 | birth:20 | count:16 | directory:1`: below 2^53, as doubles have it. 0 is none, 1 is the root. The same as st_ino.
+    InodeId(u64, at most INODE_ID_MAX)
 );
 
 id!(
@@ -121,12 +131,17 @@ crate::wire_struct! {
     }
 }
 
-const COUNT_BITS: u32 = 24;
+const DIRECTORY: u64 = 1;
+const COUNT_SHIFT: u32 = 1;
+const BIRTH_SHIFT: u32 = COUNT_SHIFT + 16;
+/// Where an inode id has its slot, in the highest bits.
+pub const SLOT_SHIFT: u32 = BIRTH_SHIFT + BIRTH_BITS;
+const BIRTH_BITS: u32 = 20;
+const _: () = assert!(SLOT_SHIFT + 16 == INODE_ID_BITS);
 const SEQ_BITS: u32 = 40;
 
 impl Term {
-    /// Largest term that is given out. An id has room for one bit more, which a mount needs for itself in the numbers that it gives the
-    /// kernel.
+    /// Largest term that is given out.
     pub const MAX: Term = Term((1 << 23) - 1);
 
     /// First value of a `term:24 | count:40` counter in this term.
@@ -148,27 +163,60 @@ impl Generation {
     }
 }
 
+impl Birth {
+    /// The last that ids can have.
+    pub const MAX: Birth = Birth((1 << BIRTH_BITS) - 1);
+    /// After all that ids can have.
+    pub const NEVER: Birth = Birth(1 << BIRTH_BITS);
+
+    /// The one after this, at most [`Birth::NEVER`].
+    pub fn next(self) -> Birth {
+        Birth((self.0 + 1).min(Birth::NEVER.0))
+    }
+}
+
 impl InodeId {
     /// No inode.
     pub const NONE: InodeId = InodeId(0);
     /// The root directory.
     pub const ROOT: InodeId = InodeId(1);
 
-    /// The id of the `count`-th inode born in `slot` in `term`.
-    pub fn new(slot: Slot, term: Term, count: u32) -> InodeId {
-        assert!(term.0 > 0 && term <= Term::MAX, "term out of range");
-        assert!(count < 1 << COUNT_BITS, "inode count out of range");
-        InodeId(u64::from(slot.0) << 48 | u64::from(term.0) << COUNT_BITS | u64::from(count))
+    /// The id of the `count`-th inode born in `slot` in `birth`, which is of this kind.
+    pub fn new(slot: Slot, birth: Birth, count: u16, kind: Kind) -> InodeId {
+        assert!(birth.0 > 0 && birth <= Birth::MAX, "birth {} out of range", birth.0);
+        let directory = if kind == Kind::Directory { DIRECTORY } else { 0 };
+        let (slot, birth, count) = (u64::from(slot.0), u64::from(birth.0), u64::from(count));
+        InodeId(slot << SLOT_SHIFT | birth << BIRTH_SHIFT | count << COUNT_SHIFT | directory)
     }
 
     /// The home of the inode's attributes.
+    #[inline]
     pub fn slot(self) -> Slot {
-        Slot((self.0 >> 48) as u16)
+        Slot((self.0 >> SLOT_SHIFT) as u16)
     }
 
-    /// The term in which the inode was born; 0 for the root.
-    pub fn term(self) -> Term {
-        Term((self.0 >> COUNT_BITS) as u32 & Term::MAX.0)
+    /// The birth of the inode; 0 for the root.
+    #[inline]
+    pub fn birth(self) -> Birth {
+        Birth((self.0 >> BIRTH_SHIFT) as u32 & Birth::MAX.0)
+    }
+
+    /// The id without its slot. It grows with every inode that is born in a slot.
+    #[inline]
+    pub fn within_slot(self) -> u64 {
+        self.0 & ((1 << SLOT_SHIFT) - 1)
+    }
+
+    /// Whether the inode is a directory.
+    #[inline]
+    pub fn is_directory(self) -> bool {
+        self.0 & DIRECTORY != 0
+    }
+
+    /// Whether an inode of this kind can have this id.
+    #[inline]
+    pub fn is_of(self, kind: Kind) -> bool {
+        self.is_directory() == (kind == Kind::Directory)
     }
 
     /// Whether this names an inode at all.
@@ -287,12 +335,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inode_ids_carry_slot_term_and_count() {
-        let id = InodeId::new(Slot(0xabcd), Term(0x123456), 0x654321);
-        assert_eq!(id.0, 0xabcd_1234_5665_4321);
-        assert_eq!((id.slot(), id.term()), (Slot(0xabcd), Term(0x123456)));
+    fn inode_ids_carry_slot_birth_count_and_whether_they_are_directories() {
+        let id = |kind| InodeId::new(Slot(0xabcd), Birth(0x12345), 0x6789, kind);
+        let file = id(Kind::File);
+        assert_eq!(file.0, (0xa_bcd1_2345_6789) << 1);
+        assert_eq!((file.slot(), file.birth()), (Slot(0xabcd), Birth(0x12345)));
+        assert_eq!(id(Kind::Directory).0, file.0 + 1);
+        assert!(!file.is_directory() && file.is_of(Kind::Socket) && !file.is_of(Kind::Directory));
         assert_eq!(InodeId::ROOT.slot(), Slot(0));
-        assert!(InodeId::ROOT.is_some() && !InodeId::NONE.is_some());
+        assert!(InodeId::ROOT.is_some() && !InodeId::NONE.is_some() && InodeId::ROOT.is_directory());
+    }
+
+    #[test]
+    fn inode_ids_are_below_what_a_double_can_tell_apart() {
+        let last = InodeId::new(Slot(u16::MAX), Birth::MAX, u16::MAX, Kind::Directory);
+        assert_eq!(last.0, (1 << 53) - 1);
+        assert_eq!((last.0 as f64 as u64, (last.0 - 1) as f64 as u64), (last.0, last.0 - 1));
+        assert_eq!(InodeId::from_bytes(&last.to_bytes()), Ok(last));
+        assert_eq!(InodeId::from_bytes(&(last.0 + 1).to_le_bytes()), Err(WireError::Bad("InodeId")));
+        assert_eq!(Birth::MAX.next(), Birth::NEVER);
+    }
+
+    #[test]
+    fn ids_of_a_slot_grow_with_births_and_counts() {
+        let id = |birth, count, kind| InodeId::new(Slot(9), Birth(birth), count, kind).within_slot();
+        assert!(id(1, u16::MAX, Kind::Directory) < id(2, 0, Kind::File));
+        assert!(id(2, 0, Kind::Directory) < id(2, 1, Kind::File));
     }
 
     #[test]

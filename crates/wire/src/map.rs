@@ -176,8 +176,9 @@ mod tests {
         for map in [1, 2, 3, 7].map(ClusterMap::even) {
             let coarse = map.clone().with_coarse_fingerprints(1);
             let mut groups = std::collections::BTreeSet::new();
-            for n in 0..2_000u32 {
-                let dir = InodeId::new(Slot((n * 37 % 65_536) as u16), crate::ids::Term(3), n);
+            for n in 0..2_000u16 {
+                let dir =
+                    InodeId::new(Slot(n.wrapping_mul(37)), crate::ids::Birth(3), n, crate::inode::Kind::Directory);
                 assert_eq!(map.fingerprint(dir), Fingerprint::of(dir));
                 assert_eq!(map.slots_of(map.fingerprint(dir)), dir.slot()..=dir.slot());
                 let group = coarse.fingerprint(dir);
@@ -193,8 +194,8 @@ mod tests {
     fn files_are_spread_over_all_data_nodes() {
         let map = ClusterMap::even(2).with_data_nodes(&[1, 4, 5]);
         let mut count = std::collections::BTreeMap::<_, u32>::new();
-        for n in 0..30_000u32 {
-            let file = InodeId::new(Slot((n * 37 % 65_536) as u16), crate::ids::Term(3), n);
+        for n in 0..30_000u16 {
+            let file = InodeId::new(Slot(n.wrapping_mul(37)), crate::ids::Birth(3), n, crate::inode::Kind::File);
             *count.entry(map.data(file)).or_default() += 1;
         }
         assert_eq!(count.keys().copied().collect::<Vec<_>>(), map.data_nodes().collect::<Vec<_>>());

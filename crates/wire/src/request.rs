@@ -434,6 +434,14 @@ wire_struct! {
     }
 }
 
+impl Request {
+    /// The directory whose listing or attributes it reads.
+    fn reads_directory(&self) -> Option<InodeId> {
+        let Description { about, collects, .. } = self.describe();
+        about.inode().filter(|id| collects && id.is_directory())
+    }
+}
+
 impl RequestBody {
     /// A request of the session itself, which needs no permission.
     pub fn of_session(request: Request) -> RequestBody {
@@ -444,8 +452,7 @@ impl RequestBody {
     /// tracking epoch of its owner, if that has the network form.
     pub fn packet(&self, header: &Header, to: NodeId, tracking: Tracking, map: &ClusterMap) -> Packet {
         let packet = Packet::new(header, self);
-        let Description { about, collects, .. } = self.request.describe();
-        match about.inode().filter(|_| collects) {
+        match self.request.reads_directory() {
             Some(id) if tracking.form == Form::Network => {
                 let group = map.fingerprint(id);
                 let query = InNet::query(header.cluster, tracking.epoch_of(group), group, to);
@@ -453,5 +460,21 @@ impl RequestBody {
             }
             _ => packet,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Birth, Slot};
+
+    #[test]
+    fn no_switch_is_asked_about_files() {
+        let id = |kind| InodeId::new(Slot(1), Birth(1), 1, kind);
+        let requests = |id| [Request::GetAttr { id }, Request::Sync { id }];
+        let (file, directory) = (id(Kind::File), id(Kind::Directory));
+        requests(directory).iter().for_each(|request| assert_eq!(request.reads_directory(), Some(directory)));
+        requests(file).iter().for_each(|request| assert_eq!(request.reads_directory(), None));
+        assert_eq!(Request::GetAttr { id: InodeId::ROOT }.reads_directory(), Some(InodeId::ROOT));
     }
 }

@@ -48,7 +48,7 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     // Images of the ranges are of different age: half of them newer.
     let newer = w.images();
     let (map, term) = (ClusterMap::even(2), Term(2));
-    let config = DataConfig { node: 0, term, since: term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
+    let config = DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
         let image = if range % 2 == 0 { &images } else { &newer }[range as usize].clone();
@@ -78,7 +78,6 @@ fn a_record_that_does_not_fit_is_refused() {
     let mut node = DataNode::new(DataConfig {
         node: 0,
         term: Term(2),
-        since: Term(2),
         map: ClusterMap::even(2),
         cluster: 1,
         file_blocks: FILE_BLOCKS,

@@ -7,7 +7,9 @@ use onpath_store::{Cold, FORGET_PARTS, Image, Pair, Recoverable};
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::disk::block::DATA_FILE_HEADER_BYTES;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
+use onpath_wire::ids::{
+    Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
+};
 use onpath_wire::peer::Peer;
 use onpath_wire::{ClusterMap, Errno, Packet};
 use std::collections::{BTreeMap, VecDeque};
@@ -181,12 +183,12 @@ impl Cold for Shelf {
 
 pub(crate) fn data(inode: u64, generation: u64) -> DataId {
     // Spread over the ranges of the index.
-    DataId { inode: InodeId((inode % 61) << 58 | inode), generation: Generation(generation) }
+    DataId { inode: InodeId((inode % 61) << 47 | inode), generation: Generation(generation) }
 }
 
 fn config(term: u32, files: u32) -> DataConfig {
     let (map, term) = (ClusterMap::even(2), Term(term));
-    DataConfig { node: 0, term, since: term, map, cluster: 1, file_blocks: FILE_BLOCKS, files }
+    DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files }
 }
 
 impl Default for World {
@@ -218,7 +220,7 @@ impl Default for World {
 impl World {
     fn start(&mut self) -> Started {
         let World { node, disk, .. } = self;
-        let started = node.start(self.now, &mut |file, offset, block: &mut [u8]| {
+        let started = node.start(self.now, Birth(1), &mut |file, offset, block: &mut [u8]| {
             block.copy_from_slice(&disk.block(file, block_of(offset)));
             Ok(())
         });
@@ -240,6 +242,7 @@ impl World {
                     self.journal.push((seq, bytes));
                 }
                 Output::Send { to, packet, after, need } => self.on_send(to, packet, after, need),
+                Output::Flush => {}
                 Output::Own(DataOut::Disk { ticket, op }) => {
                     self.disk_queue.push_back((ticket, op));
                     if !self.hold_disk {

@@ -13,6 +13,7 @@ use super::Expected;
 use super::caching::{Valid, named};
 use super::convert::{F_UNLCK, LOCK_KINDS, os};
 use super::nodes::{self, node_id};
+use super::numbers::Numbers;
 use super::protected::depends;
 use crate::abi::{self, fopen};
 use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
@@ -21,22 +22,22 @@ use crate::reply::{DirectoryBuffer, DirectoryEntry, Entry, Replier};
 const PREFERRED_IO_BYTES: u32 = 128 << 10;
 
 /// Gives the kernel its answer, which it may cache as `valid` says.
-pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, valid: Valid) {
+pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, valid: Valid, numbers: Numbers) {
     match (expected, result) {
         (_, Err(errno)) => replier.error(os(errno)),
         (Expected::Page { size, plus }, Ok(FsReply::Dir(entries))) => {
-            list(replier, size, plus, entries.iter().map(|entry| (entry, None)), valid);
+            list(replier, size, plus, entries.iter().map(|entry| (entry, None)), (valid, numbers));
         }
         (Expected::Page { size, plus: true }, Ok(FsReply::DirPlus(entries))) => {
-            list(replier, size, true, entries.iter().map(|(entry, attr)| (entry, attr.as_ref())), valid);
+            list(replier, size, true, entries.iter().map(|(entry, attr)| (entry, attr.as_ref())), (valid, numbers));
         }
         (Expected::OpenFile { .. }, Ok(FsReply::Opened(opened))) => replier.opened(&file(opened)),
         (Expected::OpenFile { .. }, Ok(FsReply::Created { attr, opened, .. })) => {
-            replier.created(&entry(&attr, valid), &file(opened));
+            replier.created(&entry(&attr, valid, numbers), &file(opened));
         }
         (Expected::OpenNameless { .. }, Ok(FsReply::Created { attr, opened, .. })) => {
             // Its link count is 0, by which the kernel knows that O_EXCL forbids a name.
-            let nameless = Entry { attr: attributes(&attr), ..entry(&attr, Valid::default()) };
+            let nameless = Entry { attr: attributes(&attr, numbers), ..entry(&attr, Valid::default(), numbers) };
             replier.created(&nameless, &file(opened));
         }
         (Expected::OpenDirectory, Ok(FsReply::Opened(opened))) => {
@@ -44,7 +45,7 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, val
         }
         (Expected::Xattr { size }, Ok(FsReply::Value(value))) => replier.xattr(size, &value),
         (Expected::Statx, Ok(FsReply::Attr { attr, btime })) => {
-            replier.statx(&extended(&attr, btime), valid.attributes)
+            replier.statx(&extended(&attr, btime, numbers), valid.attributes)
         }
         (Expected::Copy { wide }, Ok(FsReply::Copied(bytes))) => replier.copied(bytes, wide),
         // No inode: the kernel remembers that there is none by this name.
@@ -52,15 +53,15 @@ pub(super) fn answer(replier: Replier, expected: Expected, result: FsResult, val
             replier.entry(&Entry { entry_valid: valid.name, ..Entry::default() });
         }
         (Expected::Name, Ok(FsReply::Missing)) => replier.error(Errno::NOENT),
-        (_, Ok(reply)) => simple(replier, &reply, valid),
+        (_, Ok(reply)) => simple(replier, &reply, valid, numbers),
     }
 }
 
-fn simple(replier: Replier, reply: &FsReply, valid: Valid) {
+fn simple(replier: Replier, reply: &FsReply, valid: Valid, numbers: Numbers) {
     match reply {
         FsReply::Done => replier.ok(),
-        FsReply::Entry(attr) | FsReply::Linked(attr) => replier.entry(&entry(attr, valid)),
-        FsReply::Attr { attr, .. } => replier.attr(&attributes(attr), valid.attributes),
+        FsReply::Entry(attr) | FsReply::Linked(attr) => replier.entry(&entry(attr, valid, numbers)),
+        FsReply::Attr { attr, .. } => replier.attr(&attributes(attr, numbers), valid.attributes),
         FsReply::Target(target) => replier.data(target),
         FsReply::Data(parts) => {
             let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
@@ -91,8 +92,8 @@ fn file(opened: Opened) -> crate::reply::Opened {
     crate::reply::Opened { handle, flags }
 }
 
-fn entry(attr: &AttrWire, valid: Valid) -> Entry {
-    let mut attributes = attributes(attr);
+fn entry(attr: &AttrWire, valid: Valid, numbers: Numbers) -> Entry {
+    let mut attributes = attributes(attr, numbers);
     // Of nlink 0 the kernel concludes that the inode is dead. A name leads to it, so this can only be an old value.
     attributes.nlink = attributes.nlink.max(if attr.kind == Kind::Directory { 2 } else { 1 });
     let apart = attr.flags & flag::APART != 0;
@@ -121,11 +122,11 @@ fn time(nanoseconds: i64) -> (u64, u32) {
     (nanoseconds.div_euclid(SECOND).cast_unsigned(), nanoseconds.rem_euclid(SECOND) as u32)
 }
 
-fn attributes(attr: &AttrWire) -> abi::Attr {
+fn attributes(attr: &AttrWire, numbers: Numbers) -> abi::Attr {
     let ((atime, atimensec), (mtime, mtimensec), (ctime, ctimensec)) =
         (time(attr.atime), time(attr.mtime), time(attr.ctime));
     abi::Attr {
-        ino: attr.id.0,
+        ino: numbers.of(attr.id),
         size: attr.size,
         blocks: attr.blocks(),
         atime,
@@ -145,8 +146,8 @@ fn attributes(attr: &AttrWire) -> abi::Attr {
 }
 
 /// The same for statx(2), everything and the time of birth. The kernel knows its device itself.
-fn extended(attr: &AttrWire, btime: i64) -> abi::Statx {
-    let basic = attributes(attr);
+fn extended(attr: &AttrWire, btime: i64, numbers: Numbers) -> abi::Statx {
+    let basic = attributes(attr, numbers);
     let time = |nanoseconds| {
         let (seconds, tv_nsec) = time(nanoseconds);
         abi::SxTime { tv_sec: seconds.cast_signed(), tv_nsec, reserved: 0 }
@@ -203,12 +204,12 @@ fn list<'a>(
     size: u32,
     plus: bool,
     entries: impl Iterator<Item = (&'a DirEntry, Option<&'a AttrWire>)>,
-    valid: Valid,
+    (valid, numbers): (Valid, Numbers),
 ) {
     let mut buffer = if plus { DirectoryBuffer::plus(size) } else { DirectoryBuffer::plain(size) };
     for (listed, attr) in entries {
         let record = DirectoryEntry {
-            inode: listed.child.0,
+            inode: numbers.of(listed.child),
             next: listed.cookie.0,
             kind: u32::from(listed.kind.d_type()),
             name: listed.name.as_bytes(),
@@ -217,7 +218,7 @@ fn list<'a>(
         let has_room = match attr.filter(is_kept) {
             Some(attr) => {
                 let valid = Valid { attributes: named(attr, valid.attributes), ..valid };
-                buffer.push_with_inode(&entry(attr, valid), &record)
+                buffer.push_with_inode(&entry(attr, valid, numbers), &record)
             }
             None => buffer.push(&record),
         };

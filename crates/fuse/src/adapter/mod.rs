@@ -26,6 +26,7 @@ mod listings;
 mod mappable;
 mod meter;
 mod nodes;
+mod numbers;
 mod orphaned;
 mod protected;
 #[cfg(test)]
@@ -55,6 +56,7 @@ use mappable::Mappable;
 pub use meter::Meter;
 use meter::Timing;
 use nodes::inode_id;
+pub use numbers::Numbers;
 use orphaned::Last;
 
 /// What runs the client session of a mount.
@@ -140,9 +142,15 @@ pub struct Answers {
     gate: Gate,
     kernel: OnceLock<Invalidator>,
     meter: Meter,
+    numbers: Numbers,
 }
 
 impl Answers {
+    /// No requests yet; the answers will show inode numbers so.
+    pub fn with_numbers(numbers: Numbers) -> Answers {
+        Answers { numbers, ..Answers::default() }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +195,8 @@ impl Answers {
         };
         drop(table);
         let outcome = Outcome::of(&result);
-        let give = move || answer::answer(replier, expected, result, valid);
+        let numbers = self.numbers;
+        let give = move || answer::answer(replier, expected, result, valid, numbers);
         match self.kernel.get() {
             Some(kernel) if !before.is_nothing() => kernel.before(&before, give),
             _ => give(),

@@ -96,7 +96,7 @@ impl Bench {
     }
 }
 
-const FILE: u64 = 0x8000_0000_0100_0001;
+const FILE: u64 = 0x8000 << 37 | 1 << 17 | 1 << 1;
 
 fn file_attr(nlink: u32) -> AttrWire {
     let inode = Inode { mode: 0o640, size: 10, mtime: -1, nlink, ..Inode::new(InodeId(FILE), Kind::File) };

@@ -29,6 +29,13 @@ pub struct ParsedOptions {
     pub own: Vec<(String, Option<String>)>,
 }
 
+impl ParsedOptions {
+    /// Whether one of the caller's own options is given.
+    pub fn has(&self, own: &str) -> bool {
+        self.own.iter().any(|(name, _)| name == own)
+    }
+}
+
 /// A bad option list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {

@@ -93,6 +93,8 @@ const SHARD: Group = Group {
         of(Gauge, "orphans", "Inodes without a name that are open still."),
         of(Gauge, "data_pending", "Writes that data nodes will be told of."),
         of(Gauge, "sessions", "Sessions open, at the coordinator."),
+        of(Highest, "births_reserved", "Births of inodes taken, of 1,048,575: one for each start that makes inodes."),
+        of(Counter, "creations_refused_no_birth", "Creations refused with ENOSPC because all births are taken."),
         of(Counter, "messages_malformed", "Messages dropped that could not be understood."),
         of(Counter, "messages_skewed", "Messages dropped because their sender's clock is too far ahead."),
         of(Gauge, "operations_at_once", "Places for operations, of which there were as many at the same time."),

@@ -224,6 +224,7 @@ impl<R: HostedRole> Cell<R> {
 
     /// Takes all outputs: records become a batch, then messages leave as far as the gate lets them.
     fn take_outputs(&self, core: &mut Core<R>, node: &Node, work: &mut Work) {
+        let mut flush = false;
         while let Some(output) = core.role.poll_output() {
             match output {
                 Output::Append { seq, bytes } => {
@@ -237,11 +238,15 @@ impl<R: HostedRole> Cell<R> {
                     self.send(core, Outgoing { to, packet, after, need }, node, work);
                 }
                 Output::Send { to, packet, after, need } => core.sends.push(Outgoing { to, packet, after, need }),
+                Output::Flush => flush = true,
                 Output::Own(out) => core.owns.push(out),
             }
         }
         if !core.batch.is_empty() && !self.append(core, node) {
             return;
+        }
+        if let Some(journal) = node.journal.as_ref().filter(|_| flush) {
+            journal.flush_soon();
         }
         let mut sends = std::mem::take(&mut core.sends);
         sends.drain(..).for_each(|out| self.send(core, out, node, work));

@@ -4,7 +4,7 @@ use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{Birth, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -58,7 +58,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         shard: ShardId(shard),
         map: map.clone(),
         term: Term(1 + u32::from(shard)),
-        since: Term(1),
+        one_journal: true,
         cookie_key: CookieKey([7; 16]),
         cluster: 1,
         track_unsynced: false,
@@ -94,7 +94,7 @@ impl World {
             records: 0,
         };
         let now = world.now();
-        world.shards.iter_mut().for_each(|shard| shard.start(now));
+        world.shards.iter_mut().for_each(|shard| shard.start(now, Birth(1)));
         world.collect_all();
         let attached = world.ask(Request::Attach { again: SessionId(0) });
         assert!(matches!(attached, Reply::Attached { .. }), "{attached:?}");
@@ -196,6 +196,7 @@ impl World {
     }
 
     fn collect(&mut self, index: usize) {
+        let mut flush = false;
         while let Some(output) = self.shards[index].poll_output() {
             match output {
                 Output::Append { seq, bytes } => {
@@ -211,8 +212,14 @@ impl World {
                     Some(shard) => self.messages.push_back((shard, packet)),
                     None => self.replies.push(packet),
                 },
+                Output::Flush => flush = true,
                 Output::Own(()) => {}
             }
+        }
+        if flush {
+            let now = self.now();
+            self.shards[index].handle(now, Input::Durable(self.last_record[index]));
+            self.collect(index);
         }
     }
 }

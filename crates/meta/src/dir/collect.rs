@@ -139,6 +139,6 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
 
 /// Whether a directory has no table because it is so young that nobody can hold anything of it.
 fn nobody_appends(core: &Core, dir: InodeId) -> bool {
-    let born_now = dir.term() == core.state.config.term || core.state.config.map.shards() == 1;
+    let born_now = core.state.births.is_new(dir) || core.state.config.map.shards() == 1;
     born_now && !core.state.dirs.owner.contains_key(&dir)
 }

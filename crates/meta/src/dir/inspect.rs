@@ -32,7 +32,7 @@ pub(crate) fn inspect(core: &mut Core, dir: InodeId) -> Vec<(&'static str, u64)>
         all.push(("tracking_epoch", u64::from(state.epochs.owner.epoch.0)));
         match state.dirs.owner.get(&dir) {
             Some(table) => table.inspect(core.now.mono_us, &mut all),
-            None => all.push(("holders_known", u64::from(dir.term() == state.config.term))),
+            None => all.push(("holders_known", u64::from(state.births.is_new(dir)))),
         }
         if let Some(group) = state.dirs.groups.get(&state.config.map.fingerprint(dir)) {
             all.push(("collect_runs", u64::from(group.collecting())));

@@ -129,9 +129,9 @@ impl OwnerDir {
     }
 }
 
-/// The table of a directory; a directory born in this term begins with a known, empty one.
+/// The table of a directory; a directory born in this start begins with a known, empty one.
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
-    let born_now = dir.term() == core.state.config.term;
+    let born_now = core.state.births.is_new(dir);
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
     let (map, policy) = (&core.state.config.map, core.state.config.sync);
     let inodes = &mut core.state.inodes;
@@ -304,7 +304,7 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     let shown = match core.state.dirs.owner.get(&dir) {
         _ if planted::is(Planted::HeldStamp) => Stamp(0),
         Some(table) => table.shown,
-        None if dir.term() == core.state.config.term => Stamp(0),
+        None if core.state.births.is_new(dir) => Stamp(0),
         None => latest(&mut core.state.inodes, dir), // a former term may have shown all that there is
     };
     let stamp = fresh.iter().map(|e| e.stamp).max().expect("not empty").max(Stamp(shown.0 + 1));

@@ -6,6 +6,7 @@
 
 use super::{Req, Step, Stop, acl, named, need_space, opens};
 use crate::dir::site::{self, Gone};
+use crate::state::births;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
@@ -28,6 +29,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: 
         let dir = site::grant(cx, parent, part::BOTH).await;
         match cx.with(|core| step(core, cx.op(), req, dir, parent, name, node))? {
             Outcome::Reply(reply) => return Ok(reply),
+            Outcome::NoId => births::more(cx).await?,
             Outcome::Exists(id, dir) => match at_home.take() {
                 Some(Some((attr, data))) => return Ok(entry(&dir, Reply::Entry { attr, data, created: false })),
                 Some(None) => return Err(Errno::ESTALE.into()),
@@ -41,6 +43,8 @@ enum Outcome {
     Reply(Reply),
     /// The name exists in this directory, and its inode lives elsewhere.
     Exists(InodeId, Access),
+    /// There is no room for new inodes yet.
+    NoId,
 }
 
 fn step(
@@ -75,8 +79,8 @@ fn step(
     let (mode, acls) = acl::inherited(&dir, node);
     let mode = mode_of(req, &dir, node, mode)?;
     need_space(core)?;
+    let Some(id) = core.state.new_inode_id(site_of_hash(hash), node.kind) else { return Ok(Outcome::NoId) };
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let id = core.state.new_inode_id(site_of_hash(hash));
     let inode = newborn(req, id, &dir, parent, node, mode, stamp);
     let log = core.state.log(parent, 1, i8::from(node.kind == Kind::Directory));
     let mut effects: Effects = vec![

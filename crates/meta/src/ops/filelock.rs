@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, RequestSeq, SessionId, Stamp, Term};
+use onpath_wire::ids::{Birth, InodeId, RequestSeq, SessionId, Stamp};
 use onpath_wire::limits::{LOCKS_PER_INODE_MAX, WAIT_EDGES_MAX, memory};
 use onpath_wire::reply::WaitEdge;
 use onpath_wire::request::{FileLock, LockKind, Locker};
@@ -57,7 +57,7 @@ const _: () = assert!(2 * (size_of::<Waiting>() + size_of::<(InodeId, Locks)>())
 pub(crate) struct FileLocks {
     inodes: HashMap<InodeId, Locks>,
     /// New locks on inodes born before this term are withheld.
-    withheld_before: Option<Term>,
+    withheld_before: Option<Birth>,
     /// Where owners wait by what their sessions have confirmed. Ended waits go when they are come across.
     confirmed: BTreeSet<(Locker, InodeId)>,
     /// So many of them are looked through for ended ones.
@@ -227,14 +227,14 @@ impl FileLocks {
         outcome
     }
 
-    /// From now on new locks on inodes born before `term` are withheld.
-    pub(crate) fn withhold(&mut self, term: Term) {
-        self.withheld_before = Some(term);
+    /// From now on new locks on inodes of an earlier birth are withheld.
+    pub(crate) fn withhold(&mut self, birth: Birth) {
+        self.withheld_before = Some(birth);
     }
 
     /// Whether new locks on an inode are withheld.
     pub(crate) fn withholds(&self, id: InodeId) -> bool {
-        self.withheld_before.is_some_and(|term| id.term() < term)
+        self.withheld_before.is_some_and(|birth| id.birth() < birth)
     }
 
     /// Nothing is withheld any more: who waited for that, in order, and gets it or not.
@@ -364,6 +364,7 @@ impl FileLocks {
 mod tests {
     use super::*;
     use onpath_wire::ids::Slot;
+    use onpath_wire::inode::Kind;
 
     const ID: InodeId = InodeId(7);
 
@@ -408,8 +409,8 @@ mod tests {
     fn after_a_restart_new_locks_wait_for_those_of_before() {
         let mut locks = FileLocks::default();
         let mut granted = vec![];
-        locks.withhold(Term(9));
-        let old = InodeId::new(Slot(1), Term(8), 1);
+        locks.withhold(Birth(9));
+        let old = InodeId::new(Slot(1), Birth(8), 1, Kind::File);
         let mut ask = |locks: &mut FileLocks, id, session, l, ask| {
             locks.set(id, SessionId(session), l, ask, Stamp(1), &mut granted)
         };
@@ -426,7 +427,7 @@ mod tests {
         assert_eq!(ask(&mut locks, old, 2, theirs, now(10)), Outcome::Conflict, "this much is known");
         let free = FileLock { kind: LockKind::Unlock, ..mine };
         assert_eq!(ask(&mut locks, old, 1, free, now(11)), Outcome::Granted);
-        let born_since = InodeId::new(Slot(1), Term(9), 1);
+        let born_since = InodeId::new(Slot(1), Birth(9), 1, Kind::File);
         assert_eq!(ask(&mut locks, born_since, 2, theirs, now(12)), Outcome::Granted, "it had no holder before");
         assert!(granted.is_empty(), "whoever waits waits for all who held locks");
         let mut refused = vec![];
@@ -444,8 +445,8 @@ mod tests {
     fn whoever_does_not_wait_for_holders_learns_of_them_after_the_grace() {
         let mut locks = FileLocks::default();
         let (mut granted, mut refused) = (vec![], vec![]);
-        locks.withhold(Term(9));
-        let old = InodeId::new(Slot(1), Term(8), 1);
+        locks.withhold(Birth(9));
+        let old = InodeId::new(Slot(1), Birth(8), 1, Kind::File);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
         let mut ask =
             |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, Stamp(1), &mut granted);
@@ -463,8 +464,8 @@ mod tests {
     fn a_copy_that_is_refused_leaves_nothing_that_waits() {
         let mut locks = FileLocks::default();
         let (mut granted, mut refused) = (vec![], vec![]);
-        locks.withhold(Term(9));
-        let old = InodeId::new(Slot(1), Term(8), 1);
+        locks.withhold(Birth(9));
+        let old = InodeId::new(Slot(1), Birth(8), 1, Kind::File);
         let all = |owner| lock(owner, LockKind::Write, 0, 99);
         let mut ask =
             |session, ask| locks.set(old, SessionId(session), all(u64::from(session)), ask, Stamp(1), &mut granted);

@@ -93,7 +93,7 @@ pub(crate) async fn run(cx: &Cx) {
         let needed = state.inodes.len() > root && !planted::is(Planted::LocksWithoutGrace);
         if needed {
             state.lock_grace = Grace::Asking(BTreeSet::new());
-            state.filelocks.withhold(state.config.term);
+            state.filelocks.withhold(state.births.first());
         }
         (state.config.map.coordinator(), state.me(), core.now.mono_us + LOCK_GRACE_MS * 1_000, needed)
     });

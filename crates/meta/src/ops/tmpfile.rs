@@ -5,8 +5,9 @@
 //! Locks: none, nobody knows the inode yet. Journals: the inode, and that it may be linked. Rules.
 
 use super::create::{mode_of, newborn};
-use super::{Req, Step, acl, need_space, opens};
+use super::{Req, Step, Stop, acl, need_space, opens};
 use crate::dir::site::{self, Gone};
+use crate::state::births;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::OpId;
@@ -15,13 +16,20 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, part};
+use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, open};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, slot: Slot, node: &NewNode) -> Step {
-    let dir = site::grant(cx, parent, part::ACCESS).await;
-    cx.with(|core| step(core, cx.op(), req, dir, parent, slot, node))
+    loop {
+        let dir = site::grant(cx, parent, part::ACCESS).await;
+        match cx.with(|core| step(core, cx.op(), req, dir, parent, slot, node))? {
+            Some(reply) => return Ok(reply),
+            None => births::more(cx).await?,
+        }
+    }
 }
 
+/// Nothing if there is no room for new inodes yet.
 fn step(
     core: &mut Core,
     op: OpId,
@@ -30,7 +38,7 @@ fn step(
     parent: InodeId,
     slot: Slot,
     node: &NewNode,
-) -> Step {
+) -> Result<Option<Reply>, Stop> {
     if let Err(stop) = opens::begin_open(core, req, node.open) {
         // A copy has locked nothing by which its answer would wait for the record.
         let all = core.state.record_seq;
@@ -45,8 +53,8 @@ fn step(
     let (mode, acls) = acl::inherited(&dir, node);
     let mode = mode_of(req, &dir, node, mode)?;
     need_space(core)?;
+    let Some(id) = core.state.new_inode_id(slot, Kind::File) else { return Ok(None) };
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let id = core.state.new_inode_id(slot);
     let mut inode = newborn(req, id, &dir, parent, node, mode, stamp);
     inode.nlink = 0;
     let mut effects: Effects = vec![Effect::PutInode { inode }];
@@ -59,5 +67,5 @@ fn step(
     } else {
         opens::linger(core, id); // for whoever opens or links it next
     }
-    Ok(commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects))
+    Ok(Some(commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects)))
 }

@@ -179,6 +179,7 @@ impl State {
                     self.replies.forget(*session);
                 }
             }
+            Effect::Reserved { counter, upto } => self.reserved.raise(*counter, *upto),
             Effect::Undone { session, request } => self.replies.undo(*session, *request),
             Effect::PowerLost { term } => self.power_lost = self.power_lost.max(*term),
             Effect::Map { map } => self.coordinator.map = Some(map.clone()),

@@ -11,8 +11,9 @@ use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{
     ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PowerLostObject, PreparedObject,
-    ReplyObject, SessionObject, TrackingObject, UptoObject,
+    ReplyObject, ReservedObject, SessionObject, TrackingObject, UptoObject,
 };
+use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::hash::name_hash;
@@ -48,6 +49,7 @@ pub(super) mod class {
     pub(in crate::state) const TRACKING: u8 = 25;
     pub(in crate::state) const MAP: u8 = 26;
     pub(in crate::state) const POWER_LOST: u8 = 27;
+    pub(in crate::state) const RESERVED: u8 = 28;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -159,6 +161,9 @@ impl State {
             pairs.push((key(class::POWER_LOST, &[]), PowerLostObject { term: self.power_lost }.to_stored()));
         }
         pairs.extend(self.coordinator.map.iter().map(|map| (key(class::MAP, &[]), map.to_stored())));
+        for (counter, upto) in self.reserved.all() {
+            pairs.push((key(class::RESERVED, &[&counter.to_stored()]), ReservedObject { upto }.to_stored()));
+        }
         for (side, tracking) in self.epochs.all() {
             if tracking.epoch != TrackingEpoch(0) {
                 pairs.push((key(class::TRACKING, &[&side.to_bytes()]), TrackingObject { tracking }.to_stored()));
@@ -318,6 +323,7 @@ impl State {
             class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, TrackingObject::load(v)?.tracking),
             class::POWER_LOST => self.power_lost = PowerLostObject::load(v)?.term,
             class::MAP => self.coordinator.map = Some(MapImage::load(v)?),
+            class::RESERVED => self.reserved.raise(Counter::load(k)?, ReservedObject::load(v)?.upto),
             class::CLOCK => self.clock.replayed(ClockObject::load(v)?.last),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
         }

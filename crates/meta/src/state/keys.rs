@@ -47,6 +47,9 @@ pub(crate) const RENAME_TURN: u64 = 0x7265_6e61_6d65_0003;
 /// Where tests of file locks wait for the end of the grace.
 pub(crate) const LOCK_GRACE: u64 = 0x6c6f_636b_7300_0005;
 
+/// Where creations wait for a birth of which inodes may be.
+pub(crate) const BIRTH: u64 = 0x6269_7274_6800_0008;
+
 /// Where sessions wait that want to join while another one is alone.
 pub(crate) const ALONE: u64 = 0x616c_6f6e_6500_0006;
 

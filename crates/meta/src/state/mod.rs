@@ -1,6 +1,7 @@
 //! The state of a shard. Durable parts change only by [`apply`](State::apply)ing records.
 
 pub(crate) mod apply;
+pub(crate) mod births;
 pub(crate) mod buried;
 pub(crate) mod clock;
 pub(crate) mod commit;
@@ -10,6 +11,7 @@ pub(crate) mod keys;
 pub(crate) mod packets;
 pub(crate) mod recover;
 pub(crate) mod replies;
+mod reserved;
 pub(crate) mod reshape;
 mod status;
 
@@ -23,18 +25,19 @@ use crate::ops::filelock::FileLocks;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
 use crate::ops::pages::Writers;
-use crate::planted::{self, Planted};
 use crate::shard::{Job, ShardConfig};
 use crate::txn::Transactions;
+use births::Births;
 use buried::Buried;
 use clock::Clock;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use onpath_kernel::{Meter, Protocol};
 use onpath_store::{Inodes, Listings, Names};
-use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Term};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::describe::Counted;
 use replies::Replies;
+use reserved::Reserved;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything a shard knows.
@@ -80,7 +83,8 @@ pub(crate) struct State {
     pub(crate) kept_since: Term,
     /// Tables of which the last image of a range is settled while the others' is not.
     settled_tables: u8,
-    next_inode: HashMap<Slot, u32>,
+    pub(crate) births: Births,
+    pub(crate) reserved: Reserved,
     next_generation: u64,
     /// Requests being executed: a copy of one is dropped, the first will answer.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
@@ -132,6 +136,8 @@ pub(crate) struct Counters {
     pub(crate) txns: u64,
     pub(crate) txn_busy: u64,
     pub(crate) malformed: u64,
+    /// Creations refused because all births are taken.
+    pub(crate) births_exhausted: u64,
     pub(crate) skewed: u64,
 }
 
@@ -147,12 +153,10 @@ impl Protocol for State {
 
 impl State {
     pub(crate) fn new(config: ShardConfig) -> State {
-        let (mut names, mut listings) = (Names::default(), Listings::new(config.cookie_key));
-        names.set_since(config.since);
-        listings.set_since(config.since);
+        let listings = Listings::new(config.cookie_key);
         State {
             clock: Clock::default(),
-            names,
+            names: Names::default(),
             inodes: Inodes::default(),
             listings,
             dirs: Directories::default(),
@@ -180,7 +184,8 @@ impl State {
             power_lost: Term(0),
             kept_since: Term(0),
             settled_tables: 0,
-            next_inode: HashMap::new(),
+            births: Births::default(),
+            reserved: Reserved::default(),
             next_generation: 0,
             running: HashSet::new(),
             counters: Counters::default(),
@@ -199,14 +204,6 @@ impl State {
     #[inline]
     pub(crate) fn is_home(&self, id: InodeId) -> bool {
         self.config.map.home(id) == self.config.shard
-    }
-
-    /// A new inode id in `slot`; never repeated, whatever a power loss forgets.
-    pub(crate) fn new_inode_id(&mut self, slot: Slot) -> InodeId {
-        let count = self.next_inode.entry(slot).or_insert(0);
-        *count += 1;
-        let term = if planted::is(Planted::TermlessIds) { Term(1) } else { self.config.term };
-        InodeId::new(slot, term, *count)
     }
 
     /// A new generation of a file's bytes; never repeated (design.md, "Data").

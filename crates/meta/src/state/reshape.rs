@@ -5,13 +5,15 @@
 
 use crate::state::image::class;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
+use crate::state::reserved::Reserved;
 use onpath_store::{Count, Pair, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::map::MapImage;
-use onpath_wire::disk::objects::{ClockObject, CountObject};
+use onpath_wire::disk::objects::{ClockObject, CountObject, ReservedObject};
+use onpath_wire::disk::record::Counter;
 use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
 use onpath_wire::map::ClusterMap;
@@ -26,6 +28,8 @@ pub struct Reshape {
     clock: Stamp,
     /// Epoch of the map of before.
     epoch: u32,
+    /// Up to where any shard has reserved numbers.
+    reserved: Reserved,
 }
 
 impl Reshape {
@@ -37,6 +41,7 @@ impl Reshape {
             counts: BTreeMap::new(),
             clock: Stamp(0),
             epoch: 0,
+            reserved: Reserved::default(),
         }
     }
 
@@ -93,6 +98,10 @@ impl Reshape {
                 self.epoch = MapImage::from_stored(value)?.epoch;
                 Goes::Nowhere
             }
+            class::RESERVED => {
+                self.reserved.raise(Counter::load(&mut key)?, ReservedObject::from_stored(value)?.upto);
+                Goes::Nowhere
+            }
             // Counted anew.
             class::COUNT => Goes::Nowhere,
             class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::TRACKING => Goes::Nowhere,
@@ -122,6 +131,11 @@ impl Reshape {
                 let map = MapImage { epoch: self.epoch + 1, ..MapImage::of(&self.map) };
                 pairs.push((vec![class::MAP], map.to_stored()));
             }
+            // A shard that gets a slot gives out nothing that another one has given out there.
+            pairs.extend(self.reserved.all().map(|(counter, upto)| {
+                ([&[class::RESERVED][..], &counter.to_stored()].concat(), ReservedObject { upto }.to_stored())
+            }));
+            pairs.sort();
             all.push((shard, GLOBAL_RANGE, pairs));
         }
         all

@@ -1,6 +1,7 @@
 //! Named counters of a shard, for `onpath status`, and what its bounded tables take.
 
 use super::State;
+use onpath_wire::disk::record::Counter;
 use onpath_wire::limits::memory;
 
 impl State {
@@ -55,6 +56,8 @@ impl State {
             ("orphans", self.orphans.len() as u64),
             ("data_pending", self.data_pending.len() as u64),
             ("sessions", self.coordinator.registered_sessions() as u64),
+            ("births_reserved", self.reserved.upto(Counter::Births)),
+            ("creations_refused_no_birth", c.births_exhausted),
             ("messages_malformed", c.malformed),
             ("messages_skewed", c.skewed),
         ]
@@ -95,7 +98,7 @@ mod tests {
             shard: onpath_wire::ids::ShardId(0),
             map: onpath_wire::map::ClusterMap::even(1),
             term: onpath_wire::ids::Term(1),
-            since: onpath_wire::ids::Term(1),
+            one_journal: true,
             cookie_key: onpath_wire::hash::CookieKey([0; 16]),
             cluster: 0,
             track_unsynced: false,

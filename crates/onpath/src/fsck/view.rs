@@ -3,7 +3,7 @@
 //! What there is one of for each file, name or directory is in sorted tables that go to temporary files when they are large. In memory are
 //! what is on its way, which has bounds of its own, and what is suspicious at first sight.
 
-use super::checks::{placement::unknown_term, xattrs::wrong};
+use super::checks::{placement::Next, xattrs::wrong};
 use super::sorted::{Sorted, Sorting};
 use super::spill::Spill;
 use onpath_data::DataNode;
@@ -12,7 +12,7 @@ use onpath_meta::{Shard, Survey, Surveyed, SurveyedName};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{DataId, InodeId, ShardId, Term, TxnId};
+use onpath_wire::ids::{DataId, InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
@@ -95,7 +95,7 @@ pub(super) struct Objects {
 /// One namespace.
 pub(super) struct View {
     pub(super) map: ClusterMap,
-    pub(super) next_term: Term,
+    pub(super) next: Next,
     /// Of inodes, names, listings and attributes there are here only those that are at a wrong place, of an unknown term, of no inode,
     /// or wrong in themselves.
     pub(super) surveys: Vec<Survey>,
@@ -152,7 +152,7 @@ impl View {
         spill: &Rc<Spill>,
         watcher: &dyn Watcher,
     ) -> View {
-        let (map, next_term) = (ClusterMap::even(superblock.shards()), Term(superblock.journal().next_term));
+        let (map, next) = (ClusterMap::even(superblock.shards()), Next::of(superblock, shards));
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
         let mut objects = Objects::default();
@@ -168,7 +168,7 @@ impl View {
                     if home {
                         inodes.push(&inode.id, &inode);
                     }
-                    if !home || unknown_term(next_term, &inode).is_some() {
+                    if !home || next.never_given(&inode).is_some() {
                         odd.inodes.push(inode);
                     }
                 }
@@ -209,7 +209,7 @@ impl View {
         let (counts, files) = (counts(&listed, spill), of_data.finish());
         View {
             map,
-            next_term,
+            next,
             surveys,
             inodes,
             names,

@@ -4,6 +4,7 @@ use super::reading::{Host, Reading};
 use super::screen::age;
 use super::summary::{counter, name, seconds};
 use onpath_host::server::DATA_RESERVE_BYTES;
+use onpath_wire::ids::Birth;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -50,6 +51,8 @@ const PENDING_SECONDS: f64 = 10.0;
 const FULL_BYTES: u64 = 2 * DATA_RESERVE_BYTES;
 /// A disk is nearly full with less than this part of it free.
 const FREE_PART: f64 = 0.1;
+/// Of births so many are taken that somebody should know, per cent.
+const BIRTHS_PERCENT: f64 = 90.0;
 /// A checkpoint is late when so many times as much of the journal waits for it as makes it due.
 const CHECKPOINT_LATE: u64 = 3;
 
@@ -119,6 +122,7 @@ fn of_host(host: &Host, reading: &Reading) -> Vec<String> {
             "{who} is late with its checkpoint: {times} times as much of the journal waits for it as should."
         ));
     }
+    reasons.extend(of_births(&who, of("shard", "births_reserved")));
     let (pending, oldest) = (of("shard", "entries_pending"), of("shard", "entries_pending_oldest_us") as f64 / 1e6);
     if oldest >= PENDING_SECONDS {
         reasons.push(format!(
@@ -126,6 +130,19 @@ fn of_host(host: &Host, reading: &Reading) -> Vec<String> {
         ));
     }
     reasons
+}
+
+/// Numbers for new inodes are never used again, so that they can end.
+fn of_births(who: &str, reserved: u64) -> Option<String> {
+    let all = u64::from(Birth::MAX.0);
+    let cure = "copy the file system to a new one (`onpath export`, `onpath import`)";
+    if reserved >= all {
+        return Some(format!(
+            "{who} has almost no number left for new inodes, and creating will fail with ENOSPC: {cure}."
+        ));
+    }
+    let used = 100.0 * reserved as f64 / all as f64;
+    (used >= BIRTHS_PERCENT).then(|| format!("{who} has used {used:.0} % of its numbers for new inodes: {cure}."))
 }
 
 fn what_is_lost(host: &Host) -> &'static str {

@@ -13,10 +13,12 @@ use onpath_wire::codec::Wire;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::log::Entry;
-use onpath_wire::disk::record::{Answer, Effect, Log, Record};
+use onpath_wire::disk::record::{Answer, Counter, Effect, Log, Record};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
+use onpath_wire::ids::{
+    Birth, DataId, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
+};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
@@ -39,6 +41,8 @@ pub(crate) struct Original {
     pub(crate) files: Vec<FileSummary>,
     /// Records of writes that the data node has not noted as heard of.
     pub(crate) unsettled: Vec<RecordSeq>,
+    /// The last birth that a shard has reserved.
+    pub(crate) births: u64,
     last: Lsn,
     dir: PathBuf,
 }
@@ -52,6 +56,7 @@ impl Original {
             surveys: found.shards.iter().map(|shard| shard.survey()).collect(),
             files: found.data.files(),
             unsettled: found.data.pending_merges().into_iter().map(|(seq, _)| seq).collect(),
+            births: found.shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0),
             last: found.journal.last,
             superblock: found.superblock.clone(),
             dir: dir.to_owned(),
@@ -94,7 +99,7 @@ impl Original {
     /// An inode id that nobody has, at home at this shard.
     pub(crate) fn new_id(&self, home: ShardId) -> InodeId {
         let slot = (0..=u16::MAX).map(onpath_wire::ids::Slot).find(|&slot| self.map.shard(slot) == home);
-        InodeId::new(slot.expect("every shard has slots"), Term(1), 0xff_ff00)
+        InodeId::new(slot.expect("every shard has slots"), Birth(1), 0xff00, Kind::File)
     }
 
     pub(crate) fn data(&self, path: &str) -> FileSummary {

@@ -4,7 +4,7 @@
 //! with the program's own encoders, as a faulty shard would have written them.
 
 mod bytes;
-mod craft;
+pub(crate) mod craft;
 mod disk;
 mod names;
 mod protocol;

@@ -9,7 +9,7 @@ use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::objects::{Xattr, XattrsObject};
 use onpath_wire::disk::record::Effect;
-use onpath_wire::ids::{InodeId, LogSeq, ShardId, Stamp, Term};
+use onpath_wire::ids::{Birth, InodeId, LogSeq, ShardId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 
@@ -200,7 +200,7 @@ fn objects_at_wrong_places() {
     copy.expect_fault("F35", &[]);
 
     let copy = of.copy();
-    let id = InodeId::new(empty.id.slot(), Term(of.superblock.journal().next_term + 7), 1);
+    let id = InodeId::new(empty.id.slot(), Birth(of.births as u32 + 7), 1, Kind::File);
     copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..empty } }]);
     copy.expect_fault("F36", &[]);
 

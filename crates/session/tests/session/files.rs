@@ -95,7 +95,7 @@ fn create_makes_opens_and_registers_with_one_message() {
     assert_eq!(flags_of(sent.request()), open::WRITE | open::EXCLUSIVE | open::REGISTER);
     let Request::Create { node, .. } = sent.request() else { panic!("a create expected") };
     assert_eq!((node.kind, node.mode, node.umask), (Kind::File, 0o666, 0o22));
-    let id = InodeId::new(sent.header.slot, Term(3), 1);
+    let id = InodeId::new(sent.header.slot, Birth(3), 1, Kind::File);
     rig.reply(&sent, entry(id));
     let Ok(FsReply::Created { attr, opened, fresh: true }) = rig.result(unique) else { panic!("a file expected") };
     assert_eq!(attr.id, id);

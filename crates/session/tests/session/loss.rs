@@ -4,6 +4,7 @@ use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::*;
+use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ fn serve(rig: &Rig, sent: &Sent) -> Reply {
         return Reply::NewTerm { term };
     }
     match sent.request() {
-        Request::Lookup { .. } => entry(InodeId::new(sent.header.slot, Term(3), sent.header.seq.0 as u32)),
+        Request::Lookup { .. } => entry(InodeId::new(sent.header.slot, Birth(3), sent.header.seq.0 as u16, Kind::File)),
         Request::GetAttr { id } => attr_reply(id, sent.header.seq.0, data_ref(0, 0)),
         Request::Attach { .. } => Reply::Attached { session: ME, lease_ms: LEASE_MS },
         _ => Reply::Done,

@@ -67,7 +67,7 @@ pub(crate) fn name(text: &str) -> Name {
 /// An inode whose home is this shard.
 pub(crate) fn inode_at(shard: u16, count: u32) -> InodeId {
     let slot = (usize::from(shard) * 65_536 / usize::from(SHARDS) + 5) as u16;
-    InodeId::new(Slot(slot), Term(3), count)
+    InodeId::new(Slot(slot), Birth(3), count as u16, Kind::File)
 }
 
 pub(crate) fn attr(id: InodeId, kind: Kind) -> AttrWire {
@@ -186,7 +186,7 @@ impl Rig {
                     without_fsetid.push(ticket);
                 }
                 Output::Own(own) => self.own.push_back(own),
-                Output::Append { .. } => panic!("a session has no journal"),
+                Output::Append { .. } | Output::Flush => panic!("a session has no journal"),
             }
         }
         for ticket in without_fsetid {

@@ -152,7 +152,7 @@ mod tests {
     use crate::model::Caller;
     use onpath_wire::codec::Blob;
     use onpath_wire::hash::CookieKey;
-    use onpath_wire::ids::{Cookie, Generation, LogSeq, ShardId, Slot, Stamp, Term, TxnId, TxnSeq};
+    use onpath_wire::ids::{Birth, Cookie, Generation, LogSeq, ShardId, Slot, Stamp, TxnId, TxnSeq};
     use onpath_wire::name::Name;
     use onpath_wire::peer::LogEntry;
     use onpath_wire::reply::DirEntry;
@@ -161,7 +161,7 @@ mod tests {
     const KEY: CookieKey = CookieKey([3; 16]);
 
     fn id() -> InodeId {
-        InodeId::new(Slot(1), Term(1), 1)
+        InodeId::new(Slot(1), Birth(1), 1, Kind::File)
     }
 
     fn name(name: &str) -> Name {
@@ -207,7 +207,7 @@ mod tests {
         let stray = SurveyedName { parent: InodeId::ROOT, name: name("b"), child: id(), kind: Kind::File };
         assert!(spoilt(|rest| rest.shards[0].names.push(stray)).contains("\"b\""));
         assert!(spoilt(|rest| rest.shards[0].names.clear()).contains("0 names instead of 1"));
-        let lost = Inode { nlink: 1, ..Inode::new(InodeId::new(Slot(1), Term(1), 9), Kind::File) };
+        let lost = Inode { nlink: 1, ..Inode::new(InodeId::new(Slot(1), Birth(1), 9, Kind::File), Kind::File) };
         assert!(spoilt(|rest| rest.shards[0].inodes.push(lost)).contains("1 links instead of 0"));
         assert!(spoilt(|rest| rest.shards[0].orphans.push(id())).contains("an orphan: true"));
     }

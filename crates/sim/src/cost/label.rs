@@ -112,7 +112,7 @@ impl Features {
                     self.entries += entries(packet);
                 }
             }
-            Output::Own(()) => {}
+            Output::Flush | Output::Own(()) => {}
         }
     }
 }

@@ -10,7 +10,7 @@ use super::work::{Ask, Kind, Work};
 use crate::world::EPOCH_NS;
 use onpath_kernel::{Now, Output};
 use onpath_switch::{Switch, SwitchConfig};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{Birth, NodeId, SessionId};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -125,7 +125,7 @@ impl Model {
         for shard in 0..model.shards.len() as u16 {
             let now = model.now();
             let place = &mut model.shards[shard as usize];
-            place.role.start(now);
+            place.role.start(now, Birth(1));
             let outputs = place.poll();
             model.put_out(shard, outputs);
         }

@@ -36,7 +36,7 @@ impl Place {
             shard,
             map: map.clone(),
             term: TERM,
-            since: TERM,
+            one_journal: config.servers == 1,
             cookie_key: CookieKey([7; 16]),
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,

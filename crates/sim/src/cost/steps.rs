@@ -110,6 +110,7 @@ impl Model {
                     self.shards[shard as usize].appended(seq, *journal);
                 }
                 Output::Send { to, packet, after, need } => self.release(shard, to, packet, after, need),
+                Output::Flush => self.flush(server),
                 Output::Own(()) => {}
             }
         }

@@ -230,7 +230,7 @@ mod tests {
     use crate::model::{Caller, Model};
     use onpath_wire::codec::Blob;
     use onpath_wire::hash::CookieKey;
-    use onpath_wire::ids::{Slot, Term};
+    use onpath_wire::ids::{Birth, Slot};
     use onpath_wire::inode::Kind;
     use onpath_wire::name::Name;
     use onpath_wire::request::NewNode;
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_late_answer_does_not_tell_the_times_of_a_later_change() {
         let mut model = Model::new(CookieKey([3; 16]));
-        let id = InodeId::new(Slot(1), Term(1), 1);
+        let id = InodeId::new(Slot(1), Birth(1), 1, Kind::File);
         let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
         let created = change(&mut model, &create, Some(id));
@@ -302,7 +302,7 @@ mod tests {
         model.compare(&decided, &told, Seen::NowOrBefore).unwrap();
         let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
-        change(&mut model, &create, Some(InodeId::new(Slot(1), Term(1), 1)));
+        change(&mut model, &create, Some(InodeId::new(Slot(1), Birth(1), 1, Kind::File)));
         let (same, later, decided) = (shown(&model, 9), shown(&model, 10), look(&model));
         assert!(model.compare(&decided, &same, Seen::Now).is_err(), "the time has not moved on");
         model.compare(&decided, &later, Seen::Now).unwrap();

@@ -337,7 +337,7 @@ impl World {
     fn outputs(&mut self, process: usize, server: usize) {
         let mut sends = std::mem::take(&mut self.sends);
         let node = self.processes[process].servers[server].node;
-        let mut crashed = false;
+        let (mut crashed, mut flush) = (false, false);
         while let Some(output) = self.processes[process].servers[server].role.poll() {
             crashed = self.doomed(process, false);
             if crashed {
@@ -362,11 +362,15 @@ impl World {
                     }
                     sends.push((to, packet, after, need));
                 }
+                Action::Flush => flush = true,
                 Action::Disk { ticket, op } => self.disk_begins(process, server, ticket, op),
             }
         }
         if !crashed {
             self.processes[process].disk.write();
+        }
+        if flush && !crashed {
+            self.flush(process);
         }
         for (to, packet, after, need) in sends.drain(..) {
             crashed = crashed || self.doomed(process, true);
@@ -554,7 +558,6 @@ fn data_config(map: &ClusterMap) -> RoleConfig {
     RoleConfig::Data(DataConfig {
         node: 0,
         term: Term(0),
-        since: Term(0),
         map: map.clone(),
         cluster: 1,
         file_blocks: DATA_FILE_BLOCKS,
@@ -567,7 +570,7 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         shard,
         map: map.clone(),
         term: Term(0),
-        since: Term(0),
+        one_journal: config.processes == 1,
         cookie_key: config.cookie_key,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.processes > 1,

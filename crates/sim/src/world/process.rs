@@ -8,7 +8,8 @@ use onpath_kernel::Now;
 use onpath_kernel::gate::OutputGate;
 use onpath_meta::Shard;
 use onpath_store::{Ahead, FORGET_PARTS};
-use onpath_wire::ids::{Lsn, NodeId, RecordSeq, Term};
+use onpath_wire::disk::record::Counter;
+use onpath_wire::ids::{Birth, Lsn, NodeId, RecordSeq, Term};
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub(crate) struct Process {
     pub(crate) lost_power: bool,
     /// Its journal has no room.
     pub(crate) full: bool,
+    /// The first birth of its present life.
+    first_birth: Birth,
     /// What its roles are started with; terms are filled in.
     pub(crate) configs: Vec<RoleConfig>,
 }
@@ -78,6 +81,7 @@ impl Process {
             wrong_ns: 0,
             lost_power: false,
             full: false,
+            first_birth: Birth::NEVER,
             configs,
         }
     }
@@ -127,6 +131,11 @@ impl Process {
                 records: VecDeque::new(),
             });
         }
+        let reserved = |server: &Server| match &server.role {
+            Role::Shard(shard) => shard.reserved(Counter::Births),
+            Role::Data(_) => 0,
+        };
+        self.first_birth = Birth(self.servers.iter().map(reserved).max().unwrap_or(0) as u32).next();
         self.up = true;
         self.life += 1;
         self.flushing = None;
@@ -136,10 +145,15 @@ impl Process {
 
     /// Lets a recovered role serve.
     pub(crate) fn start(&mut self, server: usize, now: Now) {
-        let files = &self.files;
+        let (files, first) = (&self.files, self.first_birth);
+        // Births of another journal say nothing about what is here.
+        let all = self.configs.iter().all(RoleConfig::has_one_journal);
         match &mut self.servers[server].role {
-            Role::Shard(shard) => shard.start(now),
-            Role::Data(data) => drop(data.start(now, &mut |file, offset, into| files.read(file, offset, into))),
+            Role::Shard(shard) => shard.start(now, first),
+            Role::Data(data) => {
+                let since = if all { first } else { Birth::NEVER };
+                data.start(now, since, &mut |file, offset, into| files.read(file, offset, into));
+            }
         }
     }
 

@@ -22,14 +22,22 @@ impl RoleConfig {
         }
     }
 
+    /// Whether no role with records is in another process; of a data node its shards know.
+    pub(crate) fn has_one_journal(&self) -> bool {
+        match self {
+            RoleConfig::Shard(config) => config.one_journal,
+            RoleConfig::Data(_) => true,
+        }
+    }
+
     /// The role of a new term, without its state. `files`: data files that exist.
     pub(crate) fn create(&self, term: Term, files: u32) -> Role {
         match self {
             RoleConfig::Shard(config) => {
-                Role::Shard(Box::new(Shard::new(ShardConfig { term, since: term, ..config.clone() })))
+                Role::Shard(Box::new(Shard::new(ShardConfig { term, ..config.clone() })))
             }
             RoleConfig::Data(config) => {
-                Role::Data(Box::new(DataNode::new(DataConfig { term, since: term, files, ..config.clone() })))
+                Role::Data(Box::new(DataNode::new(DataConfig { term, files, ..config.clone() })))
             }
         }
     }
@@ -53,6 +61,7 @@ pub(crate) enum Stimulus {
 pub(crate) enum Action {
     Append { seq: RecordSeq, bytes: Vec<u8> },
     Send { to: NodeId, packet: Packet, after: RecordSeq, need: Need },
+    Flush,
     Disk { ticket: Ticket, op: DiskOp },
 }
 
@@ -69,6 +78,7 @@ fn action<O>(output: Output<O>, own: impl FnOnce(O) -> Action) -> Action {
     match output {
         Output::Append { seq, bytes } => Action::Append { seq, bytes },
         Output::Send { to, packet, after, need } => Action::Send { to, packet, after, need },
+        Output::Flush => Action::Flush,
         Output::Own(out) => own(out),
     }
 }

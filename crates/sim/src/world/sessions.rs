@@ -261,7 +261,9 @@ impl World {
                 Output::Own(SessionOut::Lost(reason)) => {
                     self.checker.violation(format!("session {number} is lost: {reason}"))
                 }
-                Output::Own(SessionOut::Attached | SessionOut::Invalidate { .. }) | Output::Append { .. } => {}
+                Output::Own(SessionOut::Attached | SessionOut::Invalidate { .. })
+                | Output::Append { .. }
+                | Output::Flush => {}
             }
         }
         for (ticket, pid) in asks {

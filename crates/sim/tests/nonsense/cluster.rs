@@ -15,9 +15,10 @@ use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::Wire;
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::data::DataReply;
+use onpath_wire::disk::record::Counter;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
-use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
+use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -159,7 +160,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         shard: ShardId(number),
         map: map.clone(),
         term,
-        since: Term(1),
+        one_journal: true,
         cookie_key: CookieKey([7; 16]),
         cluster: CLUSTER,
         track_unsynced: true,
@@ -178,7 +179,7 @@ const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
     let (map, cluster) = (map.clone(), CLUSTER);
-    DataNode::new(DataConfig { node: 0, term, since: Term(1), map, cluster, file_blocks: 4_096, files: 0 })
+    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0 })
 }
 
 impl Blocks {
@@ -243,8 +244,8 @@ impl Cluster {
             tap: None,
         };
         let now = cluster.now();
-        cluster.shards.iter_mut().for_each(|shard| shard.start(now));
-        cluster.data.start(now, &mut |_, _, into| {
+        cluster.shards.iter_mut().for_each(|shard| shard.start(now, Birth(1)));
+        cluster.data.start(now, Birth(1), &mut |_, _, into| {
             into.fill(0);
             Ok(())
         });
@@ -517,7 +518,7 @@ impl Cluster {
                     self.record(index, seq, bytes);
                 }
                 Output::Send { to, packet, .. } => self.send(Flight { from, to, packet }),
-                Output::Own(()) => {}
+                Output::Flush | Output::Own(()) => {}
             }
         }
         if let Some(seq) = last {
@@ -538,6 +539,7 @@ impl Cluster {
                     self.record(SHARDS.into(), seq, bytes);
                 }
                 Output::Send { to, packet, .. } => self.send(Flight { from: NodeId::data(0), to, packet }),
+                Output::Flush => {}
                 Output::Own(DataOut::Disk { ticket, op }) => {
                     let result = self.blocks.execute(op);
                     self.disk.push_back((ticket, result));
@@ -571,13 +573,14 @@ impl Cluster {
             for (seq, bytes) in &self.journals[usize::from(number)] {
                 shard.replay(*seq, bytes).unwrap_or_else(|error| panic!("shard {number}, record {seq}: {error}"));
             }
-            shard.start(self.now());
+            let first = Birth(shard.reserved(Counter::Births) as u32).next();
+            shard.start(self.now(), first);
         }
         let mut data = data_of(&self.map, NEXT_TERM);
         for (seq, bytes) in &self.journals[usize::from(SHARDS)] {
             data.replay(*seq, bytes).unwrap_or_else(|error| panic!("data node, record {seq}: {error}"));
         }
-        data.start(self.now(), &mut |file, offset, into| {
+        data.start(self.now(), Birth::NEVER, &mut |file, offset, into| {
             let block = self.blocks.0.get(&(file, offset / BLOCK_BYTES));
             match block {
                 Some(block) => into.copy_from_slice(&block[..into.len()]),

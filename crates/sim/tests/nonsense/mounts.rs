@@ -130,7 +130,7 @@ impl Mount {
                 match output {
                     Output::Send { to, packet, .. } => made.sends.push((to, packet)),
                     Output::Own(own) => inputs.extend(self.own(own, &mut made).map(Input::Own)),
-                    Output::Append { .. } => panic!("a session has no journal"),
+                    Output::Append { .. } | Output::Flush => panic!("a session has no journal"),
                 }
             }
         }

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const FILE: NameValue = NameValue { child: InodeId(1), kind: Kind::File };
-const DIR: InodeId = InodeId(0x1234_0000_0100_0001);
+/// Of slot 0x1234 and birth 1.
+const DIR: InodeId = InodeId(0x1234 << 37 | 1 << 17 | 0b11);
 
 /// Nearly all names share one of four hashes.
 fn narrow(key: &CookieKey, name: &[u8]) -> Cookie {
@@ -131,7 +132,7 @@ proptest! {
     ) {
         let (mut listings, mut keeper, mut model) = (listings(narrowed), Keeper::default(), Model::new());
         listings.attach(keeper.shelf.clone());
-        listings.set_since(Term(since));
+        listings.set_since(Birth(since));
         let half = steps.len() / 2;
         for (i, (number, dice, cared, upkeep)) in steps.into_iter().enumerate() {
             let name = format!("{number:0width$}", width = if number % 3 == 0 { long } else { 1 }).into_bytes();

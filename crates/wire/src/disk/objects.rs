@@ -165,3 +165,12 @@ stored_struct! {
         pub tracking: Tracking,
     }
 }
+
+stored_struct! {
+    /// Up to where numbers may be given out, which none is twice.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReservedObject {
+        /// The last of them.
+        pub upto: u64,
+    }
+}

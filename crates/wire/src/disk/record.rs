@@ -50,6 +50,15 @@ stored_enum! {
     }
 }
 
+stored_enum! {
+    /// Numbers of which none is given out twice, whatever a power loss made a role forget.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Counter {
+        /// [`Birth`](crate::ids::Birth)s of inodes. Shards of one journal look at each other's.
+        1 => Births,
+    }
+}
+
 stored_struct! {
     /// How a change of a name reaches its directory.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,6 +272,13 @@ stored_enum! {
         23 => Linkable {
             /// Which.
             id: InodeId,
+        },
+        /// The role may give out numbers up to here; before one leaves, this is durable.
+        29 => Reserved {
+            /// Of which kind.
+            counter: Counter,
+            /// The last of them. It grows.
+            upto: u64,
         },
     }
 }

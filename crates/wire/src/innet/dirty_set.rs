@@ -202,7 +202,9 @@ impl InNet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Birth;
     use crate::innet::{Common, INNET_COMMON_BYTES};
+    use crate::inode::Kind;
 
     #[test]
     fn fields_lie_side_by_side_and_fill_the_header() {
@@ -274,14 +276,14 @@ mod tests {
     /// These values decide where a directory is tracked: all parts of a cluster must agree.
     #[test]
     fn fingerprints_are_frozen() {
-        let directory = InodeId::new(Slot(0xabcd), Term(3), 77);
+        let directory = InodeId::new(Slot(0xabcd), Birth(3), 77, Kind::Directory);
         let fingerprint = Fingerprint::of(directory);
         assert_eq!(fingerprint.tag() >> 16, 0xabcd, "the slot is part of the tag");
         assert_eq!((Fingerprint::of(InodeId::ROOT), fingerprint), FROZEN);
         assert_eq!(fingerprint.narrowed(3).index(), fingerprint.index() & 7);
         assert!(Fingerprint::new(1 << 17, 1).is_err() && Fingerprint::new(1, 0).is_err());
         let indexes: std::collections::BTreeSet<u32> =
-            (0..4096).map(|n| Fingerprint::of(InodeId::new(Slot(9), Term(1), n)).index()).collect();
+            (0..4096).map(|n| Fingerprint::of(InodeId::new(Slot(9), Birth(1), n, Kind::Directory)).index()).collect();
         assert!(indexes.len() > 3900, "ids that differ little are spread: {}", indexes.len());
     }
     const FROZEN: (Fingerprint, Fingerprint) =

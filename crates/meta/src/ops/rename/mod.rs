@@ -14,6 +14,7 @@ mod plan;
 use super::{Req, Step, Stop};
 use crate::coord::renames;
 use crate::dir::{holders, site};
+use crate::state::births;
 use crate::txn::coordinator::{self, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
@@ -76,7 +77,12 @@ pub(crate) async fn run(cx: &Cx, req: &Req, mut what: Rename) -> Step {
     }
     if what.flags & rename::WHITEOUT != 0 {
         let slot = site_of(what.parent, what.name.as_bytes());
-        what.whiteout = Some(cx.with(|core| core.state.new_inode_id(slot)));
+        while what.whiteout.is_none() {
+            match cx.with(|core| core.state.new_inode_id(slot, Kind::CharDevice)) {
+                Some(id) => what.whiteout = Some(id),
+                None => births::more(cx).await?,
+            }
+        }
     }
     let mut guard = None;
     for attempt in 0.. {

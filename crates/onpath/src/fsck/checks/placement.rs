@@ -1,12 +1,14 @@
-//! Every object is at its place, once, and of a term that was given out.
+//! Every object is at its place, once, and of a birth and term that were given out.
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
-use onpath_meta::Survey;
+use onpath_meta::{Shard, Survey};
 use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::record::Counter;
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::hash::site;
-use onpath_wire::ids::{InodeId, Term};
+use onpath_wire::ids::{Birth, InodeId, Term};
 
 pub(super) fn check(view: &View, report: &mut Report) {
     for survey in &view.surveys {
@@ -32,22 +34,50 @@ fn inodes(view: &View, survey: &Survey, report: &mut Report) {
         } else if home != survey.shard {
             report.add(finding(Code::Misplaced, format!("the inode should be at shard {home}")));
         }
-        if let Some(term) = unknown_term(view.next_term, inode) {
-            let message =
-                format!("an id of the inode is of term {}, given out are those below {}", term.0, view.next_term.0);
-            report.add(finding(Code::Term, message));
-        }
+        let (what, number, next) = match view.next.never_given(inode) {
+            Some(NeverGiven::Term(term)) => ("data of the inode are of term", term.0, view.next.term.0),
+            Some(NeverGiven::Birth(birth)) => ("the inode's id is of birth", birth.0, view.next.birth.0),
+            None => continue,
+        };
+        report.add(finding(Code::Term, format!("{what} {number}, given out are those below {next}")));
     }
 }
 
-/// The term of the inode's id or of its data generation, if it was never given out.
-pub(in crate::fsck) fn unknown_term(next_term: Term, inode: &Inode) -> Option<Term> {
-    let term = inode.id.term();
-    if inode.id != InodeId::ROOT && (term.0 == 0 || term >= next_term) {
-        return Some(term);
+/// What is given out next.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::fsck) struct Next {
+    /// Terms from this one on are not given out.
+    pub(in crate::fsck) term: Term,
+    /// Nor births from this one on.
+    pub(in crate::fsck) birth: Birth,
+}
+
+/// What an inode has and was never given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fsck) enum NeverGiven {
+    /// The term of its data generation.
+    Term(Term),
+    /// The birth of its id.
+    Birth(Birth),
+}
+
+impl Next {
+    /// That of a DIR with these shards.
+    pub(in crate::fsck) fn of(superblock: &Superblock, shards: &[Shard]) -> Next {
+        let reserved = shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
+        let birth = Birth(u32::try_from(reserved).unwrap_or(u32::MAX)).next();
+        Next { term: Term(superblock.journal().next_term), birth }
     }
-    let generation = Term((inode.generation.0 >> 32) as u32);
-    (generation >= next_term).then_some(generation)
+
+    /// What of an inode was never given out, if anything.
+    pub(in crate::fsck) fn never_given(self, inode: &Inode) -> Option<NeverGiven> {
+        let birth = inode.id.birth();
+        if inode.id != InodeId::ROOT && (birth.0 == 0 || birth >= self.birth) {
+            return Some(NeverGiven::Birth(birth));
+        }
+        let generation = inode.generation.term();
+        (generation >= self.term).then_some(NeverGiven::Term(generation))
+    }
 }
 
 fn names(view: &View, survey: &Survey, report: &mut Report) {

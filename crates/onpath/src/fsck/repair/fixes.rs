@@ -9,9 +9,9 @@ use onpath_wire::disk::Stored;
 use onpath_wire::disk::block::DataRecord;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::log::Entry;
-use onpath_wire::disk::record::{Answer, Effect, Log, Record};
+use onpath_wire::disk::record::{Answer, Counter, Effect, Log, Record};
 use onpath_wire::hash::site;
-use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp};
+use onpath_wire::ids::{Birth, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 
@@ -42,6 +42,12 @@ impl Fixes {
 
     pub(super) fn data(&mut self, record: DataRecord) {
         self.data.push(record);
+    }
+
+    /// All births up to this one are taken, in the whole journal, whichever shard says so.
+    pub(super) fn reserve(&mut self, view: &View, birth: Birth) {
+        let upto = u64::from(birth.0);
+        self.effect(view.map.home(InodeId::ROOT), Effect::Reserved { counter: Counter::Births, upto });
     }
 
     /// An inode shall be so.

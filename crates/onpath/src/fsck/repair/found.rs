@@ -5,7 +5,7 @@ use crate::fsck::code::Code;
 use crate::fsck::view::{Named, Target, View};
 use onpath_host::offline::Offline;
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::ids::{InodeId, Slot};
+use onpath_wire::ids::{Birth, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,12 +46,16 @@ fn is_lost(view: &View, Named { inode, count, .. }: &Named) -> bool {
 }
 
 fn make(view: &View, offline: &mut Offline, place: &Name, fixes: &mut Fixes) {
-    let slot = Slot(0);
-    let mut inode = Inode::new(InodeId::new(slot, offline.term(), 1), Kind::Directory);
+    let birth = view.next.birth;
+    if birth > Birth::MAX {
+        return; // no inode can be made any more
+    }
+    let mut inode = Inode::new(InodeId::new(Slot(0), birth, 0, Kind::Directory), Kind::Directory);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
     (inode.atime, inode.mtime, inode.ctime, inode.btime) = (now, now, now, now);
     (inode.mode, inode.parent, inode.mtime_stamp) = (MODE, InodeId::ROOT, STAMP);
     fixes.because(Code::NoName, "/lost+found is made".to_owned());
+    fixes.reserve(view, birth);
     let to = Target { child: inode.id, kind: Kind::Directory };
     fixes.inode(view, inode);
     fixes.put_name(view, offline, (InodeId::ROOT, place), to);

@@ -1,7 +1,7 @@
-//! Objects at shards where they do not belong, terms that were never given out, and a root that is missing.
+//! Objects at shards where they do not belong, births and terms that were never given out, and a root that is missing.
 
 use super::fixes::{Fixes, STAMP, site_of};
-use crate::fsck::checks::placement::{misplaced_listings, unknown_term};
+use crate::fsck::checks::placement::{NeverGiven, misplaced_listings};
 use crate::fsck::code::Code;
 use crate::fsck::view::{Target, View};
 use onpath_host::offline::Offline;
@@ -18,6 +18,7 @@ const TERM_MAX: Term = Term(1 << 23);
 const ROOT_MODE: u16 = 0o700;
 
 pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
+    births(view, fixes);
     for survey in &view.surveys {
         for inode in &survey.inodes {
             term(view, offline, inode, fixes);
@@ -38,12 +39,26 @@ pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
 }
 
 fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
-    let Some(term) = unknown_term(view.next_term, inode).filter(|term| *term >= view.next_term && *term < TERM_MAX)
-    else {
-        return;
-    };
-    if offline.superblock().journal().next_term <= term.0 && offline.take_terms(term).is_ok() {
-        fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
+    match view.next.never_given(inode) {
+        Some(NeverGiven::Term(term)) if term < TERM_MAX => {
+            if offline.superblock().journal().next_term <= term.0 && offline.take_terms(term).is_ok() {
+                fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// All births up to the last one that an inode has count as given out.
+fn births(view: &View, fixes: &mut Fixes) {
+    let inodes = view.surveys.iter().flat_map(|survey| &survey.inodes);
+    let never = inodes.filter_map(|inode| match view.next.never_given(inode) {
+        Some(NeverGiven::Birth(birth)) if birth.0 > 0 => Some(birth),
+        _ => None,
+    });
+    if let Some(last) = never.max() {
+        fixes.because(Code::Term, format!("all births up to {} count as given out", last.0));
+        fixes.reserve(view, last);
     }
 }
 
