@@ -33,7 +33,7 @@ use clock::Clock;
 use hashbrown::HashSet;
 use onpath_kernel::{Meter, Protocol};
 use onpath_store::{Inodes, Listings, Names};
-use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::describe::Counted;
 use replies::Replies;

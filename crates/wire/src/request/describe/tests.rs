@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::{Blob, Wire, WireError};
-use crate::ids::{AloneId, Cookie, SessionId, Term};
+use crate::ids::{AloneId, Birth, Cookie, SessionId};
 use crate::inode::Kind;
 use crate::request::{FileLock, SetAttr};
 use crate::xattr::XattrName;
@@ -11,8 +11,10 @@ fn name(bytes: &[u8]) -> Name {
     Name::new(bytes).expect("a name")
 }
 
-fn id(number: u32) -> InodeId {
-    InodeId::new(Slot(7), Term(1), number)
+/// Directories have even numbers.
+fn id(number: u16) -> InodeId {
+    let kind = if number.is_multiple_of(2) { Kind::Directory } else { Kind::File };
+    InodeId::new(Slot(7), Birth(1), number, kind)
 }
 
 fn node(open: u32) -> NewNode {
@@ -26,7 +28,7 @@ fn lock(kind: LockKind) -> FileLock {
 /// Every kind, and those whose fields decide several times.
 fn all() -> Vec<Request> {
     use Request as Q;
-    let (id, parent, name) = (id(2), id(4), name(b"b"));
+    let (id, parent, name) = (id(3), id(4), name(b"b"));
     let xattr = XattrName::new(b"user.a").expect("a name");
     let mut all = vec![
         Q::Lookup { parent, name: name.clone() },
@@ -143,7 +145,7 @@ fn space_is_wanted_only_by_what_changes_names_or_attributes() {
 
 #[test]
 fn a_request_goes_where_what_it_is_about_lives() {
-    let (id, parent, name) = (id(2), id(4), name(b"b"));
+    let (id, parent, name) = (id(3), id(4), name(b"b"));
     describe_all(|request, what| {
         let names: Vec<NameIn<'_>> = what.about.names().collect();
         let at = match (names.last(), what.about) {
@@ -167,7 +169,7 @@ fn a_request_goes_where_what_it_is_about_lives() {
 
 #[test]
 fn flags_decide() {
-    let id = id(2);
+    let id = id(3);
     let changes = |flags| Request::Open { id, flags }.describe().changes;
     assert_eq!(changes(open::READ | open::WRITE), Changes::NOTHING);
     assert_eq!(changes(open::REGISTER), Changes::OPENS);
