@@ -375,6 +375,16 @@ impl Process {
     pub fn signal(&self, signal: i32) {
         // SAFETY: signals a child of our own that was not reaped yet.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+        if signal == libc::SIGSTOP {
+            // A thread on another processor goes on for a moment.
+            wait_until("a stopped process stands still", || self.stands_still());
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("its threads");
+        let stats = threads.map(|thread| std::fs::read_to_string(thread.expect("a thread").path().join("stat")));
+        stats.flatten().all(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T")))
     }
 
     fn assert_no_panic(&self) {
