@@ -59,6 +59,9 @@ pub trait Filesystem: Send + Sync {
     fn init_flags(&self) -> u64 {
         INIT_FLAGS
     }
+
+    /// What was agreed upon, told before the first request.
+    fn negotiated(&self, _negotiated: &Negotiated) {}
 }
 
 /// What kernel and server agreed upon.
@@ -125,6 +128,7 @@ pub fn serve<F: Filesystem + ?Sized>(
         return Ok(());
     };
     tracing::debug!(minor = negotiated.minor, flags = negotiated.flags, "mounted");
+    filesystem.negotiated(&negotiated);
     mounted(&negotiated);
     std::thread::scope(|scope| {
         let mut others = Vec::new();

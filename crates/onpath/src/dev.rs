@@ -146,6 +146,8 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let (effects, sender, receiver) = mounted::effects(&parsed);
     let mut config = server.session(parsed.has(mounted::SOFT));
     config.access_times = parsed.mount.access_times();
+    // The kernel would decide about the second half, an open of a file whose mode need not let its creator write.
+    config.in_halves &= !parsed.mount.default_permissions();
     config.caches = caches;
     let id = config.session;
     let session = server.builder.add(NodeId::session(id), Session::new(config), effects.clone());

@@ -33,6 +33,7 @@ const OPTIONS_HELP: &str = "Options of -o, beside those of mount(8) that are ind
   soft                   requests to a server that is gone end with EIO; without, they wait
   inode32                inode numbers of 32 bits, of which several inodes may have the same
   cache=alone|none       what this mount caches: names and attributes while it is the only one, or neither
+  default_permissions    the kernel decides about permissions as well, of . and .. too: costs requests
   serve                  serve SRC by this mount if nobody serves it: unmounting ends that for all
   commit=interval|sync   with serve: when a change is on stable storage
   commit_interval_ms=N   with serve: milliseconds between a change and stable storage

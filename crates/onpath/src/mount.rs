@@ -78,7 +78,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         map: there.map.clone(),
         soft: options.has(mounted::SOFT),
         access_times: options.mount.access_times(),
-        in_halves: there.sync,
+        in_halves: there.sync && !options.mount.default_permissions(),
         caches,
     });
     let (effects, sender, receiver) = mounted::effects(&options);

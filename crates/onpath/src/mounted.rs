@@ -189,7 +189,10 @@ pub(crate) fn serve(
     if !sees_all_processes() {
         eprintln!("onpath: {BLIND}");
     }
-    let filesystem = SessionFilesystem::new(driver, effects.answers);
+    let mut filesystem = SessionFilesystem::new(driver, effects.answers);
+    if options.default_permissions() {
+        filesystem = filesystem.with_default_permissions();
+    }
     let reader = {
         let mount = mount.clone();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {

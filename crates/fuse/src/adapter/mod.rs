@@ -32,6 +32,7 @@ mod protected;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -42,9 +43,10 @@ use onpath_wire::ids::{AloneId, InodeId};
 use onpath_wire::report::Outcome;
 use rustix::io::Errno;
 
+use crate::abi::init;
 use crate::reply::Replier;
 use crate::request::{Operation, Request};
-use crate::serve::Filesystem;
+use crate::serve::{Filesystem, INIT_FLAGS, Negotiated};
 
 use beside::{Beside, Mapping};
 use caching::{Came, Gate, Given, Touches, Valid};
@@ -143,6 +145,8 @@ pub struct Answers {
     kernel: OnceLock<Invalidator>,
     meter: Meter,
     numbers: Numbers,
+    /// The kernel decides about permissions as well.
+    kernel_decides: AtomicBool,
 }
 
 impl Answers {
@@ -162,6 +166,9 @@ impl Answers {
 
     /// Hands in the answer to request `unique`.
     pub fn complete(&self, unique: u64, mut result: FsResult) {
+        if self.kernel_decides.load(Ordering::Relaxed) {
+            protected::leave_to_kernel(&mut result);
+        }
         if protected::matters(&result) {
             let (uid, pid) = self.table().pending.get(&unique).map_or((0, 0), |pending| (pending.uid, pending.pid));
             protected::decide(&mut result, uid, pid);
@@ -272,13 +279,23 @@ pub struct SessionFilesystem<D> {
     driver: Arc<D>,
     answers: Arc<Answers>,
     interrupts: Interrupts<D>,
+    init_flags: u64,
 }
 
 impl<D: SessionDriver + 'static> SessionFilesystem<D> {
     /// `answers` is where `driver` hands in answers.
     pub fn new(driver: D, answers: Arc<Answers>) -> Self {
         let driver = Arc::new(driver);
-        Self { interrupts: Interrupts::new(Arc::clone(&driver), Arc::clone(&answers)), driver, answers }
+        let interrupts = Interrupts::new(Arc::clone(&driver), Arc::clone(&answers));
+        Self { interrupts, driver, answers, init_flags: INIT_FLAGS }
+    }
+
+    /// The kernel decides about permissions as well, by mode, ACL and capabilities. It asks for attributes and ACLs of all directories on the
+    /// way that it may not have cached.
+    #[must_use]
+    pub fn with_default_permissions(mut self) -> Self {
+        self.init_flags |= init::POSIX_ACL;
+        self
     }
 }
 
@@ -332,5 +349,13 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
 
     fn interrupt(&self, unique: u64) {
         self.interrupts.interrupt(unique);
+    }
+
+    fn init_flags(&self) -> u64 {
+        self.init_flags
+    }
+
+    fn negotiated(&self, negotiated: &Negotiated) {
+        self.answers.kernel_decides.store(negotiated.flags & init::POSIX_ACL != 0, Ordering::Relaxed);
     }
 }

@@ -83,6 +83,14 @@ pub(super) fn depends(attr: &AttrWire) -> bool {
     }
 }
 
+/// Where the kernel decides about permissions, it sees the sticky bit, and asks itself who may open a FIFO or a device, or connect to a socket: there
+/// is one node for all.
+pub(super) fn leave_to_kernel(result: &mut FsResult) {
+    if let Ok(FsReply::Entry(attr)) = result {
+        attr.flags &= !(STICKY | flag::APART);
+    }
+}
+
 /// Whether [`decide`] has to look at this answer.
 pub(super) fn matters(result: &FsResult) -> bool {
     matches!(result, Ok(FsReply::Entry(attr)) if attr.flags & STICKY != 0)

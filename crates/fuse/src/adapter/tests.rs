@@ -502,3 +502,24 @@ fn attributes_of_a_directory_are_cached_unless_names_change_meanwhile() {
     bench.sent();
     assert_eq!(valid(&[]), 1);
 }
+
+#[test]
+fn where_the_kernel_decides_there_is_one_node_for_all() {
+    let fifo = AttrWire { kind: Kind::Fifo, flags: flag::APART, ..file_attr(1) };
+    for (flags, node) in [(0, nodes::apart(InodeId(FILE))), (init::POSIX_ACL, node_id(InodeId(FILE)))] {
+        let bench = Bench::new();
+        bench.filesystem.negotiated(&Negotiated { minor: 45, flags });
+        bench.ask(2, 1, Operation::Lookup { name: c"fifo" });
+        bench.submitted();
+        bench.answer(2, Ok(FsReply::Entry(fifo)));
+        assert_eq!(abi::EntryOut::read_from_bytes(&bench.sent().2).unwrap().nodeid, node);
+    }
+}
+
+#[test]
+fn the_kernel_decides_only_if_it_was_asked_to() {
+    let filesystem = |answers| SessionFilesystem::new(Queue::default(), answers);
+    assert_eq!(filesystem(Arc::default()).init_flags(), INIT_FLAGS);
+    let asked = filesystem(Arc::default()).with_default_permissions();
+    assert_eq!(asked.init_flags(), INIT_FLAGS | init::POSIX_ACL);
+}

@@ -1,8 +1,9 @@
 //! The floor: a bare passthrough to a local directory (meant for tmpfs) on the transport and with the settings of the real
 //! mount. What it costs is what any mount costs at least; benchmarks compare with it.
 //!
-//! All validities are 0, as in a shared mount. It checks no permissions and keeps locks in the kernel (it does not ask for
-//! `POSIX_LOCKS` and `FLOCK_LOCKS`, which cost nothing unless locks are taken); otherwise it is a usable file system.
+//! All validities are 0, as in a shared mount. It checks no permissions, unless the kernel is to (`default_permissions`), and keeps locks in
+//! the kernel (it does not ask for `POSIX_LOCKS` and `FLOCK_LOCKS`, which cost nothing unless locks are taken); otherwise it is a usable
+//! file system.
 
 mod attributes;
 mod directories;
@@ -64,6 +65,7 @@ pub struct FloorFs {
     directories: Handles<DirectoryStream>,
     /// `/proc/self/fd`: the way from one descriptor of a file to another with other rights.
     descriptors: OwnedFd,
+    init_flags: u64,
 }
 
 impl FloorFs {
@@ -80,6 +82,7 @@ impl FloorFs {
             files: Handles::default(),
             directories: Handles::default(),
             descriptors,
+            init_flags: INIT_FLAGS & !(init::POSIX_LOCKS | init::FLOCK_LOCKS),
         })
     }
 
@@ -90,7 +93,7 @@ impl FloorFs {
 
 impl Filesystem for FloorFs {
     fn init_flags(&self) -> u64 {
-        INIT_FLAGS & !(init::POSIX_LOCKS | init::FLOCK_LOCKS)
+        self.init_flags
     }
 
     fn forget(&self, nodeid: u64, lookups: u64) {
@@ -153,7 +156,10 @@ impl Floor {
         if mountpoint.starts_with(&shown) {
             return Err(FloorError::Inside { mountpoint, directory: shown });
         }
-        let filesystem = FloorFs::new(directory)?;
+        let mut filesystem = FloorFs::new(directory)?;
+        if options.default_permissions() {
+            filesystem.init_flags |= init::POSIX_ACL;
+        }
         let mount = Mount::new(&mountpoint, &options.clone().with_source("onpath-floor"))?;
         Ok(Floor { mount, filesystem })
     }

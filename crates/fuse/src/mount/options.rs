@@ -11,12 +11,13 @@ use rustix::mount::MountFlags;
 pub struct MountOptions {
     flags: MountFlags,
     source: String,
+    default_permissions: bool,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
         // As mount(8) has it of any file system; who may not open a device is kept from it all the same.
-        Self { flags: MountFlags::empty(), source: "onpath".to_owned() }
+        Self { flags: MountFlags::empty(), source: "onpath".to_owned(), default_permissions: false }
     }
 }
 
@@ -78,6 +79,9 @@ const FLAGS: [(&str, MountFlags, bool); 22] = [
     ("silent", MountFlags::SILENT, true),
 ];
 
+/// The kernel decides about permissions as well, as it does for a local file system.
+const DEFAULT_PERMISSIONS: &str = "default_permissions";
+
 /// Options of fstab and mount(8) that say nothing to the file system. `allow_other` is always on: permissions are checked
 /// for every user.
 const IGNORED: [&str; 8] = ["defaults", "auto", "noauto", "nofail", "_netdev", "nouser", "allow_other", "loud"];
@@ -98,10 +102,14 @@ impl MountOptions {
             } else if let Some((_, flag, on)) = FLAGS.iter().find(|(known, ..)| *known == name) {
                 no_value(name, value)?;
                 parsed.mount.flags.set(*flag, *on);
+            } else if name == DEFAULT_PERMISSIONS {
+                no_value(name, value)?;
+                parsed.mount.default_permissions = true;
             } else if IGNORED.contains(&name) {
                 no_value(name, value)?;
             } else {
-                let known = FLAGS.iter().map(|(name, ..)| *name).chain(IGNORED).chain(own.iter().copied());
+                let known = FLAGS.iter().map(|(name, ..)| *name).chain([DEFAULT_PERMISSIONS]);
+                let known = known.chain(IGNORED).chain(own.iter().copied());
                 let known = known.collect::<Vec<_>>().join(", ");
                 return Err(OptionError::Unknown { option: option.to_owned(), known });
             }
@@ -119,6 +127,11 @@ impl MountOptions {
     /// Mounted read-only.
     pub fn is_read_only(&self) -> bool {
         self.flags.contains(MountFlags::RDONLY)
+    }
+
+    /// Whether the kernel decides about permissions as well.
+    pub fn default_permissions(&self) -> bool {
+        self.default_permissions
     }
 
     /// Whose access times reading moves. The kernel leaves them to the server.
@@ -181,6 +194,14 @@ mod tests {
     }
 
     #[test]
+    fn permissions_are_the_servers_alone_unless_said() {
+        let kernels = |list| MountOptions::parse(list, &[]).unwrap().mount.default_permissions();
+        assert!(!kernels("") && kernels("ro,default_permissions"));
+        let error = MountOptions::parse("default_permissions=0", &[]).unwrap_err();
+        assert_eq!(error, OptionError::NoValue("default_permissions".to_owned()));
+    }
+
+    #[test]
     fn own_options_are_set_aside() {
         let parsed = MountOptions::parse("soft,ro,readers=2", &["soft", "readers"]).unwrap();
         assert!(parsed.mount.is_read_only());
@@ -189,8 +210,8 @@ mod tests {
 
     #[test]
     fn unknown_options_are_named() {
-        let error = MountOptions::parse("default_permissions", &["soft"]).unwrap_err();
-        assert!(error.to_string().starts_with("unknown mount option `default_permissions`; known are ro, rw"));
+        let error = MountOptions::parse("default_permission", &["soft"]).unwrap_err();
+        assert!(error.to_string().starts_with("unknown mount option `default_permission`; known are ro, rw"));
         assert_eq!(MountOptions::parse("ro=1", &[]).unwrap_err(), OptionError::NoValue("ro".to_owned()));
     }
 }

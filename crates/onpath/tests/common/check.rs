@@ -240,6 +240,16 @@ pub fn is_fuse(dir: &Dir) -> bool {
     ok!(sys::file_system_type(dir.path())) == libc::FUSE_SUPER_MAGIC
 }
 
+/// Whether the kernel leaves permissions there to a FUSE server alone: it is mounted without default_permissions.
+pub fn is_left_to_server(dir: &Dir) -> bool {
+    let dev = ok!(sys::stat(dir.path())).dev;
+    let number = format!("{}:{}", libc::major(dev), libc::minor(dev));
+    let table = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+    let its = |line: &&str| line.split(' ').nth(2) == Some(&number);
+    let mount = table.lines().find(its).expect("its mount");
+    is_fuse(dir) && !mount.contains(",default_permissions")
+}
+
 /// A directory on another file system than the given one, removed on drop; none (said on standard error) if there is no such.
 pub fn other_fs(dir: &Dir) -> Option<tempfile::TempDir> {
     let here = look(dir.path()).dev;

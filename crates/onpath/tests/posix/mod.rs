@@ -1,7 +1,8 @@
 //! The semantic suite: what POSIX and the man pages of section 2 promise, one test function a promise, on a real mount.
 //!
 //! All tests of this suite share one mount, each in a directory of its own. `ONPATH_SHARDS` and `ONPATH_COMMIT` choose its number of
-//! shards and its commit mode (scripts/test runs the suite with 1 and 4 shards and with `sync` as well).
+//! shards and its commit mode, `ONPATH_OPTIONS` its mount options (scripts/test runs the suite with 1 and 4 shards, with `sync`, and with
+//! `default_permissions` as well).
 //! `ONPATH_TEST_DIR=/some/dir cargo test -p onpath --test system -- posix::` runs the same tests on a local file system: ext4 and tmpfs pass, which is what
 //! validates the tests. Where such a file system and a FUSE mount may legitimately differ, the test accepts what a FUSE mount can do and
 //! says so.
@@ -62,7 +63,8 @@ use std::sync::{Mutex, OnceLock};
 /// What every module of the suite uses.
 mod prelude {
     pub(crate) use crate::common::check::{
-        Dir, allowed_or, coarse_now, content, done, is_fuse, is_tmpfs, moves, now, other_fs, refused, tick,
+        Dir, allowed_or, coarse_now, content, done, is_fuse, is_left_to_server, is_tmpfs, moves, now, other_fs,
+        refused, tick,
     };
     pub(crate) use crate::common::process::*;
     pub(crate) use crate::common::sys::*;

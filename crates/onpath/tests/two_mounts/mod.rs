@@ -3,6 +3,7 @@
 mod alone;
 mod atime;
 mod death;
+mod default_permissions;
 mod hammer;
 mod handles;
 mod lease;
@@ -40,6 +41,16 @@ impl Pair {
         let site = Site::new(test)?;
         let first = site.dev(&[]);
         let second = site.mount(1, &["-o", options]);
+        Some(Pair { site, mounts: [first, second] })
+    }
+
+    /// The same, permissions being the kernel's as well on both.
+    fn with_default_permissions(test: &str) -> Option<Pair> {
+        const OPTION: [&str; 2] = ["-o", "default_permissions"];
+        let site = Site::new(test)?;
+        sys::umask(0);
+        let first = site.dev(&OPTION);
+        let second = site.mount(1, &OPTION);
         Some(Pair { site, mounts: [first, second] })
     }
 

@@ -42,9 +42,13 @@ impl Drop for Setting {
     }
 }
 
-/// A directory of this mode and group on a local disk, on a mount that is alone, and on one of two.
+/// A directory of this mode and group on a local disk, on a mount that is alone, and on one of two; whether the mount decides or the kernel.
 fn everywhere(test: &str, mode: u32, check: impl Fn(&Dir)) {
-    let Some(pair) = Pair::new(test, &[]) else { return };
+    let decides = [Pair::new(test, &[]), Pair::with_default_permissions(test)];
+    decides.into_iter().flatten().for_each(|pair| on_each(pair, test, mode, &check));
+}
+
+fn on_each(pair: Pair, test: &str, mode: u32, check: impl Fn(&Dir)) {
     let local = pair.site.root().join("local");
     ok!(sys::mkdir(&local, 0o755));
     check(&Dir::at(local).dir_of("d", mode, 0, TEAM));
