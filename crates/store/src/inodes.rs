@@ -556,7 +556,7 @@ impl Inodes {
 
 /// All ids of some slots.
 pub(crate) fn ids_of(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
-    InodeId(u64::from(slots.start().0) << 48)..=InodeId(u64::from(slots.end().0) << 48 | u64::MAX >> 16)
+    InodeId::of_slots(slots)
 }
 
 #[cfg(test)]
