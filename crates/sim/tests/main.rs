@@ -18,6 +18,7 @@ mod network;
 mod network_form;
 mod nonsense;
 mod opens;
+mod own_names;
 mod owner_form;
 mod requests;
 #[cfg_attr(not(feature = "planted"), allow(dead_code, reason = "most are for teeth"))]

@@ -9,7 +9,6 @@ use crate::xattrs::{XattrSet, XattrTable};
 use onpath_wire::WireError;
 use onpath_wire::acl::Acls;
 use onpath_wire::attr::{self, AttrWire};
-use onpath_wire::codec::Blob;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::inode_hash;
@@ -64,8 +63,7 @@ fn time_of(stamp: Stamp) -> i64 {
 
 /// An inode of a table as the store keeps it; `near`: a slot of the table.
 fn object_of(record: Record<'_>, near: Slot) -> (Vec<u8>, Vec<u8>) {
-    let inode = record.unpack(record.id(near).slot());
-    let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
+    let inode = record.whole(record.id(near).slot());
     (inode_key(inode.id), inode.to_stored())
 }
 
@@ -171,8 +169,7 @@ impl Inodes {
 
     /// All of an inode.
     pub fn get(&mut self, id: InodeId) -> Option<Inode> {
-        let record = self.record(id)?;
-        Some(Inode { target: Blob(record.target().to_vec()), ..record.unpack(id.slot()) })
+        self.record(id).map(|record| record.whole(id.slot()))
     }
 
     /// Its attributes; allocates nothing.
@@ -366,11 +363,9 @@ impl Inodes {
         true
     }
 
-    /// Changes an inode that is no symlink in place.
+    /// Changes an inode in place.
     fn update(&mut self, id: InodeId, handle: Handle, change: impl FnOnce(&mut Inode)) {
-        let record = Record(self.arena.at(handle));
-        assert!(record.target().is_empty(), "{id:?} is a symlink");
-        let mut inode = record.unpack(id.slot());
+        let mut inode = Record(self.arena.at(handle)).whole(id.slot());
         let count = &mut self.counts[range_of(id)];
         count.blocks -= inode.blocks;
         change(&mut inode);

@@ -85,18 +85,20 @@ wire_struct! {
 
 wire_enum! {
     /// What a transaction does to an inode at its home.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum InodeChange {
         /// A name is added.
         1 => Link,
         /// A name is removed.
         2 => Unlink,
-        /// Its name moves to this directory.
+        /// Its name moves. If it is a directory that goes elsewhere, its ".." changes, which needs write permission on it.
         3 => Move {
-            /// The new directory.
-            parent: InodeId,
-            /// The directory changes (then ".." of a directory changes, which needs write permission on it).
-            parent_changes: bool,
+            /// The directory of the old name.
+            from: InodeId,
+            /// The directory of the new one.
+            to: InodeId,
+            /// The new name, if it is a directory.
+            name: Option<Name>,
         },
         /// An empty directory is removed.
         4 => RemoveDir,
@@ -122,6 +124,8 @@ wire_enum! {
             name: Name,
             /// Where it goes: the new directory.
             to: InodeId,
+            /// The new name.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
             unless: InodeId,
         },
@@ -143,6 +147,8 @@ wire_enum! {
             name: Name,
             /// Where what it leads to goes: the new directory.
             to: InodeId,
+            /// The new name of that.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
             unless: InodeId,
             /// What it leads to then.

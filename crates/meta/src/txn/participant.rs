@@ -134,10 +134,10 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
-            TxnPart::Source { parent, name, to, unless } | TxnPart::Swap { parent, name, to, unless, .. } => {
+            TxnPart::Source { parent, name, to, unless, .. } | TxnPart::Swap { parent, name, to, unless, .. } => {
                 source(core, cx.op(), req, *parent, name, *to, *unless)?
             }
-            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
+            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, change, *sticky)?,
         });
     }
     let parts = parts.into_iter().map(Part::from).collect();
@@ -188,7 +188,7 @@ fn inode(
     core: &mut Core,
     req: &Req,
     id: InodeId,
-    change: InodeChange,
+    change: &InodeChange,
     sticky: Option<u32>,
 ) -> Result<PartState, Refused> {
     let named = matches!(change, InodeChange::Name { .. }) && core.state.linkable.contains(&id);
@@ -202,7 +202,7 @@ fn inode(
         }
         InodeChange::Unlink | InodeChange::Replace if inode.is_dir() => return Err(Errno::EISDIR.into()),
         InodeChange::Unlink | InodeChange::Replace => {}
-        InodeChange::Move { parent_changes, .. } => may_move(core, req, &inode, parent_changes)?,
+        InodeChange::Move { from, to, .. } => may_move(core, req, &inode, from != to)?,
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());
@@ -268,20 +268,23 @@ fn carry_out(
     effects: &mut Effects,
 ) -> Option<onpath_wire::ids::DataId> {
     match (part, state) {
-        (TxnPart::Source { parent, name, to, .. }, PartState::Source { child, kind, .. }) => {
+        (TxnPart::Source { parent, name, to, to_name, .. }, PartState::Source { child, kind, .. }) => {
             let log = core.state.log(*parent, -1, -links(*kind));
             let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
             effects.push(Effect::DropName { parent, name, child, kind, log });
             if let Some(inode) = core.state.inodes.get(child) {
-                effects.push(moved(inode, *to, stamp));
+                effects.push(moved(inode, *to, to_name, stamp));
             }
             None
         }
-        (TxnPart::Swap { parent, name, to, child, kind, .. }, PartState::Source { child: old, kind: old_kind, .. }) => {
+        (
+            TxnPart::Swap { parent, name, to, to_name, child, kind, .. },
+            PartState::Source { child: old, kind: old_kind, .. },
+        ) => {
             let log = core.state.log(*parent, 0, links(*kind) - links(*old_kind));
             effects.push(Effect::PutName { parent: *parent, name: name.clone(), child: *child, kind: *kind, log });
             if let Some(inode) = core.state.inodes.get(*old) {
-                effects.push(moved(inode, *to, stamp));
+                effects.push(moved(inode, *to, to_name, stamp));
             }
             None
         }
@@ -295,8 +298,8 @@ fn carry_out(
                 }
                 InodeChange::Unlink | InodeChange::RemoveDir => remove_link(core, inode, stamp, effects),
                 InodeChange::Replace => replace_link(core, inode, stamp, effects),
-                InodeChange::Move { parent, .. } => {
-                    effects.push(moved(inode, *parent, stamp));
+                InodeChange::Move { to, name, .. } => {
+                    effects.push(moved(inode, *to, name.as_ref(), stamp));
                     None
                 }
             }
@@ -310,9 +313,15 @@ pub(crate) fn links(kind: Kind) -> i8 {
     i8::from(kind == Kind::Directory)
 }
 
-/// An inode whose name has moved to another directory.
-pub(crate) fn moved(mut inode: Inode, to: InodeId, stamp: onpath_wire::ids::Stamp) -> Effect {
+/// An inode whose name has moved to this directory, where it is called so.
+pub(crate) fn moved<'a>(
+    mut inode: Inode,
+    to: InodeId,
+    name: impl Into<Option<&'a Name>>,
+    stamp: onpath_wire::ids::Stamp,
+) -> Effect {
     inode.parent = to;
+    inode.name = name.into().filter(|_| inode.is_dir()).cloned();
     inode.ctime = stamp.0 as i64;
     Effect::PutInode { inode }
 }

@@ -71,8 +71,8 @@ pub(super) struct Promised {
     pub(super) links: BTreeMap<InodeId, i64>,
     /// Directories that will go: they have no name any more.
     pub(super) removed: BTreeSet<InodeId>,
-    /// New parents.
-    pub(super) moved: BTreeMap<InodeId, InodeId>,
+    /// New parents of directories, and their names there.
+    pub(super) moved: BTreeMap<InodeId, NameOf>,
 }
 
 /// An inode with its names, without those that a decided transaction removes.
@@ -378,28 +378,28 @@ fn promised(surveys: &[Survey], decided: &BTreeSet<TxnId>, map: &ClusterMap) -> 
     for (shard, promise) in promises.filter(|(_, promise)| decided.contains(&promise.txn)) {
         for (part, state) in promise.parts.iter().zip(&promise.states) {
             match part {
-                TxnPart::Source { parent, name, to, .. } => {
+                TxnPart::Source { parent, name, to, to_name, .. } => {
                     promised.names.insert((*parent, name.clone()));
                     // An inode with its home elsewhere hears of it in another way, and may have moved on since.
-                    if let PartState::Source { child, .. } = state
+                    if let PartState::Source { child, kind: Kind::Directory, .. } = state
                         && map.home(*child) == shard
                     {
-                        promised.moved.insert(*child, *to);
+                        promised.moved.insert(*child, (*to, to_name.clone()));
                     }
                 }
-                TxnPart::Swap { parent, name, to, child, kind, .. } => {
+                TxnPart::Swap { parent, name, to, to_name, child, kind, .. } => {
                     promised.swaps.insert((*parent, name.clone()), Target { child: *child, kind: *kind });
-                    if let PartState::Source { child, .. } = state
+                    if let PartState::Source { child, kind: Kind::Directory, .. } = state
                         && map.home(*child) == shard
                     {
-                        promised.moved.insert(*child, *to);
+                        promised.moved.insert(*child, (*to, to_name.clone()));
                     }
                 }
                 TxnPart::Inode { id, change, .. } => match change {
                     InodeChange::Link | InodeChange::Name { .. } => *promised.links.entry(*id).or_default() += 1,
                     InodeChange::Unlink | InodeChange::Replace => *promised.links.entry(*id).or_default() -= 1,
-                    InodeChange::Move { parent, .. } => {
-                        promised.moved.insert(*id, *parent);
+                    InodeChange::Move { to, name, .. } => {
+                        promised.moved.extend(name.iter().map(|name| (*id, (*to, name.clone()))));
                     }
                     InodeChange::RemoveDir => {
                         promised.removed.insert(*id);

@@ -35,6 +35,7 @@ impl Rest {
         self.nothing_is_under_way(&mut wrong);
         self.names(model, &mut wrong);
         self.inodes(model, &mut wrong);
+        self.own_names(model, &mut wrong);
         self.xattrs(model, &mut wrong);
         self.listings(model, &mut wrong);
         self.bytes(&mut wrong);
@@ -78,6 +79,18 @@ impl Rest {
                 if (expected == 0) != orphan || (*nlink == 0) != orphan {
                     wrong.push(format!("{id:?} has {nlink} links instead of {expected}; an orphan: {orphan}"));
                 }
+            }
+        }
+    }
+
+    /// A directory's inode has the name that leads to it.
+    fn own_names(&self, model: &Model, wrong: &mut Vec<String>) {
+        let inodes = self.shards.iter().flat_map(|survey| &survey.inodes);
+        let directories = inodes.filter(|inode| inode.is_dir() && inode.nlink > 0 && inode.id != InodeId::ROOT);
+        for Inode { id, parent, name, .. } in directories {
+            let leads = name.as_ref().and_then(|name| model.find(*parent, name));
+            if leads.is_none_or(|leads| leads.child != *id) {
+                wrong.push(format!("{id:?} says that it is {name:?} in {parent:?}, which leads to {leads:?}"));
             }
         }
     }
@@ -224,6 +237,28 @@ mod tests {
         assert!(spoilt(|rest| rest.shards[0].listings.clear()).contains("lists 0 instead of 1"));
         let entry = DirEntry { child: id(), kind: Kind::File, cookie: Cookie(9), name: name("x") };
         assert!(spoilt(|rest| drop(rest.shards[0].listings.insert(id(), vec![entry]))).contains("is no directory"));
+    }
+
+    #[test]
+    fn a_directory_that_is_called_otherwise_is_found() {
+        for (parent, own, fits) in [
+            (InodeId::ROOT, Some("d"), true),
+            (InodeId::ROOT, Some("e"), false),
+            (InodeId::ROOT, Some("a"), false),
+            (InodeId::ROOT, None, false),
+            (id(), Some("d"), false),
+        ] {
+            let (mut rest, mut model) = rest();
+            let dir = InodeId::new(Slot(1), Term(1), 2);
+            let target = Blob::default();
+            let node = NewNode { kind: Kind::Directory, mode: 0o755, umask: 0, rdev: 0, target, open: 0 };
+            let create = Request::Create { parent: InodeId::ROOT, name: name("d"), node };
+            let plan = model.decide(&Caller::default(), &create).expect("allowed");
+            model.apply(&plan.change, Some(dir)).expect("a fresh id");
+            rest.shards[0].inodes.push(Inode { parent, name: own.map(name), ..Inode::new(dir, Kind::Directory) });
+            let said = rest.judge(&model).join("; ");
+            assert_eq!(!said.contains("says that it is"), fits, "{own:?} in {parent:?}: {said}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::*;
 use crate::cold::class;
 use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
+use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Birth, Generation};
+use onpath_wire::name::Name;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -41,12 +43,14 @@ fn inode() -> impl Strategy<Value = Inode> {
     let small = (kind, 0u16..=0o7777, number(), number(), number(), number(), number());
     let large = (number(), 0..1u64 << 50, number(), number(), 0..1u64 << 40, number());
     let times = (time(), time(), time(), time(), number());
-    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600)).prop_map(
-        |(id, small, large, times, target)| {
+    let name = prop::option::of("[a-z]{1,40}|[x]{255}");
+    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600), name).prop_map(
+        |(id, small, large, times, target, name)| {
             let (kind, mode, uid, gid, nlink, rdev, cut) = small;
             let (size, blocks, blocks_version, parent, entries, generation) = large;
             let (atime, mtime, ctime, btime, stamp) = times;
             let target = if kind == Kind::Symlink { target } else { Vec::new() };
+            let name = name.filter(|_| kind == Kind::Directory).map(|name| Name::new(name.as_bytes()).unwrap());
             Inode {
                 id,
                 kind,
@@ -68,6 +72,7 @@ fn inode() -> impl Strategy<Value = Inode> {
                 generation: Generation(generation),
                 cut: cut as u32,
                 target: Blob(target),
+                name,
             }
         },
     )

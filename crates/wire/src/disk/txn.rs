@@ -9,18 +9,20 @@ use crate::stored_enum;
 
 stored_enum! {
     /// As [`InodeChange`].
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Change {
         /// A name is added.
         1 => Link,
         /// A name is removed.
         2 => Unlink,
-        /// Its name moves to this directory.
+        /// Its name moves.
         3 => Move {
-            /// The new directory.
-            parent: InodeId,
-            /// The directory changes.
-            parent_changes: bool,
+            /// The directory of the old name.
+            from: InodeId,
+            /// The directory of the new one.
+            to: InodeId,
+            /// The new name, if it is a directory.
+            name: Option<Name>,
         },
         /// An empty directory is removed.
         4 => RemoveDir,
@@ -46,6 +48,8 @@ stored_enum! {
             name: Name,
             /// The new directory.
             to: InodeId,
+            /// The new name.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done.
             unless: InodeId,
         },
@@ -66,6 +70,8 @@ stored_enum! {
             name: Name,
             /// The new directory of what it leads to.
             to: InodeId,
+            /// The new name of that.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done.
             unless: InodeId,
             /// What it leads to then.
@@ -104,7 +110,7 @@ impl From<InodeChange> for Change {
         match change {
             InodeChange::Link => Change::Link,
             InodeChange::Unlink => Change::Unlink,
-            InodeChange::Move { parent, parent_changes } => Change::Move { parent, parent_changes },
+            InodeChange::Move { from, to, name } => Change::Move { from, to, name },
             InodeChange::RemoveDir => Change::RemoveDir,
             InodeChange::Replace => Change::Replace,
             InodeChange::Name { parent } => Change::Name { parent },
@@ -117,7 +123,7 @@ impl From<Change> for InodeChange {
         match change {
             Change::Link => InodeChange::Link,
             Change::Unlink => InodeChange::Unlink,
-            Change::Move { parent, parent_changes } => InodeChange::Move { parent, parent_changes },
+            Change::Move { from, to, name } => InodeChange::Move { from, to, name },
             Change::RemoveDir => InodeChange::RemoveDir,
             Change::Replace => InodeChange::Replace,
             Change::Name { parent } => InodeChange::Name { parent },
@@ -128,10 +134,10 @@ impl From<Change> for InodeChange {
 impl From<TxnPart> for Part {
     fn from(part: TxnPart) -> Part {
         match part {
-            TxnPart::Source { parent, name, to, unless } => Part::Source { parent, name, to, unless },
+            TxnPart::Source { parent, name, to, to_name, unless } => Part::Source { parent, name, to, to_name, unless },
             TxnPart::Inode { id, change, sticky } => Part::Inode { id, change: change.into(), sticky },
-            TxnPart::Swap { parent, name, to, unless, child, kind } => {
-                Part::Swap { parent, name, to, unless, child, kind }
+            TxnPart::Swap { parent, name, to, to_name, unless, child, kind } => {
+                Part::Swap { parent, name, to, to_name, unless, child, kind }
             }
         }
     }
@@ -140,10 +146,10 @@ impl From<TxnPart> for Part {
 impl From<Part> for TxnPart {
     fn from(part: Part) -> TxnPart {
         match part {
-            Part::Source { parent, name, to, unless } => TxnPart::Source { parent, name, to, unless },
+            Part::Source { parent, name, to, to_name, unless } => TxnPart::Source { parent, name, to, to_name, unless },
             Part::Inode { id, change, sticky } => TxnPart::Inode { id, change: change.into(), sticky },
-            Part::Swap { parent, name, to, unless, child, kind } => {
-                TxnPart::Swap { parent, name, to, unless, child, kind }
+            Part::Swap { parent, name, to, to_name, unless, child, kind } => {
+                TxnPart::Swap { parent, name, to, to_name, unless, child, kind }
             }
         }
     }

@@ -91,11 +91,11 @@ fn decided(
         effects.extend(whiteout(req, id, &born_in?, what.from_parent, stamp));
     }
     if let Some(inode) = local_child {
-        effects.push(moved(inode, what.parent, stamp));
+        effects.push(moved(inode, what.parent, &what.name, stamp));
     }
     let dropped = local_replaced.and_then(|inode| {
         if what.exchanges() {
-            effects.push(moved(inode, what.from_parent, stamp));
+            effects.push(moved(inode, what.from_parent, &what.from, stamp));
             return None;
         }
         replace_link(core, inode, stamp, &mut effects)

@@ -22,7 +22,7 @@ pub(super) fn check(view: &View, report: &mut Report) {
 fn parent(view: &View, Named { inode, names, .. }: &Named, report: &mut Report) {
     let id = inode.id;
     let Some((first, _)) = names.first().filter(|_| id != InodeId::ROOT) else { return };
-    let parent = view.promised.moved.get(&id).copied().unwrap_or(inode.parent);
+    let parent = view.promised.moved.get(&id).map_or(inode.parent, |(to, _)| *to);
     if !names.iter().any(|(of, _)| *of == parent) {
         let message = format!("\"..\" leads to directory {:#x}, but the name is in {:#x}", parent.0, first.0);
         report.add(Finding::new(Code::Parent, message).inode(id).shard(view.map.home(id)).path(view.path(id)));
