@@ -8,6 +8,7 @@ mod callers;
 mod checkers;
 mod cost;
 mod deadlocks;
+mod directories_of_files;
 mod exchange;
 mod explore;
 mod faults;

@@ -87,10 +87,16 @@ wire_enum! {
     /// What a transaction does to an inode at its home.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum InodeChange {
-        /// A name is added.
-        1 => Link,
+        /// A name is added. If it is the first one, its directory is charged for the inode.
+        1 => Link {
+            /// The directory.
+            parent: InodeId,
+        },
         /// A name is removed.
-        2 => Unlink,
+        2 => Unlink {
+            /// Its directory.
+            parent: InodeId,
+        },
         /// Its name moves. If it is a directory that goes elsewhere, its ".." changes, which needs write permission on it.
         3 => Move {
             /// The directory of the old name.
@@ -103,10 +109,8 @@ wire_enum! {
         /// An empty directory is removed.
         4 => RemoveDir,
         /// Its name is taken over by another inode.
-        5 => Replace,
-        /// As `Link`, in this directory, which is charged for the inode if it is its first name.
-        6 => Name {
-            /// The directory.
+        5 => Replace {
+            /// The directory of the name.
             parent: InodeId,
         },
     }

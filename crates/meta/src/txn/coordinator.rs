@@ -203,7 +203,7 @@ mod tests {
             to_name: name,
             unless: InodeId::NONE,
         };
-        let inode = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+        let inode = TxnPart::Inode { id, change: InodeChange::Link { parent: InodeId::ROOT }, sticky: None };
         let found = PartState::Source { child: id, kind: Kind::File, sticky: None };
         let attr = |id| AttrWire::of(&Inode::new(id, Kind::File));
         let there = PartState::Inode { attr: attr(id), data: DataRef::default() };

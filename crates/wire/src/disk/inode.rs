@@ -41,7 +41,7 @@ stored_struct! {
         pub mtime_stamp: Stamp,
         /// Device number.
         pub rdev: u32,
-        /// The parent of a directory; for others the directory charged for the inode.
+        /// The parent of a directory; for others the directory of a name, which is charged for the inode.
         pub parent: InodeId,
         /// Entries of a directory.
         pub entries: u64,

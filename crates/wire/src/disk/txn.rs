@@ -11,10 +11,16 @@ stored_enum! {
     /// As [`InodeChange`].
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Change {
-        /// A name is added.
-        1 => Link,
+        /// A name is added. If it is the first one, its directory is charged for the inode.
+        1 => Link {
+            /// The directory.
+            parent: InodeId,
+        },
         /// A name is removed.
-        2 => Unlink,
+        2 => Unlink {
+            /// Its directory.
+            parent: InodeId,
+        },
         /// Its name moves.
         3 => Move {
             /// The directory of the old name.
@@ -27,10 +33,8 @@ stored_enum! {
         /// An empty directory is removed.
         4 => RemoveDir,
         /// Its name is taken over by another inode.
-        5 => Replace,
-        /// A name is added in this directory, which is charged for the inode if it is its first name.
-        6 => Name {
-            /// The directory.
+        5 => Replace {
+            /// The directory of the name.
             parent: InodeId,
         },
     }
@@ -108,12 +112,11 @@ stored_enum! {
 impl From<InodeChange> for Change {
     fn from(change: InodeChange) -> Change {
         match change {
-            InodeChange::Link => Change::Link,
-            InodeChange::Unlink => Change::Unlink,
+            InodeChange::Link { parent } => Change::Link { parent },
+            InodeChange::Unlink { parent } => Change::Unlink { parent },
             InodeChange::Move { from, to, name } => Change::Move { from, to, name },
             InodeChange::RemoveDir => Change::RemoveDir,
-            InodeChange::Replace => Change::Replace,
-            InodeChange::Name { parent } => Change::Name { parent },
+            InodeChange::Replace { parent } => Change::Replace { parent },
         }
     }
 }
@@ -121,12 +124,11 @@ impl From<InodeChange> for Change {
 impl From<Change> for InodeChange {
     fn from(change: Change) -> InodeChange {
         match change {
-            Change::Link => InodeChange::Link,
-            Change::Unlink => InodeChange::Unlink,
+            Change::Link { parent } => InodeChange::Link { parent },
+            Change::Unlink { parent } => InodeChange::Unlink { parent },
             Change::Move { from, to, name } => InodeChange::Move { from, to, name },
             Change::RemoveDir => InodeChange::RemoveDir,
-            Change::Replace => InodeChange::Replace,
-            Change::Name { parent } => InodeChange::Name { parent },
+            Change::Replace { parent } => InodeChange::Replace { parent },
         }
     }
 }

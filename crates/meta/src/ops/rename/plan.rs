@@ -194,7 +194,7 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
         let (change, sticky) = match replaced.kind {
             kind if what.exchanges() => (what.moves_back(kind), None),
             Kind::Directory => (InodeChange::RemoveDir, sticky_of(core, what.parent)), // a stranger must not seal it
-            _ => (InodeChange::Replace, None),                                         // checked in the decision
+            _ => (InodeChange::Replace { parent: what.parent }, None),                 // checked in the decision
         };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
     }
