@@ -143,7 +143,7 @@ impl Offline {
         let address = NodeId::shard(shard);
         let view = self.store.view(address, unreadable())?;
         let Some(role) = self.state.role(address) else { return Ok(()) };
-        for class in [class::INODE, class::XATTR, class::ENTRY] {
+        for class in [class::INODE, class::XATTR, class::FURTHER, class::ENTRY] {
             let mut taken = Ok(());
             view.scan(&[&[class][..], &id_bytes(inode)].concat(), &[], &mut |key, value| {
                 taken = role.load_object(key, value);

@@ -33,6 +33,8 @@ pub enum Surveyed {
     Inode(Inode),
     /// All extended attributes of an inode.
     Xattrs(InodeId, Vec<(XattrName, Vec<u8>)>),
+    /// A file has so many names in a directory beside the one that its inode tells of.
+    Further(InodeId, InodeId, u32),
     /// A name.
     Name(SurveyedName),
     /// An entry of a directory.
@@ -102,6 +104,8 @@ pub struct Survey {
     pub sessions: Vec<SessionId>,
     /// Extended attributes of the inodes that have some.
     pub xattrs: BTreeMap<InodeId, Vec<(XattrName, Vec<u8>)>>,
+    /// Directories of files with several names, and how many there beside the one that the inode tells of.
+    pub further: BTreeMap<InodeId, Vec<(InodeId, u32)>>,
     /// Inodes without a name, to be reclaimed when nobody has them open.
     pub orphans: Vec<InodeId>,
 }
@@ -111,13 +115,15 @@ impl Shard {
     pub fn survey(&self) -> Survey {
         let (mut inodes, mut names) = (Vec::new(), Vec::new());
         let (mut listings, mut xattrs) = (BTreeMap::<_, Vec<DirEntry>>::new(), BTreeMap::new());
+        let mut further = BTreeMap::<_, Vec<(InodeId, u32)>>::new();
         let rest = self.survey_each(&mut |object| match object {
             Surveyed::Inode(inode) => inodes.push(inode),
             Surveyed::Xattrs(id, set) => _ = xattrs.insert(id, set),
+            Surveyed::Further(id, dir, names) => further.entry(id).or_default().push((dir, names)),
             Surveyed::Name(name) => names.push(name),
             Surveyed::Entry(dir, entry) => listings.entry(dir).or_default().push(entry),
         });
-        let mut survey = Survey { inodes, names, listings, xattrs, ..rest };
+        let mut survey = Survey { inodes, names, listings, xattrs, further, ..rest };
         survey.sort();
         survey
     }
@@ -139,6 +145,7 @@ impl Survey {
             let slot = |name: &SurveyedName| site(name.parent, name.name.as_bytes());
             (slot(a), a.parent, &a.name).cmp(&(slot(b), b.parent, &b.name))
         });
+        self.further.values_mut().for_each(|dirs| dirs.sort_unstable());
         self.listings.values_mut().for_each(|entries| entries.sort_unstable_by_key(|entry| entry.cookie));
     }
 }

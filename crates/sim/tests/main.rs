@@ -8,6 +8,7 @@ mod callers;
 mod checkers;
 mod cost;
 mod deadlocks;
+mod directories_of_files;
 mod exchange;
 mod explore;
 mod faults;
@@ -18,6 +19,7 @@ mod network;
 mod network_form;
 mod nonsense;
 mod opens;
+mod own_names;
 mod owner_form;
 mod requests;
 #[cfg_attr(not(feature = "planted"), allow(dead_code, reason = "most are for teeth"))]

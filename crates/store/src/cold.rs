@@ -32,6 +32,8 @@ pub mod class {
     pub const ENTRY: u8 = 3;
     /// All extended attributes of an inode. In `rest` the same class is one attribute, as checkpoints of before have it.
     pub const XATTR: u8 = 8;
+    /// The number of further names of a file in a directory.
+    pub const FURTHER: u8 = 9;
 }
 
 /// Bits of what a table knows of an object.
@@ -191,6 +193,11 @@ pub(crate) fn inode_key(id: InodeId) -> Vec<u8> {
 /// Key of an inode's extended attributes.
 pub(crate) fn xattrs_key(id: InodeId) -> Vec<u8> {
     [&[class::XATTR][..], &id_bytes(id)].concat()
+}
+
+/// Key of the further names of a file in a directory.
+pub(crate) fn further_key(id: InodeId, dir: InodeId) -> Vec<u8> {
+    [&[class::FURTHER][..], &id_bytes(id), &id_bytes(dir)].concat()
 }
 
 /// Key of a name.

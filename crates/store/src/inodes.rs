@@ -2,6 +2,7 @@
 
 use crate::arena::{Arena, Handle, Memory};
 use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, inode_key};
+use crate::further::{self, FurtherTable};
 use crate::packed::{Packed, Record, touch_record};
 use crate::pieces::{Piece, Pieces, is_yet_to_leave};
 use crate::slots::{GROUP_SLOTS, SlotTables};
@@ -9,7 +10,6 @@ use crate::xattrs::{XattrSet, XattrTable};
 use onpath_wire::WireError;
 use onpath_wire::acl::Acls;
 use onpath_wire::attr::{self, AttrWire};
-use onpath_wire::codec::Blob;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::hash::inode_hash;
@@ -44,6 +44,7 @@ pub struct Inodes {
     tables: SlotTables,
     arena: Arena,
     xattrs: XattrTable,
+    further: FurtherTable,
     counts: [Count; RANGES as usize],
     below: Below,
     gone: Unsaved<InodeId>,
@@ -52,8 +53,8 @@ pub struct Inodes {
 
 impl Default for Inodes {
     fn default() -> Self {
-        let (tables, arena, xattrs, below, gone, pieces) = Default::default();
-        Inodes { tables, arena, xattrs, counts: [Count::default(); RANGES as usize], below, gone, pieces }
+        let (tables, arena, xattrs, further, below, gone, pieces) = Default::default();
+        Inodes { tables, arena, xattrs, further, counts: [Count::default(); RANGES as usize], below, gone, pieces }
     }
 }
 
@@ -64,8 +65,7 @@ fn time_of(stamp: Stamp) -> i64 {
 
 /// An inode of a table as the store keeps it; `near`: a slot of the table.
 fn object_of(record: Record<'_>, near: Slot) -> (Vec<u8>, Vec<u8>) {
-    let inode = record.unpack(record.id(near).slot());
-    let inode = Inode { target: Blob(record.target().to_vec()), ..inode };
+    let inode = record.whole(record.id(near).slot());
     (inode_key(inode.id), inode.to_stored())
 }
 
@@ -171,8 +171,7 @@ impl Inodes {
 
     /// All of an inode.
     pub fn get(&mut self, id: InodeId) -> Option<Inode> {
-        let record = self.record(id)?;
-        Some(Inode { target: Blob(record.target().to_vec()), ..record.unpack(id.slot()) })
+        self.record(id).map(|record| record.whole(id.slot()))
     }
 
     /// Its attributes; allocates nothing.
@@ -278,6 +277,47 @@ impl Inodes {
         self.xattrs.in_slots(slots)
     }
 
+    /// How many names a file has in a directory beside the one that its inode tells of.
+    pub fn further(&self, id: InodeId, dir: InodeId) -> u32 {
+        self.further.count(id, dir, self.below.store())
+    }
+
+    /// A directory in which a file has such further names, if there is one: the first one after `dir`.
+    pub fn any_further(&self, id: InodeId, dir: InodeId) -> Option<InodeId> {
+        self.further.any(id, dir, self.below.store())
+    }
+
+    /// Sets how many further names a file has in a directory.
+    pub fn set_further(&mut self, id: InodeId, dir: InodeId, names: u32) {
+        let later = self.pieces.covers(id.slot());
+        if later {
+            self.further.leave_early(id, dir, self.pieces.early());
+        }
+        self.further.set(id, dir, names, later);
+    }
+
+    /// A file, a directory, and its further names there, as the store has it.
+    pub fn decode_further(key: &[u8], value: &[u8]) -> Result<(InodeId, InodeId, u32), WireError> {
+        further::decode(key, value)
+    }
+
+    /// Whether memory knows how many further names a file has in a directory, whatever the store says.
+    pub fn knows_further(&self, id: InodeId, dir: InodeId) -> bool {
+        self.further.knows(id, dir)
+    }
+
+    /// Takes the further names of a file in a directory as the store has them, unless newer ones are in memory.
+    pub fn load_further(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        let (id, dir, names) = Inodes::decode_further(key, value)?;
+        self.further.load(id, dir, names);
+        Ok(())
+    }
+
+    /// Files of some slots with directories of further names and how many, as far as they are in memory, sorted.
+    pub fn further_in_slots(&self, slots: RangeInclusive<Slot>) -> impl Iterator<Item = (InodeId, InodeId, u32)> {
+        self.further.in_slots(slots)
+    }
+
     /// Inserts or replaces an inode; `born`: there never was one of this id, so the store is not asked for it.
     pub fn put(&mut self, inode: &Inode, born: bool) {
         let id = inode.id;
@@ -366,11 +406,9 @@ impl Inodes {
         true
     }
 
-    /// Changes an inode that is no symlink in place.
+    /// Changes an inode in place.
     fn update(&mut self, id: InodeId, handle: Handle, change: impl FnOnce(&mut Inode)) {
-        let record = Record(self.arena.at(handle));
-        assert!(record.target().is_empty(), "{id:?} is a symlink");
-        let mut inode = record.unpack(id.slot());
+        let mut inode = Record(self.arena.at(handle)).whole(id.slot());
         let count = &mut self.counts[range_of(id)];
         count.blocks -= inode.blocks;
         change(&mut inode);
@@ -479,7 +517,7 @@ impl Inodes {
 
     /// Adds a piece of the image; whether there is more of it.
     pub fn more_of_image(&mut self, piece: &mut Piece, changes: &mut Changes) -> bool {
-        let Inodes { tables, arena, xattrs, gone, pieces, .. } = self;
+        let Inodes { tables, arena, xattrs, further, gone, pieces, .. } = self;
         let Some(walk) = pieces.image(changes) else { return false };
         while !piece.is_over() {
             if let Some(table) = walk.table() {
@@ -497,9 +535,13 @@ impl Inodes {
             piece.take(ids.len());
             let none = ids.is_empty();
             changes.removed.extend(ids.into_iter().map(inode_key));
-            if none && !xattrs.more_of_image(walk.slots(), piece, changes) {
+            if none
+                && !xattrs.more_of_image(walk.slots(), piece, changes)
+                && !further.more_of_image(walk.slots(), piece, changes)
+            {
                 gone.end();
                 xattrs.end();
+                further.end();
                 pieces.end();
                 return false;
             }
@@ -509,11 +551,12 @@ impl Inodes {
 
     /// The store has (`kept`) or will not have the last image of these slots. Whether there is more to settle of it.
     pub fn settle(&mut self, slots: RangeInclusive<Slot>, kept: bool, piece: &mut Piece) -> bool {
-        let Inodes { tables, xattrs, gone, pieces, .. } = self;
+        let Inodes { tables, xattrs, further, gone, pieces, .. } = self;
         let (failed, walk) = pieces.settle(slots, kept);
         if failed {
             gone.end();
             xattrs.end();
+            further.end();
         }
         while !piece.is_over() {
             if let Some(table) = walk.table() {
@@ -522,7 +565,8 @@ impl Inodes {
             }
             let settled = gone.settle_some(ids_of(walk.slots()), kept, piece.takes());
             piece.take(settled);
-            if settled == 0 && !xattrs.settle(walk.slots(), kept, piece) {
+            let none = settled == 0 && !xattrs.settle(walk.slots(), kept, piece);
+            if none && !further.settle(walk.slots(), kept, piece) {
                 pieces.settled();
                 return false;
             }
@@ -543,20 +587,22 @@ impl Inodes {
         });
         let Inodes { xattrs, tables, arena, .. } = self;
         let there = |id: InodeId| tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)).is_some();
-        xattrs.forget(slots, |id| !there(id));
+        xattrs.forget(slots.clone(), |id| !there(id));
+        self.further.forget(slots);
     }
 
     /// Bytes in use.
     pub fn memory(&self) -> Memory {
         let arena = self.arena.memory();
-        let own = self.tables.bytes() + self.xattrs.bytes() + self.below.bytes() + self.gone.bytes(0);
+        let side = self.xattrs.bytes() + self.further.bytes();
+        let own = self.tables.bytes() + side + self.below.bytes() + self.gone.bytes(0);
         Memory { tables: arena.tables + own, ..arena }
     }
 }
 
 /// All ids of some slots.
 pub(crate) fn ids_of(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
-    InodeId(u64::from(slots.start().0) << 48)..=InodeId(u64::from(slots.end().0) << 48 | u64::MAX >> 16)
+    InodeId::of_slots(slots)
 }
 
 #[cfg(test)]

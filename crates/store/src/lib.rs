@@ -6,6 +6,7 @@ pub mod cold;
 
 mod ahead;
 mod arena;
+mod further;
 mod inodes;
 mod leaf;
 mod listings;

@@ -1,8 +1,9 @@
 //! The packed form of an inode: 8-byte words, of which those with a usual value are left out.
 //!
 //! The first word tells which words follow: `low 41 bits of the id | present:23`, `uid:32 | mode:16 | nlink:16`,
-//! parent, birth time, then the present ones in the order of their bits, and of a symlink the length of its
-//! target and the target. The high bits of an id are those of its table (see `slots`).
+//! parent, birth time, then the present ones in the order of their bits. Of a symlink follow the length of its
+//! target and the target, of a directory the length of its name, a byte, and the name. The high bits of an id are
+//! those of its table (see `slots`).
 //!
 //! A file takes 64 bytes, or 72 if its group has another number than its owner: what a first write and a first
 //! read change has its place from birth, so that a million files that live on do not leave a million holes.
@@ -14,6 +15,7 @@ use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{Generation, InodeId, SLOT_SHIFT, Slot, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
+use onpath_wire::name::Name;
 use onpath_wire::peer::Access;
 
 /// Words that every inode has.
@@ -66,13 +68,18 @@ fn halves(word: u64) -> (u64, u64) {
 }
 
 /// Units of arena for an inode of `kind` with these words, room for those it will soon have included.
-fn units(kind: Kind, present: u32, target_bytes: usize) -> usize {
+fn units(kind: Kind, present: u32, tail_bytes: usize) -> usize {
     let soon = match kind {
         Kind::File => bit::CTIME | bit::ATIME | bit::SIZE | bit::BLOCKS,
         Kind::Directory => bit::CTIME | bit::ATIME | bit::ENTRIES,
         _ => 0,
     };
-    words(kind, present | soon) + target_bytes.div_ceil(UNIT_BYTES)
+    words(kind, present | soon) + tail_bytes.div_ceil(UNIT_BYTES)
+}
+
+/// Bytes behind the words.
+fn tail_bytes(kind: Kind, tail: &[u8]) -> usize {
+    tail.len() + usize::from(kind == Kind::Directory)
 }
 
 fn words(kind: Kind, present: u32) -> usize {
@@ -85,7 +92,8 @@ pub(crate) struct Packed<'a> {
     len: usize,
     present: u32,
     kind: Kind,
-    target: &'a [u8],
+    /// A symlink's target, or a directory's name.
+    tail: &'a [u8],
 }
 
 impl<'a> Packed<'a> {
@@ -95,7 +103,10 @@ impl<'a> Packed<'a> {
         assert!(i.mode <= MODE_MASK, "mode {:o} has more than permission bits", i.mode);
         assert!(target.len() <= TARGET_BYTES_MAX, "target of {} bytes", target.len());
         assert!(target.is_empty() || i.kind == Kind::Symlink, "{:?} with a target", i.kind);
-        let mut p = Packed { words: [0; WORDS_MAX], len: WORDS_MIN, present: 0, kind: i.kind, target };
+        let name = i.name.as_ref().map_or(&[][..], Name::as_bytes);
+        assert!(name.is_empty() || i.is_dir(), "{:?} with a name of its own", i.kind);
+        let tail = if i.is_dir() { name } else { target };
+        let mut p = Packed { words: [0; WORDS_MAX], len: WORDS_MIN, present: 0, kind: i.kind, tail };
         let nlink = u16::try_from(i.nlink).unwrap_or(0);
         let mode = i.mode | u16::from(i.kind.d_type()) << TYPE_SHIFT;
         p.words[1] = u64::from(i.uid) | u64::from(mode) << 32 | u64::from(nlink) << 48;
@@ -137,7 +148,7 @@ impl<'a> Packed<'a> {
 
     /// Units of arena that the record takes.
     pub(crate) fn units(&self) -> usize {
-        units(self.kind, self.present, self.target.len())
+        units(self.kind, self.present, tail_bytes(self.kind, self.tail))
     }
 
     /// Writes the record.
@@ -146,7 +157,15 @@ impl<'a> Packed<'a> {
         for (to, word) in words.chunks_exact_mut(UNIT_BYTES).zip(&self.words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
-        rest[..self.target.len()].copy_from_slice(self.target);
+        let rest = match self.kind {
+            Kind::Directory => {
+                let (length, rest) = rest.split_at_mut(1);
+                length[0] = self.tail.len() as u8; // names are no longer than 255 bytes
+                rest
+            }
+            _ => rest,
+        };
+        rest[..self.tail.len()].copy_from_slice(self.tail);
     }
 }
 
@@ -223,12 +242,29 @@ impl<'a> Record<'a> {
         &self.0[words * UNIT_BYTES..][..self.word(words - 1) as usize]
     }
 
-    /// Units of arena that the record takes.
-    pub(crate) fn units(self) -> usize {
-        units(self.kind(), self.present(), self.target().len())
+    /// A directory's name.
+    fn name(self) -> &'a [u8] {
+        if self.kind() != Kind::Directory {
+            return &[];
+        }
+        let tail = &self.0[words(Kind::Directory, self.present()) * UNIT_BYTES..];
+        &tail[1..][..usize::from(tail[0])]
     }
 
-    /// Everything but the target, which stays empty: nothing is allocated.
+    /// Units of arena that the record takes.
+    pub(crate) fn units(self) -> usize {
+        let tail = if self.kind() == Kind::Directory { self.name() } else { self.target() };
+        units(self.kind(), self.present(), tail_bytes(self.kind(), tail))
+    }
+
+    /// All of it.
+    pub(crate) fn whole(self, slot: Slot) -> Inode {
+        let name = self.name();
+        let name = (!name.is_empty()).then(|| Name::new(name).expect("only names are packed as such"));
+        Inode { target: Blob(self.target().to_vec()), name, ..self.unpack(slot) }
+    }
+
+    /// Everything but the target and the name, which stay empty: nothing is allocated.
     #[inline]
     pub(crate) fn unpack(self, slot: Slot) -> Inode {
         let mut fields = Fields { record: self, present: self.present(), next: WORDS_MIN };
@@ -273,6 +309,7 @@ impl<'a> Record<'a> {
             generation,
             cut,
             target,
+            name: None,
         }
     }
 }

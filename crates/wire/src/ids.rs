@@ -4,6 +4,7 @@
 use crate::codec::{Reader, Wire, WireError};
 use crate::inode::Kind;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Highest number of a session: an address has 24 bits for it.
 const SESSION_MAX: u32 = (1 << 24) - 1;
@@ -201,6 +202,12 @@ impl InodeId {
         Birth((self.0 >> BIRTH_SHIFT) as u32 & Birth::MAX.0)
     }
 
+    /// All ids of some slots.
+    pub fn of_slots(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
+        let first = |slot: &Slot| u64::from(slot.0) << SLOT_SHIFT;
+        InodeId(first(slots.start()))..=InodeId(first(slots.end()) | ((1 << SLOT_SHIFT) - 1))
+    }
+
     /// The id without its slot. It grows with every inode that is born in a slot.
     #[inline]
     pub fn within_slot(self) -> u64 {
@@ -354,6 +361,22 @@ mod tests {
         assert_eq!(InodeId::from_bytes(&last.to_bytes()), Ok(last));
         assert_eq!(InodeId::from_bytes(&(last.0 + 1).to_le_bytes()), Err(WireError::Bad("InodeId")));
         assert_eq!(Birth::MAX.next(), Birth::NEVER);
+    }
+
+    /// They were those of slot 0 alone, or none, as long as a range was made of other bits than a slot.
+    #[test]
+    fn ids_of_some_slots_are_those_of_no_others() {
+        for slots in [Slot(0)..=Slot(0), Slot(3)..=Slot(1023), Slot(1024)..=Slot(2047), Slot(u16::MAX)..=Slot(u16::MAX)]
+        {
+            let ids = InodeId::of_slots(slots.clone());
+            for slot in [0, 1, 2, 3, 1023, 1024, 1500, 2047, 2048, u16::MAX].map(Slot) {
+                for id in [(Birth(1), 0, Kind::File), (Birth::MAX, u16::MAX, Kind::Directory)] {
+                    let id = InodeId::new(slot, id.0, id.1, id.2);
+                    assert_eq!(ids.contains(&id), slots.contains(&slot), "{id:?} in {slots:?}");
+                }
+            }
+        }
+        assert!(InodeId::of_slots(Slot(0)..=Slot(0)).contains(&InodeId::ROOT));
     }
 
     #[test]

@@ -85,26 +85,32 @@ wire_struct! {
 
 wire_enum! {
     /// What a transaction does to an inode at its home.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum InodeChange {
-        /// A name is added.
-        1 => Link,
-        /// A name is removed.
-        2 => Unlink,
-        /// Its name moves to this directory.
-        3 => Move {
-            /// The new directory.
+        /// A name is added. If it is the first one, its directory is charged for the inode.
+        1 => Link {
+            /// The directory.
             parent: InodeId,
-            /// The directory changes (then ".." of a directory changes, which needs write permission on it).
-            parent_changes: bool,
+        },
+        /// A name is removed.
+        2 => Unlink {
+            /// Its directory.
+            parent: InodeId,
+        },
+        /// Its name moves. If it is a directory that goes elsewhere, its ".." changes, which needs write permission on it.
+        3 => Move {
+            /// The directory of the old name.
+            from: InodeId,
+            /// The directory of the new one.
+            to: InodeId,
+            /// The new name, if it is a directory.
+            name: Option<Name>,
         },
         /// An empty directory is removed.
         4 => RemoveDir,
         /// Its name is taken over by another inode.
-        5 => Replace,
-        /// As `Link`, in this directory, which is charged for the inode if it is its first name.
-        6 => Name {
-            /// The directory.
+        5 => Replace {
+            /// The directory of the name.
             parent: InodeId,
         },
     }
@@ -122,6 +128,8 @@ wire_enum! {
             name: Name,
             /// Where it goes: the new directory.
             to: InodeId,
+            /// The new name.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
             unless: InodeId,
         },
@@ -143,6 +151,8 @@ wire_enum! {
             name: Name,
             /// Where what it leads to goes: the new directory.
             to: InodeId,
+            /// The new name of that.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
             unless: InodeId,
             /// What it leads to then.

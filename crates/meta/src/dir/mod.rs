@@ -298,5 +298,5 @@ impl Directories {
 
 /// The ids of all inodes of some slots.
 fn ids_in(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
-    InodeId(u64::from(slots.start().0) << 48)..=InodeId(u64::from(slots.end().0) << 48 | ((1 << 48) - 1))
+    InodeId::of_slots(slots)
 }

@@ -81,7 +81,8 @@ fn step(
     need_space(core)?;
     let Some(id) = core.state.new_inode_id(site_of_hash(hash), node.kind) else { return Ok(Outcome::NoId) };
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let inode = newborn(req, id, &dir, parent, node, mode, stamp);
+    let mut inode = newborn(req, id, &dir, parent, node, mode, stamp);
+    inode.name = inode.is_dir().then(|| name.clone());
     let log = core.state.log(parent, 1, i8::from(node.kind == Kind::Directory));
     let mut effects: Effects = vec![
         Effect::PutInode { inode },

@@ -9,7 +9,7 @@ use crate::access::{self, Owned};
 use crate::dir::site::{self, Gone};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
-use crate::state::keys;
+use crate::state::{further, keys};
 use crate::txn::coordinator::{self, Plan, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -80,14 +80,11 @@ pub(crate) fn may_link(req: &Req, inode: &Inode, acls: Option<&Acls>) -> Result<
     access::or_capable(req, linkable, cap::FOWNER, Over::Uid(inode.uid), Errno::EPERM)
 }
 
-/// An inode with one more name, in this directory; its first name decides which directory is charged for it.
-pub(crate) fn linked(mut inode: Inode, parent: InodeId, stamp: Stamp) -> Inode {
-    if inode.nlink == 0 {
-        inode.parent = parent;
-    }
-    inode.nlink += 1;
+/// An inode gets one more name, in this directory.
+pub(crate) fn add_link(core: &Core, mut inode: Inode, parent: InodeId, stamp: Stamp, effects: &mut Effects) {
+    further::added(core, &mut inode, parent, effects);
     inode.ctime = stamp.0 as i64;
-    inode
+    effects.push(Effect::PutInode { inode });
 }
 
 fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: &Name) -> Step {
@@ -96,17 +93,17 @@ fn here(core: &mut Core, cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name:
     let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0 || linkable).ok_or(Errno::ENOENT)?;
     may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let inode = linked(inode, parent, stamp);
     let log = core.state.log(parent, 1, 0);
     let kind = inode.kind;
-    let effects: Effects =
-        vec![Effect::PutInode { inode }, Effect::PutName { parent, name: name.clone(), child: id, kind, log }];
+    let mut effects = Effects::new();
+    add_link(core, inode, parent, stamp, &mut effects);
+    effects.push(Effect::PutName { parent, name: name.clone(), child: id, kind, log });
     Ok(commit(core, cx.op(), req, stamp, Answer::Entry { id, created: false }, effects))
 }
 
 fn plan(core: &mut Core, id: InodeId, parent: InodeId, attempt: u32) -> (TxnId, Plan) {
     let txn = coordinator::begin(core, attempt, &[parent]);
-    let part = TxnPart::Inode { id, change: InodeChange::Name { parent }, sticky: None };
+    let part = TxnPart::Inode { id, change: InodeChange::Link { parent }, sticky: None };
     (txn, vec![(core.state.config.map.home(id), vec![part])])
 }
 

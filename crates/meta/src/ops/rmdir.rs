@@ -79,7 +79,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     let log = core.state.log(parent, -1, -1);
     let mut effects = Effects::new();
     effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });
-    remove_link(core, inode, stamp, &mut effects);
+    remove_link(core, inode, parent, stamp, &mut effects);
     let reply = commit(core, op, req, stamp, Answer::Done, effects);
     crate::dir::owner::wake(core, found.child);
     Ok(reply)

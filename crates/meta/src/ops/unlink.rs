@@ -7,6 +7,7 @@
 use super::{Req, Step, begin, datapending, named, opens};
 use crate::dir::site::{self, Gone};
 use crate::state::commit::{Effects, commit};
+use crate::state::further;
 use crate::txn::coordinator;
 use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
@@ -50,7 +51,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
     let log = core.state.log(parent, -1, 0);
     let mut effects = Effects::new();
     effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });
-    let dropped = remove_link(core, inode, stamp, &mut effects);
+    let dropped = remove_link(core, inode, parent, stamp, &mut effects);
     let reply = commit(core, op, req, stamp, Answer::Done, effects);
     drop_data(core, dropped);
     Ok(reply)
@@ -58,9 +59,15 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
 
 /// A name is taken over by another inode: the one that had it stays an orphan for a moment. Who looked the name up just
 /// before must find it, or a program that opens a file which is being replaced again and again fails with ESTALE.
-pub(crate) fn replace_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
+pub(crate) fn replace_link(
+    core: &mut Core,
+    mut inode: Inode,
+    parent: InodeId,
+    stamp: Stamp,
+    effects: &mut Effects,
+) -> Option<DataId> {
     if inode.nlink > 1 || inode.is_dir() {
-        return remove_link(core, inode, stamp, effects);
+        return remove_link(core, inode, parent, stamp, effects);
     }
     inode.nlink = 0;
     inode.ctime = stamp.0 as i64;
@@ -69,9 +76,19 @@ pub(crate) fn replace_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effe
     None
 }
 
-/// One name fewer: the inode lives on, is an orphan, or is gone. Returns the bytes that go with it.
-pub(crate) fn remove_link(core: &mut Core, mut inode: Inode, stamp: Stamp, effects: &mut Effects) -> Option<DataId> {
-    inode.nlink = if inode.is_dir() { 0 } else { inode.nlink - 1 };
+/// One name fewer, in this directory: the inode lives on, is an orphan, or is gone. Returns the bytes that go with it.
+pub(crate) fn remove_link(
+    core: &mut Core,
+    mut inode: Inode,
+    parent: InodeId,
+    stamp: Stamp,
+    effects: &mut Effects,
+) -> Option<DataId> {
+    if inode.is_dir() {
+        inode.nlink = 0;
+    } else {
+        further::removed(core, &mut inode, parent, effects);
+    }
     inode.ctime = stamp.0 as i64;
     let kept = inode.nlink > 0 || core.state.opens.is_kept(inode.id);
     if kept || !datapending::may_go(core, &inode) {

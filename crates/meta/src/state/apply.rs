@@ -125,6 +125,9 @@ impl State {
             {
                 self.inodes.merged(data.inode, *size, *blocks, *version, *kill_suidgid, stamp);
             }
+            Effect::Further { id, dir, names } if wants.wants(range_of(id.slot())) => {
+                self.inodes.set_further(*id, *dir, *names);
+            }
             Effect::SetXattr { id, name, value } if wants.wants(range_of(id.slot())) => {
                 self.inodes.set_xattr(*id, name, &value.0);
             }

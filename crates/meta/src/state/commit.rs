@@ -65,6 +65,7 @@ fn touched(effect: &Effect) -> impl Iterator<Item = Key> {
         Effect::PutInode { inode } => [Some(keys::inode(inode.id)), None],
         Effect::DropInode { id }
         | Effect::Accessed { id, .. }
+        | Effect::Further { id, .. }
         | Effect::SetXattr { id, .. }
         | Effect::RemoveXattr { id, .. } => [Some(keys::inode(*id)), None],
         Effect::AppliedLog { dir, .. } => [Some(keys::inode(*dir)), None],

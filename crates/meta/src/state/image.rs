@@ -31,7 +31,7 @@ pub const DISORDERED_LOG: WireError = WireError::Bad("order of a change-log");
 const TABLES: u8 = 3;
 
 pub(super) mod class {
-    pub(in crate::state) use onpath_store::cold::class::{ENTRY, INODE, NAME, XATTR};
+    pub(in crate::state) use onpath_store::cold::class::{ENTRY, FURTHER, INODE, NAME, XATTR};
     pub(in crate::state) const WATERMARK: u8 = 4;
     pub(in crate::state) const DATA_PENDING: u8 = 5;
     pub(in crate::state) const ORPHAN: u8 = 6;
@@ -177,6 +177,7 @@ impl State {
             (&class::INODE, key) => self.inodes.load(key, value),
             (&class::NAME, key) => self.names.load(key, value),
             (&class::XATTR, key) => self.inodes.load_xattrs(key, value),
+            (&class::FURTHER, key) => self.inodes.load_further(key, value),
             (&class::ENTRY, key) => self.listings.load(key, value)?.then_some(()).ok_or(WRONG_COOKIE),
             (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
         }
@@ -189,6 +190,7 @@ impl State {
             (&class::INODE, key) => Inodes::decode(key, value).map(drop),
             (&class::NAME, key) => Names::decode(key, value).map(drop),
             (&class::XATTR, key) => Inodes::decode_xattrs(key, value).map(drop),
+            (&class::FURTHER, key) => Inodes::decode_further(key, value).map(drop),
             (&class::ENTRY, key) => in_place(&Listings::decode(key, value)?.1).then_some(()).ok_or(WRONG_COOKIE),
             (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
         }
@@ -202,6 +204,8 @@ impl State {
                 self.inodes.get(id).map(Surveyed::Inode).into_iter().for_each(&mut *each);
             }
             self.inodes.xattrs_in_slots(slots.clone()).for_each(|(id, set)| each(Surveyed::xattrs(id, set)));
+            let further = self.inodes.further_in_slots(slots.clone());
+            further.for_each(|(id, dir, names)| each(Surveyed::Further(id, dir, names)));
             for (parent, name, NameValue { child, kind }) in self.names.in_slots(slots.clone()) {
                 each(Surveyed::Name(SurveyedName { parent, name, child, kind }));
             }
@@ -232,6 +236,10 @@ impl State {
             (&class::XATTR, key) => {
                 let (id, set) = Inodes::decode_xattrs(key, value)?;
                 (!self.inodes.knows_xattrs(id)).then(|| Surveyed::xattrs(id, &set))
+            }
+            (&class::FURTHER, key) => {
+                let (id, dir, names) = Inodes::decode_further(key, value)?;
+                (!self.inodes.knows_further(id, dir)).then_some(Surveyed::Further(id, dir, names))
             }
             (&class::ENTRY, key) => {
                 let (dir, entry) = Listings::decode(key, value)?;

@@ -6,6 +6,7 @@ pub(crate) mod buried;
 pub(crate) mod clock;
 pub(crate) mod commit;
 mod foresee;
+pub(crate) mod further;
 pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod packets;

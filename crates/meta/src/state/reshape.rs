@@ -63,7 +63,7 @@ impl Reshape {
                 shard
             }
             class::NAME => self.map.shard(site(id, name)),
-            class::ENTRY | class::XATTR => self.map.home(id),
+            class::ENTRY | class::XATTR | class::FURTHER => self.map.home(id),
             tag => return Err(WireError::UnknownTag { what: "object", tag }),
         };
         Ok(shard)

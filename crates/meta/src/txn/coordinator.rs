@@ -196,8 +196,14 @@ mod tests {
     fn a_vote_tells_of_each_part() {
         let id = InodeId(7);
         let name = Name::new(b"n").unwrap();
-        let source = TxnPart::Source { parent: InodeId::ROOT, name, to: InodeId::ROOT, unless: InodeId::NONE };
-        let inode = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+        let source = TxnPart::Source {
+            parent: InodeId::ROOT,
+            name: name.clone(),
+            to: InodeId::ROOT,
+            to_name: name,
+            unless: InodeId::NONE,
+        };
+        let inode = TxnPart::Inode { id, change: InodeChange::Link { parent: InodeId::ROOT }, sticky: None };
         let found = PartState::Source { child: id, kind: Kind::File, sticky: None };
         let attr = |id| AttrWire::of(&Inode::new(id, Kind::File));
         let there = PartState::Inode { attr: attr(id), data: DataRef::default() };

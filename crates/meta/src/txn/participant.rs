@@ -9,14 +9,14 @@ use crate::ops::{Req, Stop, link};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
-use crate::state::{keys, packets};
+use crate::state::{further, keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::{Key, Mode, OpId};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
@@ -134,10 +134,10 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
-            TxnPart::Source { parent, name, to, unless } | TxnPart::Swap { parent, name, to, unless, .. } => {
+            TxnPart::Source { parent, name, to, unless, .. } | TxnPart::Swap { parent, name, to, unless, .. } => {
                 source(core, cx.op(), req, *parent, name, *to, *unless)?
             }
-            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, *change, *sticky)?,
+            TxnPart::Inode { id, change, sticky } => inode(core, req, *id, change, *sticky)?,
         });
     }
     let parts = parts.into_iter().map(Part::from).collect();
@@ -188,21 +188,21 @@ fn inode(
     core: &mut Core,
     req: &Req,
     id: InodeId,
-    change: InodeChange,
+    change: &InodeChange,
     sticky: Option<u32>,
 ) -> Result<PartState, Refused> {
-    let named = matches!(change, InodeChange::Name { .. }) && core.state.linkable.contains(&id);
+    let named = matches!(change, InodeChange::Link { .. }) && core.state.linkable.contains(&id);
     let inode = core.state.inodes.get(id).filter(|inode| inode.nlink > 0 || named).ok_or(Errno::ENOENT)?;
     if let Some(owner) = sticky {
         access::sticky_of(req, owner, (inode.uid, inode.gid))?;
     }
     match change {
-        InodeChange::Link | InodeChange::Name { .. } => {
+        InodeChange::Link { .. } => {
             link::may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
         }
-        InodeChange::Unlink | InodeChange::Replace if inode.is_dir() => return Err(Errno::EISDIR.into()),
-        InodeChange::Unlink | InodeChange::Replace => {}
-        InodeChange::Move { parent_changes, .. } => may_move(core, req, &inode, parent_changes)?,
+        InodeChange::Unlink { .. } | InodeChange::Replace { .. } if inode.is_dir() => return Err(Errno::EISDIR.into()),
+        InodeChange::Unlink { .. } | InodeChange::Replace { .. } => {}
+        InodeChange::Move { from, to, .. } => may_move(core, req, &inode, from != to)?,
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());
@@ -264,39 +264,45 @@ fn carry_out(
     core: &mut Core,
     part: &TxnPart,
     state: &PartState,
-    stamp: onpath_wire::ids::Stamp,
+    stamp: Stamp,
     effects: &mut Effects,
 ) -> Option<onpath_wire::ids::DataId> {
     match (part, state) {
-        (TxnPart::Source { parent, name, to, .. }, PartState::Source { child, kind, .. }) => {
+        (TxnPart::Source { parent, name, to, to_name, .. }, PartState::Source { child, kind, .. }) => {
             let log = core.state.log(*parent, -1, -links(*kind));
-            let (parent, name, child, kind) = (*parent, name.clone(), *child, *kind);
-            effects.push(Effect::DropName { parent, name, child, kind, log });
+            let (kind, name, child) = (*kind, name.clone(), *child);
+            effects.push(Effect::DropName { parent: *parent, name, child, kind, log });
             if let Some(inode) = core.state.inodes.get(child) {
-                effects.push(moved(inode, *to, stamp));
+                moved(core, inode, (*parent, *to), Some(to_name), stamp, effects);
             }
             None
         }
-        (TxnPart::Swap { parent, name, to, child, kind, .. }, PartState::Source { child: old, kind: old_kind, .. }) => {
+        (
+            TxnPart::Swap { parent, name, to, to_name, child, kind, .. },
+            PartState::Source { child: old, kind: old_kind, .. },
+        ) => {
             let log = core.state.log(*parent, 0, links(*kind) - links(*old_kind));
             effects.push(Effect::PutName { parent: *parent, name: name.clone(), child: *child, kind: *kind, log });
             if let Some(inode) = core.state.inodes.get(*old) {
-                effects.push(moved(inode, *to, stamp));
+                moved(core, inode, (*parent, *to), Some(to_name), stamp, effects);
             }
             None
         }
         (TxnPart::Inode { id, change, .. }, _) => {
             let inode = core.state.inodes.get(*id)?;
             match change {
-                InodeChange::Link | InodeChange::Name { .. } => {
-                    let parent = if let InodeChange::Name { parent } = change { *parent } else { inode.parent };
-                    effects.push(Effect::PutInode { inode: link::linked(inode, parent, stamp) });
+                InodeChange::Link { parent } => {
+                    link::add_link(core, inode, *parent, stamp, effects);
                     None
                 }
-                InodeChange::Unlink | InodeChange::RemoveDir => remove_link(core, inode, stamp, effects),
-                InodeChange::Replace => replace_link(core, inode, stamp, effects),
-                InodeChange::Move { parent, .. } => {
-                    effects.push(moved(inode, *parent, stamp));
+                InodeChange::Unlink { parent } => remove_link(core, inode, *parent, stamp, effects),
+                InodeChange::RemoveDir => {
+                    let parent = inode.parent;
+                    remove_link(core, inode, parent, stamp, effects)
+                }
+                InodeChange::Replace { parent } => replace_link(core, inode, *parent, stamp, effects),
+                InodeChange::Move { from, to, name } => {
+                    moved(core, inode, (*from, *to), name.as_ref(), stamp, effects);
                     None
                 }
             }
@@ -310,11 +316,18 @@ pub(crate) fn links(kind: Kind) -> i8 {
     i8::from(kind == Kind::Directory)
 }
 
-/// An inode whose name has moved to another directory.
-pub(crate) fn moved(mut inode: Inode, to: InodeId, stamp: onpath_wire::ids::Stamp) -> Effect {
-    inode.parent = to;
+/// A name of an inode has moved from one directory to another, where it is called so.
+pub(crate) fn moved(
+    core: &Core,
+    mut inode: Inode,
+    places: (InodeId, InodeId),
+    name: Option<&Name>,
+    stamp: Stamp,
+    effects: &mut Effects,
+) {
+    further::moved(core, &mut inode, places, name, effects);
     inode.ctime = stamp.0 as i64;
-    Effect::PutInode { inode }
+    effects.push(Effect::PutInode { inode });
 }
 
 /// The decision is known.

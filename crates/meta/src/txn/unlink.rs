@@ -40,7 +40,7 @@ pub(crate) async fn attempt(
     let found = cx.with(|core| check(core, req, dir.as_ref(), parent, name, what))?;
     let (txn, plan) = cx.with(|core| {
         let txn = coordinator::begin(core, attempt, &[parent]);
-        (txn, questions(core, dir.as_ref().expect("checked"), found, what))
+        (txn, questions(core, parent, dir.as_ref().expect("checked"), found, what))
     });
     match coordinator::prepare(cx, req, txn, &plan).await {
         Ok(states) => {
@@ -73,9 +73,9 @@ fn check(
     }
 }
 
-fn questions(core: &Core, dir: &Access, found: NameValue, what: What) -> Plan {
+fn questions(core: &Core, parent: InodeId, dir: &Access, found: NameValue, what: What) -> Plan {
     let (change, sticky) = match what {
-        What::File => (InodeChange::Unlink, None), // checked in the decision
+        What::File => (InodeChange::Unlink { parent }, None), // checked in the decision
         What::Directory => (InodeChange::RemoveDir, access::sticky_owner(dir)), // a stranger must not seal it
     };
     let part = TxnPart::Inode { id: found.child, change, sticky };
@@ -106,7 +106,7 @@ fn decide(
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));
     }
-    if questions(core, dir.as_ref().expect("checked"), found, what) != *plan {
+    if questions(core, parent, dir.as_ref().expect("checked"), found, what) != *plan {
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // the directory is sticky now, say: what the home has checked does not count any more
     }

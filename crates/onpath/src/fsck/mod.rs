@@ -9,6 +9,7 @@ mod cancel;
 mod checks;
 mod code;
 mod disk;
+mod promised;
 mod repair;
 mod report;
 mod sorted;

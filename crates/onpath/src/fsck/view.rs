@@ -4,6 +4,7 @@
 //! what is on its way, which has bounds of its own, and what is suspicious at first sight.
 
 use super::checks::{placement::Next, xattrs::wrong};
+use super::promised::Promised;
 use super::sorted::{Sorted, Sorting};
 use super::spill::Spill;
 use onpath_data::DataNode;
@@ -16,7 +17,6 @@ use onpath_wire::ids::{DataId, InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{InodeChange, PartState, TxnPart};
 use onpath_wire::stored_struct;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -60,28 +60,20 @@ stored_struct! {
 /// A name with its directory.
 pub(super) type NameOf = (InodeId, Name);
 
-/// What decided transactions have yet to do.
-#[derive(Default)]
-pub(super) struct Promised {
-    /// Names that will go: their inodes have others already.
-    pub(super) names: BTreeSet<NameOf>,
-    /// Names that will lead to another inode.
-    pub(super) swaps: BTreeMap<NameOf, Target>,
-    /// Changes of nlink.
-    pub(super) links: BTreeMap<InodeId, i64>,
-    /// Directories that will go: they have no name any more.
-    pub(super) removed: BTreeSet<InodeId>,
-    /// New parents.
-    pub(super) moved: BTreeMap<InodeId, InodeId>,
-}
-
 /// An inode with its names, without those that a decided transaction removes.
 pub(super) struct Named {
     pub(super) inode: Inode,
     pub(super) count: usize,
     /// The names themselves, if it is a directory.
     pub(super) names: Vec<NameOf>,
+    /// Else in which directories they are, and how many in each.
+    pub(super) dirs: Dirs,
+    /// In which it says that it has further ones, beside the one that the inode itself tells of.
+    pub(super) further: Dirs,
 }
+
+/// Directories with a number each, in order.
+pub(super) type Dirs = Vec<(InodeId, u32)>;
 
 /// How many objects there are, and blocks that inodes count.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,6 +97,8 @@ pub(super) struct View {
     pub(super) names: Sorted<NameOf, Target>,
     /// The same by inode, without those that a decided transaction removes.
     by_inode: Sorted<(InodeId, NameOf), Kind>,
+    /// At homes of files: how many further names they have in a directory, beside the one that the inode tells of.
+    further: Sorted<(InodeId, InodeId), u32>,
     /// Entries at the homes of their directories.
     pub(super) listed: Sorted<NameOf, Target>,
     /// What directories list at their homes, if anything.
@@ -155,6 +149,7 @@ impl View {
         let (map, next) = (ClusterMap::even(superblock.shards()), Next::of(superblock, shards));
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
+        let mut further: Sorting<(InodeId, InodeId), u32> = Sorting::new(spill);
         let mut objects = Objects::default();
         let mut surveys = Vec::new();
         watcher.begin(Stage::of("sorting", "objects"));
@@ -174,6 +169,8 @@ impl View {
                 }
                 Surveyed::Xattrs(id, set) if map.home(id) == number => attributes.push(&id, &wrong_kinds(&set)),
                 Surveyed::Xattrs(id, set) => _ = odd.xattrs.insert(id, set),
+                Surveyed::Further(id, dir, names) if map.home(id) == number => further.push(&(id, dir), &names),
+                Surveyed::Further(id, dir, names) => odd.further.entry(id).or_default().push((dir, names)),
                 Surveyed::Name(name) => {
                     objects.names += 1;
                     if map.shard(site(name.parent, name.name.as_bytes())) == number {
@@ -192,8 +189,8 @@ impl View {
                     }
                 }
             }));
-            let Survey { inodes, names, listings, xattrs, .. } = odd;
-            let mut survey = Survey { inodes, names, listings, xattrs, ..rest };
+            let Survey { inodes, names, listings, xattrs, further, .. } = odd;
+            let mut survey = Survey { inodes, names, listings, xattrs, further, ..rest };
             survey.sort();
             surveys.push(survey);
         }
@@ -203,8 +200,10 @@ impl View {
         });
         let (inodes, names, listed) = (inodes.finish(), names.finish(), listed.finish());
         odd_attributes(&inodes, &attributes.finish(), &map, shards, &mut surveys);
+        let further = further.finish();
+        odd_further(&inodes, &further, &map, &mut surveys);
         let decided: BTreeSet<TxnId> = surveys.iter().flat_map(|s| s.decided.iter().map(|(txn, _)| *txn)).collect();
-        let promised = promised(&surveys, &decided, &map);
+        let promised = Promised::of(&surveys, &decided, &map);
         let by_inode = by_inode(&names, &promised, spill);
         let (counts, files) = (counts(&listed, spill), of_data.finish());
         View {
@@ -214,6 +213,7 @@ impl View {
             inodes,
             names,
             by_inode,
+            further,
             listed,
             counts,
             files,
@@ -242,15 +242,23 @@ impl View {
 
     /// Inodes with their names, in order.
     pub(super) fn named(&self) -> impl Iterator<Item = Named> {
-        let mut all = self.by_inode.iter().peekable();
+        let (mut all, mut told) = (self.by_inode.iter().peekable(), self.further.iter().peekable());
         self.inodes.iter().map(move |(id, inode)| {
-            let (mut count, mut names) = (0, Vec::new());
+            let mut named = Named { inode, count: 0, names: Vec::new(), dirs: Dirs::new(), further: Dirs::new() };
             while all.next_if(|((child, _), _)| *child < id).is_some() {}
             while let Some(((_, of), _)) = all.next_if(|((child, _), _)| *child == id) {
-                count += 1;
-                names.extend(inode.is_dir().then_some(of));
+                named.count += 1;
+                match named.dirs.last_mut() {
+                    _ if named.inode.is_dir() => named.names.push(of),
+                    Some((dir, names)) if *dir == of.0 => *names += 1,
+                    _ => named.dirs.push((of.0, 1)),
+                }
             }
-            Named { inode, count, names }
+            while told.next_if(|((file, _), _)| *file < id).is_some() {}
+            while let Some(((_, dir), names)) = told.next_if(|((file, _), _)| *file == id) {
+                named.further.push((dir, names));
+            }
+            named
         })
     }
 
@@ -348,6 +356,22 @@ fn odd_attributes(
     }
 }
 
+/// Takes those further names into the surveys that are of no file.
+fn odd_further(
+    inodes: &Sorted<InodeId, Inode>,
+    further: &Sorted<(InodeId, InodeId), u32>,
+    map: &ClusterMap,
+    surveys: &mut [Survey],
+) {
+    let mut inodes = inodes.iter().peekable();
+    for ((id, dir), names) in further.iter() {
+        while inodes.next_if(|(other, _)| *other < id).is_some() {}
+        if !inodes.peek().is_some_and(|(other, inode)| *other == id && !inode.is_dir()) {
+            surveys[map.home(id).0 as usize].further.entry(id).or_default().push((dir, names));
+        }
+    }
+}
+
 fn by_inode(names: &Sorted<NameOf, Target>, promised: &Promised, spill: &Rc<Spill>) -> Sorted<(InodeId, NameOf), Kind> {
     let mut all = Sorting::new(spill);
     for (of, target) in names.iter().filter(|(of, _)| !promised.names.contains(of)) {
@@ -370,43 +394,4 @@ fn counts(listed: &Sorted<NameOf, Target>, spill: &Rc<Spill>) -> Sorted<InodeId,
     }
     of.into_iter().for_each(|(last, count)| counts.push(&last, &count));
     counts.finish()
-}
-
-fn promised(surveys: &[Survey], decided: &BTreeSet<TxnId>, map: &ClusterMap) -> Promised {
-    let mut promised = Promised::default();
-    let promises = surveys.iter().flat_map(|survey| survey.prepared.iter().map(move |promise| (survey.shard, promise)));
-    for (shard, promise) in promises.filter(|(_, promise)| decided.contains(&promise.txn)) {
-        for (part, state) in promise.parts.iter().zip(&promise.states) {
-            match part {
-                TxnPart::Source { parent, name, to, .. } => {
-                    promised.names.insert((*parent, name.clone()));
-                    // An inode with its home elsewhere hears of it in another way, and may have moved on since.
-                    if let PartState::Source { child, .. } = state
-                        && map.home(*child) == shard
-                    {
-                        promised.moved.insert(*child, *to);
-                    }
-                }
-                TxnPart::Swap { parent, name, to, child, kind, .. } => {
-                    promised.swaps.insert((*parent, name.clone()), Target { child: *child, kind: *kind });
-                    if let PartState::Source { child, .. } = state
-                        && map.home(*child) == shard
-                    {
-                        promised.moved.insert(*child, *to);
-                    }
-                }
-                TxnPart::Inode { id, change, .. } => match change {
-                    InodeChange::Link | InodeChange::Name { .. } => *promised.links.entry(*id).or_default() += 1,
-                    InodeChange::Unlink | InodeChange::Replace => *promised.links.entry(*id).or_default() -= 1,
-                    InodeChange::Move { parent, .. } => {
-                        promised.moved.insert(*id, *parent);
-                    }
-                    InodeChange::RemoveDir => {
-                        promised.removed.insert(*id);
-                    }
-                },
-            }
-        }
-    }
-    promised
 }

@@ -348,7 +348,7 @@ const TINY: &[&str] = &["--memory", "16K"];
 /// Kinds of faults that are repaired.
 const REPAIRED: &[&str] = &[
     "F20", "F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30", "F31", "F32", "F33", "F34", "F35",
-    "F36", "F37", "F38", "F40", "F41", "F42", "F50", "F51", "F53",
+    "F36", "F37", "F38", "F39", "F40", "F41", "F42", "F44", "F50", "F51", "F53",
 ];
 
 /// Names, sizes and times of everything in a DIR.

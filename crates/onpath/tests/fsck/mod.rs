@@ -13,11 +13,12 @@ mod served;
 
 use crate::common::disk::Disk;
 use crate::common::server::{Site, binary, run};
-use crate::common::{process, skipped, wait_until};
+use crate::common::{process, skipped, sys, wait_until};
 use craft::Original;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::block::DataRecord;
-use onpath_wire::ids::NodeId;
+use onpath_wire::ids::{InodeId, NodeId};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -66,8 +67,53 @@ fn fill(top: &Path) {
     fs::write(at("e/sub/big"), vec![7; 3 << 20]).expect("a large file");
     fs::File::options().write(true).open(at("e/sub/big")).and_then(|f| f.set_len(2 << 20)).expect("truncate");
     fs::remove_dir_all(at("gone")).expect("rm -r");
-    for dir in ["", "d", "e", "e/sub", "loop", "loop/in"] {
+    rename_and_link(top);
+    for dir in ["", "d", "e", "e/sub", "loop", "loop/in", "r"] {
         assert!(fs::read_dir(at(dir)).expect("readdir").count() <= 30);
+    }
+}
+
+/// Directories that are renamed where they are and change places, and files whose first name goes while there are others.
+fn rename_and_link(top: &Path) {
+    let at = |path: &str| top.join(path);
+    for dir in ["r", "r/one", "r/three", "r/four", "e/five"] {
+        fs::create_dir(at(dir)).expect("mkdir");
+    }
+    fs::rename(at("r/one"), at("r/two")).expect("rename within a directory");
+    for (one, other) in [("r/three", "r/four"), ("r/three", "e/five"), ("r/two", "d/empty")] {
+        sys::renameat2(at(one), at(other), libc::RENAME_EXCHANGE).expect("exchange");
+    }
+    sys::renameat2(at("d/empty"), at("r/two"), libc::RENAME_EXCHANGE).expect("exchange back");
+    for n in 0..6 {
+        let (first, others) = (at(&format!("r/first{n}")), [at(&format!("d/l{n}")), at(&format!("e/l{n}"))]);
+        fs::write(&first, "linked").expect("a file");
+        others.iter().for_each(|other| fs::hard_link(&first, other).expect("a link"));
+        fs::remove_file(&first).expect("unlink of the first name");
+        match n {
+            0 => fs::remove_file(&others[1]).expect("unlink"),
+            1 => fs::rename(&others[0], at("r/moved")).expect("rename"),
+            2 => fs::rename(&others[0], at("r/over")).expect("rename"),
+            3 => fs::rename(&others[1], at("r/over")).expect("rename over a name of another one"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn inodes_tell_how_they_are_called_and_where() {
+    let Some((_site, of)) = stopped("names in inodes") else { return };
+    for (path, own) in [("d", "d"), ("e/sub", "sub"), ("r/two", "two"), ("r/four", "four"), ("e/five", "five")] {
+        assert_eq!(of.inode(path).name, Some(craft::name(own)), "{path}");
+    }
+    let [d, e, r] = ["d", "e", "r"].map(|path| of.id(path));
+    let all: [(&str, &[InodeId]); 5] =
+        [("d/l0", &[d]), ("e/l1", &[e, r]), ("e/l2", &[e]), ("d/l3", &[d, r]), ("d/l4", &[d, e])];
+    for (path, dirs) in all {
+        let inode = of.inode(path);
+        let further = of.surveys.iter().filter_map(|survey| survey.further.get(&inode.id)).flatten();
+        assert!(further.clone().all(|(_, names)| *names == 1), "{path}");
+        let told: BTreeSet<InodeId> = further.map(|(dir, _)| *dir).chain([inode.parent]).collect();
+        assert_eq!(told, dirs.iter().copied().collect(), "{path}");
     }
 }
 

@@ -91,7 +91,8 @@ fn names_that_do_not_fit_their_inodes() {
     let site = of.site(nowhere, &lost);
     let log = copy.log(&of, nowhere, site, 1, 0);
     copy.record(site, [Effect::PutName { parent: nowhere, name: lost, child: empty.id, kind: Kind::File, log }]);
-    copy.record(home, [Effect::PutInode { inode: Inode { nlink: 2, ..empty } }]);
+    let further = Effect::Further { id: empty.id, dir: nowhere, names: 1 };
+    copy.record(home, [Effect::PutInode { inode: Inode { nlink: 2, ..empty } }, further]);
     copy.expect_fault("F30", &[]);
 }
 
@@ -114,8 +115,9 @@ fn directories_that_are_no_tree() {
     copy.record(site, [Effect::DropName { parent: InodeId::ROOT, name: old, child: outer.id, kind, log }]);
     let site = of.site(inner, &new);
     let log = copy.log(&of, inner, site, 1, 1);
-    copy.record(site, [Effect::PutName { parent: inner, name: new, child: outer.id, kind, log }]);
-    copy.record(of.home(outer.id), [Effect::PutInode { inode: Inode { parent: inner, ..outer } }]);
+    copy.record(site, [Effect::PutName { parent: inner, name: new.clone(), child: outer.id, kind, log }]);
+    let moved = Inode { parent: inner, name: Some(new), ..outer };
+    copy.record(of.home(moved.id), [Effect::PutInode { inode: moved }]);
     assert_eq!(copy.expect_fault("F32", &[]).len(), 1);
 
     let copy = of.copy();
@@ -124,6 +126,58 @@ fn directories_that_are_no_tree() {
     let log = copy.log(&of, e, site, 1, 1);
     copy.record(site, [Effect::PutName { parent: e, name: again, child: sub.id, kind, log }]);
     copy.expect_fault("F33", &[]);
+}
+
+#[test]
+fn directories_that_are_called_otherwise() {
+    let Some((_site, of)) = stopped("fsck of own names") else { return };
+    let sub = of.inode("e/sub");
+    assert_eq!((sub.name.clone(), of.inode("loop/in").name), (Some(name("sub")), Some(name("in"))));
+    for own in [Some(name("other")), None] {
+        let copy = of.copy();
+        copy.record(of.home(sub.id), [Effect::PutInode { inode: Inode { name: own, ..sub.clone() } }]);
+        let faults = copy.expect_fault("F39", &[]);
+        assert_eq!((faults.len(), &faults[0]["path"]), (1, &"/e/sub".into()));
+        assert_eq!(Original::of(copy.path()).inode("e/sub").name, Some(name("sub")), "repaired");
+    }
+    let copy = of.copy();
+    let wrong = Inode { parent: of.id("d"), name: Some(name("other")), ..sub };
+    copy.record(of.home(wrong.id), [Effect::PutInode { inode: wrong }]);
+    assert_eq!(copy.expect_faults(&["F31", "F39"], &[]).len(), 2);
+}
+
+#[test]
+fn files_that_do_not_say_where_their_names_are() {
+    let Some((_site, of)) = stopped("fsck of directories of files") else { return };
+    let (hard, empty) = (of.inode("e/hard1"), of.inode("d/empty"));
+    let (d, e, home) = (of.id("d"), of.id("e"), of.home(hard.id));
+    assert_eq!((hard.nlink, hard.parent), (2, d));
+    let further = |id, dir, names| Effect::Further { id, dir, names };
+    let parent = |of: &Inode, parent| Effect::PutInode { inode: Inode { parent, ..of.clone() } };
+    for damage in [
+        vec![further(hard.id, e, 0)],
+        vec![further(hard.id, e, 2)],
+        vec![further(hard.id, d, 7)],
+        vec![further(hard.id, e, 0), further(hard.id, of.id("loop"), 1)],
+        vec![parent(&hard, e)],
+        vec![parent(&hard, of.id("loop"))],
+    ] {
+        let copy = of.copy();
+        copy.record(home, damage);
+        assert_eq!(copy.expect_fault("F44", &[]).len(), 1);
+    }
+    let copy = of.copy();
+    copy.record(of.home(empty.id), [parent(&empty, e)]);
+    assert_eq!(copy.expect_fault("F44", &[])[0]["path"], "/d/empty");
+    assert_eq!(Original::of(copy.path()).inode("d/empty").parent, d, "repaired");
+    // Of a directory, of nothing, and at another shard.
+    let elsewhere = of.another(home);
+    for (shard, id) in [(of.home(e), e), (home, of.new_id(home)), (elsewhere, hard.id)] {
+        let copy = of.copy();
+        copy.record(shard, [further(id, d, 1)]);
+        let faults = copy.expect_fault("F44", &[]);
+        assert_eq!((faults.len(), &faults[0]["shard"]), (1, &shard.0.into()));
+    }
 }
 
 #[test]

@@ -88,9 +88,9 @@ impl Linking {
         Linking { txn: TxnId { coordinator, seq: TxnSeq(copy.new_seq()) }, inode, coordinator, home, new }
     }
 
-    fn prepared(&self) -> Effect {
+    fn prepared(&self, of: &Original) -> Effect {
         let Inode { id, generation, cut, btime, .. } = self.inode;
-        let part = TxnPart::Inode { id, change: InodeChange::Link, sticky: None };
+        let part = TxnPart::Inode { id, change: InodeChange::Link { parent: of.id("d") }, sticky: None };
         let state = PartState::Inode { attr: AttrWire::of(&self.inode), data: DataRef { generation, cut, btime } };
         Effect::Prepared { txn: self.txn, parts: vec![part.into()], found: vec![state.into()] }
     }
@@ -113,7 +113,7 @@ fn transactions_that_are_half_done() {
 
     let copy = of.copy();
     let link = Linking::new(&of, &copy);
-    copy.record(link.home, [link.prepared()]);
+    copy.record(link.home, [link.prepared(&of)]);
     copy.expect_note("I03", &[]);
 
     // Decided: the name is there, the inode counts it when the commit is carried out.

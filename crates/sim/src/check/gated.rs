@@ -40,6 +40,7 @@ impl Gated {
             Effect::PutInode { inode } => Some(inode.id),
             Effect::DropInode { id }
             | Effect::Accessed { id, .. }
+            | Effect::Further { id, .. }
             | Effect::SetXattr { id, .. }
             | Effect::RemoveXattr { id, .. } => Some(*id),
             Effect::Merged { data, .. } => Some(data.inode),

@@ -12,6 +12,7 @@ use onpath_wire::ids::{DataId, InodeId, NodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::xattr::{ACL_ACCESS, XattrName};
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Everything that shards and data nodes have.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,8 @@ impl Rest {
         self.nothing_is_under_way(&mut wrong);
         self.names(model, &mut wrong);
         self.inodes(model, &mut wrong);
+        self.own_names(model, &mut wrong);
+        self.directories_of_files(&mut wrong);
         self.xattrs(model, &mut wrong);
         self.listings(model, &mut wrong);
         self.bytes(&mut wrong);
@@ -78,6 +81,43 @@ impl Rest {
                 if (expected == 0) != orphan || (*nlink == 0) != orphan {
                     wrong.push(format!("{id:?} has {nlink} links instead of {expected}; an orphan: {orphan}"));
                 }
+            }
+        }
+    }
+
+    /// A directory's inode has the name that leads to it.
+    fn own_names(&self, model: &Model, wrong: &mut Vec<String>) {
+        let inodes = self.shards.iter().flat_map(|survey| &survey.inodes);
+        let directories = inodes.filter(|inode| inode.is_dir() && inode.nlink > 0 && inode.id != InodeId::ROOT);
+        for Inode { id, parent, name, .. } in directories {
+            let leads = name.as_ref().and_then(|name| model.find(*parent, name));
+            if leads.is_none_or(|leads| leads.child != *id) {
+                wrong.push(format!("{id:?} says that it is {name:?} in {parent:?}, which leads to {leads:?}"));
+            }
+        }
+    }
+
+    /// A file's inode and its further names tell in which directories its names are, each as often as there are some.
+    fn directories_of_files(&self, wrong: &mut Vec<String>) {
+        let mut named: BTreeMap<InodeId, Vec<InodeId>> = BTreeMap::new();
+        for SurveyedName { parent, child, .. } in self.shards.iter().flat_map(|survey| &survey.names) {
+            named.entry(*child).or_default().push(*parent);
+        }
+        for survey in &self.shards {
+            let mut further = survey.further.clone();
+            for inode in survey.inodes.iter().filter(|inode| !inode.is_dir() && inode.nlink > 0) {
+                let more = further.remove(&inode.id).unwrap_or_default();
+                let more = more.into_iter().flat_map(|(dir, names)| iter::repeat_n(dir, names as usize));
+                let mut told: Vec<InodeId> = iter::once(inode.parent).chain(more).collect();
+                let mut there = named.remove(&inode.id).unwrap_or_default();
+                told.sort_unstable();
+                there.sort_unstable();
+                if told != there {
+                    wrong.push(format!("{:?} says that its names are in {told:?}, they are in {there:?}", inode.id));
+                }
+            }
+            if !further.is_empty() {
+                wrong.push(format!("no files with names are those of {further:?}"));
             }
         }
     }
@@ -176,7 +216,7 @@ mod tests {
         let plan = model.decide(&Caller::default(), &create).expect("allowed");
         model.apply(&plan.change, Some(id())).expect("a fresh id");
         let root = Inode { nlink: 2, entries: 1, ..Inode::new(InodeId::ROOT, Kind::Directory) };
-        let file = Inode { nlink: 1, blocks: 2, ..Inode::new(id(), Kind::File) };
+        let file = Inode { nlink: 1, blocks: 2, parent: InodeId::ROOT, ..Inode::new(id(), Kind::File) };
         let named = SurveyedName { parent: InodeId::ROOT, name: name("a"), child: id(), kind: Kind::File };
         let entry = DirEntry { child: id(), kind: Kind::File, cookie: KEY.cookie(b"a"), name: name("a") };
         let survey = Survey {
@@ -224,6 +264,38 @@ mod tests {
         assert!(spoilt(|rest| rest.shards[0].listings.clear()).contains("lists 0 instead of 1"));
         let entry = DirEntry { child: id(), kind: Kind::File, cookie: Cookie(9), name: name("x") };
         assert!(spoilt(|rest| drop(rest.shards[0].listings.insert(id(), vec![entry]))).contains("is no directory"));
+    }
+
+    #[test]
+    fn a_directory_that_is_called_otherwise_is_found() {
+        for (parent, own, fits) in [
+            (InodeId::ROOT, Some("d"), true),
+            (InodeId::ROOT, Some("e"), false),
+            (InodeId::ROOT, Some("a"), false),
+            (InodeId::ROOT, None, false),
+            (id(), Some("d"), false),
+        ] {
+            let (mut rest, mut model) = rest();
+            let dir = InodeId::new(Slot(1), Birth(1), 2, Kind::Directory);
+            let target = Blob::default();
+            let node = NewNode { kind: Kind::Directory, mode: 0o755, umask: 0, rdev: 0, target, open: 0 };
+            let create = Request::Create { parent: InodeId::ROOT, name: name("d"), node };
+            let plan = model.decide(&Caller::default(), &create).expect("allowed");
+            model.apply(&plan.change, Some(dir)).expect("a fresh id");
+            rest.shards[0].inodes.push(Inode { parent, name: own.map(name), ..Inode::new(dir, Kind::Directory) });
+            let said = rest.judge(&model).join("; ");
+            assert_eq!(!said.contains("says that it is"), fits, "{own:?} in {parent:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn directories_that_a_file_does_not_tell_of_are_found() {
+        let other = InodeId::new(Slot(1), Birth(1), 2, Kind::Directory);
+        assert!(spoilt(|rest| rest.shards[0].inodes[1].parent = other).contains("says that its names are in"));
+        let further = |rest: &mut Rest| drop(rest.shards[0].further.insert(id(), vec![(InodeId::ROOT, 1)]));
+        assert!(spoilt(further).contains("says that its names are in"));
+        let of_nothing = |rest: &mut Rest| drop(rest.shards[0].further.insert(other, vec![(InodeId::ROOT, 1)]));
+        assert!(spoilt(of_nothing).contains("no files with names"));
     }
 
     #[test]

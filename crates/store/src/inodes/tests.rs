@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::cold::class;
-use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
+use crate::cold::testing::{Imaged, Keeper, Shelf, Upkeep, upkeep};
+use crate::pieces::PIECE_LOOKS;
+use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Birth, Generation};
+use onpath_wire::name::Name;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -41,12 +44,14 @@ fn inode() -> impl Strategy<Value = Inode> {
     let small = (kind, 0u16..=0o7777, number(), number(), number(), number(), number());
     let large = (number(), 0..1u64 << 50, number(), number(), 0..1u64 << 40, number());
     let times = (time(), time(), time(), time(), number());
-    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600)).prop_map(
-        |(id, small, large, times, target)| {
+    let name = prop::option::of("[a-z]{1,40}|[x]{255}");
+    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600), name).prop_map(
+        |(id, small, large, times, target, name)| {
             let (kind, mode, uid, gid, nlink, rdev, cut) = small;
             let (size, blocks, blocks_version, parent, entries, generation) = large;
             let (atime, mtime, ctime, btime, stamp) = times;
             let target = if kind == Kind::Symlink { target } else { Vec::new() };
+            let name = name.filter(|_| kind == Kind::Directory).map(|name| Name::new(name.as_bytes()).unwrap());
             Inode {
                 id,
                 kind,
@@ -68,6 +73,7 @@ fn inode() -> impl Strategy<Value = Inode> {
                 generation: Generation(generation),
                 cut: cut as u32,
                 target: Blob(target),
+                name,
             }
         },
     )
@@ -81,6 +87,8 @@ enum Step {
     Merge(InodeId, u64, u32, u64, bool, u64),
     /// Sets an extended attribute, or with an empty value removes it.
     Xattr(InodeId, u8, Vec<u8>),
+    /// So many further names in a directory.
+    Further(InodeId, InodeId, u32),
     Upkeep(Upkeep),
 }
 
@@ -90,6 +98,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => id().prop_map(Step::Remove),
         3 => upkeep().prop_map(Step::Upkeep),
         3 => (id(), 0u8..2, prop::collection::vec(any::<u8>(), 0..3)).prop_map(|(id, n, v)| Step::Xattr(id, n, v)),
+        3 => (id(), 1u64..4, 0u32..3).prop_map(|(id, dir, names)| Step::Further(id, InodeId(dir << 40), names)),
         2 => (id(), 0i8..3, number()).prop_map(|(id, count, stamp)| Step::Touch(id, count, stamp)),
         2 => (id(), number(), any::<u32>(), number(), any::<bool>(), number())
             .prop_map(|(id, size, blocks, version, kill, stamp)| Step::Merge(id, size, blocks, version, kill, stamp)),
@@ -105,11 +114,12 @@ fn touch(dir: &mut Inode, count: i8, stamp: u64) {
     dir.ctime = dir.ctime.max(time_of(Stamp(stamp)));
 }
 
-/// Inodes, and extended attributes by inode and name.
+/// Inodes, extended attributes by inode and name, and numbers of further names by inode and directory.
 #[derive(Clone, Default)]
 struct Model {
     inodes: BTreeMap<InodeId, Inode>,
     xattrs: BTreeMap<InodeId, BTreeMap<u8, Vec<u8>>>,
+    further: BTreeMap<(InodeId, InodeId), u32>,
 }
 
 fn xattr_name(number: u8) -> XattrName {
@@ -123,7 +133,18 @@ fn check_xattrs(inodes: &mut Inodes, model: &Model, id: InodeId) {
     assert_eq!(found.map(|(name, value)| (name.clone(), value.to_vec())).collect::<Vec<_>>(), expected);
 }
 
+fn check_further(inodes: &Inodes, model: &Model, id: InodeId) {
+    let dirs = model.further.range((id, InodeId(0))..=(id, InodeId(u64::MAX))).map(|((_, dir), names)| (*dir, *names));
+    for dir in (1..4).map(|dir| InodeId(dir << 40)) {
+        assert_eq!(inodes.further(id, dir), model.further.get(&(id, dir)).copied().unwrap_or(0));
+        let any = inodes.any_further(id, dir);
+        assert_eq!(any.is_some(), dirs.clone().next().is_some());
+        assert!(any.is_none_or(|any| dirs.clone().any(|(dir, _)| dir == any)));
+    }
+}
+
 fn check(inodes: &mut Inodes, model: &Model, id: InodeId) {
+    check_further(inodes, model, id);
     if id.0.is_multiple_of(4) {
         check_xattrs(inodes, model, id);
     }
@@ -165,10 +186,13 @@ fn check_shelf(keeper: &Keeper<Model>, model: &Model) {
     for (key, value) in keeper.shelf.all() {
         match key[0] {
             class::INODE => loaded.load(&key[1..], &value).unwrap(),
+            class::FURTHER => loaded.load_further(&key[1..], &value).unwrap(),
             _ => loaded.load_xattrs(&key[1..], &value).unwrap(),
         }
     }
     assert_eq!(loaded.xattrs_in_slots(ALL).count(), model.xattrs.len());
+    let further: BTreeMap<_, _> = loaded.further_in_slots(ALL).map(|(id, dir, names)| ((id, dir), names)).collect();
+    assert_eq!(further, model.further);
     model.inodes.keys().for_each(|&id| check(&mut loaded, model, id));
     assert_eq!(loaded.in_slots(ALL).len(), model.inodes.len());
 }
@@ -206,6 +230,12 @@ fn apply(inodes: &mut Inodes, keeper: &mut Keeper<Model>, all: &mut Model, step:
                 inodes.set_xattr(id, &xattr_name(number), &value);
                 all.xattrs.entry(id).or_default().insert(number, value);
             }
+            id
+        }
+        Step::Further(id, dir, names) => {
+            inodes.set_further(id, dir, names);
+            all.further.insert((id, dir), names);
+            all.further.retain(|_, names| *names > 0);
             id
         }
         Step::Touch(id, count, stamp) => {
@@ -253,6 +283,37 @@ proptest! {
         }
         check_shelf(&keeper, &model);
     }
+}
+
+/// However many names a file has, memory keeps none of their directories that the store has, and who removes one after the other finds
+/// the next at once.
+#[test]
+fn a_file_with_many_names_costs_memory_until_they_are_stored() {
+    const DIRS: u64 = 60_000;
+    let (id, shelf) = (InodeId::new(Slot(3), Birth(1), 1, Kind::File), Arc::new(Shelf::default()));
+    let mut inodes = Inodes::default();
+    inodes.attach(shelf.clone());
+    inodes.put(&Inode::new(id, Kind::File), true);
+    (1..=DIRS).for_each(|dir| inodes.set_further(id, InodeId(dir << 16), 1));
+    let before = inodes.memory().total();
+    let (mut changes, mut pieces) = (Changes::default(), 1);
+    inodes.begin_image(ALL);
+    while inodes.more_of_image(&mut Piece::default(), &mut changes) {
+        pieces += 1;
+    }
+    assert!(pieces > DIRS as usize / PIECE_LOOKS, "{pieces} pieces");
+    shelf.keep(&changes);
+    while Inodes::settle(&mut inodes, ALL, true, &mut Piece::default()) {}
+    Inodes::forget(&mut inodes, ALL);
+    assert_eq!(inodes.further_in_slots(ALL).count(), 0);
+    assert!(inodes.memory().total() < before / 10, "{} of {before} bytes are left", inodes.memory().total());
+    let mut dir = InodeId(0);
+    for _ in 0..DIRS {
+        dir = inodes.any_further(id, dir).expect("there are more");
+        assert_eq!(inodes.further(id, dir), 1);
+        inodes.set_further(id, dir, 0);
+    }
+    assert_eq!(inodes.any_further(id, dir), None);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use crate::codec::Blob;
 use crate::ids::{Generation, InodeId, Stamp};
 use crate::inode::Kind;
+use crate::name::Name;
 use crate::stored_struct;
 
 stored_struct! {
-    /// Everything about an inode. `parent`, `entries`, `mtime_stamp` matter for directories;
+    /// Everything about an inode. `parent`, `name`, `entries`, `mtime_stamp` matter for directories;
     /// `generation`, `cut`, `blocks` for regular files.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Inode {
@@ -40,7 +41,7 @@ stored_struct! {
         pub mtime_stamp: Stamp,
         /// Device number.
         pub rdev: u32,
-        /// The parent of a directory; for others the directory charged for the inode.
+        /// The parent of a directory; for others the directory of a name, which is charged for the inode.
         pub parent: InodeId,
         /// Entries of a directory.
         pub entries: u64,
@@ -49,7 +50,9 @@ stored_struct! {
         /// Raised by every shrink to more than 0.
         pub cut: u32,
         /// Target of a symlink.
-        pub target: Blob,
+        pub target: Blob;
+        /// The name of a directory in its parent; the root has none.
+        1 => pub name: Option<Name>,
     }
 }
 
@@ -77,6 +80,7 @@ impl Inode {
             generation: Generation(0),
             cut: 0,
             target: Blob::default(),
+            name: None,
         }
     }
 

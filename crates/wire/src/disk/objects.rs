@@ -56,6 +56,15 @@ stored_struct! {
 }
 
 stored_struct! {
+    /// How many further names a file has in a directory, beside the one that its inode tells of.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FurtherObject {
+        /// Names, at least one.
+        pub names: u32,
+    }
+}
+
+stored_struct! {
     /// Up to where a change-log is applied, trimmed, or forgotten.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UptoObject {

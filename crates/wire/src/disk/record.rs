@@ -268,6 +268,15 @@ stored_enum! {
             /// Its term.
             term: Term,
         },
+        /// A file has so many names in a directory beside the one that its inode tells of.
+        30 => Further {
+            /// The file.
+            id: InodeId,
+            /// The directory.
+            dir: InodeId,
+            /// How many, perhaps 0.
+            names: u32,
+        },
         /// An inode born without a name may still get one.
         23 => Linkable {
             /// Which.

@@ -9,26 +9,32 @@ use crate::stored_enum;
 
 stored_enum! {
     /// As [`InodeChange`].
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Change {
-        /// A name is added.
-        1 => Link,
-        /// A name is removed.
-        2 => Unlink,
-        /// Its name moves to this directory.
-        3 => Move {
-            /// The new directory.
+        /// A name is added. If it is the first one, its directory is charged for the inode.
+        1 => Link {
+            /// The directory.
             parent: InodeId,
-            /// The directory changes.
-            parent_changes: bool,
+        },
+        /// A name is removed.
+        2 => Unlink {
+            /// Its directory.
+            parent: InodeId,
+        },
+        /// Its name moves.
+        3 => Move {
+            /// The directory of the old name.
+            from: InodeId,
+            /// The directory of the new one.
+            to: InodeId,
+            /// The new name, if it is a directory.
+            name: Option<Name>,
         },
         /// An empty directory is removed.
         4 => RemoveDir,
         /// Its name is taken over by another inode.
-        5 => Replace,
-        /// A name is added in this directory, which is charged for the inode if it is its first name.
-        6 => Name {
-            /// The directory.
+        5 => Replace {
+            /// The directory of the name.
             parent: InodeId,
         },
     }
@@ -46,6 +52,8 @@ stored_enum! {
             name: Name,
             /// The new directory.
             to: InodeId,
+            /// The new name.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done.
             unless: InodeId,
         },
@@ -66,6 +74,8 @@ stored_enum! {
             name: Name,
             /// The new directory of what it leads to.
             to: InodeId,
+            /// The new name of that.
+            to_name: Name,
             /// If it leads to this inode, nothing will be done.
             unless: InodeId,
             /// What it leads to then.
@@ -102,12 +112,11 @@ stored_enum! {
 impl From<InodeChange> for Change {
     fn from(change: InodeChange) -> Change {
         match change {
-            InodeChange::Link => Change::Link,
-            InodeChange::Unlink => Change::Unlink,
-            InodeChange::Move { parent, parent_changes } => Change::Move { parent, parent_changes },
+            InodeChange::Link { parent } => Change::Link { parent },
+            InodeChange::Unlink { parent } => Change::Unlink { parent },
+            InodeChange::Move { from, to, name } => Change::Move { from, to, name },
             InodeChange::RemoveDir => Change::RemoveDir,
-            InodeChange::Replace => Change::Replace,
-            InodeChange::Name { parent } => Change::Name { parent },
+            InodeChange::Replace { parent } => Change::Replace { parent },
         }
     }
 }
@@ -115,12 +124,11 @@ impl From<InodeChange> for Change {
 impl From<Change> for InodeChange {
     fn from(change: Change) -> InodeChange {
         match change {
-            Change::Link => InodeChange::Link,
-            Change::Unlink => InodeChange::Unlink,
-            Change::Move { parent, parent_changes } => InodeChange::Move { parent, parent_changes },
+            Change::Link { parent } => InodeChange::Link { parent },
+            Change::Unlink { parent } => InodeChange::Unlink { parent },
+            Change::Move { from, to, name } => InodeChange::Move { from, to, name },
             Change::RemoveDir => InodeChange::RemoveDir,
-            Change::Replace => InodeChange::Replace,
-            Change::Name { parent } => InodeChange::Name { parent },
+            Change::Replace { parent } => InodeChange::Replace { parent },
         }
     }
 }
@@ -128,10 +136,10 @@ impl From<Change> for InodeChange {
 impl From<TxnPart> for Part {
     fn from(part: TxnPart) -> Part {
         match part {
-            TxnPart::Source { parent, name, to, unless } => Part::Source { parent, name, to, unless },
+            TxnPart::Source { parent, name, to, to_name, unless } => Part::Source { parent, name, to, to_name, unless },
             TxnPart::Inode { id, change, sticky } => Part::Inode { id, change: change.into(), sticky },
-            TxnPart::Swap { parent, name, to, unless, child, kind } => {
-                Part::Swap { parent, name, to, unless, child, kind }
+            TxnPart::Swap { parent, name, to, to_name, unless, child, kind } => {
+                Part::Swap { parent, name, to, to_name, unless, child, kind }
             }
         }
     }
@@ -140,10 +148,10 @@ impl From<TxnPart> for Part {
 impl From<Part> for TxnPart {
     fn from(part: Part) -> TxnPart {
         match part {
-            Part::Source { parent, name, to, unless } => TxnPart::Source { parent, name, to, unless },
+            Part::Source { parent, name, to, to_name, unless } => TxnPart::Source { parent, name, to, to_name, unless },
             Part::Inode { id, change, sticky } => TxnPart::Inode { id, change: change.into(), sticky },
-            Part::Swap { parent, name, to, unless, child, kind } => {
-                TxnPart::Swap { parent, name, to, unless, child, kind }
+            Part::Swap { parent, name, to, to_name, unless, child, kind } => {
+                TxnPart::Swap { parent, name, to, to_name, unless, child, kind }
             }
         }
     }

@@ -91,14 +91,14 @@ fn decided(
         effects.extend(whiteout(req, id, &born_in?, what.from_parent, stamp));
     }
     if let Some(inode) = local_child {
-        effects.push(moved(inode, what.parent, stamp));
+        moved(core, inode, (what.from_parent, what.parent), Some(&what.name), stamp, &mut effects);
     }
     let dropped = local_replaced.and_then(|inode| {
         if what.exchanges() {
-            effects.push(moved(inode, what.from_parent, stamp));
+            moved(core, inode, (what.parent, what.from_parent), Some(&what.from), stamp, &mut effects);
             return None;
         }
-        replace_link(core, inode, stamp, &mut effects)
+        replace_link(core, inode, what.parent, stamp, &mut effects)
     });
     let reply = commit(core, cx.op(), req, stamp, Answer::Done, effects);
     coordinator::let_go(core);

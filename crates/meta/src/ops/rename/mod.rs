@@ -24,7 +24,7 @@ use onpath_wire::hash::site as site_of;
 use onpath_wire::ids::{InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
-use onpath_wire::peer::part;
+use onpath_wire::peer::{InodeChange, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::rename;
 use plan::{Look, Votes};
@@ -47,6 +47,18 @@ impl Rename {
 
     fn parent_changes(&self) -> bool {
         self.from_parent != self.parent
+    }
+
+    /// What happens to the source, which is of this type.
+    fn moves(&self, kind: Kind) -> InodeChange {
+        let name = (kind == Kind::Directory).then(|| self.name.clone());
+        InodeChange::Move { from: self.from_parent, to: self.parent, name }
+    }
+
+    /// What an exchange does to the inode of this type under the new name.
+    fn moves_back(&self, kind: Kind) -> InodeChange {
+        let name = (kind == Kind::Directory).then(|| self.from.clone());
+        InodeChange::Move { from: self.parent, to: self.from_parent, name }
     }
 
     /// Whether a directory gets another parent, if the source is of this type.
@@ -183,7 +195,7 @@ async fn vote(
         cx.with(|core| votes.abort(core, cx));
         return Err(Errno::EINVAL.into());
     }
-    if let Some((txn, plan)) = cx.with(|core| plan::second(core, what, look, &votes, child)) {
+    if let Some((txn, plan)) = cx.with(|core| plan::second(core, what, look, &votes, source)) {
         match coordinator::prepare(cx, req, txn, &plan).await {
             Ok(states) => {
                 votes.plans.push((txn, plan));

@@ -185,21 +185,21 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
     };
     let (parent, name) = (what.from_parent, what.from.clone());
     let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
-    let (at, to) = (map.shard(site_of(parent, name.as_bytes())), what.parent);
+    let (at, to, to_name) = (map.shard(site_of(parent, name.as_bytes())), what.parent, what.name.clone());
     match what.leaves(look) {
-        None => ask(at, TxnPart::Source { parent, name, to, unless }),
-        Some(NameValue { child, kind }) => ask(at, TxnPart::Swap { parent, name, to, unless, child, kind }),
+        None => ask(at, TxnPart::Source { parent, name, to, to_name, unless }),
+        Some(NameValue { child, kind }) => ask(at, TxnPart::Swap { parent, name, to, to_name, unless, child, kind }),
     }
     if let Some(replaced) = look.destination.filter(|_| !look.replaces_own_directory(what)) {
         let (change, sticky) = match replaced.kind {
-            _ if what.exchanges() => (move_to(what, what.from_parent), None),
+            kind if what.exchanges() => (what.moves_back(kind), None),
             Kind::Directory => (InodeChange::RemoveDir, sticky_of(core, what.parent)), // a stranger must not seal it
-            _ => (InodeChange::Replace, None),                                         // checked in the decision
+            _ => (InodeChange::Replace { parent: what.parent }, None),                 // checked in the decision
         };
         ask(map.home(replaced.child), TxnPart::Inode { id: replaced.child, change, sticky });
     }
     if let Some(source) = look.source {
-        let change = move_to(what, what.parent);
+        let change = what.moves(source.kind);
         ask(map.home(source.child), TxnPart::Inode { id: source.child, change, sticky: None });
     }
     plan.sort_by_key(|(shard, _)| *shard);
@@ -213,7 +213,7 @@ pub(super) fn second(
     what: &Rename,
     look: &Look,
     votes: &Votes,
-    child: InodeId,
+    NameValue { child, kind }: NameValue,
 ) -> Option<(TxnId, Plan)> {
     if look.source_here {
         return None;
@@ -225,12 +225,8 @@ pub(super) fn second(
         return None;
     }
     let txn = coordinator::begin(core, 0, &[]); // the first one keeps what both rest on
-    let part = TxnPart::Inode { id: child, change: move_to(what, what.parent), sticky: votes.source_sticky };
+    let part = TxnPart::Inode { id: child, change: what.moves(kind), sticky: votes.source_sticky };
     Some((txn, vec![(home, vec![part])]))
-}
-
-fn move_to(what: &Rename, parent: InodeId) -> InodeChange {
-    InodeChange::Move { parent, parent_changes: what.parent_changes() }
 }
 
 fn sticky_of(core: &mut Core, dir: InodeId) -> Option<u32> {

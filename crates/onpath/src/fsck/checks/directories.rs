@@ -1,4 +1,4 @@
-//! Directories are a tree below the root, and ".." leads up in it.
+//! Directories are a tree below the root, ".." leads up in it, and a directory's inode has the name that leads to it.
 
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
@@ -21,11 +21,20 @@ pub(super) fn check(view: &View, report: &mut Report) {
 
 fn parent(view: &View, Named { inode, names, .. }: &Named, report: &mut Report) {
     let id = inode.id;
-    let Some((first, _)) = names.first().filter(|_| id != InodeId::ROOT) else { return };
-    let parent = view.promised.moved.get(&id).copied().unwrap_or(inode.parent);
+    let Some((first, name)) = names.first().filter(|_| id != InodeId::ROOT) else { return };
+    let (parent, own) = match view.promised.moved.get(&id) {
+        Some((to, name)) => (*to, Some(name)),
+        None => (inode.parent, inode.name.as_ref()),
+    };
+    let mut add = |code, message: String| {
+        report.add(Finding::new(code, message).inode(id).shard(view.map.home(id)).path(view.path(id)));
+    };
     if !names.iter().any(|(of, _)| *of == parent) {
-        let message = format!("\"..\" leads to directory {:#x}, but the name is in {:#x}", parent.0, first.0);
-        report.add(Finding::new(Code::Parent, message).inode(id).shard(view.map.home(id)).path(view.path(id)));
+        add(Code::Parent, format!("\"..\" leads to directory {:#x}, but the name is in {:#x}", parent.0, first.0));
+    }
+    if !names.iter().any(|(_, name)| Some(name) == own) {
+        let own = own.map_or("no name".to_owned(), |own| format!("the name {own:?}"));
+        add(Code::OwnName, format!("its inode has {own}, but {name:?} leads to it"));
     }
 }
 

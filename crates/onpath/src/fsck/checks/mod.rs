@@ -2,6 +2,7 @@
 
 pub(super) mod data;
 pub(super) mod directories;
+pub(super) mod files;
 mod links;
 pub(super) mod listings;
 mod logs;
@@ -17,9 +18,10 @@ use onpath_host::progress::{Stage, Watcher};
 /// All checks of names, inodes and bytes.
 pub(super) fn run(view: &View, data: &DataNode, watcher: &dyn Watcher, report: &mut Report) {
     type Check<'a> = &'a dyn Fn(&View, &mut Report);
-    let all: [Check<'_>; 8] = [
+    let all: [Check<'_>; 9] = [
         &placement::check,
         &links::check,
+        &files::check,
         &listings::check,
         &directories::check,
         &xattrs::check,

@@ -54,6 +54,7 @@ fn make(view: &View, offline: &mut Offline, place: &Name, fixes: &mut Fixes) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
     (inode.atime, inode.mtime, inode.ctime, inode.btime) = (now, now, now, now);
     (inode.mode, inode.parent, inode.mtime_stamp) = (MODE, InodeId::ROOT, STAMP);
+    inode.name = Some(place.clone());
     fixes.because(Code::NoName, "/lost+found is made".to_owned());
     fixes.reserve(view, birth);
     let to = Target { child: inode.id, kind: Kind::Directory };
@@ -65,6 +66,7 @@ fn name(view: &View, offline: &mut Offline, dir: InodeId, inode: &Inode, fixes: 
     let name = Name::new(format!("#{:x}", inode.id.0).as_bytes()).expect("a short name");
     fixes.because(Code::NoName, format!("inode {:#x} is /lost+found/{name:?} now", inode.id.0));
     let nlink = if inode.is_dir() { inode.nlink } else { 1 };
-    fixes.inode(view, Inode { parent: dir, nlink, ..inode.clone() });
+    let own = inode.is_dir().then(|| name.clone());
+    fixes.inode(view, Inode { parent: dir, name: own, nlink, ..inode.clone() });
     fixes.put_name(view, offline, (dir, &name), Target { child: inode.id, kind: inode.kind });
 }

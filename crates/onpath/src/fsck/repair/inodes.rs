@@ -1,4 +1,4 @@
-//! Counts of inodes, parents of directories, attributes.
+//! Counts of inodes, parents and own names of directories, attributes.
 
 use super::fixes::Fixes;
 use crate::fsck::checks::xattrs::{lost, wrong};
@@ -54,13 +54,18 @@ pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
 }
 
 fn parent(view: &View, Named { inode, names, .. }: &Named, fixes: &mut Fixes) {
-    if let ([(parent, _)], None) = (names.as_slice(), view.promised.moved.get(&inode.id))
-        && inode.nlink > 0
-        && inode.parent != *parent
-    {
-        fixes.because(Code::Parent, format!("\"..\" of directory {:#x} leads to {:#x}", inode.id.0, parent.0));
-        fixes.inode(view, Inode { parent: *parent, ..inode.clone() });
+    let ([(parent, name)], None) = (names.as_slice(), view.promised.moved.get(&inode.id)) else { return };
+    let own = Some(name.clone());
+    if inode.nlink == 0 || (inode.parent == *parent && inode.name == own) {
+        return;
     }
+    if inode.parent != *parent {
+        fixes.because(Code::Parent, format!("\"..\" of directory {:#x} leads to {:#x}", inode.id.0, parent.0));
+    }
+    if inode.name != own {
+        fixes.because(Code::OwnName, format!("directory {:#x} is called {name:?}", inode.id.0));
+    }
+    fixes.inode(view, Inode { parent: *parent, name: own, ..inode.clone() });
 }
 
 fn links(view: &View, Named { inode, count, .. }: &Named, fixes: &mut Fixes) {

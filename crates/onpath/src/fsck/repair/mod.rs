@@ -6,6 +6,7 @@
 //! copies elsewhere, and what nothing leads to gets a name in `/lost+found`.
 
 mod data;
+mod files;
 mod fixes;
 mod found;
 mod inodes;
@@ -36,8 +37,8 @@ const ROUNDS_MAX: usize = 64;
 type Stage = fn(&View, &mut Offline, &mut Fixes);
 
 /// What comes first is what the others rest on.
-const STAGES: [Stage; 8] =
-    [places::fix, logs::fix, inodes::counts, listings::fix, names::fix, found::fix, inodes::fix, data::fix];
+const STAGES: [Stage; 9] =
+    [places::fix, logs::fix, inodes::counts, listings::fix, names::fix, found::fix, inodes::fix, files::fix, data::fix];
 
 /// What was repaired: a line for each change.
 pub(super) type Repaired = Vec<(Code, String)>;

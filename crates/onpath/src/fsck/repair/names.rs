@@ -44,7 +44,9 @@ fn drop_name(view: &View, offline: &mut Offline, of: &NameOf, was: Target, code:
 
 fn second_names(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
     for Named { inode, names, .. } in view.named().filter(|named| named.names.len() > 1) {
-        let keep = names.iter().position(|(parent, _)| *parent == inode.parent).unwrap_or(0);
+        let above = |(parent, _): &NameOf| *parent == inode.parent;
+        let own = |of: &NameOf| above(of) && Some(&of.1) == inode.name.as_ref();
+        let keep = names.iter().position(own).or_else(|| names.iter().position(above)).unwrap_or(0);
         for (_, of) in names.iter().enumerate().filter(|(at, _)| *at != keep) {
             drop_found(view, offline, of, Code::SecondName, fixes);
         }

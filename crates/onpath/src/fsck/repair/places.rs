@@ -76,6 +76,9 @@ fn home(view: &View, survey: &Survey, inode: &Inode, fixes: &mut Fixes) {
             let (name, value) = (name.clone(), Blob(value.clone()));
             fixes.effect(home, Effect::SetXattr { id: inode.id, name, value });
         }
+        for &(dir, names) in survey.further.get(&inode.id).into_iter().flatten() {
+            fixes.effect(home, Effect::Further { id: inode.id, dir, names });
+        }
     }
     fixes.effect(survey.shard, Effect::DropInode { id: inode.id });
 }

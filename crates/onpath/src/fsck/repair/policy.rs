@@ -18,8 +18,12 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         Code::NoName => "it gets a name in /lost+found",
         Code::NoDirectory => "the name or listing is removed; what loses its last name by that gets one in /lost+found",
         Code::Parent => "\"..\" leads to where the name is",
+        Code::OwnName => "it is called as the name that leads to it",
+        Code::FileDirs => "the file says in which directories its names are",
         Code::Cycle => "one of the directories moves to /lost+found",
-        Code::SecondName => "the name in the directory where \"..\" leads stays, or the first one",
+        Code::SecondName => {
+            "the directory's own name stays, or one in the directory where \"..\" leads, or the first one"
+        }
         Code::DoubleId => "the one that is not at its home is removed",
         Code::Misplaced => "it moves to its home or site, unless there is one",
         Code::Term => "the term counts as given out",
