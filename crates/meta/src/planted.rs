@@ -49,6 +49,10 @@ pub enum Planted {
     LocksWithoutGrace,
     /// Whoever was declared dead takes again what it had when a shard has started again.
     DeadReturn,
+    /// An fsync of a directory does not let those flush who hold entries of it.
+    SyncWithoutCollect,
+    /// The answer to a create does not name its record, so that no fsync of the directory says that it was lost.
+    CreateUntold,
     /// The death of a session leaves its file locks to nobody.
     LocksOutliveSession,
     /// Updates do not wait until there is room in the change-logs.

@@ -76,7 +76,7 @@ fn settle_within(world: &mut World, users: &mut [Box<dyn User>], rests_ns: &[u64
 /// What is wrong when nothing moves any more.
 fn at_rest(world: &mut World) -> Vec<String> {
     world.checker.expose_all();
-    let mut wrong = world.rest().judge(&world.checker.model);
+    let mut wrong = world.rest().judge(&world.checker.model, world.map());
     let (alive, registered) = (world.sessions_alive(), world.sessions_registered());
     if alive != registered {
         wrong.push(format!("{registered} sessions are registered, {alive} are alive"));

@@ -1,8 +1,8 @@
 //! A whole simulation from a seed: a world, a workload, peace at the end, and a comparison of everything.
 
 use crate::audit;
-use crate::check::Checks;
-use crate::users::{Appenders, Cachers, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
+use crate::check::{Checks, Excuses};
+use crate::users::{Appenders, Cachers, Directories, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
@@ -19,7 +19,7 @@ pub struct SimConfig {
     /// Users of real sessions beside them, each with two mounts and a directory of their own.
     pub mounts: usize,
     /// Sessions that write to one file at the same time, and as many that append to another; where acknowledged changes may
-    /// be lost, so many that each have a file; 0: none.
+    /// be lost, so many that each have a file, and half as many that each have a directory; 0: none.
     pub writers: usize,
     /// Sessions that lock one file, of which the last one dies, and as many that lock several files and come to wait for each other
     /// in circles; 0: none.
@@ -96,6 +96,7 @@ impl SimConfig {
         let world = WorldConfig {
             shards: [1, 2, 2, 3, 4][pick(2, 5) as usize],
             processes: [1, 1, 2, 3][pick(3, 4) as usize],
+            data_nodes: [1, 2, 2, 3][pick(51, 4) as usize],
             loss: [0.0, 0.01, 0.05, 0.1][rough as usize],
             duplicate: [0.0, 0.01, 0.05, 0.1][pick(4, 4) as usize],
             reorder: [0.0, 0.02, 0.1, 0.2][pick(5, 4) as usize],
@@ -162,6 +163,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// What was checked.
     pub checks: Checks,
+    /// What looked wrong and passed.
+    pub excuses: Excuses,
     /// What the switch counted, if there was one.
     pub switch: BTreeMap<&'static str, u64>,
     /// Most names alive at once.
@@ -184,6 +187,9 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
             world.hold_crashes();
             for user in 0..writers as u64 {
                 users.push(Box::new(Durable::begin(world, config.seed + user)));
+            }
+            for user in 0..writers.div_ceil(2) as u64 {
+                users.push(Box::new(Directories::begin(world, config.seed + user)));
             }
         }
         writers => {
@@ -250,6 +256,7 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
     }
     if world.checker.violations.is_empty() {
         operations += audit::settle(&mut world, &mut users);
+        world.judge_excuses();
     }
     Outcome {
         seed: config.seed,
@@ -258,6 +265,7 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
         counters: world.counters(),
         switch: world.switch_counters(),
         checks: world.checker.checks,
+        excuses: world.checker.excuses,
         violations: std::mem::take(&mut world.checker.violations),
         names_max,
     }

@@ -51,6 +51,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// One shard and the only data node in one process, which lose power together.
+    pub fn of_one_process(seed: u64) -> Scenario {
+        Scenario::of(WorldConfig { seed, data_nodes: 1, ..calm(1) })
+    }
+
     /// So many shards, each in its own process; the root is everybody's.
     pub fn new(shards: u16) -> Scenario {
         Scenario::seeded(shards, 1)

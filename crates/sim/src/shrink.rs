@@ -33,6 +33,7 @@ pub fn plain(config: &SimConfig) -> SimConfig {
     let world = WorldConfig {
         shards: config.world.shards,
         processes: config.world.processes,
+        data_nodes: config.world.data_nodes,
         crash_every: config.world.crash_every,
         commit: config.world.commit,
         form: config.world.form,
@@ -124,7 +125,7 @@ fn reseeded(config: &SimConfig, seed: u64) -> SimConfig {
 /// A step gives smaller configurations, the smallest first.
 type Step = fn(&SimConfig) -> Vec<SimConfig>;
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     |c| {
         let WorldConfig { switches, switch_stages, reorder_us, sync, .. } = WorldConfig::default();
         let world = WorldConfig { form: Form::Owner, switches, switch_stages, reorder_us, sync, ..c.world.clone() };
@@ -141,6 +142,7 @@ const STEPS: [Step; 14] = [
     |c| fewer(c, c.window as u64, 1, |c, n| c.window = n as usize),
     |c| fewer(c, c.workload.directories as u64, 1, |c, n| c.workload.directories = n as usize),
     |c| fewer(c, c.workload.names as u64, NAMES_MIN as u64, |c, n| c.workload.names = n as usize),
+    |c| fewer(c, c.world.data_nodes.into(), 1, |c, n| c.world.data_nodes = n as u16),
     |c| fewer(c, c.world.processes.into(), 1, |c, n| c.world.processes = n as u16),
     |c| {
         fewer(c, c.world.shards.into(), 1, |c, n| {
@@ -178,7 +180,7 @@ mod tests {
             .with_faults(&FaultKind::ALL);
         for (index, step) in STEPS.into_iter().enumerate() {
             let smaller = step(&config);
-            assert!(!smaller.is_empty() || index == 12, "step {index}");
+            assert!(!smaller.is_empty() || index == 13, "step {index}");
         }
         let none = fewer(&config, 1, 1, |_, _| unreachable!("nothing is less than least"));
         assert!(none.is_empty());

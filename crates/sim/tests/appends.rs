@@ -62,7 +62,7 @@ fn runs(sc: &mut Scenario, session: usize, handle: Handle) -> Vec<(usize, u8)> {
 fn under_interval_a_power_loss_leaves_the_first_appends_whole_and_of_the_others_nothing() {
     let mut taken_back = 0;
     for seed in 1..=60 {
-        let mut sc = Scenario::seeded(1, seed);
+        let mut sc = Scenario::of_one_process(seed);
         let [(a, to_a), (b, to_b)] = opened(&mut sc);
         let length = |mark: u8| 1_000 + usize::from(mark) * 1_700;
         let appended = |handle, mark| write(handle, 0, vec![mark; length(mark)], true);

@@ -3,25 +3,30 @@
 //! A history is what the world tells the checker: who asks, what a shard journals and puts out, what a client takes, what a
 //! crash leaves. Everything happens at shard 0; the root belongs to everybody.
 
-use onpath_sim::check::Checker;
+use onpath_sim::check::{Checker, Excuse};
 use onpath_sim::client::Asked;
 use onpath_sim::model::Caller;
-use onpath_sim::scenario::{alice, create, mode, read, unlink};
+use onpath_sim::scenario::{alice, create, mode, read, rename, unlink};
 use onpath_wire::Stored;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
+use onpath_wire::disk::txn::{Change, Part};
 use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{Birth, Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp};
+use onpath_wire::ids::{
+    Birth, Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, TxnId, TxnSeq,
+};
 use onpath_wire::inode::Kind;
+use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, DirEntry, Reply};
-use onpath_wire::request::{Request, SetAttr, set};
+use onpath_wire::request::{FileLock, LockKind, Request, SetAttr, set};
 use std::rc::Rc;
 
 const KEY: CookieKey = CookieKey([7; 16]);
+const LOG: Log = Log { seq: LogSeq(1), dcount: 1, dnlink: 0 };
 const NO_LOG: Log = Log { seq: LogSeq(0), dcount: 1, dnlink: 0 };
 
 fn name(name: &str) -> Name {
@@ -50,7 +55,7 @@ const SESSION: SessionId = SessionId(1);
 
 impl History {
     fn new() -> History {
-        let mut history = History { checker: Checker::new(KEY, 1), asked: 0, lsn: 0 };
+        let mut history = History { checker: Checker::new(KEY, ClusterMap::even(1), 1), asked: 0, lsn: 0 };
         let open = history.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
         history.records(&open, vec![]);
         history
@@ -80,6 +85,15 @@ impl History {
             effects,
         };
         self.checker.appended(0, self.lsn, shard(), &record.to_stored());
+    }
+
+    /// A shard journals what it does of its own accord.
+    fn own_record(&mut self, by: u16, effects: Vec<Effect>) {
+        self.lsn += 1;
+        let (session, request) = (SessionId(0), RequestSeq(0));
+        let (stamp, oldest, answer) = (Stamp(self.lsn), request, Answer::Nothing);
+        let record = Record { stamp, session, request, oldest, uid: 0, answer, effects };
+        self.checker.appended(by.into(), self.lsn, NodeId::shard(ShardId(by)), &record.to_stored());
     }
 
     fn packet(question: &Question, reply: &Reply) -> Packet {
@@ -134,6 +148,10 @@ fn shard() -> NodeId {
 fn born(what: &str, number: u32) -> Vec<Effect> {
     let (parent, name, child) = (InodeId::ROOT, name(what), file(number));
     vec![Effect::PutName { parent, name, child, kind: Kind::File, log: NO_LOG }]
+}
+
+fn dropped(what: &str, log: Log) -> Effect {
+    Effect::DropName { parent: InodeId::ROOT, name: name(what), child: file(1), kind: Kind::File, log }
 }
 
 fn attr(id: InodeId, ctime: i64, nlink: u32) -> AttrWire {
@@ -423,7 +441,7 @@ fn an_answer_that_shows_what_a_crash_takes_back() {
 
 #[test]
 fn a_change_that_stands_although_what_it_rests_on_is_lost() {
-    let mut h = History { checker: Checker::new(KEY, 2), asked: 0, lsn: 0 };
+    let mut h = History { checker: Checker::new(KEY, ClusterMap::even(2), 2), asked: 0, lsn: 0 };
     let make = h.ask(create(InodeId::ROOT, &name("a")));
     h.records(&make, born("a", 1));
     let remove = h.ask(unlink(InodeId::ROOT, &name("a")));
@@ -445,16 +463,7 @@ fn a_change_that_stands_although_what_it_rests_on_is_lost() {
 fn an_inode_that_is_dropped_while_it_has_a_name() {
     let mut h = History::new();
     let a = h.makes("a", 1);
-    let own = Record {
-        stamp: Stamp(9),
-        session: SessionId(0),
-        request: RequestSeq(0),
-        oldest: RequestSeq(0),
-        uid: 0,
-        answer: Answer::Nothing,
-        effects: vec![Effect::DropInode { id: a }],
-    };
-    h.checker.appended(0, 9, shard(), &own.to_stored());
+    h.own_record(0, vec![Effect::DropInode { id: a }]);
     h.is_wrong("which has a name");
 }
 
@@ -472,4 +481,83 @@ fn no_space_where_there_is_some_or_for_what_needs_none() {
     h.is_right();
     h.emits(&remove, &failed(Errno::ENOSPC));
     h.is_wrong("for want of space, of which it needs none");
+}
+
+/// Each of these answers may be right by itself: a run of nothing else shows nothing.
+#[test]
+fn too_many_excuses_are_wrong() {
+    let mut h = History::new();
+    let id = h.makes("a", 1);
+    let lock = FileLock { owner: 1, pid: 1, flock: false, kind: LockKind::Write, start: 0, end: 9 };
+    for _ in 0..300 {
+        let refused = h.ask(Request::SetLock { id, lock, wait: false, again: false });
+        h.answers(&refused, &failed(Errno::EAGAIN));
+    }
+    h.is_right();
+    assert_eq!(h.checker.excuses.of(Excuse::Lock), 300);
+    h.checker.judge_excuses(1_500);
+    h.is_right();
+    h.checker.judge_excuses(0);
+    h.is_wrong("lock is the excuse");
+}
+
+/// A file was renamed from a name at shard 1 to "b" at shard 0, its home. Shard 1 has not heard of that when "b" is removed, which is recorded
+/// and perhaps not exposed.
+fn renamed_and_removed() -> (History, Question, TxnId) {
+    let mut h = History { checker: Checker::new(KEY, ClusterMap::even(2), 2), asked: 0, lsn: 0 };
+    let open = h.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
+    h.records(&open, vec![]);
+    let a = h.makes("a", 1);
+    let txn = TxnId { coordinator: ShardId(0), seq: TxnSeq(1) };
+    let rename = h.ask(rename((InodeId::ROOT, &name("a")), (InodeId::ROOT, &name("b"))));
+    let decided = Effect::Decided { txn, participants: [ShardId(1)].into_iter().collect() };
+    let put = Effect::PutName { parent: InodeId::ROOT, name: name("b"), child: a, kind: Kind::File, log: LOG };
+    h.records(&rename, vec![decided, put]);
+    h.answers(&rename, &Reply::Done);
+    let remove = h.ask(unlink(InodeId::ROOT, &name("b")));
+    let log = Log { seq: LogSeq(2), dcount: -1, dnlink: 0 };
+    h.records(&remove, vec![dropped("b", log)]);
+    h.is_right();
+    (h, remove, txn)
+}
+
+/// What a participant records late says nothing of the locks of others: owner seed 702739 and network seed 2772 once.
+#[test]
+fn a_late_record_of_a_participant_exposes_nothing_at_another_shard() {
+    let (mut h, remove, txn) = renamed_and_removed();
+    let list = h.ask(read(InodeId::ROOT));
+    h.own_record(1, vec![dropped("a", LOG), Effect::Finished { txn }]);
+    h.answers(&list, &listing(&[("b", 1)]));
+    h.is_right();
+    let later = h.ask(read(InodeId::ROOT));
+    h.answers(&remove, &Reply::Done);
+    h.answers(&later, &listing(&[]));
+    h.is_right();
+    let late = h.ask(read(InodeId::ROOT));
+    h.answers(&late, &listing(&[("b", 1)]));
+    h.is_wrong("which is not there");
+}
+
+/// Who promises at the same shard has the locks that were held until the change was exposed.
+#[test]
+fn a_promise_exposes_what_has_let_go_of_its_locks() {
+    for part in [
+        Part::Inode { id: file(1), change: Change::Unlink, sticky: None },
+        Part::Source { parent: InodeId::ROOT, name: name("b"), to: InodeId::ROOT, unless: InodeId::NONE },
+    ] {
+        let (mut h, _, txn) = renamed_and_removed();
+        h.own_record(0, vec![Effect::Prepared { txn, parts: vec![part], found: vec![] }]);
+        let list = h.ask(read(InodeId::ROOT));
+        h.answers(&list, &listing(&[("b", 1)]));
+        h.is_wrong("which is not there");
+    }
+}
+
+/// What a transaction has decided is exposed: it does not wait for the owner.
+#[test]
+fn what_is_decided_is_not_gated() {
+    let (mut h, ..) = renamed_and_removed();
+    let list = h.ask(read(InodeId::ROOT));
+    h.answers(&list, &listing(&[("a", 1)]));
+    h.is_wrong("which is not there");
 }

@@ -7,6 +7,7 @@ mod bounds;
 mod callers;
 mod checkers;
 mod cost;
+mod data_nodes;
 mod deadlocks;
 mod directories_of_files;
 mod exchange;

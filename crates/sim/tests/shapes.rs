@@ -156,6 +156,12 @@ pub(crate) fn writers_that_lose_power(seed: u64) -> SimConfig {
     SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() }
 }
 
+/// The same on more hosts, so that names of a directory and its home are on different ones.
+pub(crate) fn directories_that_lose_power(seed: u64) -> SimConfig {
+    let config = writers_that_lose_power(seed);
+    SimConfig { world: WorldConfig { processes: 3, ..config.world }, ..config }
+}
+
 fn users(seed: u64, crash_every: u64) -> SimConfig {
     let world =
         WorldConfig { shards: 3, processes: 3, crash_every, reorder: 0.2, loss: 0.05, ..WorldConfig::default() };

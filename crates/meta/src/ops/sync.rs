@@ -6,6 +6,7 @@
 use super::{Req, Step, Stop, named};
 use crate::Cx;
 use crate::dir::collect;
+use crate::planted::{self, Planted};
 use crate::state::packets;
 use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
@@ -17,6 +18,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
     named::lock_inode(cx, id, Mode::Shared).await;
     match cx.with(|core| core.state.inodes.kind(id)) {
         None => return Err(Errno::ESTALE.into()),
+        Some(Kind::Directory) if planted::is(Planted::SyncWithoutCollect) => {}
         Some(Kind::Directory) => collect::collect(cx, id, req.tracked).await,
         Some(_) => {}
     }

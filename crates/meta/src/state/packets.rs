@@ -91,7 +91,8 @@ impl State {
     pub(crate) fn reply_resting_on(&self, record: RecordSeq, seq: RequestSeq, reply: &Reply) -> Packet {
         let mut header = self.header(MessageKind::Reply, seq);
         header.tell_tracked(&self.epochs.owner);
-        if self.config.outlived {
+        let untold = matches!(reply, Reply::Entry { created: true, .. }) && planted::is(Planted::CreateUntold);
+        if self.config.outlived && !untold {
             header.tell_record(record);
         }
         Packet::new(&header, &*self.marked(reply))

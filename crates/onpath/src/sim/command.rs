@@ -34,6 +34,7 @@ pub(super) fn command(config: &SimConfig, plain: bool) -> String {
     let (is, was) = (config, &usual);
     say("shards", is.world.shards.into(), was.world.shards.into());
     say("processes", is.world.processes.into(), was.world.processes.into());
+    say("data-nodes", is.world.data_nodes.into(), was.world.data_nodes.into());
     say("sessions", is.sessions as u64, was.sessions as u64);
     say("window", is.window as u64, was.window as u64);
     say("names", is.workload.names as u64, was.workload.names as u64);

@@ -74,9 +74,12 @@ struct Shape {
     /// Metadata shards.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
-    /// Processes, at most as many as shards.
+    /// Processes with shards, at most as many as those.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: Option<u16>,
+    /// Data nodes, among which files are spread: each with a process, those beyond the number of processes with one of their own.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
+    data_nodes: Option<u16>,
     /// Clients of requests about names.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=500))]
     sessions: Option<u16>,
@@ -142,6 +145,7 @@ impl Shape {
         }
         put(&mut config.world.shards, self.shards);
         put(&mut config.world.processes, self.processes);
+        put(&mut config.world.data_nodes, self.data_nodes);
         put(&mut config.sessions, self.sessions);
         put(&mut config.window, self.window);
         config.workload.names = self.names.map_or(config.workload.names, |n| n as usize);
@@ -260,6 +264,7 @@ mod tests {
             "onpath sim --seed 7 --operations 20000",
             "onpath sim --seed 7 --operations 300 --plain --faults loss,kill --names 30",
             "onpath sim --seed 9 --operations 300 --faults none --shards 1 --processes 1 --sessions 1 --window 1 --mounts 2",
+            "onpath sim --seed 9 --operations 300 --data-nodes 5 --mounts 2",
             "onpath sim --seed 3 --operations 9 --plain --loss 0.3",
             "onpath sim --seed 5 --operations 9 --tracking network",
             "onpath sim --seed 6 --operations 9 --plain --tracking network --faults loss,switch",

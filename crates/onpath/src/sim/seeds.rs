@@ -3,8 +3,10 @@
 use super::command::command;
 use super::{SimArgs, config};
 use crate::cli::say;
+use onpath_sim::check::Excuses;
 use onpath_sim::{Outcome, SimConfig};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -33,13 +35,14 @@ impl Done {
         let Ok(outcome) = &self.result else { return };
         if !json_only {
             outcome.violations.iter().take(10).for_each(|violation| say(&format!("violation: {violation}")));
-            say(&format!("{:?}\n{:?}", outcome.counters, outcome.checks));
+            say(&format!("{:?}\n{:?}\n{}", outcome.counters, outcome.checks, excuses(&outcome.excuses)));
         }
         let line = Line {
             seed: outcome.seed,
             operations: outcome.operations,
             violations: outcome.violations.len(),
             trace: format!("{:016x}", outcome.trace),
+            excuses: outcome.excuses.named().collect(),
             ops_per_s: (outcome.operations as f64 / self.seconds) as u64,
         };
         say(&serde_json::to_string(&line).expect("numbers and text are JSON"));
@@ -55,6 +58,13 @@ pub(super) struct Sum {
     pub(super) failed: u64,
     violations: u64,
     panics: u64,
+    excuses: Excuses,
+}
+
+/// How often what excuse was needed.
+fn excuses(excuses: &Excuses) -> String {
+    let each: Vec<_> = excuses.named().map(|(name, count)| format!("{name} {count}")).collect();
+    format!("excuses: {}", if each.is_empty() { "none".into() } else { each.join(", ") })
 }
 
 impl Sum {
@@ -67,18 +77,20 @@ impl Sum {
         };
         self.operations += operations;
         self.violations += violations;
+        self.excuses.extend(done.result.iter().map(|outcome| outcome.excuses));
         self.panics += u64::from(done.result.is_err());
         self.failed += u64::from(violations > 0 || done.result.is_err());
     }
 
     /// What there is to say at the end.
     pub(super) fn line(&self, twice: bool, took: Duration) -> String {
-        let Sum { seeds, operations, failed, violations, panics } = self;
+        let Sum { seeds, operations, failed, violations, panics, excuses: all } = self;
         let runs = if twice { ", each run twice," } else { "" };
         format!(
             "{seeds} seeds{runs} with {operations} operations in {} s: {violations} violations and {panics} broken assertions \
-             in {failed} seeds",
-            took.as_secs()
+             in {failed} seeds; {}",
+            took.as_secs(),
+            excuses(all)
         )
     }
 }
@@ -90,6 +102,8 @@ struct Line {
     operations: u64,
     violations: usize,
     trace: String,
+    /// What looked wrong and passed, how often.
+    excuses: BTreeMap<&'static str, u64>,
     ops_per_s: u64,
 }
 

@@ -1,15 +1,20 @@
 //! Changes that were recorded and are not yet exposed: their witness comes when somebody may see them.
 //!
-//! A gated change is exposed by its reply, by its owner's applying it, or by an answer that shows it. Until then it is as if it had not
-//! happened: who reads without it is right.
+//! A gated change is exposed by its reply, by its owner's applying it, by an answer that shows it, or by somebody else's having its
+//! locks. Until then it is as if it had not happened: who reads without it is right. What a transaction decides is never gated: nobody
+//! decides before what is appended is exposed at once.
 
 use super::Checker;
 use onpath_wire::disk::record::{Effect, Record};
+use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::header::HEADER_BYTES;
 use onpath_wire::ids::{InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
+use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A recorded change that nobody may have seen.
@@ -18,41 +23,58 @@ pub(super) struct Gated {
     pub(super) process: usize,
     pub(super) lsn: u64,
     pub(super) record: Record,
+    /// What it has locked.
+    locks: BTreeSet<Lock>,
 }
 
-impl Gated {
-    /// The change of a record, if it may be gated: it went to a change-log.
-    pub(super) fn of(by: NodeId, process: usize, lsn: u64, record: &Record) -> Option<Gated> {
-        let gated = logs(record).next().is_some();
-        gated.then(|| Gated { by, process, lsn, record: record.clone() })
-    }
+/// What a shard locks: names whose site it is, and inodes whose home it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Lock {
+    Name(InodeId, Name),
+    Inode(InodeId),
+}
 
-    /// Whether a record changes the same name or inode.
-    fn touches(&self, other: &Record) -> bool {
-        let names = |effect: &Effect| match effect {
-            Effect::PutName { parent, name, .. } | Effect::DropName { parent, name, .. } => {
-                Some((*parent, name.clone()))
+/// What whoever makes this record has locked at its shard. A name that leads to an inode says nothing of that inode's home.
+fn locks(by: NodeId, record: &Record, map: &ClusterMap) -> BTreeSet<Lock> {
+    let mut locks = BTreeSet::new();
+    let is_home = |id: InodeId| NodeId::shard(map.home(id)) == by;
+    for effect in &record.effects {
+        match effect {
+            Effect::PutName { parent, name, child, .. } | Effect::DropName { parent, name, child, .. } => {
+                locks.insert(Lock::Name(*parent, name.clone()));
+                locks.extend(is_home(*child).then_some(Lock::Inode(*child)));
             }
-            _ => None,
-        };
-        let inodes = |effect: &Effect| match effect {
-            Effect::PutName { child, .. } | Effect::DropName { child, .. } => Some(*child),
-            Effect::PutInode { inode } => Some(inode.id),
+            Effect::PutInode { inode } => _ = locks.insert(Lock::Inode(inode.id)),
             Effect::DropInode { id }
             | Effect::Accessed { id, .. }
             | Effect::Further { id, .. }
             | Effect::SetXattr { id, .. }
-            | Effect::RemoveXattr { id, .. } => Some(*id),
-            Effect::Merged { data, .. } => Some(data.inode),
-            _ => None,
-        };
-        self.record.effects.iter().any(|mine| {
-            let mut theirs = other.effects.iter();
-            theirs.any(|its| {
-                names(mine).is_some() && names(mine) == names(its)
-                    || inodes(mine).is_some() && inodes(mine) == inodes(its)
-            })
-        })
+            | Effect::RemoveXattr { id, .. } => _ = locks.insert(Lock::Inode(*id)),
+            Effect::Merged { data, .. } => _ = locks.insert(Lock::Inode(data.inode)),
+            Effect::Prepared { parts, found, .. } => {
+                locks.extend(parts.iter().map(|part| match part {
+                    Part::Source { parent, name, .. } | Part::Swap { parent, name, .. } => {
+                        Lock::Name(*parent, name.clone())
+                    }
+                    Part::Inode { id, .. } => Lock::Inode(*id),
+                }));
+                locks.extend(found.iter().filter_map(|found| match found {
+                    Found::Source { child, .. } if is_home(*child) => Some(Lock::Inode(*child)),
+                    _ => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    locks
+}
+
+impl Gated {
+    /// The change of a record, if it may be gated: it went to a change-log, and no transaction has decided it.
+    pub(super) fn of(by: NodeId, (process, lsn): (usize, u64), record: &Record, map: &ClusterMap) -> Option<Gated> {
+        let decides = record.effects.iter().any(|effect| matches!(effect, Effect::Decided { .. }));
+        let gated = !decides && logs(record).next().is_some();
+        gated.then(|| Gated { by, process, lsn, record: record.clone(), locks: locks(by, record, map) })
     }
 
     /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
@@ -125,9 +147,12 @@ impl Checker {
         self.expose_one(|gated| gated.shows_in(request, &ids))
     }
 
-    /// A record was made: whatever changed the same names or inodes before has let go of their locks, so it was exposed.
-    pub(super) fn locked_by(&mut self, record: &Record) {
-        self.expose(|gated| gated.touches(record));
+    /// A record was made: whatever has locked the same names or inodes at its shard before has let go of them, so it was exposed.
+    pub(super) fn locked_by(&mut self, by: NodeId, record: &Record) {
+        if self.gated.iter().any(|gated| gated.by == by) {
+            let locks = locks(by, record, &self.map);
+            self.expose(|gated| gated.by == by && !gated.locks.is_disjoint(&locks));
+        }
     }
 
     /// In peace everything is exposed.

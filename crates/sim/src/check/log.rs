@@ -74,6 +74,12 @@ impl Log {
         self.entries.back().is_some_and(|entry| entry.lsn > self.durable[entry.process])
     }
 
+    /// The position of the first change that a crash could take back.
+    pub(super) fn lasting(&self) -> u64 {
+        let volatile = self.entries.iter().find(|entry| entry.lsn > self.durable[entry.process]);
+        volatile.map_or(self.end, |entry| entry.position)
+    }
+
     pub(super) fn acknowledge(&mut self, position: u64) {
         if let Some(index) = self.index(position) {
             self.entries[index].acknowledged = true;

@@ -7,21 +7,23 @@
 //! Operations are linearizable if every accepted reply has a witness between question and answer.
 
 mod digest;
+mod excuses;
 mod gated;
 mod log;
 mod own;
 mod queues;
+mod reply;
 mod rest;
 
+pub use excuses::{Excuse, Excuses, Load};
 pub use queues::Queues;
 pub use rest::Rest;
 
 use crate::client::{Asked, Write};
-use crate::model::{Caller, Decided, Expected, Model, Seen, Shape};
+use crate::model::{Caller, Decided, Expected, Model, Seen};
 use gated::Gated;
 use log::Log;
 use onpath_kernel::Gauge;
-use onpath_wire::caller::Over;
 use onpath_wire::data::DataRequest;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::record::{Answer, Effect, Record};
@@ -29,6 +31,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
@@ -106,10 +109,11 @@ struct Taken {
 }
 
 /// Answers remembered to be judged once more.
-const TAKEN_MAX: usize = 64;
+const TAKEN_MAX: usize = 1_024;
 
 /// The checker.
 pub struct Checker {
+    map: ClusterMap,
     /// The model, as of now.
     pub model: Model,
     log: Log,
@@ -118,6 +122,8 @@ pub struct Checker {
     users: BTreeMap<u32, Caller>,
     /// The last answers without a change that clients have taken.
     taken: VecDeque<Taken>,
+    /// Where the last one was taken that is remembered no more.
+    forgotten: u64,
     /// Writes that a power loss took back; the session may have its answer. Where the data node's record survives the home's,
     /// the home hears of them once more.
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
@@ -133,6 +139,9 @@ pub struct Checker {
     digest: (u64, u64),
     /// How full everything was.
     pub queues: Queues,
+    /// What looked wrong and passed.
+    pub excuses: Excuses,
+    suffered: Load,
     /// What was found wrong.
     pub violations: Vec<String>,
     /// Counters.
@@ -140,14 +149,16 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker of an empty file system in so many processes.
-    pub fn new(cookie_key: CookieKey, processes: usize) -> Checker {
+    /// A checker of an empty file system with this map in so many processes.
+    pub fn new(cookie_key: CookieKey, map: ClusterMap, processes: usize) -> Checker {
         Checker {
+            map,
             model: Model::new(cookie_key),
             log: Log::new(processes),
             sessions: BTreeMap::new(),
             users: BTreeMap::new(),
             taken: VecDeque::new(),
+            forgotten: 0,
             reviving: BTreeMap::new(),
             revived: BTreeSet::new(),
             lost_power: false,
@@ -155,6 +166,8 @@ impl Checker {
             fulls: (0, 0),
             digest: (0, 0),
             queues: Queues::default(),
+            excuses: Excuses::default(),
+            suffered: Load::default(),
             violations: vec![],
             checks: Checks::default(),
         }
@@ -244,11 +257,11 @@ impl Checker {
             Ok(record) => record,
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };
-        self.locked_by(&record);
+        self.locked_by(by, &record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record, (process, lsn));
         }
-        match Gated::of(by, process, lsn, &record) {
+        match Gated::of(by, (process, lsn), &record, &self.map) {
             Some(gated) => {
                 self.happened([2, record.session.0.into(), record.request.0]);
                 self.gated.push_back(gated);
@@ -264,6 +277,7 @@ impl Checker {
         let reviving = self.reviving.remove(&(record.session, record.request));
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
             self.revived.insert((record.session, record.request));
+            self.excuses.add(Excuse::Revived);
             known.pending.push(Pending::new(record.request, asked, self.log.end(), self.fulls.0));
         }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
@@ -301,9 +315,7 @@ impl Checker {
         let Some(known) = self.sessions.get_mut(&session) else { return };
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == header.seq) else { return };
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
-        if pending.excused.contains(&hash) {
-            return;
-        }
+        let excused = pending.excused.contains(&hash);
         if pending.valid.iter().any(|(valid, change)| *valid == hash && *change == pending.witness.is_some()) {
             return;
         }
@@ -311,12 +323,17 @@ impl Checker {
         let asked = pending.asked.clone();
         self.meanwhile([session.0.into(), header.seq.0, hash]);
         let mut outcome = self.judge(session, header.seq, packet);
-        while outcome.is_err() && self.shown_by(&asked.body.request, packet) {
+        while outcome.is_err() && !excused && self.shown_by(&asked.body.request, packet) {
+            self.excuse(Excuse::Shown);
             outcome = self.judge(session, header.seq, packet);
         }
         let Some(pending) = self.pending(session, header.seq) else { return };
         match outcome {
-            Ok(()) => pending.valid.push((hash, pending.witness.is_some())),
+            Ok(excuse) => {
+                pending.valid.push((hash, pending.witness.is_some()));
+                excuse.into_iter().for_each(|excuse| self.excuse(excuse));
+            }
+            Err(_) if excused => self.excuse(Excuse::LostAnswer),
             Err(why) => {
                 let what = format!("{by:?} {session:?}/{} {:?}: {why}", header.seq, pending.asked);
                 self.violation(what);
@@ -328,16 +345,16 @@ impl Checker {
         self.sessions.get_mut(&session)?.pending.iter_mut().find(|p| p.seq == seq)
     }
 
-    fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<(), String> {
+    fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<Option<Excuse>, String> {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
         let reply = as_uncached(reply);
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
         let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
         if full && reply == (Reply::Failed { errno: Errno::ENOSPC }) {
-            return no_space(&pending.asked);
+            return reply::no_space(&pending.asked).map(|()| Some(Excuse::NoSpace));
         }
-        judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
+        reply::judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
     }
 
     /// A client takes a reply for good.
@@ -349,9 +366,13 @@ impl Checker {
         self.meanwhile([4, session.0.into(), seq.0]);
         let hash = xxh3_64(&packet.head[HEADER_BYTES..]);
         let valid = pending.valid.iter().find(|(valid, change)| *valid == hash && *change == pending.witness.is_some());
-        if valid.is_none() && !pending.excused.contains(&hash) {
-            let what = format!("{session:?}/{seq} {:?} accepts {reply:?}, which was never right", pending.asked);
-            return self.violation(what);
+        match valid {
+            None if pending.excused.contains(&hash) => self.excuse(Excuse::LostAnswer),
+            None => {
+                let what = format!("{session:?}/{seq} {:?} accepts {reply:?}, which was never right", pending.asked);
+                return self.violation(what);
+            }
+            Some(_) => {}
         }
         match pending.witness {
             Some(witness) => self.log.acknowledge(witness.position),
@@ -359,7 +380,11 @@ impl Checker {
                 let (invoked, end) = (pending.invoked, self.log.end());
                 self.taken.push_back(Taken { asked: pending.asked, reply: reply.clone(), invoked, end });
                 if self.taken.len() > TAKEN_MAX {
-                    self.taken.pop_front();
+                    let lasting = self.log.lasting();
+                    self.taken.retain(|taken| taken.end > lasting);
+                }
+                if self.taken.len() > TAKEN_MAX {
+                    self.forgotten = self.taken.pop_front().map_or(0, |taken| taken.end);
                 }
             }
             None => {}
@@ -376,6 +401,8 @@ impl Checker {
     pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
         self.happened([4, process as u64, kept]);
         self.lost_power |= may_lose;
+        self.suffered.crashes += 1;
+        self.suffered.losses += u64::from(may_lose);
         self.forget_gated(process, kept, may_lose);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();
@@ -390,24 +417,31 @@ impl Checker {
             if (may_lose || revived) && lost.asked.write.is_some() {
                 self.reviving.insert((lost.session, lost.seq), lost.asked.clone());
             }
-            if lost.acknowledged && !may_lose && !revived {
-                self.violation(format!(
+            match (lost.acknowledged, may_lose, revived) {
+                (false, ..) => {}
+                (true, true, _) => self.excuse(Excuse::LostChange),
+                (true, false, true) => self.excuse(Excuse::LostAgain),
+                (true, false, false) => self.violation(format!(
                     "a crash loses {:?}/{}, which was acknowledged: {:?}",
                     lost.session, lost.seq, lost.asked
-                ));
+                )),
             }
         }
     }
 
     /// Changes from `first` on were taken back: answers that clients have taken must be right without them.
     fn judge_taken(&mut self, first: u64) {
+        if self.forgotten > first {
+            self.excuse(Excuse::Forgotten);
+        }
         for taken in std::mem::take(&mut self.taken) {
             if taken.end <= first
                 || matches!(taken.reply, Reply::NeedCaller { .. } | Reply::Failed { errno: Errno::ENOSPC })
             {
                 continue;
             }
-            let right = |model: &mut Model| unchanged(model, &taken.asked, &taken.reply, Seen::Elsewhere).is_ok();
+            let right =
+                |model: &mut Model| reply::unchanged(model, &taken.asked, &taken.reply, Seen::Elsewhere).is_ok();
             let model = &mut self.model;
             if !right(model) && !self.log.search_back(model, taken.invoked, right) {
                 let what = format!("a crash takes back what {:?} was answered: {:?}", taken.asked, taken.reply);
@@ -488,87 +522,6 @@ fn born(model: &Model, request: &Request, record: &Record) -> Option<InodeId> {
         Effect::PutInode { inode } if model.node(inode.id).is_none() => Some(inode.id),
         _ => None,
     })
-}
-
-/// Whether a reply is right.
-fn judge(
-    model: &mut Model,
-    log: &mut Log,
-    checks: &mut Checks,
-    pending: &Pending,
-    reply: &Reply,
-) -> Result<(), String> {
-    let asked = &pending.asked;
-    match reply {
-        Reply::NewTerm { .. } | Reply::Queued => return Ok(()),
-        Reply::NeedCaller { gids, caps } => return caller_is_open(asked, gids, *caps),
-        _ => {}
-    }
-    if let Some(witness) = &pending.witness {
-        return model.compare_expected(&witness.expected, reply);
-    }
-    if asked.write.is_some() {
-        let refused = matches!(reply, Reply::Stale { .. } | Reply::Failed { .. });
-        return if refused { Ok(()) } else { Err(format!("a write that nobody recorded is answered {reply:?}")) };
-    }
-    let request = &asked.body.request;
-    // An answer that is right now may be older: then it does not tell the times of now.
-    let changed = request.describe().about.inode().is_some_and(|id| log.touches(id, pending.invoked));
-    let now = unchanged(model, asked, reply, if changed { Seen::NowOrBefore } else { Seen::Now });
-    let Err(why) = now else { return Ok(()) };
-    if request.describe().is_of_session() {
-        return Ok(());
-    }
-    checks.late += 1;
-    let found =
-        log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, Seen::Elsewhere).is_ok());
-    if found { Ok(()) } else { Err(why) }
-}
-
-/// Whether a reply without a record is right in the model's present state.
-fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: Seen) -> Result<(), String> {
-    if model.may_be_gone(&asked.body.request, reply) {
-        return Ok(());
-    }
-    if let (Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN | Errno::EINTR }) =
-        (&asked.body.request, reply)
-    {
-        return Ok(()); // whoever asked for the lock, and perhaps gave it up, knows whether that is right
-    }
-    let decided = model.decide(&asked.caller, &asked.body.request);
-    if let (Err(_), Reply::Failed { errno }) = (&decided, reply)
-        && model.is_reason(&asked.caller, &asked.body.request, *errno)
-    {
-        return Ok(());
-    }
-    if let Ok(plan) = &decided
-        && plan.change != crate::model::Change::Nothing
-        && plan.answer != Shape::Any
-    {
-        return Err(format!("is answered {reply:?} but changed nothing"));
-    }
-    model.compare(&decided, reply, seen)
-}
-
-/// Where disks are full whatever needs space may be refused, but not what frees it.
-fn no_space(asked: &Asked) -> Result<(), String> {
-    if asked.write.is_some() || asked.body.request.describe().space {
-        return Ok(());
-    }
-    Err("is refused for want of space, of which it needs none".into())
-}
-
-/// Only what the request does not say of its caller may be asked for.
-fn caller_is_open(asked: &Asked, gids: &[u32], caps: u32) -> Result<(), String> {
-    let said = &asked.body.caller.groups;
-    if asked.body.caller.caps.any(caps, Over::All).is_some() && caps != 0 {
-        return Err(format!("asks about capabilities {caps:#x}"));
-    }
-    let known = |gid: &u32| *gid == asked.caller.gid || said.member.contains(gid) || said.stranger.contains(gid);
-    if gids.is_empty() && caps == 0 || gids.len() > onpath_wire::limits::NEED_GROUPS_MAX || gids.iter().any(known) {
-        return Err(format!("asks about groups {gids:?}"));
-    }
-    Ok(())
 }
 
 /// The same answer to whoever does not cache that a name is missing.

@@ -1,6 +1,6 @@
 //! What shards do of their own accord: nothing that anybody sees, but that power losses took writes, or gave them back.
 
-use super::{Checker, decide};
+use super::{Checker, Excuse, decide};
 use crate::client::Asked;
 use crate::model::Caller;
 use onpath_wire::disk::record::{Effect, Record};
@@ -39,6 +39,7 @@ impl Checker {
         if !self.lost_power {
             return self.violation(format!("{by:?} shortens {id:?} to {size} bytes"));
         }
+        self.excuse(Excuse::Shortened);
         for pending in self.sessions.values_mut().flat_map(|known| &mut known.pending) {
             let undone = pending.asked.write.as_ref().is_some_and(|write| write.end > size);
             if undone && pending.asked.body.request == (Request::DataRef { id }) {
@@ -61,6 +62,7 @@ impl Checker {
         match key.and_then(|key| self.reviving.remove_entry(&key)) {
             Some((key, asked)) => {
                 self.revived.insert(key);
+                self.excuse(Excuse::Revived);
                 self.unasked(by, id, key, asked, at);
             }
             None => self.violation(format!("{by:?} lengthens {id:?} to {size} bytes")),

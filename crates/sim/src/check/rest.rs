@@ -10,6 +10,7 @@ use onpath_wire::acl::Acl;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::{DataId, InodeId, NodeId};
 use onpath_wire::inode::Kind;
+use onpath_wire::map::ClusterMap;
 use onpath_wire::xattr::{ACL_ACCESS, XattrName};
 use std::collections::BTreeMap;
 use std::iter;
@@ -21,8 +22,8 @@ pub struct Rest {
     pub shards: Vec<Survey>,
     /// Requests that run at shards.
     pub running: u64,
-    /// Generations of files at data nodes.
-    pub files: Vec<FileSummary>,
+    /// Generations of files, and at which data node each is.
+    pub files: Vec<(NodeId, FileSummary)>,
     /// Writes of which data nodes have still to tell the homes.
     pub merges: usize,
     /// How full the queues and tables of each role, process and session are.
@@ -31,7 +32,7 @@ pub struct Rest {
 
 impl Rest {
     /// What is wrong, by the model's idea of what there is.
-    pub fn judge(&self, model: &Model) -> Vec<String> {
+    pub fn judge(&self, model: &Model, map: &ClusterMap) -> Vec<String> {
         let mut wrong = vec![];
         self.nothing_is_under_way(&mut wrong);
         self.names(model, &mut wrong);
@@ -40,7 +41,7 @@ impl Rest {
         self.directories_of_files(&mut wrong);
         self.xattrs(model, &mut wrong);
         self.listings(model, &mut wrong);
-        self.bytes(&mut wrong);
+        self.bytes(map, &mut wrong);
         wrong
     }
 
@@ -162,13 +163,16 @@ impl Rest {
         }
     }
 
-    fn bytes(&self, wrong: &mut Vec<String>) {
+    fn bytes(&self, map: &ClusterMap, wrong: &mut Vec<String>) {
         let inodes = self.shards.iter().flat_map(|survey| &survey.inodes);
         let mut blocks: BTreeMap<DataId, u64> = inodes
             .filter(|inode| inode.kind == Kind::File)
             .map(|inode| (DataId { inode: inode.id, generation: inode.generation }, inode.blocks))
             .collect();
-        for file in &self.files {
+        for (node, file) in &self.files {
+            if *node != map.data(file.data.inode) {
+                wrong.push(format!("{:?} is at {node:?}, which is not its data node", file.data));
+            }
             match blocks.remove(&file.data) {
                 Some(counted) if counted == file.blocks => {}
                 Some(counted) => {
@@ -227,14 +231,14 @@ mod tests {
         };
         let data = DataId { inode: id(), generation: Generation(0) };
         let bytes = FileSummary { data, cut: 0, blocks: 2, end: 8_192 };
-        (Rest { shards: vec![survey], files: vec![bytes], ..Rest::default() }, model)
+        (Rest { shards: vec![survey], files: vec![(NodeId::data(0), bytes)], ..Rest::default() }, model)
     }
 
     /// What is said when `spoil` has been done to a right state.
     fn spoilt(spoil: impl FnOnce(&mut Rest)) -> String {
         let (mut rest, model) = rest();
         spoil(&mut rest);
-        rest.judge(&model).join("; ")
+        rest.judge(&model, &ClusterMap::even(1)).join("; ")
     }
 
     #[test]
@@ -300,9 +304,10 @@ mod tests {
 
     #[test]
     fn bytes_that_are_nobodys_and_blocks_that_are_not_there_are_found() {
-        assert!(spoilt(|rest| rest.files[0].blocks = 3).contains("counts 2 blocks, 3 are there"));
+        assert!(spoilt(|rest| rest.files[0].1.blocks = 3).contains("counts 2 blocks, 3 are there"));
+        assert!(spoilt(|rest| rest.files[0].0 = NodeId::data(1)).contains("is not its data node"));
         assert!(spoilt(|rest| rest.files.clear()).contains("none are there"));
-        assert!(spoilt(|rest| rest.files[0].data.generation = Generation(7)).contains("is no file's"));
+        assert!(spoilt(|rest| rest.files[0].1.data.generation = Generation(7)).contains("is no file's"));
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl Situation {
     /// The world in which it is.
     pub(super) fn world(&self) -> WorldConfig {
         let (shards, form, shape) = self.world;
-        let mut config = WorldConfig { form, ..calm(shards) };
+        // A situation is about one file at most, whose bytes are all at one data node: others would hear nothing.
+        let mut config = WorldConfig { form, data_nodes: 1, ..calm(shards) };
         shape(&mut config);
         config
     }

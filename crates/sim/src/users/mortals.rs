@@ -4,6 +4,7 @@
 
 use super::User;
 use super::pattern::{Marks, PIECE_MIN};
+use crate::check::Excuse;
 use crate::model::Caller;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
@@ -283,6 +284,9 @@ impl Mortals {
 
     fn mortal_takes(&mut self, world: &mut World, index: usize, call: Call, result: FsResult) {
         let lane = &mut self.mortal[index];
+        if result.is_err() {
+            world.checker.excuse(Excuse::Mortal);
+        }
         match (call, result) {
             (Call::Open, Ok(FsReply::Created { attr, opened, .. })) => {
                 lane.handle = Some(opened.handle);

@@ -21,8 +21,10 @@ pub struct WorldConfig {
     pub seed: u64,
     /// Metadata shards.
     pub shards: u16,
-    /// Processes; shard s runs in process s mod processes.
+    /// Processes with shards; shard s runs in process s mod processes.
     pub processes: u16,
+    /// Data nodes, at least one; data node d runs in process d, which has no shards if d is not below `processes`.
+    pub data_nodes: u16,
     /// Probability that a message is lost.
     pub loss: f64,
     /// Probability that a message arrives twice.
@@ -65,6 +67,11 @@ pub struct WorldConfig {
 }
 
 impl WorldConfig {
+    /// All processes: each has a journal and data files of its own.
+    pub fn all_processes(&self) -> u16 {
+        self.processes.max(self.data_nodes)
+    }
+
     /// Whether sessions may make files in two halves: the model knows of no answer that a power loss takes back under `sync`.
     pub fn may_halve(&self) -> bool {
         !(self.power_loss && self.commit == Commit::Sync)
@@ -77,6 +84,7 @@ impl Default for WorldConfig {
             seed: 1,
             shards: 2,
             processes: 1,
+            data_nodes: 2,
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

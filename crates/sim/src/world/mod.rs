@@ -140,21 +140,21 @@ pub struct World {
 impl World {
     /// A world in which all processes have just started on empty disks.
     pub fn new(config: WorldConfig) -> World {
-        let even = ClusterMap::even(config.shards);
+        let even = ClusterMap::even(config.shards).with_data_nodes(&Vec::from_iter(0..config.data_nodes));
         let map = config.coarse_fingerprints.map_or(even.clone(), |bits| even.with_coarse_fingerprints(bits));
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
-        let processes = (0..config.processes)
+        let processes: Vec<_> = (0..config.all_processes())
             .map(|process| {
                 let shards = map.all().filter(|shard| shard.0 % config.processes == process);
                 let mut configs: Vec<_> = shards.map(|shard| shard_config(&config, &map, shard)).collect();
-                if process == 0 {
-                    configs.push(data_config(&map));
+                if process < config.data_nodes {
+                    configs.push(data_config(&map, process));
                 }
                 let skew = config.clock_skew_us as i64 * 1000;
                 Process::new(configs, if skew > 0 { rng.random_range(-skew..=skew) } else { 0 })
             })
             .collect();
-        let checker = Checker::new(config.cookie_key, usize::from(config.processes));
+        let checker = Checker::new(config.cookie_key, map.clone(), processes.len());
         let mut world = World {
             rng,
             now_ns: 0,
@@ -247,6 +247,11 @@ impl World {
         let mut counters = self.counters;
         counters.faults.refused += self.processes.iter().map(Process::refused).sum::<u64>();
         counters
+    }
+
+    /// Says which excuses the checker has needed too often.
+    pub fn judge_excuses(&mut self) {
+        self.checker.judge_excuses(self.answers.1);
     }
 
     /// Key of the cookie hash.
@@ -554,9 +559,9 @@ impl World {
     }
 }
 
-fn data_config(map: &ClusterMap) -> RoleConfig {
+fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
     RoleConfig::Data(DataConfig {
-        node: 0,
+        node,
         term: Term(0),
         map: map.clone(),
         cluster: 1,
@@ -570,10 +575,10 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         shard,
         map: map.clone(),
         term: Term(0),
-        one_journal: config.processes == 1,
+        one_journal: config.all_processes() == 1,
         cookie_key: config.cookie_key,
         cluster: 1,
-        track_unsynced: config.commit == Commit::Sync || config.processes > 1,
+        track_unsynced: config.commit == Commit::Sync || config.all_processes() > 1,
         outlived: config.commit != Commit::Sync,
         form: config.form,
         switches: Switches::of(0..config.switches).expect("as many as there can be"),

@@ -147,7 +147,7 @@ impl Process {
     pub(crate) fn start(&mut self, server: usize, now: Now) {
         let (files, first) = (&self.files, self.first_birth);
         // Births of another journal say nothing about what is here.
-        let all = self.configs.iter().all(RoleConfig::has_one_journal);
+        let all = self.configs.iter().any(RoleConfig::has_one_journal);
         match &mut self.servers[server].role {
             Role::Shard(shard) => shard.start(now, first),
             Role::Data(data) => {

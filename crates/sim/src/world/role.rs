@@ -22,11 +22,11 @@ impl RoleConfig {
         }
     }
 
-    /// Whether no role with records is in another process; of a data node its shards know.
+    /// Whether no role with records is in another process; a data node does not know, but the shards beside it do.
     pub(crate) fn has_one_journal(&self) -> bool {
         match self {
             RoleConfig::Shard(config) => config.one_journal,
-            RoleConfig::Data(_) => true,
+            RoleConfig::Data(_) => false,
         }
     }
 

@@ -180,7 +180,7 @@ impl World {
                     rest.shards.push(shard.survey());
                 }
                 Role::Data(data) => {
-                    rest.files.extend(data.files());
+                    rest.files.extend(data.files().into_iter().map(|file| (server.node, file)));
                     rest.merges += data.pending_merges().len();
                 }
             }

@@ -25,6 +25,7 @@ const NETWORK: Means = Means::Seeds("network form", shapes::network);
 const WRITERS: Means = Means::Seeds("writers", shapes::writers);
 const LATE_WRITERS: Means = Means::Seeds("late writers", shapes::late_writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
+const DIRECTORIES: Means = Means::Seeds("directories, power losses", shapes::directories_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
 const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
 const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
@@ -119,7 +120,9 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
     (23, Planted::TurnsForgotten, STORMS),
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
-    // Of no numbered rule: leases of sessions (design.md, "Sessions"), and bounds of queues.
+    // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
+    (0, Planted::SyncWithoutCollect, DIRECTORIES),
+    (0, Planted::CreateUntold, DIRECTORIES),
     (0, Planted::LocksOutliveSession, MORTALS),
     (0, Planted::LocksOutliveSession, explored("lease", NONE)),
     (0, Planted::UpdatesWithoutRoom, TIGHT),
