@@ -93,7 +93,7 @@ fn reshape(state: &Path, shards: u16) {
 
 /// Number of shards as the file system says it.
 fn shards(state: &Path) -> u16 {
-    onpath_host::dir::read_superblock(state).expect("a superblock").shards
+    onpath_host::dir::read_superblock(state).expect("a superblock").shards()
 }
 
 #[test]

@@ -11,7 +11,6 @@ use onpath_wire::Stored;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Birth, Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp};
 use onpath_wire::inode::Kind;
@@ -19,9 +18,12 @@ use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, DirEntry, Reply};
 use onpath_wire::request::{Request, SetAttr, set};
+use onpath_wire::secrets::{CookieKey, Secrets};
 use std::rc::Rc;
 
-const KEY: CookieKey = CookieKey([7; 16]);
+fn key() -> CookieKey {
+    Secrets::of_seed(7).inner.listings()
+}
 const NO_LOG: Log = Log { seq: LogSeq(0), dcount: 1, dnlink: 0 };
 
 fn name(name: &str) -> Name {
@@ -50,7 +52,7 @@ const SESSION: SessionId = SessionId(1);
 
 impl History {
     fn new() -> History {
-        let mut history = History { checker: Checker::new(KEY, 1), asked: 0, lsn: 0 };
+        let mut history = History { checker: Checker::new(key(), 1), asked: 0, lsn: 0 };
         let open = history.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
         history.records(&open, vec![]);
         history
@@ -166,7 +168,7 @@ fn listing(names: &[(&str, u32)]) -> Reply {
     let entry = |&(what, number): &(&str, u32)| DirEntry {
         child: file(number),
         kind: Kind::File,
-        cookie: KEY.cookie(what.as_bytes()),
+        cookie: key().cookie(what.as_bytes()),
         name: name(what),
     };
     let mut entries: Vec<_> = names.iter().map(entry).collect();
@@ -423,7 +425,7 @@ fn an_answer_that_shows_what_a_crash_takes_back() {
 
 #[test]
 fn a_change_that_stands_although_what_it_rests_on_is_lost() {
-    let mut h = History { checker: Checker::new(KEY, 2), asked: 0, lsn: 0 };
+    let mut h = History { checker: Checker::new(key(), 2), asked: 0, lsn: 0 };
     let make = h.ask(create(InodeId::ROOT, &name("a")));
     h.records(&make, born("a", 1));
     let remove = h.ask(unlink(InodeId::ROOT, &name("a")));

@@ -20,6 +20,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
+use onpath_wire::secrets::CookieKey;
 use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

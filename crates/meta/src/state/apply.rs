@@ -8,7 +8,6 @@ use onpath_store::NameValue;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
-use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -200,12 +199,12 @@ impl State {
         put: bool,
         wants: &impl Wants,
     ) {
-        let hash = name_hash(parent, name.as_bytes());
-        if wants.wants(range_of(site_of_hash(hash))) {
+        let at = self.names.at(parent, name);
+        if wants.wants(range_of(at.slot())) {
             if put {
-                self.names.put(hash, parent, name.as_bytes(), NameValue { child, kind });
+                self.names.put(&at, NameValue { child, kind });
             } else {
-                self.names.remove(hash, parent, name.as_bytes());
+                self.names.remove(&at);
             }
         }
         if log.seq != LogSeq(0) {

@@ -16,7 +16,6 @@ use onpath_wire::disk::objects::{
 use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::disk::txn::{Found, Part};
-use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Term, TrackingEpoch, TxnId};
 use onpath_wire::peer::{PartState, TxnPart};
 use onpath_wire::tracking::TrackingSide;
@@ -226,7 +225,7 @@ impl State {
             }
             (&class::NAME, key) => {
                 let (parent, name, NameValue { child, kind }) = Names::decode(key, value)?;
-                let known = self.names.knows(name_hash(parent, name.as_bytes()), parent, name.as_bytes());
+                let known = self.names.knows(&self.names.at(parent, &name));
                 (!known).then_some(Surveyed::Name(SurveyedName { parent, name, child, kind }))
             }
             (&class::XATTR, key) => {

@@ -11,7 +11,6 @@ use onpath_host::progress::{Stage, Watcher};
 use onpath_meta::{Shard, Survey, Surveyed, SurveyedName};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::superblock::Superblock;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
@@ -152,7 +151,8 @@ impl View {
         spill: &Rc<Spill>,
         watcher: &dyn Watcher,
     ) -> View {
-        let (map, next) = (ClusterMap::even(superblock.shards()), Next::of(superblock, shards));
+        let map = ClusterMap::even(superblock.shards(), superblock.secrets.placement);
+        let next = Next::of(superblock, shards);
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
         let mut objects = Objects::default();
@@ -176,7 +176,7 @@ impl View {
                 Surveyed::Xattrs(id, set) => _ = odd.xattrs.insert(id, set),
                 Surveyed::Name(name) => {
                     objects.names += 1;
-                    if map.shard(site(name.parent, name.name.as_bytes())) == number {
+                    if map.shard(map.site(name.parent, name.name.as_bytes())) == number {
                         let SurveyedName { parent, name, child, kind } = name;
                         names.push(&(parent, name), &Target { child, kind });
                     } else {

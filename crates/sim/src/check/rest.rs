@@ -151,14 +151,17 @@ mod tests {
     use super::*;
     use crate::model::Caller;
     use onpath_wire::codec::Blob;
-    use onpath_wire::hash::CookieKey;
     use onpath_wire::ids::{Birth, Cookie, Generation, LogSeq, ShardId, Slot, Stamp, TxnId, TxnSeq};
     use onpath_wire::name::Name;
     use onpath_wire::peer::LogEntry;
     use onpath_wire::reply::DirEntry;
     use onpath_wire::request::{NewNode, Request};
+    use onpath_wire::secrets::{CookieKey, Secrets};
+    use onpath_wire::secrets::{CookieKey, Secrets};
 
-    const KEY: CookieKey = CookieKey([3; 16]);
+    fn key() -> CookieKey {
+        Secrets::of_seed(3).inner.listings()
+    }
 
     fn id() -> InodeId {
         InodeId::new(Slot(1), Birth(1), 1, Kind::File)
@@ -170,7 +173,7 @@ mod tests {
 
     /// The file "a" of two blocks in the root, at one shard.
     fn rest() -> (Rest, Model) {
-        let mut model = Model::new(KEY);
+        let mut model = Model::new(key());
         let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
         let plan = model.decide(&Caller::default(), &create).expect("allowed");
@@ -178,7 +181,7 @@ mod tests {
         let root = Inode { nlink: 2, entries: 1, ..Inode::new(InodeId::ROOT, Kind::Directory) };
         let file = Inode { nlink: 1, blocks: 2, ..Inode::new(id(), Kind::File) };
         let named = SurveyedName { parent: InodeId::ROOT, name: name("a"), child: id(), kind: Kind::File };
-        let entry = DirEntry { child: id(), kind: Kind::File, cookie: KEY.cookie(b"a"), name: name("a") };
+        let entry = DirEntry { child: id(), kind: Kind::File, cookie: key().cookie(b"a"), name: name("a") };
         let survey = Survey {
             inodes: vec![root, file],
             names: vec![named],

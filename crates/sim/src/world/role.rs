@@ -33,9 +33,7 @@ impl RoleConfig {
     /// The role of a new term, without its state. `files`: data files that exist.
     pub(crate) fn create(&self, term: Term, files: u32) -> Role {
         match self {
-            RoleConfig::Shard(config) => {
-                Role::Shard(Box::new(Shard::new(ShardConfig { term, ..config.clone() })))
-            }
+            RoleConfig::Shard(config) => Role::Shard(Box::new(Shard::new(ShardConfig { term, ..config.clone() }))),
             RoleConfig::Data(config) => {
                 Role::Data(Box::new(DataNode::new(DataConfig { term, files, ..config.clone() })))
             }
