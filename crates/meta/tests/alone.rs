@@ -8,7 +8,7 @@ use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::disk::record::{Counter, Effect, Record};
+use onpath_wire::disk::record::{Counter, Effect, Member, MemberKind, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
@@ -176,6 +176,30 @@ fn unlink(number: u64) -> Request {
     let names = (0u64..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
     let here = |name: &Name| map.shard(map.site(parent, name.as_bytes())) == ShardId(0);
     Request::Unlink { parent, name: names.into_iter().find(here).expect("every second name or so") }
+}
+
+/// The registry has members by their addresses; a later life of one has a greater incarnation.
+#[test]
+fn a_mount_is_registered_as_a_member() {
+    let mut alone = Alone::new();
+    let member_of = |alone: &Alone, session| {
+        let effects = alone.records.iter().rev().flat_map(|record| &record.effects);
+        let members = effects.filter_map(|effect| match effect {
+            Effect::Member { node, member } if *node == NodeId::session(session) => Some(member.clone()),
+            _ => None,
+        });
+        members.take(1).next()
+    };
+    let [one, other] = [1, 2].map(SessionId);
+    alone.ask_as(one, 1, Request::Attach { again: SessionId(0) });
+    alone.ask_as(other, 1, Request::Attach { again: SessionId(0) });
+    let [first, second] = [one, other].map(|session| member_of(&alone, session).expect("it is registered"));
+    assert!(first.alive && second.alive && Stamp(0) < first.incarnation && first.incarnation < second.incarnation);
+    assert_eq!((first.kind, &first.key), (MemberKind::Mount, &None));
+    alone.ask_as(one, 2, Request::Detach);
+    assert_eq!(member_of(&alone, one), Some(Member { alive: false, ..first }), "the same life, and over");
+    alone.restart();
+    assert_eq!(alone.shard.survey().sessions, [one, other], "not everybody has heard of the death");
 }
 
 /// What is made here of a name that another shard has would never be found.

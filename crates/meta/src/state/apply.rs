@@ -2,6 +2,7 @@
 //!
 //! In replay each effect is skipped for a range whose image already reflects the record (`wants`).
 
+use crate::coord::session_of;
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::NameValue;
@@ -172,10 +173,12 @@ impl State {
             Effect::Finished { txn } => self.txns.finished(*txn),
             Effect::Aborted { txn } => self.txns.aborted(*txn),
             Effect::Forgotten { txn } => self.txns.forgotten(*txn),
-            Effect::Session { session, alive } => {
-                self.coordinator.registered(*session, *alive);
-                if !alive && !self.buried.contains(*session) {
-                    self.replies.forget(*session);
+            Effect::Member { node, member } => {
+                if let Some(session) = session_of(*node, member.kind) {
+                    self.coordinator.registered(session, member);
+                    if !member.alive && !self.buried.contains(session) {
+                        self.replies.forget(session);
+                    }
                 }
             }
             Effect::Reserved { counter, upto } => self.reserved.raise(*counter, *upto),

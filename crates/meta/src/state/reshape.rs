@@ -108,7 +108,7 @@ impl Reshape {
             // What a mount of before was told is over.
             class::POWER_LOST => Goes::Nowhere,
             // A mount of before does not come back to another shape.
-            class::REPLY | class::SESSION => Goes::Nowhere,
+            class::REPLY | class::MEMBER => Goes::Nowhere,
             class::LOG => Goes::NotYet("a change-log"),
             class::PREPARED | class::DECIDED => Goes::NotYet("a transaction"),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
