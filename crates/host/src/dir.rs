@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 pub use error::DirError;
 
-/// Session ids that a process takes durably at one start.
+/// Session ids that are taken durably together: by the start of a process with a mount of its own, or by who joins.
 pub const SESSION_BLOCK: u32 = 1024;
 /// Session ids are 24 bits, as they are the number part of an address.
 const SESSIONS_MAX: u32 = 1 << 24;
@@ -122,12 +122,12 @@ impl Dir {
         Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
     }
 
-    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing.
+    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing. Its start takes no session ids.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
         let superblock = read(path)?;
         fits(path, &superblock, wanted)?;
-        Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
+        Dir::start(path, claim, superblock, fresh, 0)
     }
 
     /// Opens an existing DIR.
@@ -631,6 +631,11 @@ mod tests {
         for secrets in [Some(ours), Some(ours), None] {
             let dir = Dir::open_or_format_part(&path, &part(secrets)).unwrap();
             assert_eq!((dir.superblock().secrets, dir.shape().map.placement()), (ours, ours.placement));
+            assert_eq!(
+                dir.superblock().next_session,
+                1,
+                "a host has no mount of its own, and takes ids when somebody joins"
+            );
         }
         let mixed = Secrets { placement: ours.placement, inner: others.inner };
         for other in [others, mixed] {

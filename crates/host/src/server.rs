@@ -329,7 +329,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The first id of a start is its own mount's.
+    /// The first id of a start is its own mount's; one host of many has no such mount, and takes ids when somebody joins.
     fn new(dir: Arc<Dir>, left: Range<u32>) -> Sessions {
         let first = left.start.max(dir.sessions.start + 1);
         Sessions { dir, left: Mutex::new(first..left.end) }
