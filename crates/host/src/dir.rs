@@ -18,9 +18,9 @@ use onpath_wire::disk::superblock::{
     FEATURE_PART, FEATURES_KNOWN, FORMAT_VERSION, FileStart, JournalEntry, RoleEntry, SUPERBLOCK_MAGIC, Superblock,
     journal_of_host,
 };
-use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{NodeId, ShardId, Term};
 use onpath_wire::limits::SHARDS_MAX;
+use onpath_wire::secrets::{Inner, Placement, Secrets};
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 pub use error::DirError;
 
-/// Session ids that a process takes durably at one start.
+/// Session ids that are taken durably together: by the start of a process with a mount of its own, or by who joins.
 pub const SESSION_BLOCK: u32 = 1024;
 /// Session ids are 24 bits, as they are the number part of an address.
 const SESSIONS_MAX: u32 = 1 << 24;
@@ -50,8 +50,8 @@ fn at<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> DirError 
 pub struct PartFormat {
     /// Identity of the file system.
     pub fsid: u64,
-    /// Key of its cookie hash.
-    pub cookie_key: CookieKey,
+    /// Its secrets, as far as who opens the DIR knows them: one that is formatted has its own.
+    pub secrets: Option<Secrets>,
     /// Number of the host; its data node has the same.
     pub host: u16,
     /// Numbers of the hosts of all shards, in order.
@@ -109,12 +109,12 @@ pub(crate) struct Claim {
 
 impl Dir {
     /// Opens `path`, formatting it first if it is empty or missing. `shards`: the number to format with, or
-    /// to insist on; none for one a core.
-    pub fn open_or_format(path: &Path, shards: Option<u16>) -> Result<Dir, DirError> {
+    /// to insist on; none for one a core. `secrets`: those to format with; none to draw them.
+    pub fn open_or_format(path: &Path, shards: Option<u16>, secrets: Option<Secrets>) -> Result<Dir, DirError> {
         if let Some(asked) = shards.filter(|n| !(1..=SHARDS_MAX).contains(n)) {
             return Err(DirError::ShardsRange { asked });
         }
-        let (claim, fresh) = prepare(path, || format(path, shards))?;
+        let (claim, fresh) = prepare(path, || format(path, shards, secrets))?;
         let superblock = read_superblock(path)?;
         if let Some(asked) = shards.filter(|&n| n != superblock.shards()) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards(), asked });
@@ -122,12 +122,12 @@ impl Dir {
         Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
     }
 
-    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing.
+    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing. Its start takes no session ids.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
         let superblock = read(path)?;
         fits(path, &superblock, wanted)?;
-        Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
+        Dir::start(path, claim, superblock, fresh, 0)
     }
 
     /// Opens an existing DIR.
@@ -269,6 +269,9 @@ fn fits(path: &Path, superblock: &Superblock, wanted: &PartFormat) -> Result<(),
     ];
     match facts.into_iter().find(|(_, have, asked)| have != asked) {
         Some((what, have, asked)) => Err(DirError::OtherPart { path: path.to_owned(), what, have, asked }),
+        None if wanted.secrets.is_some_and(|wanted| wanted != superblock.secrets) => {
+            Err(DirError::OtherSecrets { path: path.to_owned() })
+        }
         None => Ok(()),
     }
 }
@@ -368,18 +371,26 @@ pub fn is_ending(path: &Path) -> bool {
     holder.is_ok_and(|holder| holder.ending)
 }
 
-fn format(path: &Path, shards: Option<u16>) -> Result<(), DirError> {
+/// Draws the secrets of a new file system.
+pub fn draw_secrets() -> io::Result<Secrets> {
+    let (placement, inner) = (Placement::new(sys::random_bytes()?), Inner::new(sys::random_bytes()?));
+    let unlikely = io::Error::other;
+    Ok(Secrets { placement: placement.map_err(unlikely)?, inner: inner.map_err(unlikely)? })
+}
+
+fn format(path: &Path, shards: Option<u16>, secrets: Option<Secrets>) -> Result<(), DirError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
     let fsid = u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?);
-    let cookie_key = CookieKey(sys::random_bytes().map_err(at(path, "random bytes"))?);
-    let shards = shards.unwrap_or(cores as u16);
-    let all = PartFormat { fsid, cookie_key, host: 0, shard_hosts: vec![0; shards.into()], data_nodes: vec![0] };
-    format_as(path, &all, 0)
+    let secrets = secrets.map_or_else(draw_secrets, Ok).map_err(at(path, "random bytes"))?;
+    let shard_hosts = vec![0; shards.unwrap_or(cores as u16).into()];
+    let all = PartFormat { fsid, secrets: Some(secrets), host: 0, shard_hosts, data_nodes: vec![0] };
+    format_as(path, &all, secrets, 0)
 }
 
 fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
+    let secrets = wanted.secrets.ok_or_else(|| DirError::NoSecrets { path: path.to_owned() })?;
     known::format(path)?; // before the superblock, with which the directory is formatted
-    format_as(path, wanted, FEATURE_PART)
+    format_as(path, wanted, secrets, FEATURE_PART)
 }
 
 /// The shards at a host.
@@ -394,7 +405,7 @@ fn roles(shard_hosts: &[u16], host: u16) -> Vec<RoleEntry> {
     all.map(|node| RoleEntry { node, generation: 1 }).collect()
 }
 
-fn format_as(path: &Path, wanted: &PartFormat, features: u64) -> Result<(), DirError> {
+fn format_as(path: &Path, wanted: &PartFormat, secrets: Secrets, features: u64) -> Result<(), DirError> {
     let drawn = || sys::random_bytes().map(u64::from_le_bytes).map_err(at(path, "random bytes"));
     let journal = JournalEntry {
         number: journal_of_host(wanted.host),
@@ -420,7 +431,7 @@ fn format_as(path: &Path, wanted: &PartFormat, features: u64) -> Result<(), DirE
         host: wanted.host,
         shard_hosts: wanted.shard_hosts.clone(),
         data_nodes: wanted.data_nodes.clone(),
-        cookie_key: wanted.cookie_key,
+        secrets,
         journals: vec![journal],
         next_session: 1,
         formatted: sys::now().wall_ns,
@@ -531,12 +542,12 @@ mod tests {
     fn terms_and_sessions_are_never_given_twice() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("new");
-        let first = Dir::open_or_format(&path, Some(3)).unwrap();
+        let first = Dir::open_or_format(&path, Some(3), None).unwrap();
         assert!(first.fresh && first.term == Term(1) && first.sessions.start == 1);
         let more = first.take(Term(7), 1).unwrap();
         let fsid = first.superblock().fsid;
         drop(first);
-        let second = Dir::open_or_format(&path, None).unwrap();
+        let second = Dir::open_or_format(&path, None, None).unwrap();
         assert!(!second.fresh && second.term == Term(8) && second.sessions.start == more.end);
         assert_eq!((second.superblock().shards(), second.superblock().fsid), (3, fsid));
     }
@@ -544,8 +555,8 @@ mod tests {
     #[test]
     fn a_dir_has_one_user() {
         let tmp = tempfile::tempdir().unwrap();
-        let _first = Dir::open_or_format(tmp.path(), None).unwrap();
-        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        let _first = Dir::open_or_format(tmp.path(), None, None).unwrap();
+        let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
         assert!(matches!(&error, DirError::InUse { pid, .. } if *pid == std::process::id().to_string()));
         assert!(error.to_string().contains("in use by process"), "{error}");
     }
@@ -555,11 +566,11 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         assert!(matches!(Dir::open(tmp.path()), Err(DirError::NotOnpath { .. })));
         fs::write(tmp.path().join("thesis.tex"), "x").unwrap();
-        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
         assert!(matches!(&error, DirError::NotEmpty { found, .. } if found == "thesis.tex"), "{error}");
         assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 1, "nothing was left behind");
         let missing = tmp.path().join("a/b");
-        assert!(matches!(Dir::open_or_format(&missing, None), Err(DirError::Io { .. })));
+        assert!(matches!(Dir::open_or_format(&missing, None, None), Err(DirError::Io { .. })));
     }
 
     #[test]
@@ -567,17 +578,17 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         fs::create_dir_all(tmp.path().join("journals/1/checkpoint")).unwrap();
         fs::write(tmp.path().join("superblock.tmp"), "torn").unwrap();
-        assert!(Dir::open_or_format(tmp.path(), Some(1)).unwrap().fresh);
+        assert!(Dir::open_or_format(tmp.path(), Some(1), None).unwrap().fresh);
     }
 
     #[test]
     fn other_shapes_and_versions_are_named() {
         let tmp = tempfile::tempdir().unwrap();
-        drop(Dir::open_or_format(tmp.path(), Some(2)).unwrap());
-        let error = Dir::open_or_format(tmp.path(), Some(4)).unwrap_err();
+        drop(Dir::open_or_format(tmp.path(), Some(2), None).unwrap());
+        let error = Dir::open_or_format(tmp.path(), Some(4), None).unwrap_err();
         assert!(matches!(error, DirError::Shards { have: 2, asked: 4, .. }));
         assert!(error.to_string().contains("onpath reshape") && error.to_string().contains("--shards 4`"), "{error}");
-        assert!(matches!(Dir::open_or_format(tmp.path(), Some(0)), Err(DirError::ShardsRange { asked: 0 })));
+        assert!(matches!(Dir::open_or_format(tmp.path(), Some(0), None), Err(DirError::ShardsRange { asked: 0 })));
         let sound = read_superblock(tmp.path()).unwrap();
         for (change, says) in [
             ((|s| s.journals.push(s.journals[0].clone())) as fn(&mut Superblock), "2 journals"),
@@ -592,21 +603,51 @@ mod tests {
             (|s| s.data_nodes.clear(), "data nodes []"),
         ] {
             rewrite(tmp.path(), change);
-            let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+            let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
             assert!(matches!(error, DirError::Superblock { .. }) && error.to_string().contains(says), "{error}");
             write_superblock(tmp.path(), &sound).unwrap();
         }
         rewrite(tmp.path(), |s| s.features = 0x80);
-        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
         assert!(matches!(error, DirError::Features { unknown: 0x80, .. }), "{error}");
         rewrite_raw(tmp.path(), 12, 0);
         rewrite_raw(tmp.path(), 8, 9);
-        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
         assert!(matches!(error, DirError::Version { found: 9, .. }), "{error}");
         rewrite_raw(tmp.path(), 8, FORMAT_VERSION as u8);
         rewrite_raw(tmp.path(), 30, 0xee);
-        let error = Dir::open_or_format(tmp.path(), None).unwrap_err();
+        let error = Dir::open_or_format(tmp.path(), None, None).unwrap_err();
         assert!(matches!(error, DirError::Superblock { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_directory_keeps_its_secrets() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("new");
+        let part = |secrets| PartFormat { fsid: 7, secrets, host: 1, shard_hosts: vec![1], data_nodes: vec![1] };
+        let [ours, others] = [1, 2].map(Secrets::of_seed);
+        let error = Dir::open_or_format_part(&path, &part(None)).unwrap_err();
+        assert!(matches!(error, DirError::NoSecrets { .. }), "{error}");
+        for secrets in [Some(ours), Some(ours), None] {
+            let dir = Dir::open_or_format_part(&path, &part(secrets)).unwrap();
+            assert_eq!((dir.superblock().secrets, dir.shape().map.placement()), (ours, ours.placement));
+            assert_eq!(
+                dir.superblock().next_session,
+                1,
+                "a host has no mount of its own, and takes ids when somebody joins"
+            );
+        }
+        let mixed = Secrets { placement: ours.placement, inner: others.inner };
+        for other in [others, mixed] {
+            let error = Dir::open_or_format_part(&path, &part(Some(other))).unwrap_err();
+            assert!(matches!(error, DirError::OtherSecrets { .. }), "{error}");
+        }
+        // Each directory that is formatted for itself draws its own.
+        let drawn = [0, 1].map(|n| {
+            let dir = Dir::open_or_format(&tmp.path().join(n.to_string()), Some(2), None).unwrap();
+            dir.superblock().secrets
+        });
+        assert!(drawn[0].placement != drawn[1].placement && drawn[0].inner != drawn[1].inner);
     }
 
     fn rewrite_raw(dir: &Path, at: usize, byte: u8) {

@@ -27,6 +27,19 @@ pub struct Directory {
     pub id: u64,
     /// Somebody has said that it takes the place of another one.
     pub meant: bool,
+    /// Which secrets it has.
+    pub secrets: u64,
+}
+
+/// Whether messages of a host are taken, by what it tells of its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// They are.
+    Admitted,
+    /// Another directory is known of that host.
+    OtherDirectory,
+    /// It has other secrets: names would not be where this host looks for them.
+    OtherSecrets,
 }
 
 /// How far a directory is known to the other hosts.
@@ -85,6 +98,8 @@ impl Book {
 /// What a host knows of the directories of all.
 pub(crate) struct Known {
     dir: PathBuf,
+    /// Which secrets the directory has.
+    secrets: u64,
     /// Hosts that have directories, but this one.
     wanted: BTreeSet<u16>,
     state: Mutex<State>,
@@ -103,9 +118,9 @@ pub(crate) fn format(dir: &Path) -> Result<(), DirError> {
 }
 
 impl Known {
-    /// Reads what a directory has. `wanted`: the other hosts that have directories; `meant`: somebody says that this one shall take the
-    /// place of any other.
-    pub(crate) fn open(dir: &Path, wanted: BTreeSet<u16>, meant: bool) -> Result<Known, DirError> {
+    /// Reads what a directory has, whose secrets are these. `wanted`: the other hosts that have directories; `meant`: somebody says that
+    /// this one shall take the place of any other.
+    pub(crate) fn open(dir: &Path, secrets: u64, wanted: BTreeSet<u16>, meant: bool) -> Result<Known, DirError> {
         let name = dir.join(NAME);
         let failed = |what| {
             let path = name.clone();
@@ -131,7 +146,7 @@ impl Known {
             tracing::info!(hosts = ?wanted, "the directory is new: clients are served when these hosts have said that they know no other");
         }
         let state = Mutex::new(State { book, taken: BTreeSet::new() });
-        Ok(Known { dir: dir.to_owned(), wanted, state })
+        Ok(Known { dir: dir.to_owned(), secrets, wanted, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,7 +156,12 @@ impl Known {
     /// What this host tells of its own.
     pub(crate) fn own(&self) -> Directory {
         let state = self.lock();
-        Directory { id: state.book.this, meant: state.book.standing == Standing::Meant }
+        Directory { id: state.book.this, meant: state.book.standing == Standing::Meant, secrets: self.secrets }
+    }
+
+    /// Whether all other hosts have taken the directory: then it has their secrets.
+    pub(crate) fn is_known(&self) -> bool {
+        self.lock().book.standing == Standing::Known
     }
 
     /// Whether clients may be served.
@@ -150,26 +170,29 @@ impl Known {
     }
 
     /// Whether messages of a host with that directory are taken: no other is known, on stable storage.
-    pub(crate) fn admits(&self, host: u16, told: Directory) -> bool {
+    pub(crate) fn admits(&self, host: u16, told: Directory) -> Admission {
+        if told.id != 0 && told.secrets != self.secrets {
+            return Admission::OtherSecrets;
+        }
         let mut state = self.lock();
         let before = state.book.others.get(&host).copied();
         if before.unwrap_or(0) == told.id {
-            return true;
+            return Admission::Admitted;
         }
         if told.id == 0 || !self.wanted.contains(&host) || before.is_some() && !told.meant {
-            return false;
+            return Admission::OtherDirectory;
         }
         let mut book = state.book.clone();
         book.others.insert(host, told.id);
         if let Err(error) = book.write(&self.dir) {
             tracing::error!(host, error = error.to_string(), "the directory of a host cannot be remembered");
-            return false;
+            return Admission::OtherDirectory;
         }
         state.book = book;
         if before.is_some() {
             tracing::warn!(host, "a host has a new directory in place of the one that it had");
         }
-        true
+        Admission::Admitted
     }
 
     /// Another host takes this one's messages.
@@ -196,11 +219,33 @@ mod tests {
     use std::fs;
 
     fn known(dir: &Path, wanted: &[u16], meant: bool) -> Known {
-        Known::open(dir, wanted.iter().copied().collect(), meant).unwrap()
+        Known::open(dir, SECRETS, wanted.iter().copied().collect(), meant).unwrap()
     }
 
+    const SECRETS: u64 = 5;
+
     fn told(id: u64, meant: bool) -> Directory {
-        Directory { id, meant }
+        Directory { id, meant, secrets: SECRETS }
+    }
+
+    fn admits(one: &Known, host: u16, told: Directory) -> bool {
+        one.admits(host, told) == Admission::Admitted
+    }
+
+    #[test]
+    fn a_host_with_other_secrets_is_not_admitted() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path()).unwrap();
+        let one = known(tmp.path(), &[2], false);
+        let other = Directory { secrets: 6, ..told(7, false) };
+        assert_eq!(one.admits(2, other), Admission::OtherSecrets);
+        assert_eq!(one.admits(2, Directory { meant: true, ..other }), Admission::OtherSecrets);
+        assert!(!one.is_known(), "it gives up, if anybody has to");
+        assert!(admits(&one, 2, told(8, false)), "nothing was remembered of the other one");
+        assert!(admits(&one, 3, Directory::default()), "a host without a directory needs none");
+        one.taken_by(2);
+        assert!(one.is_known());
+        assert_eq!(one.admits(2, Directory { secrets: 6, ..told(8, false) }), Admission::OtherSecrets);
     }
 
     #[test]
@@ -228,14 +273,16 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         format(tmp.path()).unwrap();
         let one = known(tmp.path(), &[2], false);
-        assert!(!one.admits(3, told(7, true)), "there is no such host");
-        assert!(one.admits(3, told(0, false)), "one without a directory");
-        assert!(one.admits(2, told(7, false)));
+        assert!(!admits(&one, 3, told(7, true)), "there is no such host");
+        assert!(admits(&one, 3, told(0, false)), "one without a directory");
+        assert!(admits(&one, 2, told(7, false)));
         for one in [one, known(tmp.path(), &[2], false)] {
-            assert!(one.admits(2, told(7, false)) && !one.admits(2, told(8, false)) && !one.admits(2, told(0, true)));
+            let admitted = [told(7, false), told(8, false), told(0, true)].map(|told| admits(&one, 2, told));
+            assert_eq!(admitted, [true, false, false]);
         }
         let one = known(tmp.path(), &[2], false);
-        assert!(one.admits(2, told(8, true)) && one.admits(2, told(8, false)) && !one.admits(2, told(7, false)));
+        let admitted = [told(8, true), told(8, false), told(7, false)].map(|told| admits(&one, 2, told));
+        assert_eq!(admitted, [true, true, false]);
     }
 
     #[test]
@@ -258,9 +305,12 @@ mod tests {
         assert!(one.serves() && one.own().id == id);
         for text in ["", "this 0 known\n", "this 1 known\n", "this 6b0f54d2a91cc3e7 known\n2 \n", "\n"] {
             fs::write(tmp.path().join(NAME), text).unwrap();
-            assert!(matches!(Known::open(tmp.path(), BTreeSet::new(), false), Err(DirError::Hosts { .. })), "{text:?}");
+            assert!(
+                matches!(Known::open(tmp.path(), SECRETS, BTreeSet::new(), false), Err(DirError::Hosts { .. })),
+                "{text:?}"
+            );
         }
         fs::write(tmp.path().join(NAME), [0xff, 0xfe]).unwrap();
-        assert!(matches!(Known::open(tmp.path(), BTreeSet::new(), false), Err(DirError::Hosts { .. })));
+        assert!(matches!(Known::open(tmp.path(), SECRETS, BTreeSet::new(), false), Err(DirError::Hosts { .. })));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::dir::PartFormat;
 use crate::journal::Commit;
-use crate::known::{Directory, Known};
+use crate::known::{Admission, Directory, Known};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::progress::Watcher;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
@@ -11,6 +11,7 @@ use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::secrets::Placement;
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::net::SocketAddr;
@@ -27,8 +28,8 @@ pub struct MemberConfig {
     pub part: Option<(PathBuf, PartFormat)>,
     /// Whether that shall take the place of any other directory that this host had.
     pub replaces: bool,
-    /// Told, with the number of a host, when that knows another directory of this one: it cannot serve.
-    pub strange: Box<dyn Fn(u16) + Send + Sync>,
+    /// Told, with the number of a host, when this one cannot serve together with that.
+    pub strange: Box<dyn Fn(u16, Strange) + Send + Sync>,
     /// How its roles are run.
     pub options: ServerOptions,
     /// Told how far the recovery of its directory is.
@@ -45,6 +46,15 @@ pub struct MemberConfig {
     pub wait: Wait,
     /// The switch of this host, if it has one that is not this process.
     pub kernel_switch: Option<Box<dyn KernelSwitch>>,
+}
+
+/// Why a host cannot serve together with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strange {
+    /// The other one knows another directory of it.
+    Directory,
+    /// Its directory is new, and was formatted with other secrets than the other one's.
+    Secrets,
 }
 
 /// A switch of this host outside this process.
@@ -126,10 +136,12 @@ impl Member {
                 let mut builder = ServerBuilder::open_part(&path, &format, options, watcher)?;
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
+                let secrets = server.dir.superblock().secrets;
                 if server.dir.shape().has_coordinator() {
-                    assert!(shapes.set(server.sessions.clone()).is_ok(), "set once");
+                    let gives = (server.sessions.clone(), secrets.placement);
+                    assert!(shapes.set(gives).is_ok(), "set once");
                 }
-                let directories = Known::open(&path, others, replaces).map_err(ServerError::Dir)?;
+                let directories = Known::open(&path, secrets.digest(), others, replaces).map_err(ServerError::Dir)?;
                 assert!(known.set(directories).is_ok(), "set once");
                 let node = server.node.clone();
                 let first = server.shards.first().map(|port| (Arc::downgrade(&node), port.clone()));
@@ -202,13 +214,13 @@ fn switch_port(hosts: &[(HostIs, SocketAddr)], number: u16) -> Option<u16> {
 struct Hooks {
     cluster: Arc<RwLock<ClusterIs>>,
     /// Of the host of the coordinator.
-    sessions: Arc<OnceLock<Arc<Sessions>>>,
+    sessions: Arc<OnceLock<(Arc<Sessions>, Placement)>>,
     kernel_switch: Option<Controlled>,
     /// The directories of all, if this host has one.
     known: Arc<OnceLock<Known>>,
     /// A shard of this host, if it has one.
     shard: Arc<OnceLock<(Weak<Node>, Port<Shard>)>>,
-    strange: Box<dyn Fn(u16) + Send + Sync>,
+    strange: Box<dyn Fn(u16, Strange) + Send + Sync>,
 }
 
 /// The switch outside this process, for its control plane and for who hears of nodes.
@@ -246,8 +258,14 @@ impl EndpointHooks for Hooks {
         self.known.get().map(Known::own).unwrap_or_default()
     }
 
-    fn admits(&self, host: u16, told: Directory) -> bool {
-        self.known.get().is_none_or(|known| known.admits(host, told))
+    fn admits(&self, host: u16, told: Directory) -> Admission {
+        let Some(known) = self.known.get() else { return Admission::Admitted };
+        let admission = known.admits(host, told);
+        // One that the others have taken goes on: who comes to them with other secrets is the one that gives up.
+        if admission == Admission::OtherSecrets && !known.is_known() {
+            (self.strange)(host, Strange::Secrets);
+        }
+        admission
     }
 
     fn taken_by(&self, host: u16) {
@@ -255,7 +273,7 @@ impl EndpointHooks for Hooks {
     }
 
     fn strange_to(&self, host: u16) {
-        (self.strange)(host);
+        (self.strange)(host, Strange::Directory);
     }
 
     fn serves(&self) -> bool {
@@ -269,9 +287,12 @@ impl EndpointHooks for Hooks {
         network.map_or_else(Vec::new, |tracking| tracking.switches.numbers().collect())
     }
 
-    fn join(&self) -> Result<(SessionId, ClusterIs), String> {
-        let session = self.sessions.get().map_or(Ok(SessionId(0)), |sessions| sessions.next())?;
-        Ok((session, self.cluster.read().expect("a description does not panic").clone()))
+    fn join(&self) -> Result<(SessionId, Option<Placement>, ClusterIs), String> {
+        let (session, placement) = match self.sessions.get() {
+            Some((sessions, placement)) => (sessions.next()?, Some(*placement)),
+            None => (SessionId(0), None),
+        };
+        Ok((session, placement, self.cluster.read().expect("a description does not panic").clone()))
     }
 }
 

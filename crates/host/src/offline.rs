@@ -43,6 +43,7 @@ pub fn settle(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<(), ServerError
     dir::read_superblock(path)?;
     let options = ServerOptions {
         shards: None,
+        secrets: None,
         commit: Commit::Interval(10),
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,

@@ -11,7 +11,7 @@ use crate::progress::{Stage, Watcher};
 use crate::server::ServerError;
 use onpath_meta::Reshape;
 use onpath_store::{Changes, Image, Pair, StoreError};
-use onpath_wire::disk::superblock::JournalId;
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{NodeId, RecordSeq};
 use onpath_wire::limits::SHARDS_MAX;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u
     let dir = Offline::open(path, watcher)?.keep(&**watcher)?;
     let (superblock, place) = (dir.superblock(), dir.place().checkpoint);
     checkpoint::forget_others(&place)?;
-    let written = move_all(&place, superblock.journal_id(), shards, &**watcher);
+    let written = move_all(&place, &superblock, shards, &**watcher);
     if written.is_err() {
         // Nothing counts of it.
         let _ = checkpoint::forget_others(&place);
@@ -45,7 +45,8 @@ pub fn reshape(path: &Path, shards: u16, watcher: &Arc<dyn Watcher>) -> Result<u
     Ok(moved)
 }
 
-fn move_all(place: &Path, journal: JournalId, shards: u16, watcher: &dyn Watcher) -> Result<u64, CheckpointError> {
+fn move_all(place: &Path, of: &Superblock, shards: u16, watcher: &dyn Watcher) -> Result<u64, CheckpointError> {
+    let journal = of.journal_id();
     let (old, new) = (Store::open_unserved(place, journal)?, Store::create_reshaped(place, shards, journal)?);
     let frozen = old.frozen()?;
     let from = frozen.head()?.expect("it was just kept").from;
@@ -53,7 +54,7 @@ fn move_all(place: &Path, journal: JournalId, shards: u16, watcher: &dyn Watcher
     let mut moved = 0;
     let refused = |source: StoreError| CheckpointError::Load { file: old.file().to_owned(), source };
     let mut draft = new.begin()?;
-    let mut reshape = Reshape::to(shards);
+    let mut reshape = Reshape::to(shards, of.secrets.placement);
     let mut upto = RecordSeq(0);
     let mut waiting: BTreeMap<NodeId, Vec<Pair>> = BTreeMap::new();
     // What is loaded at a start of the other roles, which stay what they are.

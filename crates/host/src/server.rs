@@ -19,6 +19,7 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::ops::Range;
@@ -46,6 +47,8 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 pub struct ServerOptions {
     /// Number of shards to format with, or to insist on.
     pub shards: Option<u16>,
+    /// The secrets to format with; none: they are drawn.
+    pub secrets: Option<Secrets>,
     /// When a change is on stable storage.
     pub commit: Commit,
     /// Journal bytes between two checkpoints.
@@ -157,7 +160,7 @@ pub(crate) struct Alone {
 impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
     pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards)?, options, watcher)
+        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards, options.secrets)?, options, watcher)
     }
 
     /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state.
@@ -287,6 +290,7 @@ impl ServerBuilder {
             dir: dir.path().to_owned(),
             fsid: dir.superblock().fsid,
             shards: dir.superblock().shards(),
+            placement: dir.superblock().secrets.placement,
             sync: commit == Commit::Sync,
             new_session: {
                 let sessions = sessions.clone();
@@ -325,7 +329,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The first id of a start is its own mount's.
+    /// The first id of a start is its own mount's; one host of many has no such mount, and takes ids when somebody joins.
     fn new(dir: Arc<Dir>, left: Range<u32>) -> Sessions {
         let first = left.start.max(dir.sessions.start + 1);
         Sessions { dir, left: Mutex::new(first..left.end) }

@@ -64,7 +64,7 @@ impl State {
                 term,
                 // Hosts count births on their own.
                 one_journal: shape.whole,
-                cookie_key: superblock.cookie_key,
+                inner: superblock.secrets.inner,
                 cluster,
                 track_unsynced: track,
                 outlived,

@@ -18,7 +18,6 @@ use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::record::{Counter, Effect};
-use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
 use onpath_wire::ids::{
     Birth, DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
@@ -32,6 +31,7 @@ use onpath_wire::reply::Reply;
 use onpath_wire::report::{OperationReport, Outcome};
 use onpath_wire::request::describe::Counted;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::secrets::Inner;
 use onpath_wire::tracking::{Form, Switches, Tracking};
 
 /// What a shard is started with.
@@ -45,8 +45,8 @@ pub struct ShardConfig {
     pub term: Term,
     /// All shards have their records in the journal of this one, so that births of their inodes can be compared.
     pub one_journal: bool,
-    /// Key of the cookie hash, from the superblock.
-    pub cookie_key: CookieKey,
+    /// What keys its tables of names and the order of its listings; no client knows it.
+    pub inner: Inner,
     /// Low half of the fsid.
     pub cluster: u32,
     /// Outputs may have to wait for the disk: replies say what they rest on.

@@ -4,7 +4,6 @@ use crate::shard::Shard;
 use crate::state::State;
 use onpath_store::XattrSet;
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, SessionId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -141,10 +140,7 @@ impl Survey {
     /// Puts what was shown in no order into order.
     pub fn sort(&mut self) {
         self.inodes.sort_unstable_by_key(|inode| inode.id);
-        self.names.sort_unstable_by(|a, b| {
-            let slot = |name: &SurveyedName| site(name.parent, name.name.as_bytes());
-            (slot(a), a.parent, &a.name).cmp(&(slot(b), b.parent, &b.name))
-        });
+        self.names.sort_unstable_by(|a, b| (a.parent, &a.name).cmp(&(b.parent, &b.name)));
         self.further.values_mut().for_each(|dirs| dirs.sort_unstable());
         self.listings.values_mut().for_each(|entries| entries.sort_unstable_by_key(|entry| entry.cookie));
     }

@@ -8,8 +8,8 @@ use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::disk::record::{Counter, Effect, Record};
-use onpath_wire::hash::CookieKey;
+use onpath_wire::disk::record::{Counter, Effect, Member, MemberKind, Record};
+use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
     Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
@@ -21,7 +21,8 @@ use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, set};
+use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, rename, set};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches};
 use onpath_wire::xattr::XattrName;
 use onpath_wire::{Stored, Wire};
@@ -44,10 +45,10 @@ struct Alone {
 fn config(term: Term) -> ShardConfig {
     ShardConfig {
         shard: ShardId(0),
-        map: ClusterMap::even(2),
+        map: ClusterMap::even(2, Secrets::of_seed(7).placement),
         term,
         one_journal: true,
-        cookie_key: CookieKey([7; 16]),
+        inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,
         outlived: false,
@@ -144,9 +145,9 @@ impl Alone {
 
     /// A new file in the root, at home here.
     fn create(&mut self, seq: u64) -> DataId {
-        let map = ClusterMap::even(2);
+        let map = ClusterMap::even(2, Secrets::of_seed(7).placement);
         let names = (0u32..).map(|i| Name::new(format!("{seq}-{i}").as_bytes()).expect("a name"));
-        let here = |name: &Name| map.shard(onpath_wire::hash::site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
+        let here = |name: &Name| map.shard(map.site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
         let name = names.into_iter().find(here).expect("every second name or so");
         let node = NewNode { kind: Kind::File, mode: 0o666, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         self.ask(seq, Request::Create { parent: InodeId::ROOT, name, node });
@@ -171,10 +172,71 @@ impl Alone {
 /// A removal of a name at the first shard, in a directory of the second one: it waits for its parts.
 fn unlink(number: u64) -> Request {
     let parent = InodeId::new(Slot(u16::MAX), Birth(3), 1, Kind::Directory);
-    let map = ClusterMap::even(2);
+    let map = ClusterMap::even(2, Secrets::of_seed(7).placement);
     let names = (0u64..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
-    let here = |name: &Name| map.shard(onpath_wire::hash::site(parent, name.as_bytes())) == ShardId(0);
+    let here = |name: &Name| map.shard(map.site(parent, name.as_bytes())) == ShardId(0);
     Request::Unlink { parent, name: names.into_iter().find(here).expect("every second name or so") }
+}
+
+/// The registry has members by their addresses; a later life of one has a greater incarnation.
+#[test]
+fn a_mount_is_registered_as_a_member() {
+    let mut alone = Alone::new();
+    let member_of = |alone: &Alone, session| {
+        let effects = alone.records.iter().rev().flat_map(|record| &record.effects);
+        let members = effects.filter_map(|effect| match effect {
+            Effect::Member { node, member } if *node == NodeId::session(session) => Some(member.clone()),
+            _ => None,
+        });
+        members.take(1).next()
+    };
+    let [one, other] = [1, 2].map(SessionId);
+    alone.ask_as(one, 1, Request::Attach { again: SessionId(0) });
+    alone.ask_as(other, 1, Request::Attach { again: SessionId(0) });
+    let [first, second] = [one, other].map(|session| member_of(&alone, session).expect("it is registered"));
+    assert!(first.alive && second.alive && Stamp(0) < first.incarnation && first.incarnation < second.incarnation);
+    assert_eq!((first.kind, &first.key), (MemberKind::Mount, &None));
+    alone.ask_as(one, 2, Request::Detach);
+    assert_eq!(member_of(&alone, one), Some(Member { alive: false, ..first }), "the same life, and over");
+    alone.restart();
+    assert_eq!(alone.shard.survey().sessions, [one, other], "not everybody has heard of the death");
+}
+
+/// What is made here of a name that another shard has would never be found.
+#[test]
+fn names_of_another_shard_are_refused() {
+    let mut alone = Alone::new();
+    let (map, parent) = (config(TERM).map, InodeId::ROOT);
+    let id = alone.create(1).inode;
+    let names = (0u32..).map(|i| Name::new(format!("{i}").as_bytes()).expect("a name"));
+    let at = move |shard: u16| {
+        let map = map.clone();
+        let there = move |name: &Name| map.shard(map.site(parent, name.as_bytes())) == ShardId(shard);
+        names.clone().find(there).expect("every second name or so")
+    };
+    let (here, there) = (at(0), at(1));
+    let node = NewNode { kind: Kind::File, mode: 0o666, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
+    let asked = |name: Name| {
+        let moves =
+            |flags| Request::Rename { from_parent: parent, from: here.clone(), parent, name: name.clone(), flags };
+        [
+            Request::Lookup { parent, name: name.clone() },
+            Request::Create { parent, name: name.clone(), node: node.clone() },
+            Request::Link { id, parent, name: name.clone() },
+            Request::Unlink { parent, name: name.clone() },
+            Request::Rmdir { parent, name: name.clone() },
+            moves(0),
+            moves(rename::WHITEOUT),
+        ]
+    };
+    let records = alone.records.len();
+    for (seq, request) in (2..).zip(asked(there)) {
+        alone.ask(seq, request);
+        assert_eq!(alone.replies.pop(), Some((RequestSeq(seq), Reply::Failed { errno: Errno::EINVAL })));
+    }
+    assert_eq!((alone.counter("messages_malformed"), alone.records.len()), (7, records));
+    alone.ask(20, Request::Lookup { parent, name: here });
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(20), Reply::Missing)));
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl DevArgs {
         };
         ServerOptions {
             shards: self.shards,
+            secrets: None,
             commit,
             checkpoint_bytes: self.checkpoint_bytes,
             memory_bytes: self.meta_memory,

@@ -16,7 +16,7 @@ pub(crate) struct FormatArgs {
 }
 
 pub(crate) fn run(args: FormatArgs) -> anyhow::Result<()> {
-    let dir = Dir::open_or_format(&directory(&args.dir)?, args.shards)?;
+    let dir = Dir::open_or_format(&directory(&args.dir)?, args.shards, None)?;
     anyhow::ensure!(
         dir.fresh,
         "{} holds a file system already; it was left alone (onpath dev {0} MOUNTPOINT mounts it)",

@@ -3,7 +3,8 @@
 use crate::background::BackgroundArgs;
 use crate::cli::absolute;
 use crate::cluster::config::{Cluster, Host};
-use crate::cluster::{key, url};
+use crate::cluster::key::{self, KeyFile};
+use crate::cluster::url;
 use crate::inspect::served_by;
 use crate::kernel_switch::InKernel;
 use crate::metrics::MetricsArgs;
@@ -11,7 +12,7 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use onpath_host::member::{KernelSwitch, Member, MemberConfig};
+use onpath_host::member::{KernelSwitch, Member, MemberConfig, Strange};
 use onpath_host::progress::{Stage, Unwatched, Watcher};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use thiserror::Error;
 
 /// Arguments of `onpath serve`.
 #[derive(Args, Debug)]
@@ -51,7 +53,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let (sender, receiver) = channel();
     let strange = {
         let sender = sender.clone();
-        Box::new(move |by| _ = sender.send(Asked::Refused(by)))
+        Box::new(move |by, why| _ = sender.send(Asked::Refused(by, why)))
     };
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
     let metrics = args.metrics.bind()?;
@@ -72,7 +74,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
         };
         match asked {
             Asked::End => return Ok(member.stop()?),
-            Asked::Refused(by) => bail!(refused(&cluster, host, by)),
+            Asked::Refused(by, why) => return Err(Refused::of(&cluster, host, by, why).into()),
             Asked::Reload => {}
         }
         let now = Cluster::read(&args.config).map_err(anyhow::Error::from);
@@ -131,15 +133,27 @@ fn refuse_mounts(directory: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Why a host cannot serve.
-fn refused(cluster: &Cluster, host: &Host, by: u16) -> String {
-    let by = cluster.hosts.iter().find(|host| host.number == by).map_or("another host", |host| &host.name);
-    format!(
-        "{by} knows another directory of {}: {} is not the one that it had. Bring that back; only if it is lost for good, with all \
-         names and bytes that were in it, start this host once with --replace-lost-directory",
-        host.name,
-        host.directory.as_deref().unwrap_or(std::path::Path::new("none")).display()
-    )
+/// Why a host cannot serve together with another one.
+#[derive(Debug, Error)]
+enum Refused {
+    /// That one knows another directory of it.
+    #[error("{by} knows another directory of {host}: {} is not the one that it had. Bring that back; only if it is lost for good, with all names and bytes that were in it, start this host once with --replace-lost-directory", directory.display())]
+    Directory { by: String, host: String, directory: PathBuf },
+    /// Its new directory was formatted with other secrets.
+    #[error("{by} has other secrets than {host}, whose directory {} is new: copy the key file of {by} to this host, remove what is in the directory, and start it again; where both are new, either file will do", directory.display())]
+    Secrets { by: String, host: String, directory: PathBuf },
+}
+
+impl Refused {
+    fn of(cluster: &Cluster, host: &Host, by: u16, why: Strange) -> Refused {
+        let by = cluster.hosts.iter().find(|host| host.number == by).map_or("another host", |host| &host.name);
+        let (by, directory) = (by.to_owned(), host.directory.clone().unwrap_or_default());
+        let host = host.name.clone();
+        match why {
+            Strange::Directory => Refused::Directory { by, host, directory },
+            Strange::Secrets => Refused::Secrets { by, host, directory },
+        }
+    }
 }
 
 /// What a signal, or another host, asks for.
@@ -147,8 +161,8 @@ fn refused(cluster: &Cluster, host: &Host, by: u16) -> String {
 enum Asked {
     End,
     Reload,
-    /// That host knows another directory of this one.
-    Refused(u16),
+    /// This host cannot serve together with that one.
+    Refused(u16, Strange),
 }
 
 /// Takes from a configuration what can change while a host serves: how directories are tracked, and the switches. What is served then.
@@ -183,15 +197,20 @@ fn addresses(cluster: &Cluster) -> anyhow::Result<Vec<(HostIs, SocketAddr)>> {
 
 fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
     let hosts = addresses(cluster)?;
-    let key = cluster.key_file.as_deref().map(key::read).transpose()?;
+    let (key, secrets) = match cluster.key_file.as_deref().map(key::read).transpose()? {
+        Some(KeyFile { key, secrets }) => (key, secrets),
+        None => (None, None),
+    };
+    let part = |directory| (directory, cluster.part(host, secrets));
     Ok(MemberConfig {
         number: host.number,
-        part: host.directory.clone().filter(|_| host.has_state()).map(|directory| (directory, cluster.part(host))),
+        part: host.directory.clone().filter(|_| host.has_state()).map(part),
         replaces: false,
-        strange: Box::new(|_| {}),
+        strange: Box::new(|_, _| {}),
         watcher: Arc::new(Unwatched),
         options: ServerOptions {
             shards: None,
+            secrets: None,
             commit: cluster.commit,
             checkpoint_bytes: CHECKPOINT_BYTES,
             memory_bytes: host.meta_memory,

@@ -47,7 +47,7 @@ impl Way {
             let dir = directory(source)?;
             return Ok(Way::Stream(StreamClient::connect(&dir)?, dir.to_string_lossy().into_owned()));
         }
-        let key = key_file.map(key::read).transpose()?;
+        let key = key::key_of(key_file)?;
         let url = source.to_string_lossy().into_owned();
         let joined = udp::join(&url::hosts(&url)?, key.as_ref(), 0, patience).with_context(|| url.clone())?;
         Ok(Way::Udp(Box::new(joined), key, url))
@@ -63,12 +63,13 @@ impl Way {
         match self {
             Way::Stream(client, _) => {
                 let is = client.welcome;
-                There { fsid: is.fsid, session: is.session, map: ClusterMap::even(is.shards), sync: is.sync }
+                let map = ClusterMap::even(is.shards, is.placement);
+                There { fsid: is.fsid, session: is.session, map, sync: is.sync }
             }
             Way::Udp(joined, ..) => {
                 let is = &joined.cluster;
                 let data: Vec<u16> = is.hosts.iter().filter(|host| host.data).map(|host| host.number).collect();
-                let map = ClusterMap::even(is.shards).with_data_nodes(&data);
+                let map = ClusterMap::even(is.shards, joined.placement).with_data_nodes(&data);
                 There { fsid: is.fsid, session: joined.session, map, sync: is.sync }
             }
         }
@@ -102,7 +103,7 @@ impl Way {
 
 /// An endpoint of this mount's session.
 fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<Endpoint, UdpError> {
-    let Joined { session, cluster, hosts } = joined;
+    let Joined { session, cluster, hosts, .. } = joined;
     let any: SocketAddr = match hosts.first().map(|(_, address)| address) {
         Some(SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         _ => (Ipv4Addr::UNSPECIFIED, 0).into(),

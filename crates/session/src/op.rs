@@ -63,7 +63,12 @@ impl Op {
 
     /// Asks the shard to which the request goes, until it has time; tells more of the caller if that decides. A failure is the error.
     pub(crate) fn ask(&mut self, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
-        self.ask_at(request.describe().about.slot(), request)
+        self.ask_at(self.slot_of(&request), request)
+    }
+
+    /// The slot to which a request goes.
+    fn slot_of(&self, request: &Request) -> HashSlot {
+        self.with(|core| request.describe().about.slot(&core.state.config.map))
     }
 
     /// Asks the shard that holds `slot`.
@@ -105,7 +110,7 @@ impl Op {
 
     /// Asks the shard to which the request goes, which may be busy.
     pub(crate) fn ask_once(&mut self, request: Request) -> impl Future<Output = Result<Reply, Errno>> {
-        let slot = request.describe().about.slot();
+        let slot = self.slot_of(&request);
         self.body.request = request;
         self.exchange(slot)
     }

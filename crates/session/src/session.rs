@@ -227,13 +227,14 @@ impl Role for Session {
 mod tests {
     use super::*;
     use onpath_wire::limits::memory;
+    use onpath_wire::secrets::Secrets;
 
     #[test]
     fn a_place_for_an_operation_is_as_small_as_said() {
         let config = SessionConfig {
             session: SessionId(1),
             cluster: 0,
-            map: ClusterMap::even(1),
+            map: ClusterMap::even(1, Secrets::of_seed(0).placement),
             soft: false,
             access_times: AccessTimes::default(),
             in_halves: false,

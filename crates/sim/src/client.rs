@@ -123,7 +123,7 @@ pub struct Client {
 
 /// The shard to which a request goes.
 pub(crate) fn route(map: &ClusterMap, request: &Request) -> ShardId {
-    map.shard(request.describe().about.slot())
+    map.shard(request.describe().about.slot(map))
 }
 
 impl Client {
@@ -147,7 +147,7 @@ impl Client {
 
     /// Sends a request for the first time.
     pub(crate) fn submit(&mut self, asked: Rc<Asked>, now_ns: u64, checker: &mut Checker) -> (NodeId, Packet) {
-        let slot = asked.body.request.describe().about.slot();
+        let slot = asked.body.request.describe().about.slot(&self.map);
         self.submit_to(self.map.shard(slot), slot, asked, now_ns, checker)
     }
 

@@ -11,7 +11,6 @@ use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{Birth, Cookie, InodeId, NodeId, ShardId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -177,7 +176,8 @@ impl Scenario {
     /// A name in `dir` that lives at `shard`.
     pub fn name_at(&self, dir: InodeId, shard: u16, prefix: &str) -> Name {
         let names = (0..).map(|n| Name::new(format!("{prefix}{n}").as_bytes()).expect("a short name"));
-        let at = |name: &Name| self.world.map().shard(site(dir, name.as_bytes())) == ShardId(shard);
+        let map = self.world.map();
+        let at = |name: &Name| map.shard(map.site(dir, name.as_bytes())) == ShardId(shard);
         names.into_iter().find(at).expect("some name lives everywhere")
     }
 

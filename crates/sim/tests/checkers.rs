@@ -12,7 +12,6 @@ use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::disk::txn::{Change, Part};
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
     Birth, Cookie, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, TxnId, TxnSeq,
@@ -23,9 +22,17 @@ use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, DirEntry, Reply};
 use onpath_wire::request::{FileLock, LockKind, Request, SetAttr, set};
+use onpath_wire::secrets::{CookieKey, Secrets};
 use std::rc::Rc;
 
-const KEY: CookieKey = CookieKey([7; 16]);
+fn key() -> CookieKey {
+    Secrets::of_seed(7).inner.listings()
+}
+
+fn map(shards: u16) -> ClusterMap {
+    ClusterMap::even(shards, Secrets::of_seed(7).placement)
+}
+
 const LOG: Log = Log { seq: LogSeq(1), dcount: 1, dnlink: 0 };
 const NO_LOG: Log = Log { seq: LogSeq(0), dcount: 1, dnlink: 0 };
 
@@ -55,7 +62,7 @@ const SESSION: SessionId = SessionId(1);
 
 impl History {
     fn new() -> History {
-        let mut history = History { checker: Checker::new(KEY, ClusterMap::even(1), 1), asked: 0, lsn: 0 };
+        let mut history = History { checker: Checker::new(key(), map(1), 1), asked: 0, lsn: 0 };
         let open = history.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
         history.records(&open, vec![]);
         history
@@ -184,7 +191,7 @@ fn listing(names: &[(&str, u32)]) -> Reply {
     let entry = |&(what, number): &(&str, u32)| DirEntry {
         child: file(number),
         kind: Kind::File,
-        cookie: KEY.cookie(what.as_bytes()),
+        cookie: key().cookie(what.as_bytes()),
         name: name(what),
     };
     let mut entries: Vec<_> = names.iter().map(entry).collect();
@@ -441,7 +448,7 @@ fn an_answer_that_shows_what_a_crash_takes_back() {
 
 #[test]
 fn a_change_that_stands_although_what_it_rests_on_is_lost() {
-    let mut h = History { checker: Checker::new(KEY, ClusterMap::even(2), 2), asked: 0, lsn: 0 };
+    let mut h = History { checker: Checker::new(key(), map(2), 2), asked: 0, lsn: 0 };
     let make = h.ask(create(InodeId::ROOT, &name("a")));
     h.records(&make, born("a", 1));
     let remove = h.ask(unlink(InodeId::ROOT, &name("a")));
@@ -504,7 +511,7 @@ fn too_many_excuses_are_wrong() {
 /// A file was renamed from a name at shard 1 to "b" at shard 0, its home. Shard 1 has not heard of that when "b" is removed, which is recorded
 /// and perhaps not exposed.
 fn renamed_and_removed() -> (History, Question, TxnId) {
-    let mut h = History { checker: Checker::new(KEY, ClusterMap::even(2), 2), asked: 0, lsn: 0 };
+    let mut h = History { checker: Checker::new(key(), map(2), 2), asked: 0, lsn: 0 };
     let open = h.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
     h.records(&open, vec![]);
     let a = h.makes("a", 1);
@@ -542,8 +549,14 @@ fn a_late_record_of_a_participant_exposes_nothing_at_another_shard() {
 #[test]
 fn a_promise_exposes_what_has_let_go_of_its_locks() {
     for part in [
-        Part::Inode { id: file(1), change: Change::Unlink, sticky: None },
-        Part::Source { parent: InodeId::ROOT, name: name("b"), to: InodeId::ROOT, unless: InodeId::NONE },
+        Part::Inode { id: file(1), change: Change::Unlink { parent: InodeId::ROOT }, sticky: None },
+        Part::Source {
+            parent: InodeId::ROOT,
+            name: name("b"),
+            to: InodeId::ROOT,
+            to_name: name("d"),
+            unless: InodeId::NONE,
+        },
     ] {
         let (mut h, _, txn) = renamed_and_removed();
         h.own_record(0, vec![Effect::Prepared { txn, parts: vec![part], found: vec![] }]);

@@ -20,6 +20,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, LogEntry, Peer};
 use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{NewNode, Request, RequestBody};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::Form;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -217,7 +218,7 @@ fn a_session_does_not_believe_what_cannot_be() {
     let mut session = Session::new(SessionConfig {
         session: SessionId(9),
         cluster: 1,
-        map: ClusterMap::even(1),
+        map: ClusterMap::even(1, Secrets::of_seed(1).placement),
         soft: false,
         access_times: AccessTimes::default(),
         in_halves: false,

@@ -9,11 +9,11 @@ use onpath_wire::acl::{Acl, AclEntry, Who};
 use onpath_wire::caller::{Over, cap};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Birth, Cookie, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{NewNode, Request, SetAttr, open, rename, set};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::xattr::{ACL_ACCESS, ACL_DEFAULT, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -551,7 +551,7 @@ fn compare_tree(seed: u64, operations: usize, callers: Vec<Caller>) {
     let mut test = Test {
         callers,
         rng: ChaCha8Rng::seed_from_u64(seed),
-        model: Model::new(CookieKey([3; 16])),
+        model: Model::new(Secrets::of_seed(3).inner.listings()),
         local: Local { fds: HashMap::from([(InodeId::ROOT, root)]) },
         known: vec![InodeId::ROOT],
         count: 0,
@@ -570,7 +570,7 @@ fn compare_tree(seed: u64, operations: usize, callers: Vec<Caller>) {
 
 #[test]
 fn a_change_can_be_taken_back_and_put_forward() {
-    let mut model = Model::new(CookieKey([3; 16]));
+    let mut model = Model::new(Secrets::of_seed(3).inner.listings());
     let name = |n: &str| Name::new(n.as_bytes()).unwrap();
     let root = Caller::default();
     let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };

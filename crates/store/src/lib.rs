@@ -23,7 +23,7 @@ pub use arena::Memory;
 pub use cold::{Changes, Cold, Unsaved};
 pub use inodes::{Count, Inodes, RANGES};
 pub use listings::Listings;
-pub use names::{NameValue, Names};
+pub use names::{NameValue, Named, Names};
 pub use pieces::{PIECE_LOOKS, Piece, TAKE_LOOKS};
 pub use recoverable::{FORGET_PARTS, Image, ObjectCheck, Pair, Recoverable};
 pub use xattrs::XattrSet;

@@ -9,11 +9,11 @@ use crate::slots::SlotTables;
 use onpath_wire::WireError;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::objects::NameObject;
-use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{Birth, InodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::NAME_BYTES_MAX;
 use onpath_wire::name::Name;
+use onpath_wire::secrets::{NameKey, Placement};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -26,9 +26,42 @@ pub struct NameValue {
     pub kind: Kind,
 }
 
+/// A name, and where it is: at which slot by the secret that clients know, in which place of the tables by a key that they do not.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    parent: InodeId,
+    name: &'a Name,
+    slot: Slot,
+    hash: u64,
+}
+
+impl<'a> Named<'a> {
+    /// Its directory.
+    pub fn parent(&self) -> InodeId {
+        self.parent
+    }
+
+    /// The name itself.
+    pub fn name(&self) -> &'a Name {
+        self.name
+    }
+
+    /// Its slot.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Its hash, which no client can foresee.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
 /// The names of all slots of a shard.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
+    placement: Placement,
+    key: NameKey,
     tables: SlotTables,
     arena: Arena,
     len: u64,
@@ -58,8 +91,8 @@ fn parent_of(record: &[u8]) -> InodeId {
 }
 
 #[inline]
-fn is(record: &[u8], parent: InodeId, name: &[u8]) -> bool {
-    parent_of(record) == parent && name_of(record) == name
+fn is(record: &[u8], at: &Named<'_>) -> bool {
+    parent_of(record) == at.parent && name_of(record) == at.name.as_bytes()
 }
 
 #[inline]
@@ -77,7 +110,11 @@ fn set_value(record: &mut [u8], value: NameValue) {
 const GONE_NAME_BYTES: usize = 32;
 
 /// What a name is found by in the set of those that are gone: ordered by slot.
-type GoneName = (u64, InodeId, Box<[u8]>);
+type GoneName = (Slot, InodeId, Box<[u8]>);
+
+fn gone(at: &Named<'_>) -> GoneName {
+    (at.slot, at.parent, at.name.as_bytes().into())
+}
 
 fn value_bytes(value: NameValue) -> Vec<u8> {
     NameObject { child: value.child, kind: value.kind }.to_stored()
@@ -94,6 +131,24 @@ fn value_from(bytes: &[u8]) -> Result<NameValue, WireError> {
 }
 
 impl Names {
+    /// No names.
+    pub fn new(placement: Placement, key: NameKey) -> Names {
+        let (tables, arena, len, below, gone, pieces) = Default::default();
+        Names { placement, key, tables, arena, len, below, gone, pieces }
+    }
+
+    /// What hashes names inside.
+    pub fn key(&self) -> NameKey {
+        self.key
+    }
+
+    /// Where a name is, whether it is there or not.
+    #[inline]
+    pub fn at<'a>(&self, parent: InodeId, name: &'a Name) -> Named<'a> {
+        let bytes = name.as_bytes();
+        Named { parent, name, slot: self.placement.site(parent, bytes), hash: self.key.hash(parent, bytes) }
+    }
+
     /// From now on what is not in memory is as this store has it.
     pub fn attach(&mut self, cold: Arc<dyn Cold>) {
         self.below.set(cold);
@@ -105,67 +160,65 @@ impl Names {
     }
 
     #[inline]
-    fn find(&mut self, hash: u64, parent: InodeId, name: &[u8], flags: u8) -> Option<Handle> {
+    fn find(&mut self, at: &Named<'_>, flags: u8) -> Option<Handle> {
         let arena = &self.arena;
-        self.tables.flag(site_of_hash(hash), hash, flags, |h| is(arena.at(h), parent, name))
+        self.tables.flag(at.slot, at.hash, flags, |h| is(arena.at(h), at))
     }
 
     /// A name as the store has it, and the table lacks it.
     #[inline]
-    fn stored(&self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        let cold = self.below.of(parent)?;
-        self.ask(cold, hash, parent, name)
+    fn stored(&self, at: &Named<'_>) -> Option<NameValue> {
+        let cold = self.below.of(at.parent)?;
+        self.ask(cold, at)
     }
 
     #[cold]
-    fn ask(&self, cold: &dyn Cold, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        if !self.gone.is_empty() && self.gone.contains(&(hash, parent, name.into())) {
+    fn ask(&self, cold: &dyn Cold, at: &Named<'_>) -> Option<NameValue> {
+        if !self.gone.is_empty() && self.gone.contains(&gone(at)) {
             return None;
         }
-        let value = cold.get(&name_key(parent, name))?;
+        let value = cold.get(&name_key(at.parent, at.name.as_bytes()))?;
         Some(value_from(&value).expect("the store gives back what was written"))
     }
 
-    /// What the name leads to; `hash` is its [`name_hash`].
+    /// What the name leads to.
     #[inline]
-    pub fn get(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> Option<NameValue> {
-        if let Some(handle) = self.find(hash, parent, name, flag::USED) {
+    pub fn get(&mut self, at: &Named<'_>) -> Option<NameValue> {
+        if let Some(handle) = self.find(at, flag::USED) {
             return Some(value_of(self.arena.at(handle)));
         }
-        let value = self.stored(hash, parent, name)?;
-        self.insert(hash, parent, name, value, flag::COLD | flag::USED);
+        let value = self.stored(at)?;
+        self.insert(at, value, flag::COLD | flag::USED);
         Some(value)
     }
 
     /// What an image under way is to have of a name that is about to change.
-    fn leave_early(&mut self, hash: u64, parent: InodeId, name: &[u8]) {
-        let slot = site_of_hash(hash);
-        if self.pieces.covers(slot) {
+    fn leave_early(&mut self, at: &Named<'_>) {
+        if self.pieces.covers(at.slot) {
             let Names { tables, arena, pieces, .. } = self;
             let object = |handle| object_of(arena.at(handle));
-            let is = |handle| is(arena.at(handle), parent, name);
-            tables.look(slot, hash, is, |handle, flags| pieces.leave_early(flags, || object(handle)));
+            let is = |handle| is(arena.at(handle), at);
+            tables.look(at.slot, at.hash, is, |handle, flags| pieces.leave_early(flags, || object(handle)));
         }
     }
 
     /// The store has, or may have, a name that is gone.
-    fn is_gone(&mut self, hash: u64, parent: InodeId, name: &[u8]) {
-        let key = (hash, parent, name.into());
-        if self.pieces.covers(site_of_hash(hash)) { self.gone.put_off(key) } else { self.gone.add(key) }
+    fn is_gone(&mut self, at: &Named<'_>) {
+        if self.pieces.covers(at.slot) { self.gone.put_off(gone(at)) } else { self.gone.add(gone(at)) }
     }
 
     /// Makes the name lead to `value`.
     ///
     /// Whether the store has one of that name is not asked: a name that is not in memory counts as if it had, so that a later
     /// removal is not lost.
-    pub fn put(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue) {
-        self.leave_early(hash, parent, name);
-        let changed = self.pieces.changed(site_of_hash(hash));
-        if let Some(handle) = self.find(hash, parent, name, changed) {
+    pub fn put(&mut self, at: &Named<'_>, value: NameValue) {
+        self.leave_early(at);
+        let changed = self.pieces.changed(at.slot);
+        if let Some(handle) = self.find(at, changed) {
             return set_value(self.arena.at_mut(handle), value);
         }
-        let cold = if self.below.of(parent).is_some() { flag::COLD } else { 0 };
-        self.insert(hash, parent, name, value, changed | cold);
+        let cold = if self.below.of(at.parent).is_some() { flag::COLD } else { 0 };
+        self.insert(at, value, changed | cold);
     }
 
     /// A name of the store; `key` without its class, here and below.
@@ -175,19 +228,19 @@ impl Names {
         Ok((id_of(*parent), name, value_from(value)?))
     }
 
-    /// Whether memory has a name or knows that it is gone, whatever the store says; `hash` is its [`name_hash`].
-    pub fn knows(&self, hash: u64, parent: InodeId, name: &[u8]) -> bool {
+    /// Whether memory has a name or knows that it is gone, whatever the store says.
+    pub fn knows(&self, at: &Named<'_>) -> bool {
         let arena = &self.arena;
-        self.tables.find(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name)).is_some()
-            || (!self.gone.is_empty() && self.gone.contains(&(hash, parent, name.into())))
+        self.tables.find(at.slot, at.hash, |h| is(arena.at(h), at)).is_some()
+            || (!self.gone.is_empty() && self.gone.contains(&gone(at)))
     }
 
     /// Takes a name of the store into memory unless a newer one is there.
     pub fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         let (parent, name, value) = Names::decode(key, value)?;
-        let (hash, name) = (name_hash(parent, name.as_bytes()), name.as_bytes());
-        if !self.knows(hash, parent, name) {
-            self.insert(hash, parent, name, value, flag::COLD);
+        let at = self.at(parent, &name);
+        if !self.knows(&at) {
+            self.insert(&at, value, flag::COLD);
         }
         Ok(())
     }
@@ -197,37 +250,37 @@ impl Names {
         self.below.of(parent).map(|_| name_key(parent, name))
     }
 
-    fn insert(&mut self, hash: u64, parent: InodeId, name: &[u8], value: NameValue, flags: u8) {
-        assert_eq!(hash, name_hash(parent, name), "hash of another name");
-        assert!((1..=NAME_BYTES_MAX).contains(&name.len()), "name of {} bytes", name.len());
+    fn insert(&mut self, at: &Named<'_>, value: NameValue, flags: u8) {
+        let Named { parent, slot, hash, .. } = *at;
+        let name = at.name.as_bytes();
         let handle = self.arena.alloc(units_of(NAME + name.len()));
         let record = self.arena.at_mut(handle);
         record[..CHILD].copy_from_slice(&parent.0.to_le_bytes());
         set_value(record, value);
         record[LENGTH] = name.len() as u8;
         record[NAME..NAME + name.len()].copy_from_slice(name);
-        self.tables.insert(site_of_hash(hash), hash, handle, flags);
+        self.tables.insert(slot, hash, handle, flags);
         self.len += 1;
     }
 
     /// Removes the name; false if it is not there.
-    pub fn remove(&mut self, hash: u64, parent: InodeId, name: &[u8]) -> bool {
-        self.leave_early(hash, parent, name);
+    pub fn remove(&mut self, at: &Named<'_>) -> bool {
+        self.leave_early(at);
         let arena = &self.arena;
-        let found = self.tables.remove(site_of_hash(hash), hash, |h| is(arena.at(h), parent, name));
+        let found = self.tables.remove(at.slot, at.hash, |h| is(arena.at(h), at));
         match found {
             Some((handle, flags)) => {
-                self.arena.free(handle, units_of(NAME + name.len()));
+                self.arena.free(handle, units_of(NAME + at.name.as_bytes().len()));
                 self.len -= 1;
                 if flags & (flag::COLD | flag::LEAVING) != 0 {
-                    self.is_gone(hash, parent, name);
+                    self.is_gone(at);
                 }
             }
             None => {
-                if self.stored(hash, parent, name).is_none() {
+                if self.stored(at).is_none() {
                     return false;
                 }
-                self.is_gone(hash, parent, name);
+                self.is_gone(at);
             }
         }
         true
@@ -247,7 +300,7 @@ impl Names {
     pub fn in_slots(&self, slots: RangeInclusive<Slot>) -> Vec<(InodeId, Name, NameValue)> {
         let key = |h: Handle| {
             let (parent, name) = (parent_of(self.arena.at(h)), name_of(self.arena.at(h)));
-            (site_of_hash(name_hash(parent, name)), parent, name)
+            (self.placement.site(parent, name), parent, name)
         };
         let handles = self.tables.handles(slots.clone()).map(|h| (key(h), h));
         let mut found: Vec<_> = handles.filter(|((slot, ..), _)| slots.contains(slot)).collect();
@@ -276,7 +329,7 @@ impl Names {
                 piece.look(looked);
                 continue;
             }
-            let keys = gone.leave_some(hashes_of(walk.slots()), piece.takes());
+            let keys = gone.leave_some(names_of(walk.slots()), piece.takes());
             if keys.is_empty() {
                 gone.end();
                 pieces.end();
@@ -300,7 +353,7 @@ impl Names {
                 piece.look(tables.visit(table, |_, flags| flag::settle(flags, kept)));
                 continue;
             }
-            let settled = gone.settle_some(hashes_of(walk.slots()), kept, piece.takes());
+            let settled = gone.settle_some(names_of(walk.slots()), kept, piece.takes());
             if settled == 0 {
                 pieces.settled();
                 return false;
@@ -335,10 +388,9 @@ impl Names {
 }
 
 /// All names of some slots.
-fn hashes_of(slots: RangeInclusive<Slot>) -> RangeInclusive<GoneName> {
-    let first = (u64::from(slots.start().0) << 48, InodeId(0), Box::default());
-    let last = u64::from(slots.end().0) << 48 | u64::MAX >> 16;
-    first..=(last, InodeId(u64::MAX), [0xff; NAME_BYTES_MAX + 1].into())
+fn names_of(slots: RangeInclusive<Slot>) -> RangeInclusive<GoneName> {
+    let first = (*slots.start(), InodeId(0), Box::default());
+    first..=(*slots.end(), InodeId(u64::MAX), [0xff; NAME_BYTES_MAX + 1].into())
 }
 
 fn owned(record: &[u8]) -> (InodeId, Name, NameValue) {
@@ -350,8 +402,18 @@ fn owned(record: &[u8]) -> (InodeId, Name, NameValue) {
 mod tests {
     use super::*;
     use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
+    use onpath_wire::secrets::Secrets;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    fn none() -> Names {
+        let secrets = Secrets::of_seed(7);
+        Names::new(secrets.placement, secrets.inner.names())
+    }
+
+    fn numbered() -> impl Iterator<Item = Name> {
+        (0u32..).map(|i| Name::new(format!("{i:x}").as_bytes()).unwrap())
+    }
 
     fn file(child: u64) -> NameValue {
         NameValue { child: InodeId(child), kind: Kind::File }
@@ -360,23 +422,26 @@ mod tests {
     #[test]
     fn names_of_one_directory_and_slot_are_told_apart() {
         let parent = InodeId(77);
-        let in_slot = |i: &u32| site_of_hash(name_hash(parent, &i.to_be_bytes())) == Slot(5);
-        let bytes: Vec<[u8; 4]> = (0x2020_2020..).filter(in_slot).take(100).map(u32::to_be_bytes).collect();
-        let mut names = Names::default();
-        for (i, name) in bytes.iter().enumerate() {
-            names.put(name_hash(parent, name), parent, name, file(i as u64));
+        let mut names = none();
+        let in_slot = |name: &Name| names.at(parent, name).slot() == Slot(5);
+        let all: Vec<Name> = numbered().filter(in_slot).take(100).collect();
+        for (i, name) in all.iter().enumerate() {
+            names.put(&names.at(parent, name), file(i as u64));
         }
-        for (i, name) in bytes.iter().enumerate() {
-            assert_eq!(names.get(name_hash(parent, name), parent, name), Some(file(i as u64)));
+        for (i, name) in all.iter().enumerate() {
+            assert_eq!(names.get(&names.at(parent, name)), Some(file(i as u64)));
         }
-        let hash = name_hash(InodeId(78), &bytes[0]);
-        assert_eq!(names.get(hash, InodeId(78), &bytes[0]), None);
+        assert_eq!(names.get(&names.at(InodeId(78), &all[0])), None);
     }
 
+    /// Who knows placement can aim names at a slot, but not at a place of its table.
     #[test]
-    #[should_panic(expected = "hash of another name")]
-    fn a_wrong_hash_is_a_bug() {
-        Names::default().put(1, InodeId::ROOT, b"a", file(2));
+    fn where_a_name_is_in_a_table_says_nothing_of_its_slot() {
+        let names = none();
+        let aimed = numbered().filter(|name| names.at(InodeId(77), name).slot() == Slot(5)).take(64);
+        let places: std::collections::BTreeSet<u64> =
+            aimed.map(|name| names.at(InodeId(77), &name).hash() >> 48).collect();
+        assert!(places.len() > 56, "{places:?}");
     }
 
     fn value() -> impl Strategy<Value = NameValue> {
@@ -407,7 +472,7 @@ mod tests {
 
     fn care(names: &mut Names, keeper: &mut Keeper<Model>, model: &Model, what: Upkeep) {
         let Some(kept) = keeper.upkeep(what, names, model) else { return };
-        let mut loaded = Names::default();
+        let mut loaded = none();
         keeper.shelf.all().iter().for_each(|(key, value)| loaded.load(&key[1..], value).unwrap());
         let all = loaded.in_slots(ALL).into_iter();
         assert_eq!(
@@ -423,26 +488,27 @@ mod tests {
             since in 0u32..2,
             steps in prop::collection::vec((0u64..3, 0usize..40, value(), 0u8..5, upkeep()), 1..300),
         ) {
-            let (mut names, mut keeper, mut model) = (Names::default(), Keeper::default(), Model::new());
+            let (mut names, mut keeper, mut model) = (none(), Keeper::default(), Model::new());
             names.attach(keeper.shelf.clone());
             names.set_since(Birth(since));
             for (parent, number, value, operation, upkeep) in steps {
-                let name = format!("{number:0width$}", width = number % 3 * 120 + 1).into_bytes();
-                let (parent, key) = (InodeId(parent), (InodeId(parent), name.clone()));
-                let hash = name_hash(parent, &name);
+                let name = format!("{number:0width$}", width = number % 3 * 120 + 1);
+                let name = Name::new(name.as_bytes()).unwrap();
+                let (parent, key) = (InodeId(parent), (InodeId(parent), name.as_bytes().to_vec()));
+                let at = names.at(parent, &name);
                 match operation {
-                    0 => prop_assert_eq!(names.remove(hash, parent, &name), model.remove(&key).is_some()),
-                    1 => prop_assert_eq!(names.get(hash, parent, &name), model.get(&key).copied()),
+                    0 => prop_assert_eq!(names.remove(&at), model.remove(&key).is_some()),
+                    1 => prop_assert_eq!(names.get(&at), model.get(&key).copied()),
                     2 => care(&mut names, &mut keeper, &model, upkeep),
                     _ => {
-                        names.put(hash, parent, &name, value);
+                        names.put(&at, value);
                         model.insert(key, value);
                     }
                 }
                 prop_assert!(names.len() <= model.len() as u64);
             }
             [Upkeep::Lose, Upkeep::Image, Upkeep::Keep].into_iter().for_each(|what| care(&mut names, &mut keeper, &model, what));
-            let mut loaded = Names::default();
+            let mut loaded = none();
             for (key, value) in keeper.shelf.all() {
                 loaded.load(&key[1..], &value).unwrap();
             }

@@ -165,9 +165,10 @@ mod tests {
     use super::*;
     use crate::{Inodes, Listings, NameValue, Names};
     use onpath_wire::disk::inode::Inode;
-    use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
     use onpath_wire::ids::{Birth, InodeId};
     use onpath_wire::inode::Kind;
+    use onpath_wire::name::Name;
+    use onpath_wire::secrets::Secrets;
 
     const SLOTS: RangeInclusive<Slot> = Slot(0)..=Slot(1023);
     const MOST: usize = PIECE_LOOKS / TAKE_LOOKS;
@@ -212,12 +213,14 @@ mod tests {
         check(&taken(|changes| inodes.more_of_image(&mut Piece::default(), changes)), ids.len(), 0);
         assert!(settled(|piece| inodes.settle(SLOTS, true, piece)) >= ids.len() / MOST);
 
-        let mut names = Names::default();
-        let here = |i: &u32| SLOTS.contains(&site_of_hash(name_hash(InodeId::ROOT, &i.to_be_bytes())));
-        let all: Vec<u32> = (0x2020_2020..).filter(here).take(5_000).collect();
+        let secrets = Secrets::of_seed(3);
+        let mut names = Names::new(secrets.placement, secrets.inner.names());
+        let here = |name: &Name| SLOTS.contains(&names.at(InodeId::ROOT, name).slot());
+        let numbered = (0u32..).map(|i| Name::new(format!("{i:x}").as_bytes()).unwrap());
+        let all: Vec<Name> = numbered.filter(here).take(5_000).collect();
         let value = NameValue { child: InodeId(7), kind: Kind::File };
-        for bytes in all.iter().map(|i| i.to_be_bytes()) {
-            names.put(name_hash(InodeId::ROOT, &bytes), InodeId::ROOT, &bytes, value);
+        for name in &all {
+            names.put(&names.at(InodeId::ROOT, name), value);
         }
         names.begin_image(SLOTS);
         check(&taken(|changes| names.more_of_image(&mut Piece::default(), changes)), all.len(), 160);
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn a_large_directory_is_imaged_leaf_by_leaf_as_it_was() {
         let (mut listings, dir) =
-            (Listings::new(CookieKey([3; 16])), InodeId::new(Slot(5), Birth(1), 1, Kind::Directory));
+            (Listings::new(Secrets::of_seed(3).inner.listings()), InodeId::new(Slot(5), Birth(1), 1, Kind::Directory));
         let name = |i: u32| format!("file-{i:08}").into_bytes();
         (0..50_000).for_each(|i| assert!(listings.put(dir, &name(i), InodeId(1), Kind::File)));
         listings.begin_image(SLOTS);

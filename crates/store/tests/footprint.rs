@@ -4,9 +4,10 @@
 
 use onpath_store::{Inodes, Listings, Memory, NameValue, Names};
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::hash::{CookieKey, name_hash, site_of_hash};
 use onpath_wire::ids::{Birth, Generation, InodeId, Stamp};
 use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::secrets::Secrets;
 use std::time::Instant;
 
 const FILES: u64 = 1_000_000;
@@ -22,18 +23,19 @@ struct Shard {
 
 impl Shard {
     fn new() -> Shard {
-        let (names, inodes) = Default::default();
-        Shard { names, inodes, listings: Listings::new(CookieKey([9; 16])), counts: vec![0; 1 << 16] }
+        let Secrets { placement, inner } = Secrets::of_seed(9);
+        let (names, inodes) = (Names::new(placement, inner.names()), Inodes::default());
+        Shard { names, inodes, listings: Listings::new(inner.listings()), counts: vec![0; 1 << 16] }
     }
 
     /// A directory or file as create leaves it; returns its id.
     fn create(&mut self, parent: InodeId, name: &[u8], kind: Kind, now: i64) -> InodeId {
-        let hash = name_hash(parent, name);
-        let slot = site_of_hash(hash);
-        let count = &mut self.counts[slot.0 as usize];
+        let name_there = Name::new(name).expect("a name");
+        let at = self.names.at(parent, &name_there);
+        let count = &mut self.counts[at.slot().0 as usize];
         *count += 1;
-        let child = InodeId::new(slot, Birth(5), *count as u16, kind);
-        self.names.put(hash, parent, name, NameValue { child, kind });
+        let child = InodeId::new(at.slot(), Birth(5), *count as u16, kind);
+        self.names.put(&at, NameValue { child, kind });
         let stamp = Stamp(now as u64);
         let (mtime_stamp, generation) = (stamp, Generation(5 << 32 | u64::from(*count)));
         let times = Inode { atime: now, mtime: now, ctime: now, btime: now, mtime_stamp, ..Inode::new(child, kind) };

@@ -25,6 +25,7 @@ pub mod peer;
 pub mod reply;
 pub mod report;
 pub mod request;
+pub mod secrets;
 pub mod tracking;
 pub mod xattr;
 

@@ -4,17 +4,22 @@ use crate::hash::inode_hash;
 use crate::ids::{InodeId, NodeId, ShardId, Slot};
 use crate::innet::{Fingerprint, INDEX_BITS};
 use crate::limits::{SHARDS_MAX, SLOTS};
+use crate::secrets::Placement;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The journal of all roles that are not said to have another.
 const FIRST_JOURNAL: u32 = 1;
 
+/// The shard of the coordinator module in a map that is spread evenly: the one that holds slot 0.
+pub const COORDINATOR: ShardId = ShardId(0);
+
 /// Which shard holds which slot. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClusterMap {
     epoch: u32,
     shards: u16,
+    placement: Placement,
     table: Arc<[u16]>,
     /// Which data node has the bytes of a file of which data slot.
     data: Arc<[u16]>,
@@ -27,20 +32,20 @@ pub struct ClusterMap {
 }
 
 impl ClusterMap {
-    /// Spreads all slots evenly (balanced within one slot) over `shards` shards.
-    pub fn even(shards: u16) -> ClusterMap {
+    /// Spreads all slots evenly (balanced within one slot) over `shards` shards; `placement` says which slot a name has.
+    pub fn even(shards: u16, placement: Placement) -> ClusterMap {
         assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
         let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect::<Vec<_>>();
         let data = vec![0; SLOTS];
         let roles = (0..shards).map(|shard| NodeId::shard(ShardId(shard))).chain([NodeId::data(0)]);
         let journals = roles.map(|role| (role, FIRST_JOURNAL)).collect();
-        ClusterMap::of_tables(1, shards, table, data, journals)
+        ClusterMap::of_tables(1, (shards, placement), table, data, journals)
     }
 
     /// From tables with a value for each slot, and the journals in order of the roles.
     pub(crate) fn of_tables(
         epoch: u32,
-        shards: u16,
+        (shards, placement): (u16, Placement),
         table: Vec<u16>,
         data: Vec<u16>,
         journals: Vec<(NodeId, u32)>,
@@ -49,7 +54,7 @@ impl ClusterMap {
         data_nodes.sort_unstable();
         data_nodes.dedup();
         let (table, data, data_nodes) = (table.into(), data.into(), data_nodes.into());
-        ClusterMap { epoch, shards, table, data, data_nodes, journals: journals.into(), coarse_bits: None }
+        ClusterMap { epoch, shards, placement, table, data, data_nodes, journals: journals.into(), coarse_bits: None }
     }
 
     /// The same with the bytes of files spread over these data nodes.
@@ -68,11 +73,6 @@ impl ClusterMap {
             *journal = journals.iter().find(|(other, _)| other == role).map_or(*journal, |(_, journal)| *journal);
         }
         ClusterMap { journals: all.into(), ..self }
-    }
-
-    /// The same as the map of another epoch.
-    pub fn with_epoch(self, epoch: u32) -> ClusterMap {
-        ClusterMap { epoch, ..self }
     }
 
     /// Number of the journal that has the records of a role; none of a role that keeps none, or is not in the map.
@@ -139,6 +139,17 @@ impl ClusterMap {
         self.shards
     }
 
+    /// The slot at which a name lives.
+    #[inline]
+    pub fn site(&self, parent: InodeId, name: &[u8]) -> Slot {
+        self.placement.site(parent, name)
+    }
+
+    /// What says at which slots names live.
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
     /// The shard that holds a slot.
     #[inline]
     pub fn shard(&self, slot: Slot) -> ShardId {
@@ -170,10 +181,15 @@ impl ClusterMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::Secrets;
+
+    fn even(shards: u16) -> ClusterMap {
+        ClusterMap::even(shards, Secrets::of_seed(1).placement)
+    }
 
     #[test]
     fn coarse_fingerprints_keep_their_owner() {
-        for map in [1, 2, 3, 7].map(ClusterMap::even) {
+        for map in [1, 2, 3, 7].map(even) {
             let coarse = map.clone().with_coarse_fingerprints(1);
             let mut groups = std::collections::BTreeSet::new();
             for n in 0..2_000u16 {
@@ -192,7 +208,7 @@ mod tests {
 
     #[test]
     fn files_are_spread_over_all_data_nodes() {
-        let map = ClusterMap::even(2).with_data_nodes(&[1, 4, 5]);
+        let map = even(2).with_data_nodes(&[1, 4, 5]);
         let mut count = std::collections::BTreeMap::<_, u32>::new();
         for n in 0..30_000u16 {
             let file = InodeId::new(Slot(n.wrapping_mul(37)), crate::ids::Birth(3), n, crate::inode::Kind::File);
@@ -200,13 +216,13 @@ mod tests {
         }
         assert_eq!(count.keys().copied().collect::<Vec<_>>(), map.data_nodes().collect::<Vec<_>>());
         assert!(count.values().all(|&files| (9_000..11_000).contains(&files)), "{count:?}");
-        assert_eq!(ClusterMap::even(2).data(InodeId(77)), NodeId::data(0));
+        assert_eq!(even(2).data(InodeId(77)), NodeId::data(0));
     }
 
     #[test]
     fn slots_are_balanced_within_one() {
         for shards in [1, 2, 3, 7, 16] {
-            let map = ClusterMap::even(shards);
+            let map = even(shards);
             let mut count = vec![0usize; shards as usize];
             (0..=u16::MAX).for_each(|slot| count[map.shard(Slot(slot)).0 as usize] += 1);
             let (min, max) = (count.iter().min().unwrap(), count.iter().max().unwrap());

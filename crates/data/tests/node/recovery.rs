@@ -6,6 +6,7 @@ use onpath_kernel::Role;
 use onpath_store::Recoverable;
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge, Recorded};
 use onpath_wire::ids::{DataId, RequestSeq, Stamp, Term};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::{ClusterMap, Errno};
 
 fn busy_world() -> World {
@@ -47,7 +48,7 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     w.pass(1_000_000);
     // Images of the ranges are of different age: half of them newer.
     let newer = w.images();
-    let (map, term) = (ClusterMap::even(2), Term(2));
+    let (map, term) = (ClusterMap::even(2, Secrets::of_seed(1).placement), Term(2));
     let config = DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
@@ -78,7 +79,7 @@ fn a_record_that_does_not_fit_is_refused() {
     let mut node = DataNode::new(DataConfig {
         node: 0,
         term: Term(2),
-        map: ClusterMap::even(2),
+        map: ClusterMap::even(2, Secrets::of_seed(1).placement),
         cluster: 1,
         file_blocks: FILE_BLOCKS,
         files: 0,

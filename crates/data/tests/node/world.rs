@@ -11,6 +11,7 @@ use onpath_wire::ids::{
     Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
 };
 use onpath_wire::peer::Peer;
+use onpath_wire::secrets::Secrets;
 use onpath_wire::{ClusterMap, Errno, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -187,7 +188,7 @@ pub(crate) fn data(inode: u64, generation: u64) -> DataId {
 }
 
 fn config(term: u32, files: u32) -> DataConfig {
-    let (map, term) = (ClusterMap::even(2), Term(term));
+    let (map, term) = (ClusterMap::even(2, Secrets::of_seed(1).placement), Term(term));
     DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files }
 }
 

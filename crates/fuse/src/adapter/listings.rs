@@ -6,11 +6,11 @@
 //! of theirs; then more are allowed, since there are programs that read all of a directory before they look at the first entry.
 
 use onpath_session::fs::FsReply;
-use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
+use std::hash::{BuildHasher, RandomState};
 
 /// One entry in so many is given without attributes.
 const SAMPLE: u32 = 256;
@@ -33,11 +33,12 @@ pub(super) struct Usage {
     /// Hashes of names that were given without, the oldest overwritten.
     samples: [u64; SAMPLES],
     next: usize,
+    hasher: RandomState,
 }
 
 impl Default for Usage {
     fn default() -> Self {
-        Usage { unused: 0, allowed: ALLOWED, samples: [0; SAMPLES], next: 0 }
+        Usage { unused: 0, allowed: ALLOWED, samples: [0; SAMPLES], next: 0, hasher: RandomState::new() }
     }
 }
 
@@ -49,7 +50,7 @@ impl Usage {
 
     /// A name is looked up.
     pub(super) fn looked_up(&mut self, directory: InodeId, name: &Name) {
-        if self.unused > 0 && self.samples.contains(&name_hash(directory, name.as_bytes())) {
+        if self.unused > 0 && self.samples.contains(&self.hash(directory, name)) {
             if !self.is_likely() {
                 self.allowed = ALLOWED_MAX.min(self.allowed * 4);
             }
@@ -82,8 +83,12 @@ impl Usage {
         }
     }
 
+    fn hash(&self, directory: InodeId, name: &Name) -> u64 {
+        self.hasher.hash_one((directory.0, name.as_bytes()))
+    }
+
     fn add(&mut self, directory: InodeId, entry: &DirEntry) {
-        self.samples[self.next] = name_hash(directory, entry.name.as_bytes());
+        self.samples[self.next] = self.hash(directory, &entry.name);
         self.next = (self.next + 1) % SAMPLES;
     }
 }

@@ -83,6 +83,18 @@ pub enum DirError {
         /// What the configuration says.
         asked: String,
     },
+    /// It was formatted with other secrets than those of the key file.
+    #[error("{} was formatted with other secrets than `placement` and `inner` in the key file: give this host the key file of its cluster, in which only the line `key` may change, or the directory that it had", path.display())]
+    OtherSecrets {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is nothing to format it with.
+    #[error("{} is new, and the key file has no lines `placement = …` and `inner = …` to format it with: copy them from the key file of another host of the cluster; `onpath cluster init` draws those of a new one", path.display())]
+    NoSecrets {
+        /// The directory.
+        path: PathBuf,
+    },
     /// What it knows of the hosts does not read.
     #[error("{} is damaged; bring it back from a backup of the directory, or remove it if the directory is the one that this host had last", path.display())]
     Hosts {

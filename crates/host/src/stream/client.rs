@@ -11,6 +11,7 @@ use crate::node::{Link, Node};
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
+use onpath_wire::secrets::Placement;
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
@@ -49,6 +50,8 @@ pub struct Welcome {
     pub session: SessionId,
     /// Number of shards, evenly spread.
     pub shards: u16,
+    /// At which slot a name is.
+    pub placement: Placement,
     /// Whether replies leave when they are durable.
     pub sync: bool,
 }
@@ -106,11 +109,11 @@ pub(super) fn ask(stream: &mut UnixStream, question: &Control) -> Result<Control
 fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welcome), StreamError> {
     let mut stream = connect(dir)?;
     let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, session };
-    let Control::Welcome { fsid, session, shards, sync } = ask(&mut stream, &hello)? else {
+    let Control::Welcome { fsid, session, shards, placement, sync } = ask(&mut stream, &hello)? else {
         return Err(StreamError::Unexpected("the answer to a hello is a welcome"));
     };
     stream.set_read_timeout(None)?;
-    Ok((stream, Welcome { fsid, session, shards, sync }))
+    Ok((stream, Welcome { fsid, session, shards, placement, sync }))
 }
 
 /// Asks the process that serves `dir` for its report ([`crate::report`]), which it gives within that time; JSON text.

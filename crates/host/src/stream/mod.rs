@@ -24,6 +24,7 @@ use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, Structure};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
+use onpath_wire::secrets::Placement;
 use onpath_wire::{WireError, wire_enum};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
@@ -34,7 +35,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -67,6 +68,8 @@ wire_enum! {
             session: SessionId,
             /// Number of shards, evenly spread over the slots.
             shards: u16,
+            /// At which slot a name is.
+            placement: Placement,
             /// Whether replies leave when they are durable (`commit = sync`).
             sync: bool,
         },

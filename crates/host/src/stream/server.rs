@@ -10,6 +10,7 @@ use crate::udp::may_send;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::secrets::Placement;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -37,6 +38,8 @@ pub struct ServerConfig {
     pub fsid: u64,
     /// Number of shards.
     pub shards: u16,
+    /// At which slot a name is.
+    pub placement: Placement,
     /// Whether replies leave when they are durable.
     pub sync: bool,
     /// A session id that was never used before.
@@ -294,7 +297,13 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
     let address = NodeId::session(session);
     let link: Arc<dyn Link> = Arc::new(SessionLink(conn.clone()));
     let config = &shared.config;
-    let welcome = Control::Welcome { fsid: config.fsid, session, shards: config.shards, sync: config.sync };
+    let welcome = Control::Welcome {
+        fsid: config.fsid,
+        session,
+        shards: config.shards,
+        placement: config.placement,
+        sync: config.sync,
+    };
     conn.send(NodeId(0), super::control(&welcome));
     shared.node.attach(address, link.clone());
     let writer = {

@@ -5,6 +5,7 @@ use crate::journal::Commit;
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::ids::{RecordSeq, RequestSeq, ShardId};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -56,6 +57,10 @@ struct Asker {
     address: NodeId,
     got: Arc<Answers>,
     outputs: VecDeque<Output<()>>,
+}
+
+fn placement() -> Placement {
+    Secrets::of_seed(1).placement
 }
 
 #[derive(Default)]
@@ -162,6 +167,7 @@ fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU32>) -> Serving {
         dir: dir.to_owned(),
         fsid,
         shards: 1,
+        placement: placement(),
         sync: false,
         new_session: Box::new(move || Ok(SessionId(new.fetch_add(1, Ordering::AcqRel)))),
         known_session: Box::new(move |s| s.0 < known.load(Ordering::Acquire)),
@@ -222,7 +228,7 @@ fn messages_and_bulk_go_both_ways_and_the_end_detaches() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
     let client = client(tmp.path());
-    let expected = Welcome { fsid: FSID, session: SessionId(5), shards: 1, sync: false };
+    let expected = Welcome { fsid: FSID, session: SessionId(5), shards: 1, placement: placement(), sync: false };
     assert_eq!(client.welcome, expected);
     let sizes = [0, 1, 4096, 1 << 20, 3 << 19, 17];
     for (seq, &bytes) in (0u64..).zip(&sizes) {

@@ -8,7 +8,7 @@ use super::timer::Timer;
 use super::ways::Ways;
 use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer, told};
 use crate::clock::CLOCK;
-use crate::known::Directory;
+use crate::known::{Admission, Directory};
 use crate::metrics;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
@@ -19,6 +19,7 @@ use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
+use onpath_wire::secrets::Placement;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -63,8 +64,8 @@ pub trait EndpointHooks: Send + Sync {
         Directory::default()
     }
     /// Whether messages of a host with that directory are taken.
-    fn admits(&self, _host: u16, _told: Directory) -> bool {
-        true
+    fn admits(&self, _host: u16, _told: Directory) -> Admission {
+        Admission::Admitted
     }
     /// A host takes the messages of this one. Told again and again.
     fn taken_by(&self, _host: u16) {}
@@ -78,8 +79,8 @@ pub trait EndpointHooks: Send + Sync {
     fn tracked_by(&self) -> Vec<u16> {
         Vec::new()
     }
-    /// A client asks for a session.
-    fn join(&self) -> Result<(SessionId, ClusterIs), String> {
+    /// A client asks for a session: that and where names are, if this host gives them, and what there is.
+    fn join(&self) -> Result<(SessionId, Option<Placement>, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
     }
 }

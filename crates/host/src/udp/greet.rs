@@ -4,7 +4,7 @@ use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
 use super::{hosts, session_of, told};
-use crate::known::Directory;
+use crate::known::{Admission, Directory};
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
 use onpath_wire::codec::{Blob, Wire};
@@ -69,14 +69,14 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, directory, meant } => {
-            greeted_by(shared, &head, from, Directory { id: directory, meant }, now_us);
+        Hello::Greet { version: VERSION, directory, meant, secrets } => {
+            greeted_by(shared, &head, from, Directory { id: directory, meant, secrets }, now_us);
         }
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted { directory, meant } if fresh => {
-            known_to(shared, &head, Directory { id: directory, meant }, now_us);
+        Hello::Greeted { directory, meant, secrets } if fresh => {
+            known_to(shared, &head, Directory { id: directory, meant, secrets }, now_us);
         }
         Hello::Strange {} if fresh => strange_to(shared, &head),
         _ => shared.malformed(),
@@ -112,21 +112,33 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directo
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    let Directory { id, meant } = shared.hooks.directory();
-    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant });
+    let Directory { id, meant, secrets } = shared.hooks.directory();
+    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets });
 }
 
-/// Whether a host has the directory that is known; if not, it is told.
+/// Whether a host has the directory that is known, and this one's secrets. It is told of a directory that is not; of secrets it hears
+/// itself.
 fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> bool {
     let host = head.endpoint.0 as u16;
-    if !other.fixed || shared.hooks.admits(host, directory) {
+    let admission = if other.fixed { shared.hooks.admits(host, directory) } else { Admission::Admitted };
+    if admission == Admission::Admitted {
         return true;
     }
     let (address, before) = {
         let mut state = other.lock();
         (state.address, std::mem::replace(&mut state.refused, directory.id))
     };
-    if before != directory.id {
+    let is_new = before != directory.id;
+    if admission == Admission::OtherSecrets {
+        if is_new {
+            tracing::warn!(
+                host,
+                "a host has other secrets than this one, and nothing is taken from it: give it the key file of this one"
+            );
+        }
+        return false;
+    }
+    if is_new {
         tracing::warn!(host, "a host has another directory than the one that it had, and nothing is taken from it");
     }
     shared.handshake(address, head.boot, &Hello::Strange {});
@@ -194,8 +206,8 @@ impl OtherState {
 }
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let Directory { id, meant } = shared.hooks.directory();
-    let greet = Hello::Greet { version: VERSION, directory: id, meant };
+    let Directory { id, meant, secrets } = shared.hooks.directory();
+    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, state.seen_boot, &greet);
@@ -253,7 +265,9 @@ fn join(
     drop(joins);
     shared.counts.joins.fetch_add(1, Ordering::Relaxed);
     let answer = match answer {
-        Hello::Welcome { nonce, session, cluster } => Hello::Welcome { nonce, session, cluster: cluster.page(first) },
+        Hello::Welcome { nonce, session, placement, cluster } => {
+            Hello::Welcome { nonce, session, placement, cluster: cluster.page(first) }
+        }
         refused => refused,
     };
     shared.handshake_of(head.cluster, from, head.boot, &answer);
@@ -273,10 +287,10 @@ fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64) -> Hello {
         return refused(format!("client has version {version}, host {VERSION}: use the same onpath for both"));
     }
     match shared.hooks.join() {
-        Ok((_, cluster)) if fsid != 0 && fsid != cluster.fsid => {
+        Ok((.., cluster)) if fsid != 0 && fsid != cluster.fsid => {
             refused("another file system is here: unmount and mount again".to_owned())
         }
-        Ok((session, cluster)) => Hello::Welcome { nonce, session, cluster },
+        Ok((session, placement, cluster)) => Hello::Welcome { nonce, session, placement, cluster },
         Err(why) => refused(why),
     }
 }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A host tells in both of the last which directory it has (`crate::known`); whoever knows another one answers `Strange`, and takes nothing from
-//! it: the boot of a host is believed only together with its directory.
+//! it: the boot of a host is believed only together with its directory. So does one whose secrets are others; of two such hosts the one
+//! whose directory is new gives up.
 //!
 //! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
 //!
@@ -25,10 +26,11 @@
 
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::SessionId;
+use onpath_wire::secrets::Placement;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 9;
+pub(super) const VERSION: u32 = 10;
 
 wire_enum! {
     /// A message between processes.
@@ -42,6 +44,8 @@ wire_enum! {
             directory: u64,
             /// Somebody has said that it takes the place of another one.
             meant: bool,
+            /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
+            secrets: u64,
         },
         /// I know you, and take your messages.
         2 => Greeted {
@@ -49,6 +53,8 @@ wire_enum! {
             directory: u64,
             /// Somebody has said that it takes the place of another one.
             meant: bool,
+            /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
+            secrets: u64,
         },
         /// I do not know you; greet me under the boot of this datagram.
         3 => Unknown {},
@@ -69,6 +75,8 @@ wire_enum! {
             nonce: u64,
             /// The session; 0 if the coordinator is another host.
             session: SessionId,
+            /// At which slot a name is, which a session needs.
+            placement: Option<Placement>,
             /// What there is.
             cluster: ClusterIs,
         },
@@ -204,6 +212,7 @@ const PAGE_BYTES: usize = 900;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::secrets::Secrets;
 
     fn samples() -> Vec<Hello> {
         let host = |number: u16| HostIs {
@@ -216,6 +225,7 @@ mod tests {
         };
         let name = Blob(b"fs".to_vec());
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
+        let placement = Some(Secrets::of_seed(1).placement);
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus {
             number: 1,
@@ -227,12 +237,12 @@ mod tests {
             tracked_by: vec![8],
         };
         vec![
-            Hello::Greet { version: VERSION, directory: 8, meant: false },
-            Hello::Greeted { directory: 8, meant: true },
+            Hello::Greet { version: VERSION, directory: 8, meant: false, secrets: 7 },
+            Hello::Greeted { directory: 8, meant: true, secrets: 7 },
             Hello::Strange {},
             Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
-            Hello::Welcome { nonce: 1, session: SessionId(5), cluster },
+            Hello::Welcome { nonce: 1, session: SessionId(5), placement, cluster },
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
             Hello::Tell { nonce: 3, part: 1 },

@@ -9,7 +9,8 @@ use onpath_transport::{Config, handshake, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::SessionId;
 use onpath_wire::limits::SHARDS_MAX;
-use onpath_wire::map::ClusterMap;
+use onpath_wire::map::COORDINATOR;
+use onpath_wire::secrets::Placement;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 pub struct Joined {
     /// Its session.
     pub session: SessionId,
+    /// At which slot a name is.
+    pub placement: Placement,
     /// The cluster.
     pub cluster: ClusterIs,
     /// Its hosts with their addresses.
@@ -76,6 +79,9 @@ pub enum JoinError {
     },
 }
 
+/// What a host tells one who joins: the session and where names are, if the coordinator is there, and the cluster.
+type Answer = (SessionId, Option<Placement>, ClusterIs);
+
 struct Asker {
     config: Config,
     socket: Socket,
@@ -94,13 +100,16 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
     let mut asked = hosts.to_vec();
     while Instant::now() < end {
         for host in asked.clone() {
-            let Some((session, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
+            let Some((session, placement, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
             let hosts = check(host, &cluster)?;
             if session.0 != 0 {
-                return Ok(Joined { session, cluster, hosts });
+                let placement = placement.ok_or_else(|| JoinError::Contradiction {
+                    host,
+                    why: "it gives a session, and does not say where names are".to_owned(),
+                })?;
+                return Ok(Joined { session, placement, cluster, hosts });
             }
-            let coordinator = ClusterMap::even(cluster.shards).coordinator();
-            let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&coordinator.0);
+            let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&COORDINATOR.0);
             let (_, address) = hosts.iter().find(has).expect("checked: every shard is somewhere");
             asked = vec![*address];
         }
@@ -124,20 +133,21 @@ impl Asker {
     }
 
     /// Asks one host, as often as it takes to hear of all hosts; nothing if it does not answer.
-    fn join(&mut self, host: SocketAddr, fsid: u64) -> Result<Option<(SessionId, ClusterIs)>, JoinError> {
-        let mut whole = None::<(SessionId, ClusterIs)>;
+    fn join(&mut self, host: SocketAddr, fsid: u64) -> Result<Option<Answer>, JoinError> {
+        let mut whole = None::<Answer>;
         loop {
-            let first = whole.as_ref().map_or(0, |(_, cluster)| cluster.hosts.len() as u16);
+            let first = whole.as_ref().map_or(0, |(.., cluster)| cluster.hosts.len() as u16);
             let join = Hello::Join { version: VERSION, nonce: self.nonce, fsid, first };
-            let (session, page) = match self.ask(host, &join) {
-                Some(Hello::Welcome { session, cluster, .. }) => (session, cluster),
+            let (session, placement, page) = match self.ask(host, &join) {
+                Some(Hello::Welcome { session, placement, cluster, .. }) => (session, placement, cluster),
                 Some(Hello::Refused { why, .. }) => {
                     let why = String::from_utf8_lossy(&why.0).into_owned();
                     return Err(JoinError::Refused { host, why });
                 }
                 _ => return Ok(None),
             };
-            let (_, cluster) = whole.get_or_insert_with(|| (session, ClusterIs { hosts: vec![], ..page.clone() }));
+            let none = || (session, placement, ClusterIs { hosts: vec![], ..page.clone() });
+            let (.., cluster) = whole.get_or_insert_with(none);
             if page.hosts.is_empty() || cluster.hosts.len() + page.hosts.len() >= usize::from(page.all) {
                 cluster.hosts.extend(page.hosts);
                 return Ok(whole);

@@ -2,13 +2,13 @@
 
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
-use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Birth, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::VecDeque;
 
@@ -59,7 +59,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         map: map.clone(),
         term: Term(1 + u32::from(shard)),
         one_journal: true,
-        cookie_key: CookieKey([7; 16]),
+        inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,
         outlived: false,
@@ -79,7 +79,7 @@ pub(crate) fn empty_shards(map: &ClusterMap) -> Vec<Shard> {
 impl World {
     /// A new file system with a session attached.
     pub(crate) fn new(shards: u16) -> World {
-        let map = ClusterMap::even(shards);
+        let map = ClusterMap::even(shards, Secrets::of_seed(7).placement);
         let mut world = World {
             shards: empty_shards(&map),
             map,
@@ -107,7 +107,7 @@ impl World {
 
     /// Encodes a request as the session would.
     pub(crate) fn encode(&mut self, request: Request) -> Encoded {
-        let slot = request.describe().about.slot();
+        let slot = request.describe().about.slot(&self.map);
         let to = self.map.shard(slot);
         self.next_seq += 1;
         let mut header = Header::new(MessageKind::Request, NodeId::session(SESSION), RequestSeq(self.next_seq));

@@ -89,7 +89,7 @@ impl Coordinator {
         if !self.sessions.is_empty() {
             self.alone.give_us = now_us + RESTART_US;
         }
-        let mut live = self.sessions.iter().filter(|(_, alive)| **alive);
+        let mut live = self.sessions.iter().filter(|(_, member)| member.alive);
         if let (Some((&session, _)), None) = (live.next(), live.next()) {
             let id = self.alone.next(term);
             let over_us = Some(now_us + ALONE_MS * 1_000 + CACHED_US);
@@ -100,7 +100,7 @@ impl Coordinator {
     /// Whether this session may be alone: nobody else is registered, not even a dead one of whom a shard has not heard, or
     /// waits to join.
     fn may_be_alone(&self, session: SessionId, now_us: u64) -> bool {
-        let only = self.sessions.len() == 1 && self.sessions.get(&session) == Some(&true);
+        let only = self.sessions.len() == 1 && self.is_alive(session);
         only && self.alone.waiting.is_empty() && now_us >= self.alone.free_us.max(self.alone.give_us)
     }
 }

@@ -8,16 +8,24 @@ pub(crate) mod tracking;
 use alone::Alone;
 use onpath_kernel::Gauge;
 use onpath_wire::disk::map::MapImage;
-use onpath_wire::ids::{SessionId, ShardId, Term, TxnId, term_of_seq};
+use onpath_wire::disk::record::{Effect, Member, MemberKind};
+use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TxnId, term_of_seq};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The session at the address of a member.
+pub(crate) fn session_of(node: NodeId, kind: MemberKind) -> Option<SessionId> {
+    match kind {
+        MemberKind::Mount => node.as_session(),
+    }
+}
 
 /// State of the coordinator module; the registry is durable, leases and the rename lock are not.
 #[derive(Default)]
 pub(crate) struct Coordinator {
-    /// Sessions that were ever registered and are not buried, and whether they live: whoever was declared dead stays so, also after a
-    /// restart, until every shard has heard of it.
-    sessions: BTreeMap<SessionId, bool>,
+    /// Sessions that were ever registered and are not buried: whoever was declared dead stays so, also after a restart, until every
+    /// shard has heard of it.
+    sessions: BTreeMap<SessionId, Member>,
     /// The map of the file system, once it is recorded.
     pub(crate) map: Option<MapImage>,
     /// When each live session's lease ends, monotonic microseconds.
@@ -39,18 +47,24 @@ pub(crate) struct Coordinator {
 
 impl Coordinator {
     /// A record says that a session lives or is dead.
-    pub(crate) fn registered(&mut self, session: SessionId, alive: bool) {
-        match self.sessions.get_mut(&session) {
-            _ if alive => drop(self.sessions.insert(session, true)),
-            Some(lives) if *lives => *lives = false,
-            _ => drop(self.sessions.remove(&session)),
+    pub(crate) fn registered(&mut self, session: SessionId, member: &Member) {
+        if member.alive || self.is_alive(session) {
+            self.sessions.insert(session, member.clone());
+        } else {
+            self.sessions.remove(&session);
         }
         self.leases.remove(&session);
     }
 
     /// A session of an image.
-    pub(crate) fn load(&mut self, session: SessionId, alive: bool) {
-        self.sessions.insert(session, alive);
+    pub(crate) fn load(&mut self, session: SessionId, member: Member) {
+        self.sessions.insert(session, member);
+    }
+
+    /// What a record of a session's death says: the second one that it is forgotten. None of one that is not registered.
+    fn death_of(&self, session: SessionId) -> Option<Effect> {
+        let member = Member { alive: false, ..self.sessions.get(&session)?.clone() };
+        Some(Effect::Member { node: NodeId::session(session), member })
     }
 
     /// Its tables.
@@ -60,8 +74,13 @@ impl Coordinator {
     }
 
     /// The registry, for an image.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (SessionId, &Member)> {
+        self.sessions.iter().map(|(&session, member)| (session, member))
+    }
+
+    /// Sessions of the registry, and whether they live.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = (SessionId, bool)> + '_ {
-        self.sessions.iter().map(|(&session, &alive)| (session, alive))
+        self.members().map(|(session, member)| (session, member.alive))
     }
 
     /// After a restart every live session gets a full lease to come back. The dead, of whom not everybody has heard.
@@ -74,7 +93,7 @@ impl Coordinator {
 
     /// Whether a session is registered and was not declared dead.
     fn is_alive(&self, session: SessionId) -> bool {
-        self.sessions.get(&session) == Some(&true)
+        self.sessions.get(&session).is_some_and(|member| member.alive)
     }
 
     /// A shard asks for a turn; false if it has asked before and waits, or if it has started again since it asked.
@@ -128,18 +147,33 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::Stamp;
+
+    fn member(alive: bool) -> Member {
+        Member { incarnation: Stamp(7), kind: MemberKind::Mount, key: None, alive }
+    }
 
     #[test]
     fn whoever_is_declared_dead_stays_dead_until_everybody_has_heard_of_it() {
         let (alive, dead) = (SessionId(1), SessionId(2));
         let mut before = Coordinator::default();
-        [alive, dead].into_iter().for_each(|session| before.registered(session, true));
-        before.registered(dead, false);
+        [alive, dead].into_iter().for_each(|session| before.registered(session, &member(true)));
+        let record = before.death_of(dead).expect("it is registered");
+        assert_eq!(record, Effect::Member { node: NodeId::session(dead), member: member(false) });
+        before.registered(dead, &member(false));
         let mut after = Coordinator::default();
-        before.sessions().for_each(|(session, lives)| after.load(session, lives));
+        before.members().for_each(|(session, member)| after.load(session, member.clone()));
         assert_eq!(after.begin(Term(1), 0), [dead]);
         assert!(after.lives(alive) && !after.lives(dead));
-        after.registered(dead, false);
+        assert_eq!(after.death_of(dead), Some(record), "of the same life");
+        after.registered(dead, &member(false));
         assert_eq!(after.sessions().collect::<Vec<_>>(), [(alive, true)]);
+        assert_eq!(after.death_of(dead), None);
+    }
+
+    #[test]
+    fn only_sessions_are_mounts() {
+        assert_eq!(session_of(NodeId::session(SessionId(9)), MemberKind::Mount), Some(SessionId(9)));
+        assert_eq!(session_of(NodeId::data(9), MemberKind::Mount), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::keys;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
-use onpath_wire::disk::record::{Answer, Effect};
+use onpath_wire::disk::record::{Answer, Effect, Member, MemberKind};
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
@@ -46,7 +46,8 @@ fn join(core: &mut Core, cx: &Cx, req: &Req, again: SessionId) -> Step {
         return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let effects: Effects = vec![Effect::Session { session, alive: true }];
+    let member = Member { incarnation: stamp, kind: MemberKind::Mount, key: None, alive: true };
+    let effects: Effects = vec![Effect::Member { node: NodeId::session(session), member }];
     let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply: attached }, effects);
     core.state.coordinator.renew(session, now_us);
     Ok(reply)
@@ -97,14 +98,16 @@ pub(crate) async fn bury(cx: &Cx, session: SessionId) {
         opens::bury(core, session);
         // Whoever hears of it forgets what the session has, so no restart may bring it back.
         if core.state.coordinator.is_alive(session) {
-            commit_own(core, cx.op(), vec![Effect::Session { session, alive: false }]);
+            let death = core.state.coordinator.death_of(session);
+            commit_own(core, cx.op(), death.into_iter().collect());
         }
         core.state.config.map.all().filter(|&s| s != me).map(NodeId::shard).collect()
     });
     cx.call_all(&peers, u64::MAX, |core, _, seq| core.state.peer_packet(seq, &Peer::SessionDead { session })).await;
     cx.with(|core| {
-        let effects: Effects = vec![Effect::Session { session, alive: false }];
-        commit_own(core, cx.op(), effects);
+        if let Some(forgotten) = core.state.coordinator.death_of(session) {
+            commit_own(core, cx.op(), vec![forgotten]);
+        }
         core.wake(keys::session(session));
         alone::left(core);
     });

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn gates_are_found_by_operation_and_by_group() {
-        let map = ClusterMap::even(1);
+        let map = ClusterMap::even(1, onpath_wire::secrets::Secrets::of_seed(1).placement);
         let [one, other] = [2, 3].map(|n| InodeId(n << 48 | 1 << 24 | n));
         let gate = |dir: InodeId, seq| Gate {
             group: map.fingerprint(dir),

@@ -10,10 +10,10 @@ use crate::state::births;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
 use onpath_kernel::{Mode, OpId};
+use onpath_store::Named;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
@@ -23,11 +23,12 @@ use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, open};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: &NewNode) -> Step {
-    named::lock(cx, parent, name, Mode::Exclusive).await;
+    let at = named::here(cx, parent, name)?;
+    named::lock(cx, &at, Mode::Exclusive).await;
     let mut at_home = None;
     loop {
         let dir = site::grant(cx, parent, part::BOTH).await;
-        match cx.with(|core| step(core, cx.op(), req, dir, parent, name, node))? {
+        match cx.with(|core| step(core, cx.op(), req, dir, &at, node))? {
             Outcome::Reply(reply) => return Ok(reply),
             Outcome::NoId => births::more(cx).await?,
             Outcome::Exists(id, dir) => match at_home.take() {
@@ -52,15 +53,13 @@ fn step(
     op: OpId,
     req: &Req,
     dir: Result<Access, Gone>,
-    parent: InodeId,
-    name: &Name,
+    at: &Named<'_>,
     node: &NewNode,
 ) -> Result<Outcome, Stop> {
     opens::begin_open(core, req, node.open)?;
     let dir = dir?;
     access::search(req, &dir)?;
-    let hash = name_hash(parent, name.as_bytes());
-    if let Some(found) = core.state.names.get(hash, parent, name.as_bytes()) {
+    if let Some(found) = core.state.names.get(at) {
         if node.open == 0 || node.open & open::EXCLUSIVE != 0 {
             return Err(Errno::EEXIST.into());
         }
@@ -79,7 +78,8 @@ fn step(
     let (mode, acls) = acl::inherited(&dir, node);
     let mode = mode_of(req, &dir, node, mode)?;
     need_space(core)?;
-    let Some(id) = core.state.new_inode_id(site_of_hash(hash), node.kind) else { return Ok(Outcome::NoId) };
+    let Some(id) = core.state.new_inode_id(at.slot(), node.kind) else { return Ok(Outcome::NoId) };
+    let (parent, name) = (at.parent(), at.name());
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let mut inode = newborn(req, id, &dir, parent, node, mode, stamp);
     inode.name = inode.is_dir().then(|| name.clone());

@@ -4,7 +4,7 @@
 //! not set-uid, unless their host has protected_hardlinks off (as in Linux). The home counts the link: a transaction if it is elsewhere.
 //! Locks: the new name and a local inode, exclusive. Journals: name, change-log entry, inode. Rules.
 
-use super::{Req, Step, Stop, begin, need_space};
+use super::{Req, Step, Stop, begin, named, need_space};
 use crate::access::{self, Owned};
 use crate::dir::site::{self, Gone};
 use crate::shard::Job;
@@ -13,6 +13,7 @@ use crate::state::{further, keys};
 use crate::txn::coordinator::{self, Plan, Refusal};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
+use onpath_store::Named;
 use onpath_wire::acl::Acls;
 use onpath_wire::caller::{Over, cap};
 use onpath_wire::disk::inode::Inode;
@@ -26,19 +27,20 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: Name) -> Step {
+    let at = named::here(cx, parent, &name)?;
     let local = cx.with(|core| core.state.is_home(id));
     for attempt in 0.. {
         let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
-        cx.lock_all([(keys::name(parent, &name), Mode::Exclusive)].into_iter().chain(inode_key)).await;
+        cx.lock_all([(keys::name(&at), Mode::Exclusive)].into_iter().chain(inode_key)).await;
         let dir = if local { site::grant(cx, parent, part::BOTH).await } else { site::grant_settled(cx, parent).await };
-        cx.with(|core| check(core, req, dir, parent, &name))?;
+        cx.with(|core| check(core, req, dir, &at))?;
         if local {
             return cx.with(|core| here(core, cx, req, id, parent, &name));
         }
         let (txn, plan) = cx.with(|core| plan(core, id, parent, attempt));
         match coordinator::prepare(cx, req, txn, &plan).await {
             Ok(states) => {
-                let done = cx.with(|core| decide(core, cx, req, parent, &name, txn, &plan, &states[0][0]));
+                let done = cx.with(|core| decide(core, cx, req, &at, txn, &plan, &states[0][0]));
                 if let Some(outcome) = done {
                     return outcome;
                 }
@@ -52,11 +54,11 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
     unreachable!("attempts are bounded by back_off")
 }
 
-fn check(core: &mut Core, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Result<(), Stop> {
+fn check(core: &mut Core, req: &Req, dir: Result<Access, Gone>, at: &Named<'_>) -> Result<(), Stop> {
     begin(core, req)?;
     let dir = dir?;
     access::search(req, &dir)?;
-    if core.state.name(parent, name).is_some() {
+    if core.state.names.get(at).is_some() {
         return Err(Errno::EEXIST.into());
     }
     access::modify(req, &dir)?;
@@ -107,24 +109,23 @@ fn plan(core: &mut Core, id: InodeId, parent: InodeId, attempt: u32) -> (TxnId, 
     (txn, vec![(core.state.config.map.home(id), vec![part])])
 }
 
-#[allow(clippy::too_many_arguments)]
 fn decide(
     core: &mut Core,
     cx: &Cx,
     req: &Req,
-    parent: InodeId,
-    name: &Name,
+    at: &Named<'_>,
     txn: TxnId,
     plan: &Plan,
     state: &PartState,
 ) -> Option<Step> {
     let PartState::Inode { attr, data } = state else { unreachable!("an inode was prepared") };
+    let (parent, name) = (at.parent(), at.name());
     let dir = site::have_settled(core, cx.op(), parent);
     let Some(dir) = dir else {
         coordinator::abort(core, cx.op(), txn, plan);
         return None;
     };
-    if let Err(stop) = check(core, req, dir, parent, name) {
+    if let Err(stop) = check(core, req, dir, at) {
         coordinator::abort(core, cx.op(), txn, plan);
         return Some(Err(stop));
     }

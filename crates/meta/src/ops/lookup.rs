@@ -8,6 +8,7 @@ use super::{Req, Step, Stop, named};
 use crate::dir::site;
 use crate::{Core, Cx, access};
 use onpath_kernel::Mode;
+use onpath_store::Named;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -16,11 +17,12 @@ use onpath_wire::peer::{Access, part};
 use onpath_wire::reply::{DataRef, Reply};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
-    named::lock(cx, parent, name, Mode::Shared).await;
+    let at = named::here(cx, parent, name)?;
+    named::lock(cx, &at, Mode::Shared).await;
     let mut at_home = None;
     loop {
         let dir = site::grant(cx, parent, part::ACCESS).await?;
-        match cx.with(|core| step(core, req, dir, parent, name, at_home))? {
+        match cx.with(|core| step(core, req, dir, &at, at_home))? {
             Ok(reply) => return Ok(reply),
             // The inode lives elsewhere: ask its home while the name is ours, then decide afresh.
             Err(elsewhere) => at_home = Some(named::read_home(cx, elsewhere).await),
@@ -34,12 +36,11 @@ fn step(
     core: &mut Core,
     req: &Req,
     dir: Access,
-    parent: InodeId,
-    name: &Name,
+    at: &Named<'_>,
     at_home: AtHome,
 ) -> Result<Result<Reply, InodeId>, Stop> {
     access::search(req, &dir)?;
-    let Some(found) = core.state.name(parent, name) else {
+    let Some(found) = core.state.names.get(at) else {
         return if access::searchable(&dir) { Ok(Ok(Reply::Missing)) } else { Err(Errno::ENOENT.into()) };
     };
     let (mut attr, data) = match (core.state.inodes.shown(found.child), at_home) {

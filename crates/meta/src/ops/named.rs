@@ -1,11 +1,12 @@
 //! Locking a name together with its inode, which is known only after looking.
 
+use super::Stop;
 use crate::state::{State, keys};
 use crate::{Core, Cx};
 use onpath_kernel::{Keys, Mode};
-use onpath_store::NameValue;
+use onpath_store::{NameValue, Named};
 use onpath_wire::attr::AttrWire;
-use onpath_wire::hash::name_hash;
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::ids::{NodeId, RequestSeq};
 use onpath_wire::name::Name;
@@ -16,17 +17,28 @@ use onpath_wire::reply::DataRef;
 impl State {
     /// What a name of this shard leads to.
     pub(crate) fn name(&mut self, parent: InodeId, name: &Name) -> Option<NameValue> {
-        self.names.get(name_hash(parent, name.as_bytes()), parent, name.as_bytes())
+        self.names.get(&self.names.at(parent, name))
     }
 }
 
+/// Where a name is that a client asks about. What another shard has is refused: nobody would find there what is made here.
+pub(crate) fn here<'a>(cx: &Cx, parent: InodeId, name: &'a Name) -> Result<Named<'a>, Stop> {
+    cx.with(|core| {
+        let at = core.state.names.at(parent, name);
+        if core.state.config.map.shard(at.slot()) != core.state.me() {
+            core.state.counters.malformed += 1;
+            return Err(Errno::EINVAL.into());
+        }
+        Ok(at)
+    })
+}
+
 /// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt).
-pub(crate) async fn lock(cx: &Cx, parent: InodeId, name: &Name, mode: Mode) -> Option<NameValue> {
-    let name_key = keys::name(parent, name);
+pub(crate) async fn lock(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
     cx.lock_seen(|core| {
-        let found = core.state.names.get(name_key.0, parent, name.as_bytes());
+        let found = core.state.names.get(at);
         let mut keys = Keys::new();
-        keys.push((name_key, mode));
+        keys.push((keys::name(at), mode));
         if let Some(here) = found.filter(|found| core.state.is_home(found.child)) {
             keys.push((keys::inode(here.child), mode));
         }

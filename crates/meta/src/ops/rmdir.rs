@@ -14,6 +14,7 @@ use crate::txn::coordinator;
 use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
 use onpath_kernel::{Mode, OpId};
+use onpath_store::Named;
 use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -22,11 +23,12 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, part};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
+    let at = named::here(cx, parent, name)?;
     for attempt in 0.. {
-        let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+        let found = named::lock(cx, &at, Mode::Exclusive).await;
         let child = found.filter(|f| f.kind == Kind::Directory).map(|f| f.child);
         if child.is_none_or(|child| cx.with(|core| core.state.is_home(child))) {
-            return here(cx, req, parent, name, child).await;
+            return here(cx, req, &at, child).await;
         }
         if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::Directory, attempt)).await? {
             return Ok(reply);
@@ -38,7 +40,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
 }
 
 /// The directory's home is here, or there is nothing to remove.
-async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<InodeId>) -> Step {
+async fn here(cx: &Cx, req: &Req, at: &Named<'_>, child: Option<InodeId>) -> Step {
+    let parent = at.parent();
     loop {
         let dir = site::grant_settled(cx, parent).await;
         // Without permission nothing is recalled: a stranger must not slow a directory down.
@@ -49,21 +52,21 @@ async fn here(cx: &Cx, req: &Req, parent: InodeId, name: &Name, child: Option<In
                 || child.is_none_or(|child| holders::is_revoked(core, child, part::BOTH))
         });
         if sealed {
-            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+            return cx.with(|core| step(core, cx.op(), req, dir, at));
         }
         holders::revoke(cx, child.expect("only a directory is sealed"), part::BOTH).await;
         // What was recalled stays recalled until the next await; the parent's parts may have gone meanwhile.
         if let Some(dir) = cx.with(|core| site::have_settled(core, cx.op(), parent)) {
-            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+            return cx.with(|core| step(core, cx.op(), req, dir, at));
         }
     }
 }
 
-fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Step {
+fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, at: &Named<'_>) -> Step {
     begin(core, req)?;
     let dir = dir?;
     access::search(req, &dir)?;
-    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    let found = core.state.names.get(at).ok_or(Errno::ENOENT)?;
     access::modify(req, &dir)?;
     // A file's inode may be elsewhere: its owner, who is only asked about first in a sticky directory, does not matter.
     let missing = if found.kind == Kind::Directory { Errno::EIO } else { Errno::ENOTDIR };
@@ -76,6 +79,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
         return Err(Errno::ENOTEMPTY.into());
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let (parent, name) = (at.parent(), at.name());
     let log = core.state.log(parent, -1, -1);
     let mut effects = Effects::new();
     effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });

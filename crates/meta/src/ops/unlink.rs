@@ -12,6 +12,7 @@ use crate::txn::coordinator;
 use crate::txn::unlink::What;
 use crate::{Core, Cx, access, txn};
 use onpath_kernel::{Mode, OpId};
+use onpath_store::Named;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
@@ -21,11 +22,12 @@ use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, part};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
+    let at = named::here(cx, parent, name)?;
     for attempt in 0.. {
-        let found = named::lock(cx, parent, name, Mode::Exclusive).await;
+        let found = named::lock(cx, &at, Mode::Exclusive).await;
         if found.is_none_or(|found| cx.with(|core| core.state.is_home(found.child))) {
             let dir = site::grant(cx, parent, part::BOTH).await;
-            return cx.with(|core| step(core, cx.op(), req, dir, parent, name));
+            return cx.with(|core| step(core, cx.op(), req, dir, &at));
         }
         if let Some(reply) = Box::pin(txn::unlink::attempt(cx, req, parent, name, What::File, attempt)).await? {
             return Ok(reply);
@@ -36,11 +38,11 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
     unreachable!("attempts are bounded by back_off")
 }
 
-fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent: InodeId, name: &Name) -> Step {
+fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, at: &Named<'_>) -> Step {
     begin(core, req)?;
     let dir = dir?;
     access::search(req, &dir)?;
-    let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
+    let found = core.state.names.get(at).ok_or(Errno::ENOENT)?;
     access::modify(req, &dir)?;
     let inode = core.state.inodes.get(found.child).ok_or(Errno::EIO)?;
     access::sticky(req, &dir, (inode.uid, inode.gid))?;
@@ -48,6 +50,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, dir: Result<Access, Gone>, parent:
         return Err(Errno::EISDIR.into());
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
+    let (parent, name) = (at.parent(), at.name());
     let log = core.state.log(parent, -1, 0);
     let mut effects = Effects::new();
     effects.push(Effect::DropName { parent, name: name.clone(), child: found.child, kind: found.kind, log });

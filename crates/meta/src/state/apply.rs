@@ -2,13 +2,13 @@
 //!
 //! In replay each effect is skipped for a range whose image already reflects the record (`wants`).
 
+use crate::coord::session_of;
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::NameValue;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
-use onpath_wire::hash::{name_hash, site_of_hash};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -176,10 +176,12 @@ impl State {
             Effect::Finished { txn } => self.txns.finished(*txn),
             Effect::Aborted { txn } => self.txns.aborted(*txn),
             Effect::Forgotten { txn } => self.txns.forgotten(*txn),
-            Effect::Session { session, alive } => {
-                self.coordinator.registered(*session, *alive);
-                if !alive && !self.buried.contains(*session) {
-                    self.replies.forget(*session);
+            Effect::Member { node, member } => {
+                if let Some(session) = session_of(*node, member.kind) {
+                    self.coordinator.registered(session, member);
+                    if !member.alive && !self.buried.contains(session) {
+                        self.replies.forget(session);
+                    }
                 }
             }
             Effect::Reserved { counter, upto } => self.reserved.raise(*counter, *upto),
@@ -203,12 +205,12 @@ impl State {
         put: bool,
         wants: &impl Wants,
     ) {
-        let hash = name_hash(parent, name.as_bytes());
-        if wants.wants(range_of(site_of_hash(hash))) {
+        let at = self.names.at(parent, name);
+        if wants.wants(range_of(at.slot())) {
             if put {
-                self.names.put(hash, parent, name.as_bytes(), NameValue { child, kind });
+                self.names.put(&at, NameValue { child, kind });
             } else {
-                self.names.remove(hash, parent, name.as_bytes());
+                self.names.remove(&at);
             }
         }
         if log.seq != LogSeq(0) {

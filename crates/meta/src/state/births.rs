@@ -171,7 +171,7 @@ mod tests {
 
     /// Births of a shard whose slots have room for two inodes each.
     fn births() -> (Births, ClusterMap, Vec<Slot>) {
-        let map = ClusterMap::even(256);
+        let map = ClusterMap::even(256, onpath_wire::secrets::Secrets::of_seed(1).placement);
         let own = (0..=u16::MAX).map(Slot).filter(|slot| map.shard(*slot) == ME).collect();
         (Births { first: Birth(7), slot_inodes_max: 2, ..Births::default() }, map, own)
     }

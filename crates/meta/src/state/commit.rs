@@ -8,6 +8,7 @@ use onpath_wire::disk::Stored;
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::ids::{InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
 use onpath_wire::reply::Reply;
+use onpath_wire::secrets::NameKey;
 
 /// Effects of one step, in order.
 pub(crate) type Effects = Vec<Effect>;
@@ -49,18 +50,19 @@ fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> 
     let seq = core.state.next_record();
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
     record.store(&mut bytes);
-    core.append(op, seq, bytes, record.effects.iter().flat_map(touched));
+    let names = core.state.names.key();
+    core.append(op, seq, bytes, record.effects.iter().flat_map(|effect| touched(names, effect)));
     let reply = core.state.apply_live(&record);
     crate::dir::site::appended(core, op, &record);
     reply
 }
 
 /// The objects that an effect changes: whoever shows one of them rests on its record.
-fn touched(effect: &Effect) -> impl Iterator<Item = Key> {
+fn touched(names: NameKey, effect: &Effect) -> impl Iterator<Item = Key> {
     let keys = match effect {
         Effect::PutName { parent, name, log, .. } | Effect::DropName { parent, name, log, .. } => {
             let listed_here = (log.seq == LogSeq(0)).then(|| keys::inode(*parent));
-            [Some(keys::name(*parent, name)), listed_here]
+            [Some(Key(names.hash(*parent, name.as_bytes()))), listed_here]
         }
         Effect::PutInode { inode } => [Some(keys::inode(inode.id)), None],
         Effect::DropInode { id }

@@ -1,6 +1,7 @@
 //! What an image of a range holds beside what has changed in its tables: one pair an object, keys sorted by their first byte,
 //! the object's class.
 
+use crate::coord::session_of;
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
 use crate::survey::{Surveyed, SurveyedName};
@@ -11,12 +12,11 @@ use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{
     ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PowerLostObject, PreparedObject,
-    ReplyObject, ReservedObject, SessionObject, TrackingObject, UptoObject,
+    ReplyObject, ReservedObject, TrackingObject, UptoObject,
 };
-use onpath_wire::disk::record::Counter;
+use onpath_wire::disk::record::{Counter, Member};
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::disk::txn::{Found, Part};
-use onpath_wire::hash::name_hash;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot, Term, TrackingEpoch, TxnId};
 use onpath_wire::peer::{PartState, TxnPart};
 use onpath_wire::tracking::TrackingSide;
@@ -44,7 +44,7 @@ pub(super) mod class {
     pub(in crate::state) const PREPARED: u8 = 20;
     pub(in crate::state) const DECIDED: u8 = 21;
     pub(in crate::state) const FINISHED: u8 = 22;
-    pub(in crate::state) const SESSION: u8 = 23;
+    pub(in crate::state) const MEMBER: u8 = 23;
     pub(in crate::state) const CLOCK: u8 = 24;
     pub(in crate::state) const TRACKING: u8 = 25;
     pub(in crate::state) const MAP: u8 = 26;
@@ -153,8 +153,9 @@ impl State {
         for txn in self.txns.all_finished() {
             pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Fact {}.to_stored()));
         }
-        for (session, alive) in self.coordinator.sessions() {
-            pairs.push((key(class::SESSION, &[&session.0.to_be_bytes()]), SessionObject { alive }.to_stored()));
+        for (session, member) in self.coordinator.members() {
+            let node = NodeId::session(session);
+            pairs.push((key(class::MEMBER, &[&node.0.to_be_bytes()]), member.to_stored()));
         }
         pairs.push((key(class::CLOCK, &[]), ClockObject { last: self.clock.last() }.to_stored()));
         if self.power_lost > Term(0) {
@@ -230,7 +231,7 @@ impl State {
             }
             (&class::NAME, key) => {
                 let (parent, name, NameValue { child, kind }) = Names::decode(key, value)?;
-                let known = self.names.knows(name_hash(parent, name.as_bytes()), parent, name.as_bytes());
+                let known = self.names.knows(&self.names.at(parent, &name));
                 (!known).then_some(Surveyed::Name(SurveyedName { parent, name, child, kind }))
             }
             (&class::XATTR, key) => {
@@ -324,9 +325,11 @@ impl State {
                 Fact::load(v)?;
                 self.txns.finished(TxnId::take(k)?);
             }
-            class::SESSION => {
-                let session = SessionId(u32::from_be_bytes(k.array()?));
-                self.coordinator.load(session, SessionObject::load(v)?.alive);
+            class::MEMBER => {
+                let node = NodeId(u32::from_be_bytes(k.array()?));
+                let member = Member::load(v)?;
+                let session = session_of(node, member.kind).ok_or(WireError::Bad("address of a member"))?;
+                self.coordinator.load(session, member);
             }
             class::TRACKING => self.epochs.learned(TrackingSide::take(k)?, TrackingObject::load(v)?.tracking),
             class::POWER_LOST => self.power_lost = PowerLostObject::load(v)?.term,

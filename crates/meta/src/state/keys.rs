@@ -1,14 +1,14 @@
 //! Lock and wait keys: hashes of names, inodes, directories' grants and transactions.
 
 use onpath_kernel::Key;
-use onpath_wire::hash::{inode_hash, name_hash};
+use onpath_store::Named;
+use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{InodeId, SessionId, TxnId};
 use onpath_wire::innet::Fingerprint;
-use onpath_wire::name::Name;
 
 /// Lock of a name.
-pub(crate) fn name(parent: InodeId, name: &Name) -> Key {
-    Key(name_hash(parent, name.as_bytes()))
+pub(crate) fn name(at: &Named<'_>) -> Key {
+    Key(at.hash())
 }
 
 /// Lock of an inode.

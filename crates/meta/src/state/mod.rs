@@ -154,10 +154,10 @@ impl Protocol for State {
 
 impl State {
     pub(crate) fn new(config: ShardConfig) -> State {
-        let listings = Listings::new(config.cookie_key);
+        let listings = Listings::new(config.inner.listings());
         State {
             clock: Clock::default(),
-            names: Names::default(),
+            names: Names::new(config.map.placement(), config.inner.names()),
             inodes: Inodes::default(),
             listings,
             dirs: Directories::default(),

@@ -14,9 +14,9 @@ use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{ClockObject, CountObject, ReservedObject};
 use onpath_wire::disk::record::Counter;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
 use onpath_wire::map::ClusterMap;
+use onpath_wire::secrets::Placement;
 use std::collections::BTreeMap;
 
 /// Images of the shards of one shape becoming those of another.
@@ -33,10 +33,10 @@ pub struct Reshape {
 }
 
 impl Reshape {
-    /// To this number of shards.
-    pub fn to(shards: u16) -> Reshape {
+    /// To this number of shards; `placement` stays.
+    pub fn to(shards: u16, placement: Placement) -> Reshape {
         Reshape {
-            map: ClusterMap::even(shards),
+            map: ClusterMap::even(shards, placement),
             rest: BTreeMap::new(),
             counts: BTreeMap::new(),
             clock: Stamp(0),
@@ -62,7 +62,7 @@ impl Reshape {
                 count.blocks += inode.blocks;
                 shard
             }
-            class::NAME => self.map.shard(site(id, name)),
+            class::NAME => self.map.shard(self.map.site(id, name)),
             class::ENTRY | class::XATTR | class::FURTHER => self.map.home(id),
             tag => return Err(WireError::UnknownTag { what: "object", tag }),
         };
@@ -108,7 +108,7 @@ impl Reshape {
             // What a mount of before was told is over.
             class::POWER_LOST => Goes::Nowhere,
             // A mount of before does not come back to another shape.
-            class::REPLY | class::SESSION => Goes::Nowhere,
+            class::REPLY | class::MEMBER => Goes::Nowhere,
             class::LOG => Goes::NotYet("a change-log"),
             class::PREPARED | class::DECIDED => Goes::NotYet("a transaction"),
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),

@@ -94,12 +94,13 @@ mod tests {
     /// `docs/internals/bounds.md` tells these numbers, so they must not be too small.
     #[test]
     fn a_place_for_an_operation_is_as_small_as_said() {
+        let secrets = onpath_wire::secrets::Secrets::of_seed(0);
         let config = crate::ShardConfig {
             shard: onpath_wire::ids::ShardId(0),
-            map: onpath_wire::map::ClusterMap::even(1),
+            map: onpath_wire::map::ClusterMap::even(1, secrets.placement),
             term: onpath_wire::ids::Term(1),
             one_journal: true,
-            cookie_key: onpath_wire::hash::CookieKey([0; 16]),
+            inner: secrets.inner,
             cluster: 0,
             track_unsynced: false,
             outlived: false,

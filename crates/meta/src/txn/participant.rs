@@ -117,7 +117,7 @@ fn keys_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
     for part in parts {
         match part {
             TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. } => {
-                locked.push((keys::name(*parent, name), Mode::Exclusive));
+                locked.push((keys::name(&core.state.names.at(*parent, name)), Mode::Exclusive));
                 if let Some(found) = core.state.name(*parent, name)
                     && core.state.is_home(found.child)
                 {

@@ -10,6 +10,7 @@ mod programs;
 mod tree;
 
 use clap::{Args, Subcommand};
+use onpath_wire::secrets::Secrets;
 
 /// Arguments of `onpath bench`.
 #[derive(Args, Debug)]
@@ -44,6 +45,11 @@ enum BenchCommand {
     /// One process of `bench posix`.
     #[command(hide = true)]
     Worker(posix::WorkerArgs),
+}
+
+/// The secrets of file systems that are made for a measurement: names are at the same places each time.
+fn fixed_secrets() -> Secrets {
+    Secrets::of_seed(0x4f6e_7061_7468)
 }
 
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {

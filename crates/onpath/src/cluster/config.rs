@@ -6,8 +6,8 @@ use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
 use onpath_host::udp::Wait;
 use onpath_meta::SyncPolicy;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ struct WrittenHost {
 pub(crate) struct Cluster {
     /// What people call it.
     pub(crate) name: String,
-    /// Identity of the file system and key of its cookies.
+    /// Identity of the file system.
     id: [u8; 16],
     /// Number of shards, on all hosts.
     pub(crate) shards: u16,
@@ -128,7 +128,7 @@ pub(crate) struct Cluster {
     pub(crate) sticky_marks: bool,
     /// Which directories go into *sync*.
     pub(crate) sync_directories: SyncPolicy,
-    /// Where the shared key is, if messages are authenticated.
+    /// Where the secrets are: the key that seals messages, if they are sealed, and those of the file system.
     pub(crate) key_file: Option<PathBuf>,
     /// The hosts, by number.
     pub(crate) hosts: Vec<Host>,
@@ -254,11 +254,11 @@ impl Cluster {
         Cluster { tracking: other.tracking, hosts, ..self.clone() }
     }
 
-    /// What the directory of a host holds.
-    pub(crate) fn part(&self, host: &Host) -> PartFormat {
+    /// What the directory of a host holds, with these secrets.
+    pub(crate) fn part(&self, host: &Host, secrets: Option<Secrets>) -> PartFormat {
         PartFormat {
             fsid: self.fsid(),
-            cookie_key: CookieKey(self.id),
+            secrets,
             host: host.number,
             shard_hosts: self.shard_hosts(),
             data_nodes: self.data_nodes(),
@@ -546,7 +546,7 @@ switch_port = 4797
         let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
         assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
         assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
-        let part = cluster.part(a);
+        let part = cluster.part(a, None);
         assert_eq!((part.host, part.shard_hosts, part.data_nodes), (1, vec![3, 1], vec![1]));
         assert!(cluster.host(Path::new("/c"), Some("b")).is_ok());
         let error = cluster.host(Path::new("/c"), None).unwrap_err().to_string();

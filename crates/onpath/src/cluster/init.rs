@@ -5,6 +5,7 @@ use super::key;
 use crate::cli::{CommitMode, TrackingForm, absolute, say};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use onpath_host::dir::draw_secrets;
 use onpath_host::sys::random_bytes;
 use onpath_wire::innet::INNET_UDP_PORT;
 use onpath_wire::limits::SHARDS_MAX;
@@ -40,11 +41,12 @@ pub(crate) struct InitArgs {
     /// A further host that is a switch and nothing else; given several times, each has a range of the directories.
     #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
     switch: Vec<NewHost>,
-    /// Where the key is written that all messages are sealed with [default: beside the configuration, its name with `.key`].
+    /// Where the secrets of the hosts are written, among them the key that all messages are sealed with [default: beside the
+    /// configuration, its name with `.key`]; beside that goes what clients need, its name with `.client.key`.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Draw no key: whoever can send UDP to the hosts is a client, and says as which user.
-    #[arg(long, conflicts_with = "key_file")]
+    /// Draw no key: whoever can send UDP to the hosts is a client, and says as which user. The other secrets are drawn all the same.
+    #[arg(long)]
     no_key: bool,
 }
 
@@ -91,39 +93,47 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
     if args.tracking == TrackingForm::Network && args.switch.is_empty() {
         bail!("--tracking network needs a switch: name its host with --switch, or one of the hosts itself");
     }
-    let key = KeyFile::of(&args, &file)?;
-    let text = text(&args, &absolute(&args.directory)?, shards, key.as_ref().map(|key| key.named.as_path()))?;
+    let keys = KeyFiles::of(&args, &file)?;
+    let text = text(&args, &absolute(&args.directory)?, shards, &keys.named)?;
     // What is written is what will be read.
     Cluster::parse(&file, &text)?;
-    if let Some(KeyFile { path, .. }) = &key {
-        write_new(path, &key::text(&random_bytes()?), 0o600)?;
-    }
-    if let Err(error) = write_new(&file, &text, 0o644) {
-        if let Some(KeyFile { path, .. }) = &key {
-            _ = std::fs::remove_file(path); // nobody has it yet
+    let (key, secrets) = (if args.no_key { None } else { Some(random_bytes()?) }, draw_secrets()?);
+    let mut all = vec![(&keys.path, key::text(key.as_ref(), Some(&secrets)), 0o600)];
+    all.extend(keys.client.iter().map(|path| (path, key::text(key.as_ref(), None), 0o600)));
+    all.push((&file, text, 0o644));
+    for (place, (path, text, mode)) in all.iter().enumerate() {
+        if let Err(error) = write_new(path, text, *mode) {
+            all[..place].iter().for_each(|(path, ..)| _ = std::fs::remove_file(path)); // nobody has them yet
+            return Err(error);
         }
-        return Err(error);
     }
     say(&format!("onpath: wrote {} for {hosts} hosts with {shards} shards", file.display()));
-    say(&told(&args, &file, key.as_ref()));
+    say(&told(&args, &file, &keys));
     Ok(())
 }
 
-/// Where the key is written, and what the configuration calls that.
-struct KeyFile {
+/// Where secrets are written.
+struct KeyFiles {
+    /// Those of hosts.
     path: PathBuf,
+    /// What the configuration calls that.
     named: PathBuf,
+    /// Those of clients, if they need any.
+    client: Option<PathBuf>,
 }
 
-impl KeyFile {
+impl KeyFiles {
+    fn of(args: &InitArgs, config: &Path) -> anyhow::Result<KeyFiles> {
+        let (path, named) = KeyFiles::of_hosts(args, config)?;
+        let client = (!args.no_key).then(|| path.with_extension("client.key"));
+        Ok(KeyFiles { path, named, client })
+    }
+
     /// Beside the configuration it has no directory there, so that both may lie anywhere on each host.
-    fn of(args: &InitArgs, config: &Path) -> anyhow::Result<Option<KeyFile>> {
-        if args.no_key {
-            return Ok(None);
-        }
+    fn of_hosts(args: &InitArgs, config: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
         if let Some(path) = &args.key_file {
             let path = absolute(path)?;
-            return Ok(Some(KeyFile { named: path.clone(), path }));
+            return Ok((path.clone(), path));
         }
         let path = config.with_extension("key");
         ensure!(
@@ -132,27 +142,27 @@ impl KeyFile {
             path.display()
         );
         let named = path.file_name().context("a file has a name")?.into();
-        Ok(Some(KeyFile { path, named }))
+        Ok((path, named))
     }
 }
 
 /// What is to be copied to whom.
-fn told(args: &InitArgs, file: &Path, key: Option<&KeyFile>) -> String {
+fn told(args: &InitArgs, file: &Path, keys: &KeyFiles) -> String {
     let names: Vec<&str> = args.hosts.iter().chain(&args.switch).map(|host| host.name.as_str()).collect();
-    let (names, file) = (names.join(", "), file.display());
-    match key.map(|key| key.path.display()) {
-        Some(key) => format!(
-            "onpath: wrote {key}, the key that seals all messages\n\
-             onpath: copy {file} and {key} to every host ({names}), and {key} alone to every client, which mounts with \
-             --key-file; keep it readable by root only"
+    let (names, file, key) = (names.join(", "), file.display(), keys.path.display());
+    let hosts = format!(
+        "onpath: wrote {key}, the secrets of the hosts; keep them readable by root only\n\
+         onpath: copy {file} and {key} to every host ({names})"
+    );
+    match keys.client.as_ref().map(|path| path.display()) {
+        Some(client) => format!(
+            "{hosts}, and {client}, the key that seals all messages, to every client, which mounts with --key-file"
         ),
-        None => {
-            format!("onpath: copy {file} to every host ({names}); without a key whoever can send them UDP is a client")
-        }
+        None => format!("{hosts}; without a key whoever can send them UDP is a client"),
     }
 }
 
-fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: Option<&Path>) -> anyhow::Result<String> {
+fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyhow::Result<String> {
     let id = u128::from_be_bytes(random_bytes()?);
     let commit = if args.commit == CommitMode::Sync { "sync" } else { "interval" };
     let tracking = if args.tracking == TrackingForm::Network { "network" } else { "owner" };
@@ -162,9 +172,7 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: Option<&Path>)
          shards = {shards}\ncommit = \"{commit}\"\ntracking = \"{tracking}\"\n",
         args.name
     );
-    if let Some(key_file) = key_file {
-        writeln!(text, "key_file = {:?}", key_file.to_string_lossy())?;
-    }
+    writeln!(text, "key_file = {:?}", key_file.to_string_lossy())?;
     let hosts = args.hosts.len();
     for (place, host) in args.hosts.iter().enumerate() {
         let of = |shard: &u16| usize::from(*shard) * hosts / usize::from(shards) == place;

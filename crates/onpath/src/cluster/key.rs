@@ -1,8 +1,11 @@
-//! The file of secrets that all hosts and clients of a cluster share: lines `NAME = VALUE`, of which `key` is the one that seals messages.
+//! The file of secrets of a cluster: lines `NAME = VALUE`, of which `key` is the one that seals messages, or `none`. That of hosts has
+//! `placement` and `inner` too ([`onpath_wire::secrets`]), which never change; that of clients does not.
 //!
 //! Lines of other names are somebody else's. A file with 64 hexadecimal digits and nothing else is a key, too.
 
 use onpath_host::udp::Key;
+use onpath_wire::secrets::{Inner, Placement, SECRET_BYTES, Secrets};
+use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,12 @@ use thiserror::Error;
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
-/// The name of its line.
+/// The names of the lines.
 const KEY: &str = "key";
+const PLACEMENT: &str = "placement";
+const INNER: &str = "inner";
+/// The key of a cluster whose messages are not sealed.
+const NONE: &str = "none";
 
 /// Why a key cannot be used.
 #[derive(Debug, Error)]
@@ -48,88 +55,163 @@ pub(crate) enum KeyError {
         /// The file.
         file: PathBuf,
     },
+    /// It has one secret of two.
+    #[error("key {}: of the lines `{PLACEMENT} = …` and `{INNER} = …` one is missing: copy both from the key file of another host", file.display())]
+    Half {
+        /// The file.
+        file: PathBuf,
+    },
 }
 
-/// Reads a key.
-pub(crate) fn read(file: &Path) -> Result<Key, KeyError> {
+/// What such a file has.
+#[derive(Debug)]
+pub(crate) struct KeyFile {
+    /// What seals messages, if something does.
+    pub(crate) key: Option<Key>,
+    /// The secrets of the file system; a client has none.
+    pub(crate) secrets: Option<Secrets>,
+}
+
+/// The key in a file that is named, if one is.
+pub(crate) fn key_of(file: Option<&Path>) -> Result<Option<Key>, KeyError> {
+    Ok(file.map(read).transpose()?.and_then(|file| file.key))
+}
+
+/// Reads a file of secrets.
+pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
     let at = |source| KeyError::Read { file: file.to_owned(), source };
     let mode = std::fs::metadata(file).map_err(at)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(KeyError::Open { file: file.to_owned(), mode });
     }
     let text = std::fs::read_to_string(file).map_err(at)?;
-    match parse(&text) {
-        Ok(Some(key)) => Ok(Key::new(key)),
-        Ok(None) => Err(KeyError::Missing { file: file.to_owned() }),
-        Err((line, why)) => Err(KeyError::Malformed { file: file.to_owned(), line, why }),
-    }
+    let lines = parse(&text).map_err(|(line, why)| KeyError::Malformed { file: file.to_owned(), line, why })?;
+    let key = lines.key.ok_or_else(|| KeyError::Missing { file: file.to_owned() })?;
+    let secrets = match (lines.placement, lines.inner) {
+        (Some(placement), Some(inner)) => Some(Secrets { placement, inner }),
+        (None, None) => None,
+        _ => return Err(KeyError::Half { file: file.to_owned() }),
+    };
+    Ok(KeyFile { key: key.map(Key::new), secrets })
 }
 
-/// The key in a file; an error is the number of a line and what is wrong with it.
-fn parse(text: &str) -> Result<Option<[u8; KEY_BYTES]>, (usize, &'static str)> {
+/// The lines of a file that mean something here.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Lines {
+    /// None inside: messages are not sealed.
+    key: Option<Option<[u8; KEY_BYTES]>>,
+    placement: Option<Placement>,
+    inner: Option<Inner>,
+}
+
+/// The lines of a text; an error is the number of a line and what is wrong with it.
+fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
+    let mut found = Lines::default();
     if let Some(key) = digits(text.trim()) {
-        return Ok(Some(key));
+        found.key = Some(Some(key));
+        return Ok(found);
     }
-    let mut found = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let (name, value) = line.split_once('=').ok_or((number, "not NAME = VALUE"))?;
-        if name.trim() != KEY {
-            continue;
-        }
-        let key = digits(value.trim()).ok_or((number, "a key has 64 hexadecimal digits"))?;
-        if found.replace(key).is_some() {
-            return Err((number, "a second key"));
+        let again = match name.trim() {
+            KEY => found.key.replace(key(value.trim()).map_err(|why| (number, why))?).is_some(),
+            PLACEMENT => found.placement.replace(secret(value, Placement::new).ok_or((number, SECRET))?).is_some(),
+            INNER => found.inner.replace(secret(value, Inner::new).ok_or((number, SECRET))?).is_some(),
+            _ => false,
+        };
+        if again {
+            return Err((number, "a second line of this name"));
         }
     }
     Ok(found)
 }
 
-fn digits(text: &str) -> Option<[u8; KEY_BYTES]> {
+const SECRET: &str = "a secret has 32 hexadecimal digits, not all of them 0";
+
+fn key(value: &str) -> Result<Option<[u8; KEY_BYTES]>, &'static str> {
+    if value == NONE {
+        return Ok(None);
+    }
+    digits(value).map(Some).ok_or("a key has 64 hexadecimal digits")
+}
+
+fn secret<T, E>(value: &str, of: impl FnOnce([u8; SECRET_BYTES]) -> Result<T, E>) -> Option<T> {
+    of(digits(value.trim())?).ok()
+}
+
+fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
-    let mut key = [0; KEY_BYTES];
-    if digits.len() != 2 * KEY_BYTES {
+    let mut bytes = [0; N];
+    if digits.len() != 2 * N {
         return None;
     }
-    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
         let [high, low] = [pair[0], pair[1]].map(|digit| (digit as char).to_digit(16));
         *byte = (high? << 4 | low?) as u8;
     }
-    Some(key)
+    Some(bytes)
 }
 
-/// What a file with this key holds.
-pub(crate) fn text(key: &[u8; KEY_BYTES]) -> String {
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "# Secrets of a cluster of Onpath, the same file on every host and client, mode 600; docs/cluster.md describes it.\n\
-         {KEY} = {digits}\n"
-    )
+/// What a file holds with this key, or without any; that of hosts has the secrets.
+pub(crate) fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> String {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let key = key.map_or(NONE.to_owned(), |key| hexadecimal(key));
+    let whose = if secrets.is_some() { "on every host, and on no client" } else { "on every client" };
+    let mut text = format!(
+        "# Secrets of a cluster of Onpath, the same file {whose}, mode 600; docs/cluster.md describes it.\n{KEY} = {key}\n"
+    );
+    if let Some(Secrets { placement, inner }) = secrets {
+        let [placement, inner] = [placement.reveal(), inner.reveal()].map(|bytes| hexadecimal(&bytes));
+        _ = write!(text, "# Part of the format: they never change.\n{PLACEMENT} = {placement}\n{INNER} = {inner}\n");
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn lines(key: Option<[u8; KEY_BYTES]>) -> Lines {
+        Lines { key: Some(key), ..Lines::default() }
+    }
+
     #[test]
     fn keys_are_read_as_they_are_written() {
         let key = std::array::from_fn(|i| i as u8 * 7);
-        let text = text(&key);
-        assert_eq!(parse(&text), Ok(Some(key)));
+        let text = text(Some(&key), None);
+        assert_eq!(parse(&text), Ok(lines(Some(key))));
         let line = text.lines().last().unwrap();
         let bare = line.strip_prefix("key = ").unwrap();
         for same in [bare.to_owned(), format!("{bare}\n"), format!("other=1\n\n key={bare} \n# key = 7\n")] {
-            assert_eq!(parse(&same), Ok(Some(key)), "{same}");
+            assert_eq!(parse(&same), Ok(lines(Some(key))), "{same}");
         }
-        assert_eq!(parse(&format!("{line}\n{line}\n")), Err((2, "a second key")));
+        assert_eq!(parse(&format!("{line}\n{line}\n")), Err((2, "a second line of this name")));
         for (wrong, at) in [("12", 1), ("a = b\nkey = 12", 2), (&*format!("key = {}", "é".repeat(32)), 1)] {
             assert_eq!(parse(wrong).unwrap_err().0, at, "{wrong}");
         }
         for none in ["", "# nothing\n", "other = 12"] {
-            assert_eq!(parse(none), Ok(None));
+            assert_eq!(parse(none), Ok(Lines::default()));
+        }
+        assert_eq!(parse("key = none"), Ok(lines(None)));
+    }
+
+    #[test]
+    fn secrets_are_read_as_they_are_written() {
+        let secrets = Secrets::of_seed(5);
+        for key in [None, Some([7; KEY_BYTES])] {
+            let written = text(key.as_ref(), Some(&secrets));
+            let Secrets { placement, inner } = secrets;
+            let read = Lines { key: Some(key), placement: Some(placement), inner: Some(inner) };
+            assert_eq!(parse(&written), Ok(read), "{written}");
+            assert!(!text(key.as_ref(), None).contains(INNER), "a client's file has none");
+        }
+        let zeros = "0".repeat(32);
+        for wrong in [format!("inner = {zeros}"), format!("placement = {zeros}"), "inner = 12".to_owned()] {
+            assert_eq!(parse(&wrong), Err((1, SECRET)), "{wrong}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
     let cluster = Cluster::read(&args.file)?;
-    let key = cluster.key_file.as_deref().map(key::read).transpose()?;
+    let key = key::key_of(cluster.key_file.as_deref())?;
     let asked: Vec<anyhow::Result<Option<HostStatus>>> = std::thread::scope(|scope| {
         let ask =
             |host: &Host| -> anyhow::Result<Option<HostStatus>> { Ok(ask_status(host.resolve()?, key.as_ref())?) };

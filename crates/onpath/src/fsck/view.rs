@@ -12,7 +12,6 @@ use onpath_host::progress::{Stage, Watcher};
 use onpath_meta::{Shard, Survey, Surveyed, SurveyedName};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::superblock::Superblock;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{DataId, InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
@@ -146,7 +145,8 @@ impl View {
         spill: &Rc<Spill>,
         watcher: &dyn Watcher,
     ) -> View {
-        let (map, next) = (ClusterMap::even(superblock.shards()), Next::of(superblock, shards));
+        let map = ClusterMap::even(superblock.shards(), superblock.secrets.placement);
+        let next = Next::of(superblock, shards);
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);
         let mut further: Sorting<(InodeId, InodeId), u32> = Sorting::new(spill);
@@ -173,7 +173,7 @@ impl View {
                 Surveyed::Further(id, dir, names) => odd.further.entry(id).or_default().push((dir, names)),
                 Surveyed::Name(name) => {
                     objects.names += 1;
-                    if map.shard(site(name.parent, name.name.as_bytes())) == number {
+                    if map.shard(map.site(name.parent, name.name.as_bytes())) == number {
                         let SurveyedName { parent, name, child, kind } = name;
                         names.push(&(parent, name), &Target { child, kind });
                     } else {

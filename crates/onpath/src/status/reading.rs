@@ -195,7 +195,7 @@ fn this_of(report: &Value) -> Option<&Value> {
 }
 
 fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
-    let key = cluster.key_file.as_deref().map(key::read).transpose()?;
+    let key = key::key_of(cluster.key_file.as_deref())?;
     let host = |host: &crate::cluster::config::Host| Host {
         name: host.name.clone(),
         number: host.number,
@@ -210,7 +210,7 @@ fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
 }
 
 fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
-    let key = key_file.map(key::read).transpose()?;
+    let key = key::key_of(key_file)?;
     let named = url::hosts(url)?.into_iter();
     let named =
         named.map(|address| Host { name: address.to_string(), address: address.to_string(), ..Host::default() });

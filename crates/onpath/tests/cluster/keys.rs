@@ -17,6 +17,10 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+fn lines(text: &str) -> Vec<(&str, &str)> {
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = ")).collect()
+}
+
 /// A new cluster has a key that only root can read, and who needs what is said.
 #[test]
 fn init_draws_a_key() {
@@ -25,23 +29,32 @@ fn init_draws_a_key() {
     let made = init(&file, &[]);
     let told = said(&made);
     assert!(made.status.success(), "{told}");
-    for what in ["c.toml", "c.key", "every host (a, b)", "every client", "--key-file"] {
+    for what in ["c.toml", "c.key", "c.client.key", "every host (a, b)", "every client", "--key-file"] {
         assert!(told.contains(what), "{what}: {told}");
     }
-    assert_eq!(fs::metadata(&key).expect("the key").permissions().mode() & 0o777, 0o600);
+    let client = dir.path().join("c.client.key");
+    for file in [&key, &client] {
+        assert_eq!(fs::metadata(file).expect("the key").permissions().mode() & 0o777, 0o600);
+    }
     let text = fs::read_to_string(&key).expect("the key");
-    let lines: Vec<(&str, &str)> =
-        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = ")).collect();
-    let [("key", digits)] = lines[..] else { panic!("{text}") };
-    assert!(digits.len() == 64 && digits.chars().all(|digit| digit.is_ascii_hexdigit()), "{text}");
+    let of_client = fs::read_to_string(&client).expect("the client's key");
+    let [("key", digits), ("placement", placement), ("inner", inner)] = lines(&text)[..] else { panic!("{text}") };
+    for (secret, length) in [(digits, 64), (placement, 32), (inner, 32)] {
+        assert!(secret.len() == length && secret.chars().all(|digit| digit.is_ascii_hexdigit()), "{text}");
+    }
+    // A client is told no other secret.
+    assert_eq!(lines(&of_client), [("key", digits)]);
+    assert!(placement != inner && !of_client.contains(placement) && !of_client.contains(inner), "{of_client}");
     let config = fs::read_to_string(&file).expect("the configuration");
     assert!(config.contains("key_file = \"c.key\"\n"), "it is beside the configuration, wherever that is: {config}");
     // Neither is written over, and no key stays for a configuration that was not written.
     let again = init(&file, &[]);
     assert!(!again.status.success() && said(&again).contains("left alone"), "{}", said(&again));
     assert_eq!(fs::read_to_string(&key).expect("the key"), text);
-    fs::remove_file(&key).expect("the key goes");
-    assert!(!init(&file, &[]).status.success() && !key.exists());
+    for file in [&key, &client] {
+        fs::remove_file(file).expect("the key goes");
+    }
+    assert!(!init(&file, &[]).status.success() && !key.exists() && !client.exists());
     // Further secrets have a place beside it; a file that others can read, or without a key, is none.
     let status = |text: &str, mode: u32| {
         fs::write(&key, text).expect("write");
@@ -60,8 +73,11 @@ fn init_draws_no_key_if_asked_not_to() {
     let file = dir.path().join("c.toml");
     let made = init(&file, &["--no-key"]);
     assert!(made.status.success() && said(&made).contains("without a key"), "{}", said(&made));
-    assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 1);
-    assert!(!fs::read_to_string(&file).expect("the configuration").contains("key_file"));
+    assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 2, "clients need no file");
+    // The secrets of the file system are drawn all the same.
+    let text = fs::read_to_string(dir.path().join("c.key")).expect("the secrets");
+    let [("key", "none"), ("placement", _), ("inner", _)] = lines(&text)[..] else { panic!("{text}") };
+    assert!(fs::read_to_string(&file).expect("the configuration").contains("key_file = \"c.key\"\n"));
 }
 
 /// A client that does not have the key gets no answer.
@@ -70,7 +86,7 @@ fn without_the_key_nobody_comes_in() {
     const TEST: &str = "cluster::without_the_key_nobody_comes_in";
     let Some(site) = Site::new(TEST) else { return };
     let key = site.root().join("cluster.key").display().to_string();
-    let other = site.root().join("other.key");
+    let other = site.root().join("other.client.key");
     let shape = Shape { servers: 1, clients: 1, init: &["--key-file", &key], ..Shape::default() };
     let Some(cluster) = Cluster::start(TEST, &site, shape) else { return };
     assert!(init(&site.root().join("other.toml"), &[]).status.success());

@@ -15,6 +15,7 @@ mod powers;
 mod readme;
 mod registers;
 mod restarts;
+mod secrets;
 mod status;
 mod strangers;
 mod switches;

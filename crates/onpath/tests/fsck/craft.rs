@@ -15,7 +15,6 @@ use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::record::{Answer, Counter, Effect, Log, Record};
 use onpath_wire::disk::superblock::Superblock;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{
     Birth, DataId, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
 };
@@ -52,7 +51,7 @@ impl Original {
         let found = inspect(dir, Arc::new(Unwatched)).expect("DIR can be looked at");
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         Original {
-            map: ClusterMap::even(found.superblock.shards()),
+            map: ClusterMap::even(found.superblock.shards(), found.superblock.secrets.placement),
             surveys: found.shards.iter().map(|shard| shard.survey()).collect(),
             files: found.data.files(),
             unsettled: found.data.pending_merges().into_iter().map(|(seq, _)| seq).collect(),
@@ -83,7 +82,7 @@ impl Original {
     }
 
     pub(crate) fn site(&self, parent: InodeId, name: &Name) -> ShardId {
-        self.map.shard(site(parent, name.as_bytes()))
+        self.map.shard(self.map.site(parent, name.as_bytes()))
     }
 
     /// A shard that is not this one.

@@ -13,7 +13,6 @@ use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -134,7 +133,7 @@ pub(crate) async fn tmpfile(op: &mut Op, parent: InodeId, mode: u16, umask: u16,
     let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
     let slot = op.with(|core| {
         core.state.nameless += 1;
-        site(parent, &core.state.nameless.to_le_bytes())
+        core.state.config.map.site(parent, &core.state.nameless.to_le_bytes())
     });
     let (attr, data, _) = entry(op.ask(Request::TmpFile { parent, slot, node }).await?)?;
     let pid = op.caller.pid;

@@ -7,7 +7,6 @@ use onpath_session::limits::{LATER_MAX, LATER_US, WITHOUT_XATTRS_US};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
@@ -91,7 +90,7 @@ fn create_makes_opens_and_registers_with_one_message() {
     let how = OpenMode { write: true, exclusive: true, ..OpenMode::default() };
     let unique = rig.fs(FsOp::Create { parent: InodeId::ROOT, name: n.clone(), mode: 0o666, umask: 0o22, open: how });
     let sent = rig.sent();
-    assert_eq!(sent.header.slot, site(InodeId::ROOT, n.as_bytes()));
+    assert_eq!(sent.header.slot, rig.map.site(InodeId::ROOT, n.as_bytes()));
     assert_eq!(flags_of(sent.request()), open::WRITE | open::EXCLUSIVE | open::REGISTER);
     let Request::Create { node, .. } = sent.request() else { panic!("a create expected") };
     assert_eq!((node.kind, node.mode, node.umask), (Kind::File, 0o666, 0o22));

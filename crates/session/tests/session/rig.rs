@@ -17,6 +17,7 @@ use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{Request, RequestBody, open};
+use onpath_wire::secrets::Secrets;
 use std::collections::VecDeque;
 
 pub(crate) const ME: SessionId = SessionId(42);
@@ -96,7 +97,7 @@ impl Rig {
         SessionConfig {
             session: ME,
             cluster: 9,
-            map: ClusterMap::even(SHARDS),
+            map: ClusterMap::even(SHARDS, Secrets::of_seed(9).placement),
             soft: false,
             access_times: AccessTimes::default(),
             in_halves: false,

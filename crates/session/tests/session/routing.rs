@@ -8,7 +8,6 @@ use onpath_wire::attr::flag;
 use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
@@ -81,7 +80,7 @@ fn names_go_to_their_site_and_inodes_to_their_home() {
     let dir = inode_at(2, 7);
     for n in 0..16 {
         let n = name(&format!("file{n}"));
-        let at = site(dir, n.as_bytes());
+        let at = rig.map.site(dir, n.as_bytes());
         rig.fs(FsOp::Lookup { parent: dir, name: n.clone() });
         let sent = rig.sent();
         assert_eq!((sent.to, sent.header.slot), (NodeId::shard(rig.map.shard(at)), at));

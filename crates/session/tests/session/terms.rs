@@ -8,7 +8,6 @@ use onpath_session::limits::LATER_US;
 use onpath_session::{LostReason, SessionIn, SessionOut};
 use onpath_wire::data::DataReply;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash;
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
@@ -136,7 +135,7 @@ fn fsync_says_once_to_each_handle_what_a_restart_has_not_kept() {
 fn fsync_of_a_directory_asks_who_told_of_its_names() {
     let mut rig = Rig::new();
     let dir = inode_at(2, 1);
-    let site = rig.map.shard(hash::site(dir, b"gone"));
+    let site = rig.map.shard(rig.map.site(dir, b"gone"));
     assert_ne!(site, ShardId(2), "another shard than that of the directory");
     let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
     let sent = rig.sent();

@@ -195,14 +195,16 @@ mod tests {
     use super::*;
     use crate::model::Caller;
     use onpath_wire::codec::Blob;
-    use onpath_wire::hash::CookieKey;
     use onpath_wire::ids::{Birth, Cookie, Generation, LogSeq, ShardId, Slot, Stamp, TxnId, TxnSeq};
     use onpath_wire::name::Name;
     use onpath_wire::peer::LogEntry;
     use onpath_wire::reply::DirEntry;
     use onpath_wire::request::{NewNode, Request};
+    use onpath_wire::secrets::{CookieKey, Secrets};
 
-    const KEY: CookieKey = CookieKey([3; 16]);
+    fn key() -> CookieKey {
+        Secrets::of_seed(3).inner.listings()
+    }
 
     fn id() -> InodeId {
         InodeId::new(Slot(1), Birth(1), 1, Kind::File)
@@ -214,7 +216,7 @@ mod tests {
 
     /// The file "a" of two blocks in the root, at one shard.
     fn rest() -> (Rest, Model) {
-        let mut model = Model::new(KEY);
+        let mut model = Model::new(key());
         let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
         let plan = model.decide(&Caller::default(), &create).expect("allowed");
@@ -222,7 +224,7 @@ mod tests {
         let root = Inode { nlink: 2, entries: 1, ..Inode::new(InodeId::ROOT, Kind::Directory) };
         let file = Inode { nlink: 1, blocks: 2, parent: InodeId::ROOT, ..Inode::new(id(), Kind::File) };
         let named = SurveyedName { parent: InodeId::ROOT, name: name("a"), child: id(), kind: Kind::File };
-        let entry = DirEntry { child: id(), kind: Kind::File, cookie: KEY.cookie(b"a"), name: name("a") };
+        let entry = DirEntry { child: id(), kind: Kind::File, cookie: key().cookie(b"a"), name: name("a") };
         let survey = Survey {
             inodes: vec![root, file],
             names: vec![named],
@@ -234,11 +236,15 @@ mod tests {
         (Rest { shards: vec![survey], files: vec![(NodeId::data(0), bytes)], ..Rest::default() }, model)
     }
 
+    fn map() -> ClusterMap {
+        ClusterMap::even(1, Secrets::of_seed(7).placement)
+    }
+
     /// What is said when `spoil` has been done to a right state.
     fn spoilt(spoil: impl FnOnce(&mut Rest)) -> String {
         let (mut rest, model) = rest();
         spoil(&mut rest);
-        rest.judge(&model, &ClusterMap::even(1)).join("; ")
+        rest.judge(&model, &map()).join("; ")
     }
 
     #[test]
@@ -287,7 +293,7 @@ mod tests {
             let plan = model.decide(&Caller::default(), &create).expect("allowed");
             model.apply(&plan.change, Some(dir)).expect("a fresh id");
             rest.shards[0].inodes.push(Inode { parent, name: own.map(name), ..Inode::new(dir, Kind::Directory) });
-            let said = rest.judge(&model).join("; ");
+            let said = rest.judge(&model, &map()).join("; ");
             assert_eq!(!said.contains("says that it is"), fits, "{own:?} in {parent:?}: {said}");
         }
     }

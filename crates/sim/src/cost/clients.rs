@@ -126,7 +126,7 @@ impl Clients {
             return None;
         }
         let ask = work.next(number, client.sent.len() as u32)?;
-        let slot = ask.request.describe().about.slot();
+        let slot = ask.request.describe().about.slot(&self.cluster.map);
         let shard = route(&self.cluster.map, &ask.request);
         client.next_seq += 1;
         let seq = RequestSeq(client.next_seq);

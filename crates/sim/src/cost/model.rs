@@ -15,6 +15,7 @@ use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::Form;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -91,7 +92,7 @@ impl Model {
     /// A system that has been up for a second: the root is there, and the switch tracks if there is one.
     pub fn new(config: ModelConfig) -> Model {
         assert!(!config.clients_inside || config.servers == 1, "clients are inside one process");
-        let map = ClusterMap::even(config.servers * config.shards_each());
+        let map = ClusterMap::even(config.servers * config.shards_each(), Secrets::of_seed(7).placement);
         let shards = map.all().map(|shard| Place::new(&config, &map, shard)).collect();
         let mut servers: Vec<Server> = (0..config.servers).map(|_| Server::new(config.cores)).collect();
         if let Tracking::Server { cores } = config.tracking {

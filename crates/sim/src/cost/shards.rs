@@ -4,9 +4,9 @@ use super::clients::{CLUSTER, TERM};
 use super::config::ModelConfig;
 use onpath_kernel::{Input, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
-use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
 use onpath_wire::map::ClusterMap;
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::Switches;
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ impl Place {
             map: map.clone(),
             term: TERM,
             one_journal: config.servers == 1,
-            cookie_key: CookieKey([7; 16]),
+            inner: Secrets::of_seed(7).inner,
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,
             outlived: false,

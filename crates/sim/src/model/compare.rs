@@ -229,11 +229,11 @@ mod tests {
     use super::*;
     use crate::model::{Caller, Model};
     use onpath_wire::codec::Blob;
-    use onpath_wire::hash::CookieKey;
     use onpath_wire::ids::{Birth, Slot};
     use onpath_wire::inode::Kind;
     use onpath_wire::name::Name;
     use onpath_wire::request::NewNode;
+    use onpath_wire::secrets::Secrets;
 
     /// Applies a change; what its answer must be.
     fn change(model: &mut Model, request: &Request, id: Option<InodeId>) -> Expected {
@@ -266,7 +266,7 @@ mod tests {
     /// The answer to a create comes after a rename, of which the model knows no more than that it came later.
     #[test]
     fn a_late_answer_does_not_tell_the_times_of_a_later_change() {
-        let mut model = Model::new(CookieKey([3; 16]));
+        let mut model = Model::new(Secrets::of_seed(3).inner.listings());
         let id = InodeId::new(Slot(1), Birth(1), 1, Kind::File);
         let node = NewNode { kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         let create = Request::Create { parent: InodeId::ROOT, name: name("a"), node };
@@ -290,7 +290,7 @@ mod tests {
     /// A directory was looked at while it changed. Which moment's times were told is not known, but what changes then changes later.
     #[test]
     fn a_change_after_a_look_is_later_than_what_was_told() {
-        let mut model = Model::new(CookieKey([3; 16]));
+        let mut model = Model::new(Secrets::of_seed(3).inner.listings());
         let look = |model: &Model| model.decide(&Caller::default(), &Request::GetAttr { id: InodeId::ROOT });
         let shown = |model: &Model, time| {
             let (root, id) = (model.node(InodeId::ROOT).expect("is there"), InodeId::ROOT);

@@ -20,10 +20,10 @@ pub use decide::{Change, Decided, Plan, Shape};
 
 use hashbrown::HashMap;
 use onpath_wire::caller::{Caps, Over, cap};
-use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
+use onpath_wire::secrets::CookieKey;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

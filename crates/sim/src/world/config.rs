@@ -2,7 +2,7 @@
 
 use super::faults::FaultConfig;
 use onpath_meta::{ShardBounds, SyncPolicy};
-use onpath_wire::hash::CookieKey;
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::Form;
 
 /// When a client hears of its change (design.md, "Durability").
@@ -62,14 +62,17 @@ pub struct WorldConfig {
     pub bounds: ShardBounds,
     /// What else goes wrong.
     pub faults: FaultConfig,
-    /// Key of the cookie hash.
-    pub cookie_key: CookieKey,
 }
 
 impl WorldConfig {
     /// All processes: each has a journal and data files of its own.
     pub fn all_processes(&self) -> u16 {
         self.processes.max(self.data_nodes)
+    }
+
+    /// The secrets of its file system.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of_seed(self.seed)
     }
 
     /// Whether sessions may make files in two halves: the model knows of no answer that a power loss takes back under `sync`.
@@ -103,7 +106,6 @@ impl Default for WorldConfig {
             switch_fails_every_us: 0,
             bounds: ShardBounds::default(),
             faults: FaultConfig::default(),
-            cookie_key: CookieKey([0x5a; 16]),
         }
     }
 }

@@ -35,12 +35,12 @@ use onpath_data::DataConfig;
 use onpath_kernel::{Need, Now};
 use onpath_meta::ShardConfig;
 use onpath_switch::Switch;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
+use onpath_wire::secrets::CookieKey;
 use onpath_wire::tracking::Switches;
 use process::{Flight, Process};
 use queue::{Event, Queue};
@@ -140,7 +140,9 @@ pub struct World {
 impl World {
     /// A world in which all processes have just started on empty disks.
     pub fn new(config: WorldConfig) -> World {
-        let even = ClusterMap::even(config.shards).with_data_nodes(&Vec::from_iter(0..config.data_nodes));
+        let placement = config.secrets().placement;
+        let data_nodes = Vec::from_iter(0..config.data_nodes);
+        let even = ClusterMap::even(config.shards, placement).with_data_nodes(&data_nodes);
         let map = config.coarse_fingerprints.map_or(even.clone(), |bits| even.with_coarse_fingerprints(bits));
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         let processes: Vec<_> = (0..config.all_processes())
@@ -154,7 +156,7 @@ impl World {
                 Process::new(configs, if skew > 0 { rng.random_range(-skew..=skew) } else { 0 })
             })
             .collect();
-        let checker = Checker::new(config.cookie_key, map.clone(), processes.len());
+        let checker = Checker::new(config.secrets().inner.listings(), map.clone(), processes.len());
         let mut world = World {
             rng,
             now_ns: 0,
@@ -256,7 +258,7 @@ impl World {
 
     /// Key of the cookie hash.
     pub fn cookie_key(&self) -> CookieKey {
-        self.config.cookie_key
+        self.config.secrets().inner.listings()
     }
 
     /// Runs until a request of a client is answered, or one of a session ([`World::finished`]), or until `until_ns`
@@ -576,7 +578,7 @@ fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleC
         map: map.clone(),
         term: Term(0),
         one_journal: config.all_processes() == 1,
-        cookie_key: config.cookie_key,
+        inner: config.secrets().inner,
         cluster: 1,
         track_unsynced: config.commit == Commit::Sync || config.all_processes() > 1,
         outlived: config.commit != Commit::Sync,

@@ -16,7 +16,6 @@ use onpath_wire::Wire;
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::disk::record::Counter;
-use onpath_wire::hash::CookieKey;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
@@ -24,6 +23,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches, Tracking};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -161,7 +161,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         map: map.clone(),
         term,
         one_journal: true,
-        cookie_key: CookieKey([7; 16]),
+        inner: Secrets::of_seed(7).inner,
         cluster: CLUSTER,
         track_unsynced: true,
         outlived: true,
@@ -217,7 +217,7 @@ impl Cluster {
     /// A new file system whose directories are tracked in this form, with clients attached.
     pub(crate) fn new(seed: u64, form: Form, nonsense: usize) -> Cluster {
         let mut dice = Dice(seed);
-        let map = ClusterMap::even(SHARDS);
+        let map = ClusterMap::even(SHARDS, Secrets::of_seed(7).placement);
         let sync = *dice.one(&[SyncPolicy::Auto, SyncPolicy::Auto, SyncPolicy::Never, SyncPolicy::Always]);
         let stages = *dice.one(&[10, 10, 1]);
         let mut cluster = Cluster {
@@ -315,7 +315,7 @@ impl Cluster {
     }
 
     pub(crate) fn ask(&mut self, place: usize, request: Request) {
-        let slot = request.describe().about.slot();
+        let slot = request.describe().about.slot(&self.map);
         let shard = self.map.shard(slot);
         let mut header = self.header_of(place, MessageKind::Request, term_of(shard));
         header.slot = slot;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cold::testing::{Imaged, Keeper, Upkeep, upkeep};
+use onpath_wire::secrets::Secrets;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ fn narrow(key: &CookieKey, name: &[u8]) -> Cookie {
 }
 
 fn listings(narrowed: bool) -> Listings {
-    let key = CookieKey([3; 16]);
+    let key = Secrets::of_seed(3).inner.listings();
     if narrowed { Listings::with_cookies(key, narrow) } else { Listings::new(key) }
 }
 

@@ -4,7 +4,6 @@
 //! passes over a tag that it does not know, unless it is at least [`MANDATORY`]: that one changes what the others mean.
 
 use crate::codec::{Blob, LIST_MAX, LIST_ROOM, Reader, Wire, WireError};
-use crate::hash::CookieKey;
 use crate::ids::{
     Birth, Cookie, DataId, Generation, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot,
     Stamp, Term, TrackingEpoch, TxnId, TxnSeq,
@@ -56,7 +55,7 @@ macro_rules! as_sent {
         }
     )*};
 }
-as_sent!(u8, u16, u32, u64, i8, i16, i32, i64, bool, Blob, CookieKey, Name, XattrName, Kind, Tracking, TrackingSide);
+as_sent!(u8, u16, u32, u64, i8, i16, i32, i64, bool, Blob, Name, XattrName, Kind, Tracking, TrackingSide);
 as_sent!(Cookie, DataId, Generation, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot);
 as_sent!(Birth, Stamp, Term, TrackingEpoch, TxnId, TxnSeq);
 

@@ -6,6 +6,7 @@
 use crate::ids::{NodeId, ShardId, Slot};
 use crate::limits::{SHARDS_MAX, SLOTS};
 use crate::map::ClusterMap;
+use crate::secrets::Placement;
 use crate::stored_struct;
 use std::fmt;
 
@@ -118,8 +119,8 @@ impl MapImage {
         MapImage { epoch: map.epoch(), slots: slots.collect(), data: data.collect(), journals }
     }
 
-    /// The map of the image.
-    pub fn map(&self) -> Result<ClusterMap, BadMap> {
+    /// The map of the image; the secret that says which slot a name has is kept elsewhere.
+    pub fn map(&self, placement: Placement) -> Result<ClusterMap, BadMap> {
         if self.epoch == 0 {
             return Err(BadMap::Epoch);
         }
@@ -131,7 +132,7 @@ impl MapImage {
             return Err(BadMap::Shards);
         }
         let journals = self.journals.iter().map(|entry| (entry.role, entry.journal)).collect();
-        let map = ClusterMap::of_tables(self.epoch, slots.len() as u16, table, data, journals);
+        let map = ClusterMap::of_tables(self.epoch, (slots.len() as u16, placement), table, data, journals);
         let mut roles: Vec<_> = map.roles().collect();
         roles.sort();
         let named = self.journals.iter().map(|entry| entry.role);
@@ -147,30 +148,37 @@ impl MapImage {
 mod tests {
     use super::*;
     use crate::disk::Stored;
+    use crate::secrets::Secrets;
+
+    fn placement() -> Placement {
+        Secrets::of_seed(1).placement
+    }
+
+    fn even(shards: u16) -> ClusterMap {
+        ClusterMap::even(shards, placement())
+    }
 
     #[test]
     fn a_map_comes_back() {
         for map in [
-            ClusterMap::even(1),
-            ClusterMap::even(7),
-            ClusterMap::even(3)
-                .with_data_nodes(&[1, 4, 9])
-                .with_journals(&[(NodeId::data(4), 5), (NodeId::shard(ShardId(2)), 10)]),
+            even(1),
+            even(7),
+            even(3).with_data_nodes(&[1, 4, 9]).with_journals(&[(NodeId::data(4), 5), (NodeId::shard(ShardId(2)), 10)]),
         ] {
             let image = MapImage::of(&map);
-            let back = MapImage::from_stored(&image.to_stored()).unwrap().map().unwrap();
+            let back = MapImage::from_stored(&image.to_stored()).unwrap().map(placement()).unwrap();
             assert_eq!(MapImage::of(&back), image);
             for slot in (0..=u16::MAX).map(Slot) {
                 assert_eq!((back.shard(slot), back.data_at(slot)), (map.shard(slot), map.data_at(slot)));
             }
             assert!(map.roles().all(|role| back.journal(role) == map.journal(role)));
         }
-        assert!(MapImage::of(&ClusterMap::even(16)).to_stored().len() < 400);
+        assert!(MapImage::of(&even(16)).to_stored().len() < 400);
     }
 
     #[test]
     fn what_is_no_map_is_refused() {
-        let sound = MapImage::of(&ClusterMap::even(3).with_data_nodes(&[1, 4]));
+        let sound = MapImage::of(&even(3).with_data_nodes(&[1, 4]));
         for (change, why) in [
             ((|map| map.epoch = 0) as fn(&mut MapImage), BadMap::Epoch),
             (|map| map.slots.clear(), BadMap::Runs),
@@ -185,7 +193,7 @@ mod tests {
         ] {
             let mut image = sound.clone();
             change(&mut image);
-            assert_eq!(image.map().map(|_| ()), Err(why), "{image:?}");
+            assert_eq!(image.map(placement()).map(|_| ()), Err(why), "{image:?}");
         }
     }
 }

@@ -140,15 +140,6 @@ stored_struct! {
 }
 
 stored_struct! {
-    /// A session of the registry.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct SessionObject {
-        /// It lives; else it is dead.
-        pub alive: bool,
-    }
-}
-
-stored_struct! {
     /// A start that has found that power was lost before it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PowerLostObject {

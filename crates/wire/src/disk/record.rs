@@ -73,6 +73,30 @@ stored_struct! {
 }
 
 stored_enum! {
+    /// What a member of the file system is. Reserved: 2 *path client*, 3 *path node*, 4 *host*, 5 *keeper*.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum MemberKind {
+        /// A mount, which is a session.
+        1 => Mount,
+    }
+}
+
+stored_struct! {
+    /// A member as the registry has it, beside its address.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Member {
+        /// Which life of its address this is: when it was registered, by a clock that only grows.
+        pub incarnation: Stamp,
+        /// What it is.
+        pub kind: MemberKind,
+        /// The name of the key by which it was let in; none: the only one of the cluster, or none at all.
+        pub key: Option<Name>,
+        /// It lives; else it is dead, and not everybody has heard of it.
+        pub alive: bool,
+    }
+}
+
+stored_enum! {
     /// One change of a shard's durable state.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Effect {
@@ -214,12 +238,12 @@ stored_enum! {
             /// The attempt.
             txn: TxnId,
         },
-        /// The registry of sessions.
-        16 => Session {
-            /// The session.
-            session: SessionId,
-            /// It lives; else it is dead.
-            alive: bool,
+        /// The registry of members. That one is dead comes twice: the second time everybody has heard of it.
+        16 => Member {
+            /// Its address.
+            node: NodeId,
+            /// What is known of it.
+            member: Member,
         },
         /// A tracking epoch is given out, or known in one of a shard's roles.
         17 => Tracking {

@@ -1,9 +1,9 @@
 //! The superblock of a DIR: identity, version and shape of a file system (design.md, "Durability").
 
 use crate::codec::{Reader, Wire};
-use crate::hash::CookieKey;
 use crate::ids::{NodeClass, NodeId, ShardId};
 use crate::map::ClusterMap;
+use crate::secrets::Secrets;
 use crate::stored_struct;
 use std::fmt;
 
@@ -124,8 +124,8 @@ stored_struct! {
         pub shard_hosts: Vec<u16>,
         /// Numbers of all data nodes among which files are spread, in order; never empty.
         pub data_nodes: Vec<u16>,
-        /// Key of the cookie hash.
-        pub cookie_key: CookieKey,
+        /// The secrets, which never change.
+        pub secrets: Secrets,
         /// The journals of this DIR, in order of their numbers.
         pub journals: Vec<JournalEntry>,
         /// Session ids below this are taken (durably, before any role starts).
@@ -146,7 +146,9 @@ impl Superblock {
         let shards = self.shard_hosts.iter().zip(0..).map(|(&host, shard)| (NodeId::shard(ShardId(shard)), host));
         let data = self.data_nodes.iter().map(|&host| (NodeId::data(host), host));
         let journals: Vec<_> = shards.chain(data).map(|(role, host)| (role, journal_of_host(host))).collect();
-        ClusterMap::even(self.shards()).with_data_nodes(&self.data_nodes).with_journals(&journals)
+        ClusterMap::even(self.shards(), self.secrets.placement)
+            .with_data_nodes(&self.data_nodes)
+            .with_journals(&journals)
     }
 
     /// Whether it is the DIR of a host of a cluster; else it holds a whole file system.

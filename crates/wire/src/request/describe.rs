@@ -3,8 +3,8 @@
 //! before it compiles.
 
 use super::{LockKind, NewNode, Request, open};
-use crate::hash::site;
 use crate::ids::{InodeId, Slot};
+use crate::map::ClusterMap;
 use crate::name::Name;
 
 crate::kinds! {
@@ -44,10 +44,10 @@ pub enum About<'a> {
 impl<'a> About<'a> {
     /// The slot by which it is routed; of a shard as such, unless the sender chooses another one, that of the coordinator.
     #[inline]
-    pub fn slot(self) -> Slot {
+    pub fn slot(self, map: &ClusterMap) -> Slot {
         match self {
             About::Name((parent, name)) | About::NameOf(_, (parent, name)) | About::Names(_, (parent, name)) => {
-                site(parent, name.as_bytes())
+                map.site(parent, name.as_bytes())
             }
             About::Inode(id) => id.slot(),
             About::Inodes(ids) => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),

@@ -11,7 +11,7 @@
 mod decide;
 mod plan;
 
-use super::{Req, Step, Stop};
+use super::{Req, Step, Stop, named};
 use crate::coord::renames;
 use crate::dir::{holders, site};
 use crate::state::births;
@@ -20,7 +20,6 @@ use crate::{Core, Cx};
 use onpath_kernel::OpId;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site as site_of;
 use onpath_wire::ids::{InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -87,8 +86,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, mut what: Rename) -> Step {
     if !rename::is_known(what.flags) {
         return Err(Errno::EINVAL.into());
     }
+    let slot = named::here(cx, what.parent, &what.name)?.slot();
     if what.flags & rename::WHITEOUT != 0 {
-        let slot = site_of(what.parent, what.name.as_bytes());
         while what.whiteout.is_none() {
             match cx.with(|core| core.state.new_inode_id(slot, Kind::CharDevice)) {
                 Some(id) => what.whiteout = Some(id),

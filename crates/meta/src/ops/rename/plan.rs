@@ -12,7 +12,6 @@ use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
-use onpath_wire::hash::site as site_of;
 use onpath_wire::ids::{InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
@@ -49,9 +48,10 @@ pub(super) async fn lock(cx: &Cx, what: &Rename) -> Look {
     loop {
         let before = cx.with(|core| look(core, what));
         let keys = cx.with(|core| {
-            let mut locked = vec![(keys::name(what.parent, &what.name), Mode::Exclusive)];
+            let key = |parent, name| keys::name(&core.state.names.at(parent, name));
+            let mut locked = vec![(key(what.parent, &what.name), Mode::Exclusive)];
             if before.source_here {
-                locked.push((keys::name(what.from_parent, &what.from), Mode::Exclusive));
+                locked.push((key(what.from_parent, &what.from), Mode::Exclusive));
             }
             for found in [before.source, before.destination].into_iter().flatten() {
                 if core.state.is_home(found.child) {
@@ -70,8 +70,8 @@ pub(super) async fn lock(cx: &Cx, what: &Rename) -> Look {
 }
 
 fn look(core: &mut Core, what: &Rename) -> Look {
-    let at = core.state.config.map.shard(site_of(what.from_parent, what.from.as_bytes()));
-    let source_here = at == core.state.me();
+    let map = &core.state.config.map;
+    let source_here = map.shard(map.site(what.from_parent, what.from.as_bytes())) == core.state.me();
     Look {
         source_here,
         source: if source_here { core.state.name(what.from_parent, &what.from) } else { None },
@@ -185,7 +185,7 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
     };
     let (parent, name) = (what.from_parent, what.from.clone());
     let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
-    let (at, to, to_name) = (map.shard(site_of(parent, name.as_bytes())), what.parent, what.name.clone());
+    let (at, to, to_name) = (map.shard(map.site(parent, name.as_bytes())), what.parent, what.name.clone());
     match what.leaves(look) {
         None => ask(at, TxnPart::Source { parent, name, to, to_name, unless }),
         Some(NameValue { child, kind }) => ask(at, TxnPart::Swap { parent, name, to, to_name, unless, child, kind }),
@@ -220,7 +220,7 @@ pub(super) fn second(
     }
     let map = core.state.config.map.clone();
     let home = map.home(child);
-    let source_site = map.shard(site_of(what.from_parent, what.from.as_bytes()));
+    let source_site = map.shard(map.site(what.from_parent, what.from.as_bytes()));
     if home == core.state.me() || home == source_site {
         return None;
     }

@@ -7,6 +7,7 @@
 use super::machine::cpu_ns;
 use super::sheet::{Cell, Sheet};
 use super::{calibrate, constants};
+use crate::bench::fixed_secrets;
 use crate::cli::say;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -161,6 +162,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
     let commit = Commit::Interval(100);
     let options = ServerOptions {
         shards: Some(case.shards),
+        secrets: Some(fixed_secrets()),
         commit,
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
@@ -181,7 +183,7 @@ fn drive(case: &Case, server: &Server, replies: &Arc<Replies>, files: u64) -> an
         let superblock = server.dir.superblock();
         let cluster = Cluster {
             number: superblock.fsid as u32,
-            map: ClusterMap::even(superblock.shards()),
+            map: ClusterMap::even(superblock.shards(), superblock.secrets.placement),
             term: server.dir.term,
             first_session: SessionId(FIRST_SESSION + phase * case.clients + thread * count),
         };

@@ -7,6 +7,7 @@ mod form;
 mod report;
 mod work;
 
+use crate::bench::fixed_secrets;
 use crate::bench::net::client::Client;
 use crate::bench::net::dirty_set::{Counts, fill, in_use, uninterrupted};
 use crate::bench::net::place::{cpus, own_cpus};
@@ -111,7 +112,7 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     let before = begin.since(&servers)?;
     let mut phases = vec![(Phase::Create, work.creates()?)];
     let after = begin.since(&servers)?;
-    let away = work.creates_away(&ClusterMap::even(args.shards));
+    let away = work.creates_away(&ClusterMap::even(args.shards, fixed_secrets().placement));
     let each = |after: u64, before: u64| (after - before) as f64 / away.len().max(1) as f64;
     let (marked, full) = (each(after.marked, before.marked), each(after.full, before.full));
     let should = each(away.iter().filter(|dir| dirs[..overflowing].contains(dir)).count() as u64, 0);

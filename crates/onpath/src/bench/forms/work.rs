@@ -2,7 +2,6 @@
 
 use crate::bench::net::client::{Client, Load, create, getattr};
 use onpath_session::fs::FsOp;
-use onpath_wire::hash::site;
 use onpath_wire::ids::InodeId;
 use onpath_wire::map::ClusterMap;
 use serde::Serialize;
@@ -105,7 +104,7 @@ impl Work<'_> {
         let dirs = (0..self.operations).map(|number| (number, self.dirs[number % self.dirs.len()]));
         let away = dirs.filter(|&(number, dir)| {
             let name = format!("{CREATES}{number}");
-            map.shard(site(dir, name.as_bytes())) != map.home(dir)
+            map.shard(map.site(dir, name.as_bytes())) != map.home(dir)
         });
         away.map(|(_, dir)| dir).collect()
     }

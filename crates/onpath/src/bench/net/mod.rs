@@ -13,6 +13,7 @@ pub(super) mod servers;
 
 pub(super) use echo::{EchoArgs, serve as serve_echo};
 
+use crate::bench::fixed_secrets;
 use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
@@ -20,7 +21,6 @@ use client::{Client, Load, create, getattr};
 use dirty_set::{Counts, in_use, uninterrupted};
 use echo::{Echo, Way};
 use onpath_session::fs::FsOp;
-use onpath_wire::hash::site;
 use onpath_wire::ids::InodeId;
 use onpath_wire::map::ClusterMap;
 use place::{cpus, own_cpus};
@@ -172,12 +172,12 @@ impl Site<'_> {
             in_use(servers, client)?;
             let begin = Counts::of(servers)?;
             let dir = client.directory("dir")?;
-            let map = ClusterMap::even(self.args.shards);
+            let map = ClusterMap::even(self.args.shards, fixed_secrets().placement);
             let run = |prefix: &'static str, creates: usize| {
                 // Names that the directory's own shard has need no mark.
                 let map = map.clone();
                 let away = move |number: &usize| {
-                    !marks || map.shard(site(dir, format!("{prefix}{number}").as_bytes())) != map.home(dir)
+                    !marks || map.shard(map.site(dir, format!("{prefix}{number}").as_bytes())) != map.home(dir)
                 };
                 let ask = move |number: usize| match number % 2 {
                     0 if looks => getattr(dir),

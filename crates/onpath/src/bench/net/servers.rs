@@ -1,11 +1,16 @@
 //! The servers: `onpath serve` for each host of a configuration that is made for the measurement.
 
 use super::place::{Child, bind_to};
+use crate::bench::fixed_secrets;
 use crate::cli::WaitMode;
+use crate::cluster::key;
 use anyhow::{Context, ensure};
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +18,8 @@ use std::process::Command;
 const PORTS: Range<u16> = 20_000..30_000;
 /// So far apart two processes begin that were started one after the other.
 const PORTS_APART: usize = 16;
+/// Where the secrets are, beside the configuration.
+const KEY_FILE: &str = "cluster.key";
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
 /// Number of a host that serves nothing: the measurement sends as that host what only hosts may.
@@ -66,6 +73,8 @@ impl Servers {
         let ports = free_ports(shape.hosts + 3)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
+        let mut secrets = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(KEY_FILE))?;
+        secrets.write_all(key::text(None, Some(&fixed_secrets())).as_bytes())?;
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
         let switch = shape.switch.then(|| "s".to_owned());
@@ -88,7 +97,7 @@ impl Servers {
 fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) -> anyhow::Result<String> {
     let (hosts, wait) = (shape.hosts, wait.word());
     let mut text = format!(
-        "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\n",
+        "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\nkey_file = {KEY_FILE:?}\n",
         u128::from(std::process::id()) << 64 | 1 << 96
     );
     for (key, word) in shape.settings {

@@ -7,7 +7,6 @@ use onpath_meta::{Shard, Survey};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::superblock::Superblock;
-use onpath_wire::hash::site;
 use onpath_wire::ids::{Birth, InodeId, Term};
 
 pub(super) fn check(view: &View, report: &mut Report) {
@@ -82,7 +81,7 @@ impl Next {
 
 fn names(view: &View, survey: &Survey, report: &mut Report) {
     for name in &survey.names {
-        let site = view.map.shard(site(name.parent, name.name.as_bytes()));
+        let site = view.map.shard(view.map.site(name.parent, name.name.as_bytes()));
         if site != survey.shard {
             let message = format!("the name {:?} should be at shard {site}", name.name);
             let finding = Finding::new(Code::Misplaced, message).inode(name.parent).shard(survey.shard);

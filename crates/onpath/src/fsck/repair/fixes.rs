@@ -10,7 +10,6 @@ use onpath_wire::disk::block::DataRecord;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::record::{Answer, Counter, Effect, Log, Record};
-use onpath_wire::hash::site;
 use onpath_wire::ids::{Birth, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -117,7 +116,7 @@ impl Fixes {
 
 /// The shard where a name is.
 pub(super) fn site_of(view: &View, parent: InodeId, name: &Name) -> ShardId {
-    view.map.shard(site(parent, name.as_bytes()))
+    view.map.shard(view.map.site(parent, name.as_bytes()))
 }
 
 /// How a name that is new, changes or goes reaches its directory: by the change-log of its site, or at once.

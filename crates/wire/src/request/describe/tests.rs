@@ -145,16 +145,17 @@ fn space_is_wanted_only_by_what_changes_names_or_attributes() {
 
 #[test]
 fn a_request_goes_where_what_it_is_about_lives() {
+    let map = ClusterMap::even(3, crate::secrets::Secrets::of_seed(1).placement);
     let (id, parent, name) = (id(3), id(4), name(b"b"));
     describe_all(|request, what| {
         let names: Vec<NameIn<'_>> = what.about.names().collect();
         let at = match (names.last(), what.about) {
-            (Some((parent, name)), _) => site(*parent, name.as_bytes()),
+            (Some((parent, name)), _) => map.site(*parent, name.as_bytes()),
             (None, About::Slot(_, slot)) => slot,
             (None, About::Session | About::Shard) => COORDINATOR,
             (None, _) => id.slot(),
         };
-        assert_eq!(what.about.slot(), at, "{request:?}");
+        assert_eq!(what.about.slot(&map), at, "{request:?}");
         assert!(!what.changes.has(Changes::NAMES) || !names.is_empty(), "{request:?}");
         assert!(!what.changes.has(Changes::ATTRIBUTES) || what.about.inode() == Some(id), "{request:?}");
         assert!(!what.collects || what.about == About::Inode(id), "{request:?}");
