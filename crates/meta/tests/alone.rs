@@ -76,16 +76,8 @@ impl Alone {
         let mut shard = Shard::new(config(TERM));
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now, Birth(1));
-        let mut alone = Alone {
-            shard,
-            now,
-            replies: vec![],
-            calls: vec![],
-            records: vec![],
-            journal: vec![],
-            waiting: 0,
-            last: None,
-        };
+        let (replies, calls, records, journal) = (vec![], vec![], vec![], vec![]);
+        let mut alone = Alone { shard, now, replies, calls, records, journal, waiting: 0, last: None };
         alone.outputs();
         alone
     }

@@ -102,10 +102,9 @@ impl Recoverable for Sums {
     }
     fn settle_some(&mut self, range: u32, kept: bool) -> bool {
         let settled = self.leaving.extract_if(.., |key| *key % u64::from(RANGES) == u64::from(range));
-        if kept {
-            settled.for_each(drop)
-        } else {
-            self.changed.extend(settled)
+        match kept {
+            true => settled.for_each(drop),
+            false => self.changed.extend(settled),
         }
         false
     }

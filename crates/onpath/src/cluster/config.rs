@@ -226,12 +226,6 @@ impl Cluster {
         self.hosts.iter().filter(|host| host.data).map(|host| host.number).collect()
     }
 
-    /// The numbers of the hosts of all shards, in order; each shard is at one host.
-    fn shard_hosts(&self) -> Vec<u16> {
-        let at = |shard| self.hosts.iter().find(|host| host.shards.contains(&shard)).map(|host| host.number);
-        (0..self.shards).filter_map(at).collect()
-    }
-
     /// The switches, in the order of their hosts' numbers; of a cluster without any, one that does not exist.
     pub(crate) fn switches(&self) -> Switches {
         let switches = self.hosts.iter().filter(|host| host.switch_port.is_some());
@@ -256,11 +250,12 @@ impl Cluster {
 
     /// What the directory of a host holds, with these secrets.
     pub(crate) fn part(&self, host: &Host, secrets: Option<Secrets>) -> PartFormat {
+        let host_of = |shard| Some(self.hosts.iter().find(|host| host.shards.contains(&shard))?.number);
         PartFormat {
             fsid: self.fsid(),
             secrets,
             host: host.number,
-            shard_hosts: self.shard_hosts(),
+            shard_hosts: (0..self.shards).filter_map(host_of).collect(),
             data_nodes: self.data_nodes(),
         }
     }

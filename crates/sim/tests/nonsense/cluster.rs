@@ -151,10 +151,6 @@ fn told(to: NodeId, packet: &Packet) -> String {
     format!("{body}, {} bytes of bulk, {:?}, {header:?}", packet.bulk.len(), packet.innet)
 }
 
-fn term_of(shard: ShardId) -> Term {
-    Term(1 + u32::from(shard.0))
-}
-
 fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, SyncPolicy)) -> Shard {
     Shard::new(ShardConfig {
         shard: ShardId(number),
@@ -173,8 +169,8 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
     })
 }
 
-const DATA_TERM: Term = Term(1 + SHARDS as u32);
-/// The first term of the next start.
+const TERM: Term = Term(1);
+/// The term of the next start.
 const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
@@ -221,8 +217,8 @@ impl Cluster {
         let sync = *dice.one(&[SyncPolicy::Auto, SyncPolicy::Auto, SyncPolicy::Never, SyncPolicy::Always]);
         let stages = *dice.one(&[10, 10, 1]);
         let mut cluster = Cluster {
-            shards: (0..SHARDS).map(|number| shard_of(number, term_of(ShardId(number)), &map, (form, sync))).collect(),
-            data: data_of(&map, DATA_TERM),
+            shards: (0..SHARDS).map(|number| shard_of(number, TERM, &map, (form, sync))).collect(),
+            data: data_of(&map, TERM),
             switch: (form == Form::Network)
                 .then(|| Switch::new(SwitchConfig { node: NodeId::SWITCH, cluster: CLUSTER, boot: 1, stages })),
             map,
@@ -317,7 +313,7 @@ impl Cluster {
     pub(crate) fn ask(&mut self, place: usize, request: Request) {
         let slot = request.describe().about.slot(&self.map);
         let shard = self.map.shard(slot);
-        let mut header = self.header_of(place, MessageKind::Request, term_of(shard));
+        let mut header = self.header_of(place, MessageKind::Request, TERM);
         header.slot = slot;
         let to = NodeId::shard(shard);
         let (id, caps) = if place + 1 < SESSIONS { (0, cap::ALL) } else { (1_000, 0) };
@@ -328,7 +324,7 @@ impl Cluster {
 
     fn ask_data(&mut self, place: usize) {
         let Some((request, bytes)) = self.known.of_data(&mut self.dice) else { return };
-        let header = self.header_of(place, MessageKind::Data, DATA_TERM);
+        let header = self.header_of(place, MessageKind::Data, TERM);
         let packet = Packet::with_bulk(&header, &request, vec![place as u8; bytes].into());
         self.send(Flight { from: header.source, to: NodeId::data(0), packet });
     }
@@ -418,7 +414,7 @@ impl Cluster {
     /// A host or a client says something to a role.
     pub(crate) fn tell(&mut self, from: NodeId, to: NodeId, kind: MessageKind, body: &impl Wire) {
         let mut header = Header::new(kind, from, RequestSeq(1 << 41));
-        header.term = to.as_shard().map_or(DATA_TERM, term_of);
+        header.term = TERM;
         self.tell_with(header, to, body);
     }
 
@@ -569,7 +565,7 @@ impl Cluster {
     fn restart(&self) {
         let policy = (Form::Owner, SyncPolicy::Auto);
         for number in 0..SHARDS {
-            let mut shard = shard_of(number, Term(NEXT_TERM.0 + u32::from(number)), &self.map, policy);
+            let mut shard = shard_of(number, NEXT_TERM, &self.map, policy);
             for (seq, bytes) in &self.journals[usize::from(number)] {
                 shard.replay(*seq, bytes).unwrap_or_else(|error| panic!("shard {number}, record {seq}: {error}"));
             }
