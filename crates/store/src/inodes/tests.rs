@@ -68,7 +68,7 @@ fn inode() -> impl Strategy<Value = Inode> {
                 btime,
                 mtime_stamp: Stamp(stamp),
                 rdev: rdev as u32,
-                parent: InodeId(parent),
+                parent: InodeId(parent % (1 << 53)),
                 entries,
                 generation: Generation(generation),
                 cut: cut as u32,
