@@ -137,7 +137,7 @@ fn on_packet(core: &mut Node, packet: Packet) {
         core.state.counters.skewed += 1;
         return;
     }
-    match header.kind {
+    match header.kind() {
         MessageKind::PeerAnswer => drop(core.answer(header.seq, packet)),
         MessageKind::Data => match packet.body::<DataRequest>() {
             Ok(request) => on_request(core, &header, request, packet),
@@ -178,7 +178,9 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
             let error = range_error(offset, bytes as usize);
             on_look(core, from, (data, cut), error, Job::Read(ReadJob { from, data, cut, offset, bytes }));
         }
-        DataRequest::Trim { data, cut, size } => trim::trim(core, from, header.term, data, cut, size),
+        DataRequest::Trim { data, cut, size, keep_reserved } => {
+            trim::trim(core, from, header.term, (data, cut), size, keep_reserved);
+        }
         DataRequest::Drop { all } => trim::drop_all(core, from, &all),
         DataRequest::Sync { data } => sync::sync(core, from, data),
         DataRequest::Space => core.start(Job::Space { from }),

@@ -18,7 +18,7 @@ use onpath_wire::codec::Wire;
 use onpath_wire::data::Merge;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::record::{Counter, Effect};
-use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, flag};
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{
     Birth, DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
 };
@@ -311,7 +311,7 @@ fn receive(core: &mut Core, packet: Packet) {
     {
         return dir::mark::answered(core, innet);
     }
-    let taken = match (header.kind, header.source.class()) {
+    let taken = match (header.kind(), header.source.class()) {
         (MessageKind::Request, Some(NodeClass::Session)) => request(core, &header, &packet),
         (MessageKind::Peer, Some(NodeClass::Shard)) => peer(core, &header, &packet),
         (MessageKind::Data, Some(NodeClass::Data)) => packet.body::<Merge>().and_then(Merge::check).map(|merge| {
@@ -349,7 +349,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         return Ok(()); // the coordinator will tell it
     }
     let until_ns = if what.leased { header.until_ns() } else { u64::MAX };
-    if header.flags & flag::TAKEN != 0 {
+    if header.of_request().is_some_and(|asked| asked.taken) {
         ops::lockgrace::heard(core, session);
     }
     let running = &mut core.state.running;

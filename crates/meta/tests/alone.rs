@@ -10,7 +10,7 @@ use onpath_wire::data::{Merge, Recorded, UndoneAppend};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::{Counter, Effect, Member, MemberKind, Record};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{
     Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
 };
@@ -87,7 +87,7 @@ impl Alone {
             let packet = match output {
                 Output::Send { packet, need, .. } => {
                     let waits =
-                        need == Need::IfOutlived && packet.header().expect("a header").kind == MessageKind::Reply;
+                        need == Need::IfOutlived && packet.header().expect("a header").kind() == MessageKind::Reply;
                     self.waiting += u64::from(waits);
                     packet
                 }
@@ -104,7 +104,7 @@ impl Alone {
                 Output::Own(()) => continue,
             };
             let header = packet.header().expect("a message of the shard");
-            match header.kind {
+            match header.kind() {
                 MessageKind::Reply => self.replies.push((header.seq, packet.body().expect("a reply"))),
                 MessageKind::PeerAnswer => self.last = packet.body().ok(),
                 MessageKind::Peer => self.calls.push((header.seq, packet.body().expect("a message to a shard"))),
@@ -115,11 +115,11 @@ impl Alone {
 
     fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl Wire) {
         let mut header = Header::new(kind, from, seq);
-        header.until = u32::MAX;
         header.term = TERM;
         header.stamp = Stamp(self.now.wall_ns);
         if kind == MessageKind::Request {
-            header.oldest_behind = (seq.0 - 1) as u32; // nothing is answered yet
+            let oldest_behind = (seq.0 - 1) as u32; // nothing is answered yet
+            header.of = Of::Request(OfRequest { until: u32::MAX, oldest_behind, ..OfRequest::default() });
         }
         self.shard.handle(self.now, Input::Packet(Packet::new(&header, body)));
         self.outputs();

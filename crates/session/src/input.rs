@@ -16,7 +16,7 @@ use onpath_kernel::{Core, Input};
 use onpath_wire::codec::Wire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, Of, OfReply};
 use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::packet::Packet;
@@ -183,7 +183,7 @@ pub(crate) fn abandon(core: &mut Core<State>, slot: Slot, errno: Errno) {
 
 /// Whether a session must know what has become of a message.
 fn matters(packet: &Packet) -> bool {
-    match packet.header().map(|header| header.kind) {
+    match packet.header().map(|header| header.kind()) {
         Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| body.request.describe().matters()),
         _ => packet.body::<DataRequest>().is_ok_and(|request| request.describe().writes),
     }
@@ -216,9 +216,9 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     let Ok(header) = packet.header() else { return };
     let now = core.now;
     core.state.observe(header.stamp, now);
-    match (header.kind, header.source.class()) {
-        (MessageKind::Reply, Some(NodeClass::Shard)) => receive_reply(core, &header, packet),
-        (MessageKind::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
+    match (&header.of, header.source.class()) {
+        (Of::Reply(replied), Some(NodeClass::Shard)) => receive_reply(core, &header, replied, packet),
+        (Of::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
         _ => {}
     }
 }
@@ -244,7 +244,7 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
     }
 }
 
-fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
+fn receive_reply(core: &mut Core<State>, header: &Header, replied: &OfReply, packet: Packet) {
     let shard = ShardId(header.source.number() as u16);
     let Some(&known) = core.state.terms.get(shard.0 as usize) else { return };
     if let Some(term) = new_term(&packet) {
@@ -254,7 +254,7 @@ fn receive_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         return;
     }
     adopt(core, shard, header.term);
-    core.state.trackings[shard.0 as usize] = header.tracked();
+    core.state.trackings[shard.0 as usize] = replied.tracked;
     if header.seq == RequestSeq(0) {
         return match packet.body::<Reply>() {
             Ok(Reply::GiveBack { alone }) => alone::give_back(core, alone),
@@ -333,7 +333,7 @@ fn note_opening(core: &mut Core<State>, shard: ShardId) {
     for (seq, to) in core.open_calls() {
         let opens = to == NodeId::shard(shard)
             && core.open_call(seq).is_some_and(|(_, packet)| {
-                packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
+                packet.header().is_ok_and(|header| header.kind() == MessageKind::Request)
                     && packet.body::<RequestBody>().is_ok_and(|body| registers(&body.request))
             });
         if opens {

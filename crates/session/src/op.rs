@@ -381,7 +381,7 @@ pub(crate) fn end_turn(core: &mut Core<State>, key: WaitKey) {
 /// Reads the answer to a message to a data node.
 pub(crate) fn data_answer(packet: Packet) -> Result<DataAnswer, Errno> {
     let header = packet.header().map_err(|_| Errno::EIO)?;
-    if header.kind == MessageKind::DataReply {
+    if header.kind() == MessageKind::DataReply {
         match packet.body::<DataReply>().map_err(|_| Errno::EIO)? {
             DataReply::Failed { errno } => Err(errno),
             reply => Ok(DataAnswer::Node(reply, packet.bulk)),

@@ -13,7 +13,7 @@ use crate::session::{ReadCaller, SessionConfig, SessionIn, SessionOut};
 use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
-use onpath_wire::header::{Header, MessageKind, flag};
+use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
@@ -344,18 +344,17 @@ impl State {
         let mut header = packet.header().expect("a message that this session made");
         header.source = self.node;
         header.term = self.term(to);
-        header.flags = self.flags(to);
-        header.tell_until(self.lease.until_ns);
+        if let Some(asked) = header.of_request_mut() {
+            asked.taken = self.tells_taken(to);
+            asked.tell_until(self.lease.until_ns);
+        }
         packet.restamp(&header);
     }
 
-    /// What every request says to this peer.
+    /// Whether a request says to this peer that everything is taken again there.
     #[inline]
-    fn flags(&self, to: NodeId) -> u16 {
-        match to.as_shard() {
-            Some(shard) if self.has_taken(shard) => flag::TAKEN,
-            _ => 0,
-        }
+    fn tells_taken(&self, to: NodeId) -> bool {
+        to.as_shard().is_some_and(|shard| self.has_taken(shard))
     }
 
     /// Whether everything that was held at a shard before it restarted is taken again there.
@@ -441,11 +440,13 @@ pub(crate) fn header(core: &mut Core<State>, kind: MessageKind, to: NodeId, slot
     let mut header = Header::new(kind, state.node, seq);
     header.cluster = state.config.cluster;
     header.term = state.term(to);
-    header.flags = state.flags(to);
-    header.tell_until(state.lease.until_ns);
+    if let Some(asked) = header.of_request_mut() {
+        asked.oldest_behind = u32::try_from(behind).expect("the window is bounded");
+        asked.taken = state.tells_taken(to);
+        asked.tell_until(state.lease.until_ns);
+    }
     header.map_epoch = state.config.map.epoch();
     header.slot = slot;
-    header.oldest_behind = u32::try_from(behind).expect("the window is bounded");
     header.stamp = state.stamp(now);
     header
 }

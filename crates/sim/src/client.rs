@@ -6,7 +6,7 @@ use crate::check::{Checker, as_uncached};
 use crate::model::Caller;
 use crate::world::EPOCH_NS;
 use onpath_wire::codec::Reader;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, ShardId, Slot, Stamp, Term};
 use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 use onpath_wire::map::ClusterMap;
@@ -165,11 +165,11 @@ impl Client {
         let term = self.terms[to.0 as usize];
         let oldest = self.sent.front().map_or(seq, |sent| sent.seq);
         let mut header = Header::new(MessageKind::Request, self.node(), seq);
-        header.until = self.until;
         header.cluster = 1;
         header.term = term;
         header.slot = slot;
-        header.oldest_behind = (seq.0 - oldest.0) as u32;
+        let oldest_behind = (seq.0 - oldest.0) as u32;
+        header.of = Of::Request(OfRequest { until: self.until, oldest_behind, ..OfRequest::default() });
         header.stamp = self.stamp;
         let packet = asked.body.packet(&header, NodeId::shard(to), self.trackings[to.0 as usize], &self.map);
         checker.asked(self.session, seq, asked.clone());
@@ -182,7 +182,9 @@ impl Client {
     /// Takes a packet: a reply, or the news that a shard has a new term.
     pub(crate) fn receive(&mut self, packet: Packet, now_ns: u64, checker: &mut Checker) -> Heard {
         let Ok(header) = packet.header() else { return Heard::Nothing };
-        let (Some(shard), MessageKind::Reply) = (header.source.as_shard(), header.kind) else { return Heard::Nothing };
+        let (Some(shard), MessageKind::Reply) = (header.source.as_shard(), header.kind()) else {
+            return Heard::Nothing;
+        };
         let mut body = Reader::new(&packet.head[onpath_wire::header::HEADER_BYTES..]);
         let Ok(reply) = <Reply as onpath_wire::Wire>::take(&mut body) else { return Heard::Nothing };
         if header.stamp.0 <= EPOCH_NS + now_ns + CLOCK_SKEW_MS_MAX * 1_000_000 {
@@ -195,7 +197,7 @@ impl Client {
         if self.sent[index].term != header.term || self.sent[index].to != shard {
             return Heard::Nothing; // only from the term under which it was last sent
         }
-        self.trackings[shard.0 as usize] = header.tracked();
+        self.trackings[shard.0 as usize] = header.of_reply().map_or_else(Tracking::default, |replied| replied.tracked);
         if matches!(reply, Reply::Queued) {
             return Heard::Nothing;
         }

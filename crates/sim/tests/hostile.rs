@@ -172,7 +172,6 @@ fn a_data_node_does_not_follow_a_clock_that_is_far_ahead() {
     let now_ns = cluster.now().wall_ns;
     for (number, stamp) in [u64::MAX, now_ns + 600_000_000, now_ns + 400_000_000].into_iter().enumerate() {
         let mut header = Header::new(MessageKind::Data, CLIENT, RequestSeq(1 << 41 | number as u64));
-        header.until = u32::MAX;
         header.stamp = Stamp(stamp);
         cluster.tell_with(header, NodeId::data(0), &DataRequest::Space);
     }
@@ -184,7 +183,6 @@ fn converse(session: &mut Session, input: Input<SessionIn>, tells: impl Fn(&Requ
     let now = Now { mono_us: 1, wall_ns: 1 };
     let answer = |kind, to, seq, body: &[u8]| {
         let mut header = Header::new(kind, to, seq);
-        header.until = u32::MAX;
         header.term = Term(1);
         Packet::encoded([&header.bytes()[..], body].concat(), Bytes::new())
     };
@@ -196,7 +194,7 @@ fn converse(session: &mut Session, input: Input<SessionIn>, tells: impl Fn(&Requ
             Output::Send { to, packet, .. } => {
                 let asked = packet.header().expect("its own message");
                 let told = match packet.body::<RequestBody>() {
-                    Ok(body) if asked.kind == MessageKind::Request => {
+                    Ok(body) if asked.kind() == MessageKind::Request => {
                         answer(MessageKind::Reply, to, asked.seq, &tells(&body.request).to_bytes())
                     }
                     _ => {

@@ -185,7 +185,7 @@ impl Role for Switch {
             return self.packet(&packet, &innet);
         }
         match (packet.header(), packet.body::<SwitchCommand>()) {
-            (Ok(header), Ok(command)) if header.kind == MessageKind::Switch => self.command(&header, command),
+            (Ok(header), Ok(command)) if header.kind() == MessageKind::Switch => self.command(&header, command),
             _ => self.malformed += 1,
         }
     }

@@ -63,19 +63,24 @@ impl Switches {
         (group.index() as usize * self.len()) >> INDEX_BITS
     }
 
-    /// As two words of a header.
-    pub(crate) fn words(&self) -> [u32; 2] {
-        let (low, high) = self.0.split_at(4);
-        [low, high].map(|half| u32::from_le_bytes(*half.first_chunk().expect("half of eight bytes")))
+    /// As they are told.
+    #[inline]
+    pub(crate) fn bytes(self) -> [u8; SWITCHES_MAX] {
+        self.0
     }
 
-    /// What two words of a header say; of none, the only one.
-    pub(crate) fn of_words(words: [u32; 2]) -> Switches {
-        let [low, high] = words.map(u32::to_le_bytes);
-        let mut all = [0; SWITCHES_MAX];
-        all[..4].copy_from_slice(&low);
-        all[4..].copy_from_slice(&high);
-        if all[0] == 0 { Switches::ONE } else { Switches(all) }
+    /// Those that are told so.
+    ///
+    /// # Errors
+    /// There is none, or one behind a place without one.
+    #[inline]
+    pub(crate) fn of_bytes(all: [u8; SWITCHES_MAX]) -> Result<Switches, WireError> {
+        let switches = Switches(all);
+        let count = switches.len();
+        if count == 0 || all[count..].iter().any(|&number| number != 0) {
+            return Err(WireError::Bad("switches of a tracking epoch"));
+        }
+        Ok(switches)
     }
 }
 
@@ -148,16 +153,7 @@ impl Wire for Tracking {
             2 | 4 => (Form::Network, code == 4),
             _ => return Err(WireError::Bad("form of a tracking epoch")),
         };
-        let mut switches = Switches::ONE;
-        if listed {
-            for number in &mut switches.0 {
-                *number = u8::take(r)?;
-            }
-            let count = switches.len();
-            if count == 0 || switches.0[count..].iter().any(|&number| number != 0) {
-                return Err(WireError::Bad("switches of a tracking epoch"));
-            }
-        }
+        let switches = if listed { Switches::of_bytes(r.array()?)? } else { Switches::ONE };
         Ok(Tracking { epoch, form, switches })
     }
 }
@@ -248,9 +244,11 @@ mod tests {
                 let tracking = Tracking { epoch: TrackingEpoch(300), form, switches };
                 assert_eq!(Tracking::from_bytes(&tracking.to_bytes()), Ok(tracking));
             }
-            assert_eq!(Switches::of_words(switches.words()), switches);
+            assert_eq!(Switches::of_bytes(switches.bytes()), Ok(switches));
         }
-        assert_eq!(Switches::of_words([0, 5]), Switches::ONE);
+        assert!(
+            Switches::of_bytes([0; SWITCHES_MAX]).is_err() && Switches::of_bytes([1, 0, 5, 0, 0, 0, 0, 0]).is_err()
+        );
         let one = Tracking { epoch: TrackingEpoch(300), form: Form::Network, switches: Switches::ONE };
         assert_eq!(one.to_bytes(), [44, 1, 2], "as before there could be several");
         for wrong in

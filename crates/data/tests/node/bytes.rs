@@ -3,7 +3,7 @@
 use crate::world::{BLOCK, CHUNK, World, data};
 use onpath_kernel::Input;
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
-use onpath_wire::header::{Header, MessageKind, UNTIL_NS};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest, UNTIL_NS};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp};
 use onpath_wire::{Errno, Packet};
 
@@ -227,7 +227,7 @@ fn a_message_from_the_far_future_is_refused() {
     w.now.wall_ns = 5_000_000_000;
     let read = |w: &mut World, seq: u64, stamp: u64| {
         let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(1)), RequestSeq(seq));
-        header.until = u32::MAX;
+        header.of = Of::Data(OfRequest { until: u32::MAX, ..OfRequest::default() });
         header.stamp = Stamp(stamp);
         let body = DataRequest::Read { data: file, cut: 0, offset: 0, bytes: 1 };
         w.input(Input::Packet(Packet::new(&header, &body)));

@@ -2,7 +2,7 @@
 
 use crate::world::{BLOCK, CHUNK, World, data};
 use onpath_wire::Errno;
-use onpath_wire::data::{Allocation, DataReply, DataRequest, KEEP_RESERVED, Merge};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::ids::{DataId, RequestSeq};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
@@ -170,7 +170,8 @@ fn a_fence_keeps_what_a_truncate_takes() {
     let mut w = World::default();
     w.write(FILE(), 0, 0, &[7; BLOCK]);
     w.allocate(FILE(), 0, 0, 8 * BLOCK as u64, Allocation::Reserve);
-    w.trim(FILE(), 1, BLOCK as u64 | KEEP_RESERVED);
+    let keeping = DataRequest::Trim { data: FILE(), cut: 1, size: BLOCK as u64, keep_reserved: true };
+    w.call(&keeping);
     assert_eq!(blocks(&w, FILE()), 8);
     w.trim(FILE(), 2, BLOCK as u64);
     assert_eq!(blocks(&w, FILE()), 1);

@@ -6,7 +6,7 @@ use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_store::{Cold, FORGET_PARTS, Image, Pair, Recoverable};
 use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
 use onpath_wire::disk::block::DATA_FILE_HEADER_BYTES;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{
     Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
 };
@@ -258,7 +258,7 @@ impl World {
         let header = packet.header().unwrap();
         assert_eq!((header.source, header.cluster), (NodeId::data(0), 1));
         self.last_stamp = header.stamp;
-        if header.kind == MessageKind::Data {
+        if header.kind() == MessageKind::Data {
             assert!(to.as_shard().is_some() && header.term == Term(self.term));
             let merge: Merge = packet.body().unwrap();
             self.heard.push(merge.clone());
@@ -269,7 +269,7 @@ impl World {
             return;
         }
         let session = to.as_session().is_some();
-        assert_eq!(header.kind, if session { MessageKind::DataReply } else { MessageKind::PeerAnswer });
+        assert_eq!(header.kind(), if session { MessageKind::DataReply } else { MessageKind::PeerAnswer });
         let reply = packet.body().unwrap();
         self.sent.push_back(Sent { seq: header.seq, reply, bulk: packet.bulk, after, need });
     }
@@ -326,8 +326,8 @@ impl World {
         bulk: &[u8],
     ) {
         let mut header = Header::new(MessageKind::Data, NodeId::session(SessionId(session)), seq);
-        header.until = self.until;
-        header.oldest_behind = (seq.0 - oldest.0) as u32;
+        let oldest_behind = (seq.0 - oldest.0) as u32;
+        header.of = Of::Data(OfRequest { until: self.until, oldest_behind, ..OfRequest::default() });
         header.term = Term(self.term);
         self.input(Input::Packet(Packet::with_bulk(&header, body, Bytes::copy_from_slice(bulk))));
     }
@@ -382,7 +382,7 @@ impl World {
     }
 
     pub(crate) fn trim(&mut self, data: DataId, cut: u32, size: u64) -> DataReply {
-        self.call(&DataRequest::Trim { data, cut, size }).reply
+        self.call(&DataRequest::Trim { data, cut, size, keep_reserved: false }).reply
     }
 
     pub(crate) fn drop_data(&mut self, data: DataId) -> DataReply {

@@ -21,7 +21,7 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
 /// Whether this is a request, to one who answers such.
 fn asks_a_server(header: &Header, to: NodeId) -> bool {
     matches!(
-        (header.kind, to.class()),
+        (header.kind(), to.class()),
         (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
     )
 }

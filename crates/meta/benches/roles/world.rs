@@ -2,7 +2,7 @@
 
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{Birth, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -111,7 +111,7 @@ impl World {
         let to = self.map.shard(slot);
         self.next_seq += 1;
         let mut header = Header::new(MessageKind::Request, NodeId::session(SESSION), RequestSeq(self.next_seq));
-        header.until = u32::MAX;
+        header.of = Of::Request(OfRequest { until: u32::MAX, ..OfRequest::default() });
         header.cluster = 1;
         header.term = Term(1 + u32::from(to.0));
         header.slot = slot;

@@ -14,7 +14,7 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
-use onpath_wire::data::{DataReply, DataRequest, may_have};
+use onpath_wire::data::{DataReply, DataRequest, KEEP_RESERVED, may_have};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
@@ -39,7 +39,8 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
     });
     let Some(size) = size else { return cx.with(|core| known(core, data.inode, after)) };
     let node = cx.with(|core| core.state.config.map.data(data.inode));
-    let request = DataRequest::Trim { data, cut, size };
+    let (size, keep_reserved) = (size & !KEEP_RESERVED, size & KEEP_RESERVED != 0);
+    let request = DataRequest::Trim { data, cut, size, keep_reserved };
     let answer = cx.call_when(node, Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {
         if let Ok(DataReply::Trimmed { blocks, version }) = answer.body::<DataReply>()

@@ -7,7 +7,7 @@ use crate::state::State;
 use onpath_kernel::{Need, OpId};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Wire;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfReply};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -90,11 +90,9 @@ impl State {
     /// The same, with the record on which it rests.
     pub(crate) fn reply_resting_on(&self, record: RecordSeq, seq: RequestSeq, reply: &Reply) -> Packet {
         let mut header = self.header(MessageKind::Reply, seq);
-        header.tell_tracked(&self.epochs.owner);
         let untold = matches!(reply, Reply::Entry { created: true, .. }) && planted::is(Planted::CreateUntold);
-        if self.config.outlived && !untold {
-            header.tell_record(record);
-        }
+        let record = if self.config.outlived && !untold { record } else { RecordSeq(0) };
+        header.of = Of::Reply(OfReply { record, tracked: self.epochs.owner });
         Packet::new(&header, &*self.marked(reply))
     }
 }

@@ -86,7 +86,7 @@ fn end_life(core: &mut Core<State>) {
 /// Whether a message under way may be sent under another id, as it does no harm to be executed twice. Not so if it goes by a lock that was
 /// lost.
 fn may_be_asked_again(packet: &Packet, unlocked: &BTreeSet<InodeId>) -> bool {
-    match packet.header().map(|header| header.kind) {
+    match packet.header().map(|header| header.kind()) {
         Ok(MessageKind::Request) => packet.body::<RequestBody>().is_ok_and(|body| {
             let what = body.request.describe();
             let by_lock = what.about.inode().filter(|_| what.changes.has(Changes::LOCKS));

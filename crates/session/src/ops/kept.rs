@@ -138,8 +138,9 @@ pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Pack
 /// A shard has answered about this inode.
 pub(crate) fn note_of(core: &mut Core<State>, id: InodeId, answer: &Packet) {
     let Ok(header) = answer.header() else { return };
-    if let (Some(shard), true) = (header.source.as_shard(), header.record() > RecordSeq(0)) {
-        core.state.unsynced.note(id, shard, header.record());
+    let record = header.of_reply().map(|replied| replied.record).filter(|record| *record > RecordSeq(0));
+    if let (Some(shard), Some(record)) = (header.source.as_shard(), record) {
+        core.state.unsynced.note(id, shard, record);
     }
 }
 

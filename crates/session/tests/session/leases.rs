@@ -111,7 +111,7 @@ fn declared_dead(rig: &mut Rig) {
 fn joins_anew(rig: &mut Rig, gone: &[InodeId]) {
     rig.input(Input::Own(SessionIn::Anew { session: ANEW }));
     let attach = std::iter::from_fn(|| rig.try_sent())
-        .find(|sent| sent.header.kind == MessageKind::Request && matches!(sent.request(), Request::Attach { .. }))
+        .find(|sent| sent.header.kind() == MessageKind::Request && matches!(sent.request(), Request::Attach { .. }))
         .expect("it joins");
     assert_eq!(
         (attach.header.source, attach.request()),
@@ -160,7 +160,7 @@ fn what_may_be_asked_twice_is_asked_again_under_the_other_id() {
     let mut seen = (false, false, false);
     while let Some(sent) = rig.try_sent() {
         assert_eq!(sent.header.source, NodeId::session(ANEW));
-        if sent.header.kind == MessageKind::Data {
+        if sent.header.kind() == MessageKind::Data {
             assert!(
                 matches!(sent.data(), DataRequest::Write { append: false, .. }) && sent.packet.bulk[..] == b"bytes"[..]
             );

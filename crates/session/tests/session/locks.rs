@@ -4,7 +4,6 @@ use crate::rig::*;
 use onpath_session::fs::{FsOp, FsReply, Handle};
 use onpath_session::limits::{LATER_US, LOCK_ASK_AGAIN_US};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::flag;
 use onpath_wire::ids::*;
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::reply::Reply;
@@ -84,7 +83,7 @@ fn a_waiting_lock_does_not_block_the_window() {
     for _ in 0..2 * SESSION_WINDOW {
         let getattr = rig.fs(FsOp::GetAttr { id, handle: None });
         let sent = rig.sent();
-        assert!(u64::from(sent.header.oldest_behind) < SESSION_WINDOW);
+        assert!(sent.header.seq.0 - sent.header.oldest().0 < SESSION_WINDOW);
         rig.reply(&sent, attr_reply(id, 0, data_ref(0, 0)));
         rig.result(getattr).unwrap();
         if let Some(renewed) = rig.try_sent() {
@@ -300,7 +299,7 @@ fn after_a_restart_of_the_home_locks_are_taken_and_waited_for_again() {
 
 #[test]
 fn a_request_says_whether_everything_is_taken_again() {
-    let taken = |sent: &Sent| sent.header.flags & flag::TAKEN != 0;
+    let taken = |sent: &Sent| sent.header.of_request().expect("a request").taken;
     let mut rig = Rig::new();
     let (id, handle) = held(&mut rig, lock(LockKind::Read, 1));
     let unique = rig.fs(FsOp::SetLock { handle, lock: lock(LockKind::Write, 1), wait: false });

@@ -53,7 +53,7 @@ fn run(seed: u64) -> (u64, usize) {
             rig.terms[shard] = Term(rig.terms[shard].0 + 10);
         }
         while let Some(sent) = rig.try_sent() {
-            assert_eq!(sent.header.kind, MessageKind::Request);
+            assert_eq!(sent.header.kind(), MessageKind::Request);
             digest = digest.wrapping_mul(31).wrapping_add(sent.header.seq.0 ^ sent.header.stamp.0);
             resent += 1;
             if dice.below(10) > 2 {

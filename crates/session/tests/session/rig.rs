@@ -9,7 +9,7 @@ use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::errno::Errno;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfReply};
 use onpath_wire::ids::*;
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
@@ -35,7 +35,7 @@ pub(crate) struct Sent {
 
 impl Sent {
     pub(crate) fn body(&self) -> RequestBody {
-        assert_eq!(self.header.kind, MessageKind::Request);
+        assert_eq!(self.header.kind(), MessageKind::Request);
         self.packet.body().unwrap()
     }
 
@@ -44,7 +44,7 @@ impl Sent {
     }
 
     pub(crate) fn data(&self) -> DataRequest {
-        assert_eq!(self.header.kind, MessageKind::Data);
+        assert_eq!(self.header.kind(), MessageKind::Data);
         self.packet.body().unwrap()
     }
 }
@@ -221,7 +221,7 @@ impl Rig {
     #[track_caller]
     pub(crate) fn find(&mut self, wanted: &Request) -> Sent {
         std::iter::from_fn(|| self.sent.pop_front())
-            .find(|sent| sent.header.kind == MessageKind::Request && sent.request() == *wanted)
+            .find(|sent| sent.header.kind() == MessageKind::Request && sent.request() == *wanted)
             .expect("the request should have been sent")
     }
 
@@ -289,7 +289,7 @@ impl Rig {
         let mut header = Header::new(MessageKind::Reply, source, seq);
         header.term = term;
         header.stamp = Stamp(self.now.wall_ns + 10_000);
-        header.tell_record(record);
+        header.of = Of::Reply(OfReply { record, ..OfReply::default() });
         self.input(Input::Packet(Packet::new(&header, &reply)));
     }
 

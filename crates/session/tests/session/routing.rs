@@ -247,7 +247,7 @@ fn statfs_adds_all_shards_and_the_data_node() {
     let asked: Vec<_> = std::iter::from_fn(|| rig.try_sent()).collect();
     assert_eq!(asked.len(), SHARDS as usize + 1);
     for sent in &asked {
-        if sent.header.kind == MessageKind::Request {
+        if sent.header.kind() == MessageKind::Request {
             assert_eq!(NodeId::shard(rig.map.shard(sent.header.slot)), sent.to);
             rig.reply(sent, Reply::StatFs { inodes: 3, blocks: 1 });
         } else {

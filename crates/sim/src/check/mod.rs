@@ -224,7 +224,7 @@ impl Checker {
     pub fn sent_by_session(&mut self, packet: &Packet) {
         let Ok(header) = packet.header() else { return self.violation("a session sends what is no packet".into()) };
         let Some(session) = header.source.as_session() else { return };
-        let asked = match header.kind {
+        let asked = match header.kind() {
             MessageKind::Request => packet.body::<RequestBody>().ok().map(|body| (body, None)),
             MessageKind::Data => packet.body::<DataRequest>().ok().and_then(|request| write_of(&request, packet)),
             _ => None,
@@ -305,7 +305,7 @@ impl Checker {
     /// A shard has put out a reply, whether or not it will get through the output gate.
     pub fn emitted(&mut self, by: NodeId, to: NodeId, packet: &Packet) {
         let Ok(header) = packet.header() else { return self.violation(format!("{by:?} sends what is no packet")) };
-        if header.kind != MessageKind::Reply {
+        if header.kind() != MessageKind::Reply {
             return;
         }
         let session = to.as_session().expect("replies go to sessions");

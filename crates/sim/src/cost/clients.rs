@@ -4,7 +4,7 @@
 use super::config::Load;
 use super::work::{Ask, Kind, Work};
 use crate::client::route;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionId, Stamp, Term};
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::map::ClusterMap;
@@ -132,11 +132,11 @@ impl Clients {
         let seq = RequestSeq(client.next_seq);
         let oldest = client.sent.front().map_or(seq, |sent| sent.seq);
         let mut header = Header::new(MessageKind::Request, NodeId::session(client.session), seq);
-        header.until = u32::MAX;
         header.cluster = self.cluster.number;
         header.term = self.cluster.term;
         header.slot = slot;
-        header.oldest_behind = (seq.0 - oldest.0) as u32;
+        let oldest_behind = (seq.0 - oldest.0) as u32;
+        header.of = Of::Request(OfRequest { until: u32::MAX, oldest_behind, ..OfRequest::default() });
         header.stamp = client.stamp;
         let to = NodeId::shard(shard);
         let body = RequestBody::of_session(ask.request);
@@ -156,7 +156,7 @@ impl Clients {
         let header = packet.header().expect("a shard's own header");
         let place = client.sent.iter().position(|sent| sent.seq == header.seq)?;
         let shard = header.source.as_shard().expect("shards answer");
-        client.trackings[shard.0 as usize] = header.tracked();
+        client.trackings[shard.0 as usize] = header.of_reply().expect("a reply").tracked;
         client.stamp = client.stamp.max(header.stamp);
         let sent = client.sent.remove(place).expect("just found");
         self.under_way -= 1;

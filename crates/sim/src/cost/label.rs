@@ -57,7 +57,7 @@ pub(crate) fn of_packet(packet: &Packet, to: NodeId) -> (&'static str, u32) {
     if packet.innet.is_some() && header.source == to {
         return ("mark answer", 0); // the switch's answer comes back on our own message
     }
-    match header.kind {
+    match header.kind() {
         MessageKind::Request => (of_request(packet), 0),
         MessageKind::Peer | MessageKind::PeerAnswer => (of_peer(packet), entries(packet)),
         _ => ("peer", 0),
@@ -106,8 +106,8 @@ impl Features {
             Output::Append { .. } => self.records += 1,
             Output::Send { to, .. } if to.class() == Some(NodeClass::Session) => self.replies += 1,
             Output::Send { packet, .. } => {
-                let kind = packet.head.get(6).copied(); // of the header, whose layout is fixed
-                let peer = kind == Some(3) || kind == Some(4);
+                let kind = packet.header().map(|header| header.kind());
+                let peer = matches!(kind, Ok(MessageKind::Peer | MessageKind::PeerAnswer));
                 if peer && packet.head.len() > HEADER_BYTES {
                     self.entries += entries(packet);
                 }

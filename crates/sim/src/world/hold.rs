@@ -33,7 +33,7 @@ impl Message<'_> {
     }
 
     fn kind(&self) -> Option<MessageKind> {
-        self.header().map(|header| header.kind)
+        self.header().map(|header| header.kind())
     }
 
     /// Whether it is on its way to the switch with this operation for the dirty set.

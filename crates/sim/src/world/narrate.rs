@@ -47,7 +47,7 @@ impl World {
             (Some(peer), _, _) => format!("{peer:?}"),
             (_, Some(request), _) => format!("{request:?}"),
             (_, _, Some(reply)) => format!("{reply:?}"),
-            _ => match message.header().map(|header| header.kind) {
+            _ => match message.header().map(|header| header.kind()) {
                 Some(MessageKind::Data) if from.class() == Some(NodeClass::Data) => {
                     format!("{:?}", packet.body::<Merge>())
                 }

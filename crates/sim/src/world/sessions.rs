@@ -160,7 +160,7 @@ impl World {
     fn is_unheard(&self, session: usize, packet: &Packet) -> bool {
         let body = || packet.body::<RequestBody>().map(|body| body.request);
         self.now_ns < self.sessions[session].unheard_until_ns
-            && packet.header().is_ok_and(|header| header.kind == MessageKind::Request)
+            && packet.header().is_ok_and(|header| header.kind() == MessageKind::Request)
             && matches!(body(), Ok(Request::Renew | Request::RenewAlone | Request::Attach { .. }))
     }
 

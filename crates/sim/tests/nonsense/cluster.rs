@@ -16,7 +16,7 @@ use onpath_wire::Wire;
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::disk::record::Counter;
-use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, OfRequest};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::map::ClusterMap;
@@ -139,7 +139,7 @@ fn told(to: NodeId, packet: &Packet) -> String {
     use onpath_wire::data::{DataRequest, Merge};
     use onpath_wire::peer::Peer;
     let header = packet.header();
-    let kind = header.as_ref().map(|header| header.kind);
+    let kind = header.as_ref().map(|header| header.kind());
     let body = match (kind, to.class()) {
         (Ok(MessageKind::Request), _) => format!("{:?}", packet.body::<RequestBody>()),
         (Ok(MessageKind::Data), Some(NodeClass::Shard)) => format!("{:?}", packet.body::<Merge>()),
@@ -302,10 +302,11 @@ impl Cluster {
         *seq += 1;
         let (session, seq) = (*session, *seq);
         let mut header = Header::new(kind, NodeId::session(SessionId(session)), RequestSeq(seq));
-        header.until = u32::MAX;
         header.cluster = CLUSTER;
         header.term = term;
-        header.oldest_behind = seq.min(32) as u32 - 1;
+        let oldest_behind = seq.min(32) as u32 - 1;
+        *header.of_request_mut().expect("of a request") =
+            OfRequest { until: u32::MAX, oldest_behind, ..OfRequest::default() };
         header.stamp = Stamp(self.now().wall_ns);
         header
     }
@@ -466,9 +467,9 @@ impl Cluster {
     /// A client gets an answer.
     fn hear(&mut self, packet: &Packet) {
         let Ok(header) = packet.header() else { return };
-        if let Some(shard) = header.source.as_shard().filter(|_| header.kind == MessageKind::Reply) {
+        if let (Some(shard), Some(replied)) = (header.source.as_shard(), header.of_reply()) {
             self.outcome.answers += 1;
-            self.trackings[usize::from(shard.0)] = header.tracked();
+            self.trackings[usize::from(shard.0)] = replied.tracked;
             // Behind a mark there is no body.
             if let Ok(reply) = packet.body::<Reply>() {
                 self.known.hear(&reply, &mut self.dice);

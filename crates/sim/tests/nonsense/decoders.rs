@@ -150,7 +150,7 @@ fn samples(kinds: &[Kind]) -> Samples {
 fn parts(to: NodeId, packet: &Packet) -> Vec<Part> {
     let Ok(header) = packet.header() else { return vec![] };
     let (head, body) = packet.head.split_at(HEADER_BYTES);
-    let kind = match (header.kind, to.class()) {
+    let kind = match (header.kind(), to.class()) {
         _ if body.is_empty() => None, // a mark, which has nothing behind it
         (MessageKind::Request, _) => Some("RequestBody"),
         (MessageKind::Reply, _) => Some("Reply"),

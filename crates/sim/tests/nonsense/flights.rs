@@ -2,8 +2,8 @@
 
 use super::cluster::SHARDS;
 use super::{Dice, edge, mutate};
-use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, ShardId, Stamp, Term};
+use onpath_wire::header::{HEADER_BYTES, MessageKind, OWN_BYTES, Of, Position};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, ShardId, Stamp, Term};
 use onpath_wire::innet::{DirtySet, InNet};
 use onpath_wire::packet::Packet;
 
@@ -37,14 +37,25 @@ pub(crate) fn change_around(flight: &mut Flight, dice: &mut Dice) {
             let near = header.stamp.0.saturating_add(300_000_000);
             header.stamp = Stamp(*dice.one(&[0, u64::MAX, near, somewhere]));
         }
-        4 => header.oldest_behind = edge(dice) as u32,
-        5 => (header.switches_low, header.switches_high) = (edge(dice) as u32, edge(dice) as u32),
-        6 => header.flags = dice.next() as u16,
+        4 | 5 => match &mut header.of {
+            Of::Request(asked) | Of::Data(asked) => {
+                asked.oldest_behind = edge(dice) as u32;
+                asked.taken = dice.percent(50);
+                asked.made_at = dice.percent(50).then(|| Position { term: header.term, position: edge(dice) });
+            }
+            Of::Reply(replied) => replied.record = RecordSeq(edge(dice)),
+            Of::Peer | Of::PeerAnswer | Of::DataReply | Of::Switch => {}
+        },
+        6 => {
+            let at = HEADER_BYTES - 1 - dice.below(OWN_BYTES); // what only its kind has
+            flight.packet.head[at] = dice.next() as u8;
+            return;
+        }
         7 if host => header.source = *dice.one(&roles),
         8 if host => {
             let answers = [MessageKind::Reply, MessageKind::DataReply, MessageKind::PeerAnswer];
             let kinds = if flight.to.class() == Some(NodeClass::Session) { &answers[..] } else { &KINDS };
-            header.kind = *dice.one(kinds);
+            header.of = Of::new(*dice.one(kinds));
         }
         9 => flight.to = *dice.one(&roles),
         10 => {
@@ -70,7 +81,7 @@ pub(crate) fn admits(flight: &Flight) -> bool {
     match flight.from.class() {
         Some(NodeClass::Session) => {
             let asks = matches!(
-                (header.kind, flight.to.class()),
+                (header.kind(), flight.to.class()),
                 (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
             );
             header.source == flight.from && asks

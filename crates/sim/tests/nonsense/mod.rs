@@ -104,7 +104,7 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, values: &[u64], dice: &mut Dice) {
 /// Whether the body is one that a role at `to` would decode.
 pub(crate) fn decodes(to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
-    match (header.kind, to.class()) {
+    match (header.kind(), to.class()) {
         (MessageKind::Request, _) => packet.body::<RequestBody>().is_ok(),
         (MessageKind::Peer, _) => packet.body::<Peer>().is_ok(),
         (MessageKind::Data, Some(NodeClass::Shard)) => packet.body::<Merge>().is_ok(),
