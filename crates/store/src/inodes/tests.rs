@@ -5,7 +5,7 @@ use crate::cold::class;
 use crate::cold::testing::{Imaged, Keeper, Shelf, Upkeep, upkeep};
 use crate::pieces::PIECE_LOOKS;
 use onpath_wire::codec::Blob;
-use onpath_wire::ids::{Birth, Generation};
+use onpath_wire::ids::{Birth, Generation, INODE_ID_BITS};
 use onpath_wire::name::Name;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn inode() -> impl Strategy<Value = Inode> {
                 btime,
                 mtime_stamp: Stamp(stamp),
                 rdev: rdev as u32,
-                parent: InodeId(parent),
+                parent: InodeId(parent >> (u64::BITS - INODE_ID_BITS)),
                 entries,
                 generation: Generation(generation),
                 cut: cut as u32,
