@@ -304,12 +304,19 @@ impl View {
         }
     }
 
+    /// A name of an inode: one in the directory that it tells of first, if there is one.
+    fn name_of(&self, id: InodeId) -> Option<NameOf> {
+        let parent = self.inodes.get(&id).map(|inode| inode.parent);
+        let known = self.names_of(id).find(|(dir, _)| Some(*dir) == parent);
+        known.or_else(|| self.names_of(id).next())
+    }
+
     /// A path of an inode, if names lead to it from the root.
     pub(super) fn path(&self, id: InodeId) -> Option<String> {
         let mut names = Vec::new();
         let mut at = id;
         while at != InodeId::ROOT {
-            let (parent, name) = self.names_of(at).next()?;
+            let (parent, name) = self.name_of(at)?;
             names.push(String::from_utf8_lossy(name.as_bytes()).into_owned());
             at = parent;
             if names.len() > PATH_NAMES_MAX {

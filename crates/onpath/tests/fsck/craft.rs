@@ -32,6 +32,9 @@ use std::sync::Arc;
 /// Bytes before the first batch of a segment; its salt is at byte 12.
 const SEGMENT_HEADER_BYTES: usize = 64;
 
+/// No test makes as many records or entries of change-logs in one start.
+const UNUSED: u64 = 1 << 39;
+
 /// A DIR that was used and stopped, and what is in it.
 pub(crate) struct Original {
     pub(crate) superblock: Superblock,
@@ -114,9 +117,16 @@ impl Original {
         let path = place.path().join("state");
         let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(&self.dir).arg(&path).status();
         assert!(status.expect("cp runs").success(), "cp of DIR");
-        let term = Term(self.superblock.journal().next_term);
+        // Of the last start, so that the next one is newer.
+        let term = Term(self.superblock.journal().next_term - 1);
         let original = (self.surveys.clone(), self.files.clone());
-        Copy { _place: place, path, original, next: Cell::new(Lsn(self.last.0 + 1)), seq: Cell::new(term.first_seq()) }
+        Copy {
+            _place: place,
+            path,
+            original,
+            next: Cell::new(Lsn(self.last.0 + 1)),
+            seq: Cell::new(term.first_seq() + UNUSED),
+        }
     }
 }
 
