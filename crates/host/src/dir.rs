@@ -124,10 +124,13 @@ impl Dir {
     }
 
     /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing. Its start takes no session ids.
-    pub fn open_or_format_part(path: &Path, wanted: &PartFormat) -> Result<Dir, DirError> {
+    /// Terms before `first_term` count as taken.
+    pub fn open_or_format_part(path: &Path, wanted: &PartFormat, first_term: Term) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
-        let superblock = read(path)?;
+        let mut superblock = read(path)?;
         fits(path, &superblock, wanted)?;
+        let next_term = &mut superblock.journals[0].next_term;
+        *next_term = (*next_term).max(first_term.0);
         Dir::start(path, claim, superblock, fresh, 0)
     }
 
@@ -543,10 +546,10 @@ mod tests {
         let path = tmp.path().join("new");
         let part = |secrets| PartFormat { fsid: 7, secrets, host: 1, shard_hosts: vec![1], data_nodes: vec![1] };
         let [ours, others] = [1, 2].map(Secrets::of_seed);
-        let error = Dir::open_or_format_part(&path, &part(None)).unwrap_err();
+        let error = Dir::open_or_format_part(&path, &part(None), Term(0)).unwrap_err();
         assert!(matches!(error, DirError::NoSecrets { .. }), "{error}");
         for secrets in [Some(ours), Some(ours), None] {
-            let dir = Dir::open_or_format_part(&path, &part(secrets)).unwrap();
+            let dir = Dir::open_or_format_part(&path, &part(secrets), Term(0)).unwrap();
             assert_eq!((dir.superblock().secrets, dir.shape().map.placement()), (ours, ours.placement));
             assert_eq!(
                 dir.superblock().next_session,
@@ -556,7 +559,7 @@ mod tests {
         }
         let mixed = Secrets { placement: ours.placement, inner: others.inner };
         for other in [others, mixed] {
-            let error = Dir::open_or_format_part(&path, &part(Some(other))).unwrap_err();
+            let error = Dir::open_or_format_part(&path, &part(Some(other)), Term(0)).unwrap_err();
             assert!(matches!(error, DirError::OtherSecrets { .. }), "{error}");
         }
         // Each directory that is formatted for itself draws its own.

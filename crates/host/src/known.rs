@@ -6,12 +6,17 @@
 //!
 //! ```text
 //! this 6b0f54d2a91cc3e7 known
-//! 2 90a1f3324cbb7d15
+//! 2 90a1f3324cbb7d15 17 2049
 //! ```
+//!
+//! The two numbers of another host are the highest birth and term that it has told to give out next. A directory that tells a lower term
+//! than that is an old copy of itself, since every start takes terms; nothing is taken from it. One that takes the place of a lost one
+//! asks the others, and begins above ([`Next::after_a_loss`]), so that nothing repeats of what the lost one has given out (R-18).
 
 use crate::dir::{DirError, replace_file};
 use crate::held;
 use crate::sys;
+use onpath_wire::ids::{Birth, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +34,38 @@ pub struct Directory {
     pub meant: bool,
     /// Which secrets it has.
     pub secrets: u64,
+    /// What it gives out next.
+    pub next: Next,
+}
+
+/// What a directory gives out next, as of its last start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// Birth of inodes.
+    pub birth: Birth,
+    /// Term of a role.
+    pub term: Term,
+}
+
+/// Births that a lost directory may have taken since it was last heard of: one a start, and one more each time that a shard has made
+/// 65,536 inodes in each of its slots.
+const UNHEARD_BIRTHS: u32 = 1_024;
+/// Terms that it may have taken: one a start.
+const UNHEARD_TERMS: u32 = 1_024;
+
+impl Next {
+    /// Nothing before either.
+    #[must_use]
+    pub fn max(self, other: Next) -> Next {
+        Next { birth: self.birth.max(other.birth), term: self.term.max(other.term) }
+    }
+
+    /// Where a directory begins that takes the place of the one that was heard to be here.
+    #[must_use]
+    pub fn after_a_loss(self) -> Next {
+        let birth = self.birth.0.saturating_add(UNHEARD_BIRTHS).min(Birth::NEVER.0);
+        Next { birth: Birth(birth), term: Term(self.term.0.saturating_add(UNHEARD_TERMS).min(Term::MAX.0)) }
+    }
 }
 
 /// Whether messages of a host are taken, by what it tells of its directory.
@@ -40,6 +77,8 @@ pub enum Admission {
     OtherDirectory,
     /// It has other secrets: names would not be where this host looks for them.
     OtherSecrets,
+    /// Its directory was further when it was last heard of: it is an old copy.
+    OldCopy,
 }
 
 /// How far a directory is known to the other hosts.
@@ -60,7 +99,15 @@ impl Standing {
 struct Book {
     this: u64,
     standing: Standing,
-    others: BTreeMap<u16, u64>,
+    others: BTreeMap<u16, Other>,
+}
+
+/// What is known of another host's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Other {
+    id: u64,
+    /// The highest that it has told.
+    next: Next,
 }
 
 impl Book {
@@ -71,7 +118,9 @@ impl Book {
 
     fn text(&self) -> String {
         let standing = Standing::ALL.iter().find(|(standing, _)| *standing == self.standing).expect("all are listed").1;
-        let others = self.others.iter().map(|(host, id)| format!("{host} {id:016x}\n"));
+        let line =
+            |(host, Other { id, next }): (&u16, &Other)| format!("{host} {id:016x} {} {}\n", next.birth, next.term);
+        let others = self.others.iter().map(line);
         format!("this {:016x} {standing}\n{}", self.this, others.collect::<String>())
     }
 
@@ -82,10 +131,12 @@ impl Book {
         let ["this", this, standing] = first[..] else { return None };
         let standing = Standing::ALL.iter().find(|(_, word)| *word == standing)?.0;
         let other = |line: &str| {
-            let (host, other) = line.split_once(' ')?;
-            Some((host.parse().ok()?, id(other)?))
+            let words: Vec<&str> = line.split(' ').collect();
+            let [host, other, birth, term] = words[..] else { return None };
+            let next = Next { birth: Birth(birth.parse().ok()?), term: Term(term.parse().ok()?) };
+            Some((host.parse().ok()?, Other { id: id(other)?, next }))
         };
-        let others = lines.map(other).collect::<Option<BTreeMap<u16, u64>>>()?;
+        let others = lines.map(other).collect::<Option<BTreeMap<u16, Other>>>()?;
         Some(Book { this: id(this)?, standing, others }).filter(|book| book.text() == text)
     }
 
@@ -102,6 +153,8 @@ pub(crate) struct Known {
     secrets: u64,
     /// Hosts that have directories, but this one.
     wanted: BTreeSet<u16>,
+    /// What the directory gives out next.
+    next: Next,
     state: Mutex<State>,
 }
 
@@ -119,8 +172,14 @@ pub(crate) fn format(dir: &Path) -> Result<(), DirError> {
 
 impl Known {
     /// Reads what a directory has, whose secrets are these. `wanted`: the other hosts that have directories; `meant`: somebody says that
-    /// this one shall take the place of any other.
-    pub(crate) fn open(dir: &Path, secrets: u64, wanted: BTreeSet<u16>, meant: bool) -> Result<Known, DirError> {
+    /// this one shall take the place of any other; `next`: what it gives out next.
+    pub(crate) fn open(
+        dir: &Path,
+        secrets: u64,
+        wanted: BTreeSet<u16>,
+        meant: bool,
+        next: Next,
+    ) -> Result<Known, DirError> {
         let name = dir.join(NAME);
         let failed = |what| {
             let path = name.clone();
@@ -146,7 +205,7 @@ impl Known {
             tracing::info!(hosts = ?wanted, "the directory is new: clients are served when these hosts have said that they know no other");
         }
         let state = Mutex::new(State { book, taken: BTreeSet::new() });
-        Ok(Known { dir: dir.to_owned(), secrets, wanted, state })
+        Ok(Known { dir: dir.to_owned(), secrets, wanted, next, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -156,7 +215,8 @@ impl Known {
     /// What this host tells of its own.
     pub(crate) fn own(&self) -> Directory {
         let state = self.lock();
-        Directory { id: state.book.this, meant: state.book.standing == Standing::Meant, secrets: self.secrets }
+        let meant = state.book.standing == Standing::Meant;
+        Directory { id: state.book.this, meant, secrets: self.secrets, next: self.next }
     }
 
     /// Whether all other hosts have taken the directory: then it has their secrets.
@@ -169,27 +229,41 @@ impl Known {
         self.lock().book.standing != Standing::New
     }
 
-    /// Whether messages of a host with that directory are taken: no other is known, on stable storage.
+    /// What a host has told that it gives out next, if it was heard of.
+    pub(crate) fn next_of(&self, host: u16) -> Next {
+        self.lock().book.others.get(&host).map(|other| other.next).unwrap_or_default()
+    }
+
+    /// Whether messages of a host with that directory are taken: no other and no later one is known, on stable storage.
     pub(crate) fn admits(&self, host: u16, told: Directory) -> Admission {
         if told.id != 0 && told.secrets != self.secrets {
             return Admission::OtherSecrets;
         }
         let mut state = self.lock();
         let before = state.book.others.get(&host).copied();
-        if before.unwrap_or(0) == told.id {
+        let same = before.map_or(0, |other| other.id) == told.id;
+        if same && told.id == 0 {
             return Admission::Admitted;
         }
-        if told.id == 0 || !self.wanted.contains(&host) || before.is_some() && !told.meant {
+        if !same && (told.id == 0 || !self.wanted.contains(&host) || before.is_some() && !told.meant) {
             return Admission::OtherDirectory;
         }
+        let known = before.map(|other| other.next).unwrap_or_default();
+        if told.next.term < known.term {
+            return Admission::OldCopy;
+        }
+        let next = known.max(told.next);
+        if same && next == known {
+            return Admission::Admitted;
+        }
         let mut book = state.book.clone();
-        book.others.insert(host, told.id);
+        book.others.insert(host, Other { id: told.id, next });
         if let Err(error) = book.write(&self.dir) {
             tracing::error!(host, error = error.to_string(), "the directory of a host cannot be remembered");
             return Admission::OtherDirectory;
         }
         state.book = book;
-        if before.is_some() {
+        if before.is_some() && !same {
             tracing::warn!(host, "a host has a new directory in place of the one that it had");
         }
         Admission::Admitted
@@ -219,13 +293,17 @@ mod tests {
     use std::fs;
 
     fn known(dir: &Path, wanted: &[u16], meant: bool) -> Known {
-        Known::open(dir, SECRETS, wanted.iter().copied().collect(), meant).unwrap()
+        Known::open(dir, SECRETS, wanted.iter().copied().collect(), meant, next(1, 1)).unwrap()
+    }
+
+    fn next(birth: u32, term: u32) -> Next {
+        Next { birth: Birth(birth), term: Term(term) }
     }
 
     const SECRETS: u64 = 5;
 
     fn told(id: u64, meant: bool) -> Directory {
-        Directory { id, meant, secrets: SECRETS }
+        Directory { id, meant, secrets: SECRETS, next: next(1, 1) }
     }
 
     fn admits(one: &Known, host: u16, told: Directory) -> bool {
@@ -286,6 +364,29 @@ mod tests {
     }
 
     #[test]
+    fn an_old_copy_is_refused_and_whoever_replaces_begins_above() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path()).unwrap();
+        let at = |id, meant, birth, term| Directory { next: next(birth, term), ..told(id, meant) };
+        let one = known(tmp.path(), &[2], false);
+        assert_eq!(one.next_of(2), Next::default());
+        assert!(admits(&one, 2, at(7, false, 3, 100)) && admits(&one, 2, at(7, false, 5, 170)));
+        assert!(admits(&one, 2, at(7, false, 4, 170)), "a record that was not durable yet");
+        for one in [one, known(tmp.path(), &[2], false)] {
+            assert_eq!(one.next_of(2), next(5, 170));
+            assert_eq!(one.admits(2, at(7, false, 3, 169)), Admission::OldCopy);
+            assert_eq!(one.admits(2, at(8, true, 1, 1)), Admission::OldCopy, "it has not asked where to begin");
+        }
+        let one = known(tmp.path(), &[2], false);
+        let begins = one.next_of(2).after_a_loss();
+        assert_eq!(begins, next(5 + 1_024, 170 + 1_024));
+        assert!(admits(&one, 2, at(8, true, begins.birth.0, begins.term.0)));
+        assert_eq!(one.next_of(2), begins);
+        let last = next(Birth::MAX.0, Term::MAX.0).after_a_loss();
+        assert_eq!(last, Next { birth: Birth::NEVER, term: Term::MAX });
+    }
+
+    #[test]
     fn one_that_is_meant_says_so_until_all_know_it() {
         let tmp = tempfile::tempdir().unwrap();
         format(tmp.path()).unwrap();
@@ -303,14 +404,21 @@ mod tests {
         let id = known(tmp.path(), &[2], false).own().id;
         let one = known(tmp.path(), &[2], false);
         assert!(one.serves() && one.own().id == id);
-        for text in ["", "this 0 known\n", "this 1 known\n", "this 6b0f54d2a91cc3e7 known\n2 \n", "\n"] {
+        for text in ["", "this 0 known\n", "this 1 known\n", "this 6b0f54d2a91cc3e7 known\n2 90a1f3324cbb7d15\n", "\n"]
+        {
             fs::write(tmp.path().join(NAME), text).unwrap();
             assert!(
-                matches!(Known::open(tmp.path(), SECRETS, BTreeSet::new(), false), Err(DirError::Hosts { .. })),
+                matches!(
+                    Known::open(tmp.path(), SECRETS, BTreeSet::new(), false, next(1, 1)),
+                    Err(DirError::Hosts { .. })
+                ),
                 "{text:?}"
             );
         }
         fs::write(tmp.path().join(NAME), [0xff, 0xfe]).unwrap();
-        assert!(matches!(Known::open(tmp.path(), SECRETS, BTreeSet::new(), false), Err(DirError::Hosts { .. })));
+        assert!(matches!(
+            Known::open(tmp.path(), SECRETS, BTreeSet::new(), false, next(1, 1)),
+            Err(DirError::Hosts { .. })
+        ));
     }
 }

@@ -2,22 +2,27 @@
 
 use crate::dir::PartFormat;
 use crate::journal::Commit;
-use crate::known::{Admission, Directory, Known};
+use crate::known::{Admission, Directory, Known, Next};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::progress::Watcher;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
-use crate::udp::{ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, Key, UdpError, Wait, endpoint_of_host};
+use crate::udp::{
+    ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Key, UdpError, Wait, ask_next,
+    endpoint_of_host,
+};
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeId, SessionId, Term};
 use onpath_wire::secrets::Placement;
 use onpath_wire::tracking::{Form, Switches};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// What a host is started with.
@@ -53,6 +58,8 @@ pub struct MemberConfig {
 pub enum Strange {
     /// The other one knows another directory of it.
     Directory,
+    /// The other one has heard of a later state of its directory.
+    OldCopy,
     /// Its directory is new, and was formatted with other secrets than the other one's.
     Secrets,
 }
@@ -73,6 +80,14 @@ pub enum MemberError {
     /// Its sockets.
     #[error(transparent)]
     Udp(#[from] UdpError),
+    /// Others cannot be asked.
+    #[error(transparent)]
+    Ask(#[from] JoinError),
+    /// Nobody has heard of the directory that is lost.
+    #[error(
+        "no other host tells how far the lost directory was, so that the new one cannot begin above it: start one of the other hosts first, then this one again with --replace-lost-directory"
+    )]
+    NoBegin,
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -81,6 +96,23 @@ pub enum MemberError {
         /// Why not.
         source: io::Error,
     },
+}
+
+/// How long a host whose directory is lost waits for another one.
+const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a directory begins that takes the place of a lost one: above all that the others have heard of that.
+fn begin(number: u16, others: &[SocketAddr], key: Option<&Key>) -> Result<Next, MemberError> {
+    let end = Instant::now() + BEGIN_PATIENCE;
+    while !others.is_empty() {
+        if let Some(heard) = ask_next(others, key, number)? {
+            return Ok(if heard == Next::default() { heard } else { heard.after_a_loss() });
+        }
+        if Instant::now() >= end {
+            return Err(MemberError::NoBegin);
+        }
+    }
+    Ok(Next::default())
 }
 
 /// A host that serves.
@@ -111,10 +143,11 @@ impl Member {
             shard: shard.clone(),
             strange,
         };
-        let with_directories = |(host, _): &(HostIs, SocketAddr)| {
-            (host.number != number && (host.data || !host.shards.is_empty())).then_some(host.number)
-        };
-        let others = hosts.iter().filter_map(with_directories).collect();
+        let with_directories =
+            |(host, _): &&(HostIs, SocketAddr)| host.number != number && (host.data || !host.shards.is_empty());
+        let (others, places): (BTreeSet<u16>, Vec<SocketAddr>) =
+            hosts.iter().filter(with_directories).map(|(host, place)| (host.number, *place)).unzip();
+        let asked_with = key.clone();
         let endpoint =
             EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
         // The port is taken before anything of the directory changes.
@@ -133,7 +166,8 @@ impl Member {
         };
         let (server, node, switch) = match part {
             Some((path, format)) => {
-                let mut builder = ServerBuilder::open_part(&path, &format, options, watcher)?;
+                let begin = if replaces { begin(number, &places, asked_with.as_ref())? } else { Next::default() };
+                let mut builder = ServerBuilder::open_part(&path, &format, begin, options, watcher)?;
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let secrets = server.dir.superblock().secrets;
@@ -141,7 +175,9 @@ impl Member {
                     let gives = (server.sessions.clone(), secrets.placement);
                     assert!(shapes.set(gives).is_ok(), "set once");
                 }
-                let directories = Known::open(&path, secrets.digest(), others, replaces).map_err(ServerError::Dir)?;
+                let next = Next { birth: server.first_birth, term: Term(server.dir.superblock().journal().next_term) };
+                let directories =
+                    Known::open(&path, secrets.digest(), others, replaces, next).map_err(ServerError::Dir)?;
                 assert!(known.set(directories).is_ok(), "set once");
                 let node = server.node.clone();
                 let first = server.shards.first().map(|port| (Arc::downgrade(&node), port.clone()));
@@ -268,12 +304,16 @@ impl EndpointHooks for Hooks {
         admission
     }
 
+    fn next_of(&self, host: u16) -> Next {
+        self.known.get().map(|known| known.next_of(host)).unwrap_or_default()
+    }
+
     fn taken_by(&self, host: u16) {
         self.known.get().into_iter().for_each(|known| known.taken_by(host));
     }
 
-    fn strange_to(&self, host: u16) {
-        (self.strange)(host, Strange::Directory);
+    fn strange_to(&self, host: u16, old: bool) {
+        (self.strange)(host, if old { Strange::OldCopy } else { Strange::Directory });
     }
 
     fn serves(&self) -> bool {

@@ -4,6 +4,7 @@ use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, Pace, Store};
 use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
+use crate::known::Next;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::progress::{Stage, Watcher};
 use crate::report::report;
@@ -15,6 +16,7 @@ use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard, SyncPolicy};
 use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
+use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionId, Term};
 use onpath_wire::packet::Packet;
@@ -129,6 +131,9 @@ pub struct ServerBuilder {
     store: Arc<Store>,
     options: ServerOptions,
     sessions: Range<u32>,
+    first_birth: Birth,
+    /// It takes the place of a lost one, which must be known durably before anybody is told.
+    begins_above: bool,
 }
 
 /// A file system that serves.
@@ -143,6 +148,8 @@ pub struct Server {
     pub data: Port<DataNode>,
     /// Ids of sessions to come.
     pub sessions: Arc<Sessions>,
+    /// The birth of the first inodes of this start.
+    pub first_birth: Birth,
     checkpointer: Arc<Checkpointer>,
     streams: StreamServer,
 }
@@ -160,20 +167,27 @@ pub(crate) struct Alone {
 impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
     pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format(path, options.shards, options.secrets)?, options, watcher)
+        let dir = Dir::open_or_format(path, options.shards, options.secrets)?;
+        ServerBuilder::of_dir(dir, Birth(0), options, watcher)
     }
 
-    /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state.
+    /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state. It gives out nothing before `begin`.
     pub fn open_part(
         path: &Path,
         wanted: &PartFormat,
+        begin: Next,
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted)?, options, watcher)
+        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted, begin.term)?, begin.birth, options, watcher)
     }
 
-    fn of_dir(dir: Dir, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
+    fn of_dir(
+        dir: Dir,
+        begin: Birth,
+        options: ServerOptions,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<ServerBuilder, ServerError> {
         let (superblock, shape) = (dir.superblock(), dir.shape());
         let blocks = Arc::new(BlockFiles::open(
             &dir.place().data,
@@ -192,7 +206,8 @@ impl ServerBuilder {
         let store = Arc::new(Store::open(&dir.place().checkpoint, superblock.journal_id())?);
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.place().checkpoint);
-        let (now, first_birth) = (sys::now(), state.next_birth());
+        let (now, reserved) = (sys::now(), state.next_birth());
+        let first_birth = reserved.max(begin);
         let State { mut shards, mut data, shape, .. } = state;
         watcher.begin(Stage::of("comparing what the journal has written last", "blocks"));
         // Hosts count births on their own.
@@ -218,6 +233,10 @@ impl ServerBuilder {
             "recovered"
         );
         shards.iter_mut().for_each(|shard| shard.start(now, first_birth));
+        let begins_above = begin > reserved && !shards.is_empty();
+        if begins_above {
+            shards[0].reserve(Counter::Births, u64::from(begin.0 - 1)); // a later start begins above it, too
+        }
         let mut builder = NodeBuilder::new();
         // The data node runs first: what it has found of lost blocks is recorded, and told to the homes, before a shard says or
         // records anything.
@@ -231,7 +250,20 @@ impl ServerBuilder {
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
         let sessions = dir.sessions.clone();
-        Ok(ServerBuilder { report, builder, dir, shards, data, blocks, journal, store, options, sessions })
+        Ok(ServerBuilder {
+            report,
+            builder,
+            dir,
+            shards,
+            data,
+            blocks,
+            journal,
+            store,
+            options,
+            sessions,
+            first_birth,
+            begins_above,
+        })
     }
 
     /// What a session of this process is made from; its id was never used before.
@@ -252,6 +284,9 @@ impl ServerBuilder {
     pub(crate) fn start_alone(self) -> Result<Alone, ServerError> {
         let hooks = Arc::new(Hooks { blocks: self.blocks.clone() });
         let node = self.builder.start(self.options.commit, Some(self.journal), hooks);
+        if self.begins_above {
+            node.flush()?;
+        }
         if self.dir.rebooted && node.flush().is_ok() {
             self.dir.note_boot()?;
         }
@@ -279,7 +314,7 @@ impl ServerBuilder {
 
     /// Begins to serve, other processes too.
     pub fn start(self) -> Result<Server, ServerError> {
-        let (commit, given) = (self.options.commit, self.sessions.clone());
+        let (commit, given, first_birth) = (self.options.commit, self.sessions.clone(), self.first_birth);
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let (shape, dir) = (dir.shape(), Arc::new(dir));
         let sessions = Arc::new(Sessions::new(dir.clone(), given));
@@ -315,7 +350,7 @@ impl ServerBuilder {
             },
         };
         let streams = StreamServer::start(&node, config)?;
-        Ok(Server { dir, node, shards, data, sessions, checkpointer, streams })
+        Ok(Server { dir, node, shards, data, sessions, first_birth, checkpointer, streams })
     }
 }
 

@@ -177,6 +177,11 @@ impl Shard {
         self.kernel.with(|core| core.state.reserved.upto(counter))
     }
 
+    /// Numbers of this kind up to here count as given out from now on.
+    pub fn reserve(&mut self, counter: Counter, upto: u64) {
+        self.kernel.with(|core| ops::root::record(core, |_| Effect::Reserved { counter, upto }));
+    }
+
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on. `first`: the birth of the first inodes
     /// of this start, above all that shards of the journal have reserved.
     pub fn start(&mut self, now: Now, first: Birth) {

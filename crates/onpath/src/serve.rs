@@ -139,6 +139,9 @@ enum Refused {
     /// That one knows another directory of it.
     #[error("{by} knows another directory of {host}: {} is not the one that it had. Bring that back; only if it is lost for good, with all names and bytes that were in it, start this host once with --replace-lost-directory", directory.display())]
     Directory { by: String, host: String, directory: PathBuf },
+    /// That one has heard of a later state of its directory.
+    #[error("{by} has heard of a later state of the directory of {host}: {} is an old copy. Bring the present one back; only if it is lost for good, with all names and bytes that were in it, move the copy away and start this host once with --replace-lost-directory", directory.display())]
+    OldCopy { by: String, host: String, directory: PathBuf },
     /// Its new directory was formatted with other secrets.
     #[error("{by} has other secrets than {host}, whose directory {} is new: copy the key file of {by} to this host, remove what is in the directory, and start it again; where both are new, either file will do", directory.display())]
     Secrets { by: String, host: String, directory: PathBuf },
@@ -151,6 +154,7 @@ impl Refused {
         let host = host.name.clone();
         match why {
             Strange::Directory => Refused::Directory { by, host, directory },
+            Strange::OldCopy => Refused::OldCopy { by, host, directory },
             Strange::Secrets => Refused::Secrets { by, host, directory },
         }
     }

@@ -126,7 +126,7 @@ fn a_directory_hears_of_no_more_than_can_be() {
         stamp: Stamp(1),
         put: true,
         name: Name::new(b"n").expect("a name"),
-        child: InodeId(77),
+        child: InodeId(78),
         kind: Kind::File,
         dcount: 1,
         dnlink: 0,
@@ -135,6 +135,7 @@ fn a_directory_hears_of_no_more_than_can_be() {
     for entries in [
         vec![LogEntry { dcount: -48, ..good.clone() }],
         vec![LogEntry { dnlink: i8::MIN, ..good.clone() }],
+        vec![LogEntry { child: InodeId(77), ..good.clone() }], // the number of a directory
         vec![LogEntry { stamp: Stamp(u64::MAX), ..good.clone() }],
         vec![later.clone(), good.clone()],
         std::iter::repeat_n(LogEntry { dcount: -1, ..good.clone() }, 4_000)
@@ -149,7 +150,7 @@ fn a_directory_hears_of_no_more_than_can_be() {
     let push = Peer::Push { dir: InodeId::ROOT, batch: Batch { before: LogSeq(0), entries: vec![good, later] } };
     cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &push);
     let outcome = cluster.end();
-    assert_eq!(outcome.malformed, 5);
+    assert_eq!(outcome.malformed, 6);
 }
 
 #[test]

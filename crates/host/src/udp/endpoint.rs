@@ -8,7 +8,7 @@ use super::timer::Timer;
 use super::ways::Ways;
 use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer, told};
 use crate::clock::CLOCK;
-use crate::known::{Admission, Directory};
+use crate::known::{Admission, Directory, Next};
 use crate::metrics;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
@@ -67,10 +67,14 @@ pub trait EndpointHooks: Send + Sync {
     fn admits(&self, _host: u16, _told: Directory) -> Admission {
         Admission::Admitted
     }
+    /// What a host has told that its directory gives out next.
+    fn next_of(&self, _host: u16) -> Next {
+        Next::default()
+    }
     /// A host takes the messages of this one. Told again and again.
     fn taken_by(&self, _host: u16) {}
-    /// A host knows another directory of this one. Told again and again.
-    fn strange_to(&self, _host: u16) {}
+    /// A host knows another directory of this one, or a later state of it. Told again and again.
+    fn strange_to(&self, _host: u16, _old: bool) {}
     /// Whether clients are served already.
     fn serves(&self) -> bool {
         true

@@ -4,7 +4,7 @@ use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
 use super::{hosts, session_of, told};
-use crate::known::{Admission, Directory};
+use crate::known::{Admission, Directory, Next};
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
 use onpath_wire::codec::{Blob, Wire};
@@ -59,6 +59,7 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
         Hello::Join { version, nonce, fsid, first } => {
             return join(shared, &head, (version, nonce, fsid, first), from, now_us);
         }
+        Hello::Next { nonce, number } => return tell_next(shared, &head, (nonce, number), from, now_us),
         Hello::Status { nonce } => return tell_status(shared, &head, nonce, from, now_us),
         Hello::Tell { nonce, part } => return told::tell(shared, &head, (nonce, part), from, now_us),
         _ => {}
@@ -69,16 +70,18 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, directory, meant, secrets } => {
-            greeted_by(shared, &head, from, Directory { id: directory, meant, secrets }, now_us);
+        Hello::Greet { version: VERSION, directory, meant, secrets, birth, term } => {
+            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term } };
+            greeted_by(shared, &head, from, directory, now_us);
         }
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted { directory, meant, secrets } if fresh => {
-            known_to(shared, &head, Directory { id: directory, meant, secrets }, now_us);
+        Hello::Greeted { directory, meant, secrets, birth, term } if fresh => {
+            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term } };
+            known_to(shared, &head, directory, now_us);
         }
-        Hello::Strange {} if fresh => strange_to(shared, &head),
+        Hello::Strange { old } if fresh => strange_to(shared, &head, old),
         _ => shared.malformed(),
     }
 }
@@ -112,8 +115,8 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directo
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    let Directory { id, meant, secrets } = shared.hooks.directory();
-    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets });
+    let Directory { id, meant, secrets, next: Next { birth, term } } = shared.hooks.directory();
+    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets, birth, term });
 }
 
 /// Whether a host has the directory that is known, and this one's secrets. It is told of a directory that is not; of secrets it hears
@@ -138,17 +141,20 @@ fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> b
         }
         return false;
     }
-    if is_new {
+    let old = admission == Admission::OldCopy;
+    if is_new && old {
+        tracing::warn!(host, "a host has an old copy of its directory, and nothing is taken from it");
+    } else if is_new {
         tracing::warn!(host, "a host has another directory than the one that it had, and nothing is taken from it");
     }
-    shared.handshake(address, head.boot, &Hello::Strange {});
+    shared.handshake(address, head.boot, &Hello::Strange { old });
     false
 }
 
 /// A host knows another directory of this one.
-fn strange_to(shared: &Shared, head: &Head) {
+fn strange_to(shared: &Shared, head: &Head, old: bool) {
     match shared.peers.get(head.endpoint).filter(|other| other.fixed) {
-        Some(_) => shared.hooks.strange_to(head.endpoint.0 as u16),
+        Some(_) => shared.hooks.strange_to(head.endpoint.0 as u16, old),
         None => shared.malformed(),
     }
 }
@@ -206,8 +212,8 @@ impl OtherState {
 }
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let Directory { id, meant, secrets } = shared.hooks.directory();
-    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets };
+    let Directory { id, meant, secrets, next: Next { birth, term } } = shared.hooks.directory();
+    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets, birth, term };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, state.seen_boot, &greet);
@@ -271,6 +277,14 @@ fn join(
         refused => refused,
     };
     shared.handshake_of(head.cluster, from, head.boot, &answer);
+}
+
+/// A host whose directory is lost asks what was heard of it.
+fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: SocketAddr, now_us: u64) {
+    if shared.serves && shared.may_answer_stranger(now_us) {
+        let Next { birth, term } = shared.hooks.next_of(number);
+        shared.handshake_of(head.cluster, from, head.boot, &Hello::NextIs { nonce, birth, term });
+    }
 }
 
 /// Somebody asks how this host is.

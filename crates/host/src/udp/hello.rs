@@ -10,8 +10,8 @@
 //! b → a  Greeted (to boot A)        a: messages will be taken
 //! ```
 //!
-//! A host tells in both of the last which directory it has (`crate::known`); whoever knows another one answers `Strange`, and takes nothing from
-//! it: the boot of a host is believed only together with its directory. So does one whose secrets are others; of two such hosts the one
+//! A host tells in both of the last which directory it has, and how far that is (`crate::known`); whoever knows another or a later one answers
+//! `Strange`, and takes nothing from it: the boot of a host is believed only together with its directory. So does one whose secrets are others; of two such hosts the one
 //! whose directory is new gives up.
 //!
 //! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
@@ -22,15 +22,17 @@
 //! *Telling*: whoever has the key may ask a host how it is ([`Hello::Status`], of the endpoint alone) and for its whole report ([`Hello::Tell`], of all
 //! its roles), which is made beside and told in parts.
 //!
+//! *Replacing*: a host whose directory is lost asks the others, before it starts, what they have heard of it ([`Hello::Next`]), and begins above.
+//!
 //! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
 
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::{Birth, SessionId, Term};
 use onpath_wire::secrets::Placement;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 10;
+pub(super) const VERSION: u32 = 11;
 
 wire_enum! {
     /// A message between processes.
@@ -46,6 +48,10 @@ wire_enum! {
             meant: bool,
             /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
             secrets: u64,
+            /// The birth of inodes that it gives out next.
+            birth: Birth,
+            /// The term of a role that it gives out next.
+            term: Term,
         },
         /// I know you, and take your messages.
         2 => Greeted {
@@ -55,6 +61,10 @@ wire_enum! {
             meant: bool,
             /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
             secrets: u64,
+            /// The birth of inodes that it gives out next.
+            birth: Birth,
+            /// The term of a role that it gives out next.
+            term: Term,
         },
         /// I do not know you; greet me under the boot of this datagram.
         3 => Unknown {},
@@ -110,7 +120,10 @@ wire_enum! {
             host: HostIs,
         },
         /// The directory that you have is not the one that I know, and I take nothing from you.
-        11 => Strange {},
+        11 => Strange {
+            /// It is an old copy of the one that I know.
+            old: bool,
+        },
         /// What is there to tell of you?
         12 => Tell {
             /// Drawn by who asks: the same question is about the same report.
@@ -128,6 +141,22 @@ wire_enum! {
             parts: u16,
             /// Some of its bytes.
             bytes: Blob,
+        },
+        /// What has that host given out, as far as you have heard? Its directory is lost, and another one takes its place.
+        14 => Next {
+            /// Drawn by who asks.
+            nonce: u64,
+            /// The host.
+            number: u16,
+        },
+        /// The answer.
+        15 => NextIs {
+            /// Of the question.
+            nonce: u64,
+            /// The birth of inodes that it would have given out next, or 0.
+            birth: Birth,
+            /// The term, or 0.
+            term: Term,
         },
     }
 }
@@ -237,9 +266,11 @@ mod tests {
             tracked_by: vec![8],
         };
         vec![
-            Hello::Greet { version: VERSION, directory: 8, meant: false, secrets: 7 },
-            Hello::Greeted { directory: 8, meant: true, secrets: 7 },
-            Hello::Strange {},
+            Hello::Greet { version: VERSION, directory: 8, meant: false, secrets: 7, birth: Birth(2), term: Term(65) },
+            Hello::Greeted { directory: 8, meant: true, secrets: 7, birth: Birth(2), term: Term(65) },
+            Hello::Strange { old: true },
+            Hello::Next { nonce: 4, number: 2 },
+            Hello::NextIs { nonce: 4, birth: Birth(2), term: Term(65) },
             Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
             Hello::Welcome { nonce: 1, session: SessionId(5), placement, cluster },

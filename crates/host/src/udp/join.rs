@@ -4,6 +4,7 @@ use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
 use super::receive::Datagrams;
 use super::socket::{Inbox, Socket};
 use super::{EndpointId, JOINING, Key, Wait};
+use crate::known::Next;
 use crate::sys;
 use onpath_transport::{Config, handshake, peek};
 use onpath_wire::codec::Wire;
@@ -190,6 +191,22 @@ pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStat
     Ok(None)
 }
 
+/// Asks hosts what they have heard of the directory of another one; the highest of those that answer, or nothing if none does.
+pub fn ask_next(hosts: &[SocketAddr], key: Option<&Key>, number: u16) -> Result<Option<Next>, JoinError> {
+    let mut heard = None::<Next>;
+    for host in hosts {
+        let mut asker = Asker::new(*host, key)?;
+        for _ in 0..STATUS_TRIES {
+            let nonce = asker.nonce;
+            if let Some(Hello::NextIs { birth, term, .. }) = asker.ask(*host, &Hello::Next { nonce, number }) {
+                heard = Some(heard.unwrap_or_default().max(Next { birth, term }));
+                break;
+            }
+        }
+    }
+    Ok(heard)
+}
+
 /// Asks a host for its report ([`crate::report`]) until `patience` is over; nothing if it does not tell all of it. JSON text.
 pub fn ask_report(host: SocketAddr, key: Option<&Key>, patience: Duration) -> Result<Option<String>, JoinError> {
     let (end, mut asker, mut all) = (Instant::now() + patience, Asker::new(host, key)?, Vec::new());
@@ -221,6 +238,7 @@ fn answer(config: &Config, asked: u64, datagram: &mut [u8]) -> Option<Hello> {
         Hello::Welcome { nonce, .. }
         | Hello::Refused { nonce, .. }
         | Hello::StatusIs { nonce, .. }
+        | Hello::NextIs { nonce, .. }
         | Hello::Told { nonce, .. }
             if nonce == asked =>
         {

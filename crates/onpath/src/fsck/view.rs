@@ -163,7 +163,7 @@ impl View {
                     if home {
                         inodes.push(&inode.id, &inode);
                     }
-                    if !home || next.never_given(&inode).is_some() {
+                    if !home || next.never_given(&inode).is_some() || !inode.id.is_of(inode.kind) {
                         odd.inodes.push(inode);
                     }
                 }

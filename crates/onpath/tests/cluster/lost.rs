@@ -5,7 +5,9 @@ use crate::common::server::Site;
 use crate::common::{PATIENCE, wait_until};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -82,6 +84,67 @@ fn a_host_without_its_directory_serves_when_that_is_meant() {
     let said = cluster.refused(LOSER);
     assert!(said.contains("knows another directory of n1"), "{said}");
     cluster.stop();
+}
+
+/// The largest inode number, and the highest birth, of the files of a directory.
+fn last_birth(top: &Path) -> u64 {
+    let all = fs::read_dir(top).expect("opendir").filter_map(|entry| entry.expect("an entry").metadata().ok());
+    all.map(|metadata| metadata.ino() >> 17 & 0xf_ffff).max().expect("there are files")
+}
+
+/// A copy of a host's directory from before is refused, which says what to do; and one that takes its place gives out no number that the
+/// lost one may have given out.
+#[test]
+fn an_old_copy_is_refused_and_a_new_directory_begins_above() {
+    const TEST: &str = "lost::an_old_copy_is_refused_and_a_new_directory_begins_above";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(mut cluster) = Cluster::start(TEST, &site, Shape { clients: 1, ..Shape::default() }) else { return };
+    let mount = cluster.mount(&site, 0, &["--cache", "none"]);
+    (0..FILES).for_each(|n| fs::write(file(mount.path(), n), "here").expect("write"));
+    let (state, copy) = (cluster.state(LOSER), site.root().join("copy"));
+    cluster.stop_host(LOSER);
+    let copied = Command::new("cp").args(["-a", "--sparse=always"]).arg(&state).arg(&copy).status().expect("cp runs");
+    assert!(copied.success());
+    cluster.serve(LOSER);
+    (FILES..2 * FILES).for_each(|n| fs::write(file(mount.path(), n), "later").expect("write"));
+    let before = last_birth(mount.path());
+
+    cluster.stop_host(LOSER);
+    fs::remove_dir_all(&state).expect("rm of the directory");
+    fs::rename(&copy, &state).expect("rename");
+    let said = cluster.refused(LOSER);
+    assert!(said.contains("has heard of a later state of the directory of n1"), "{said}");
+    assert!(said.contains("is an old copy") && said.contains("--replace-lost-directory"), "{said}");
+    let warned = |host: usize| cluster.process(host).said().contains("a host has an old copy of its directory");
+    wait_until("a host says that it refuses an old copy", || warned(0) || warned(2));
+    mount.stop();
+
+    fs::remove_dir_all(&state).expect("rm of the copy");
+    cluster.serve_with(LOSER, &["--replace-lost-directory"]);
+    for start in 0..2 {
+        let mount = cluster.mount(&site, 0, &["--cache", "none"]);
+        let top = mount.path().join(format!("anew{start}"));
+        fs::create_dir(&top).expect("mkdir");
+        (0..FILES).for_each(|n| fs::write(file(&top, n), "anew").expect("write"));
+        assert!(last_birth(&top) > before + 1_000, "{} after {before}", last_birth(&top));
+        mount.stop();
+        cluster.stop_host(LOSER);
+        cluster.serve(LOSER);
+    }
+    cluster.stop();
+}
+
+/// Without another host nobody knows where a new directory is to begin, and nothing is served.
+#[test]
+fn a_new_directory_does_not_begin_without_the_others() {
+    const TEST: &str = "lost::a_new_directory_does_not_begin_without_the_others";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(mut cluster) = Cluster::start(TEST, &site, Shape { clients: 1, ..Shape::default() }) else { return };
+    (0..cluster.hosts()).for_each(|host| cluster.stop_host(host));
+    fs::remove_dir_all(cluster.state(LOSER)).expect("rm of the directory");
+    let said = cluster.refused_with(LOSER, &["--replace-lost-directory"]);
+    assert!(said.contains("no other host tells how far the lost directory was"), "{said}");
+    assert!(!cluster.state(LOSER).join("superblock").exists());
 }
 
 /// At their first start hosts wait for each other, and clients for them.

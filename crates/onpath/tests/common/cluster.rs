@@ -154,8 +154,14 @@ impl Cluster {
 
     /// Starts a host that must end by itself; what it says.
     pub fn refused(&mut self, host: usize) -> String {
+        self.refused_with(host, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn refused_with(&mut self, host: usize, args: &[&str]) -> String {
         assert!(self.running[host].is_none(), "{} runs", name(host));
-        let (command, log) = self.serving(&name(host), host);
+        let (mut command, log) = self.serving(&name(host), host);
+        command.args(args);
         Process::fails(command, log)
     }
 

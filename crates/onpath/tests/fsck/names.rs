@@ -259,6 +259,11 @@ fn objects_at_wrong_places() {
     copy.expect_fault("F36", &[]);
 
     let copy = of.copy();
+    let id = InodeId(of.new_id(home).0 | 1);
+    copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..of.inode("d/empty") } }]);
+    copy.expect_fault("F39", &[]);
+
+    let copy = of.copy();
     copy.record(of.home(InodeId::ROOT), [Effect::DropInode { id: InodeId::ROOT }]);
     copy.expect_faults(&["F20", "F30"], &[]); // and all names in it belong nowhere
 }

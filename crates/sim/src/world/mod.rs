@@ -377,6 +377,7 @@ impl World {
             self.processes[process].disk.write();
         }
         if flush && !crashed {
+            self.processes[process].waits_for_flush = true;
             self.flush(process);
         }
         for (to, packet, after, need) in sends.drain(..) {
@@ -451,6 +452,7 @@ impl World {
         let process = &mut self.processes[index];
         if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
             process.flushing = Some(process.disk.written());
+            process.waits_for_flush = false;
             process.files.begin_flush();
             let (life, node) = (process.life, process.configs[0].node());
             let event = Event::Flushed { process: index as u16, life };
@@ -477,7 +479,8 @@ impl World {
                 self.input(index, server, Stimulus::Durable(seq));
             }
         }
-        if self.lives(index as u16, life) && !self.processes[index].gate.is_empty() {
+        let process = &self.processes[index];
+        if self.lives(index as u16, life) && (process.waits_for_flush || !process.gate.is_empty()) {
             self.flush(index);
         }
     }

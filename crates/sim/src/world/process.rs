@@ -50,6 +50,8 @@ pub(crate) struct Process {
     /// Disk operations under way, by the number in their event.
     pub(crate) disk_ops: VecDeque<(u64, usize, Ticket, DiskOp)>,
     pub(crate) gate: OutputGate<(Flight, Lsn)>,
+    /// A role waits for what it recorded since the flush in progress began.
+    pub(crate) waits_for_flush: bool,
     /// How far the flush in progress reaches.
     pub(crate) flushing: Option<Lsn>,
     /// What its clock is off.
@@ -76,6 +78,7 @@ impl Process {
             files: Files::default(),
             disk_ops: VecDeque::new(),
             gate: OutputGate::new(Lsn(0)),
+            waits_for_flush: false,
             flushing: None,
             skew_ns,
             wrong_ns: 0,
@@ -174,6 +177,7 @@ impl Process {
     pub(crate) fn stop(&mut self) {
         self.up = false;
         self.servers.clear();
+        self.waits_for_flush = false;
         self.flushing = None;
         self.gate = OutputGate::new(Lsn(0));
     }

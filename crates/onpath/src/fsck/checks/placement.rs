@@ -33,6 +33,13 @@ fn inodes(view: &View, survey: &Survey, report: &mut Report) {
         } else if home != survey.shard {
             report.add(finding(Code::Misplaced, format!("the inode should be at shard {home}")));
         }
+        if !inode.id.is_of(inode.kind) {
+            let says = if inode.id.is_directory() { "a directory" } else { "none" };
+            report.add(finding(
+                Code::IdKind,
+                format!("the inode is of kind {:?}, its number that of {says}", inode.kind),
+            ));
+        }
         let (what, number, next) = match view.next.never_given(inode) {
             Some(NeverGiven::Term(term)) => ("data of the inode are of term", term.0, view.next.term.0),
             Some(NeverGiven::Birth(birth)) => ("the inode's id is of birth", birth.0, view.next.birth.0),

@@ -26,7 +26,7 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         }
         Code::DoubleId => "the one that is not at its home is removed",
         Code::Misplaced => "it moves to its home or site, unless there is one",
-        Code::Term => "the term counts as given out",
+        Code::Term => "the birth or term counts as given out",
         Code::Xattr => "the attribute is removed; with an access ACL the permissions of the group, which were its mask",
         Code::LostXattr => "the attributes are removed",
         Code::StaleWatermark | Code::WatermarkAhead | Code::FloorAhead => {
@@ -35,6 +35,7 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         Code::LivePending => "it is not asked for any more",
         Code::BlockCount => "the blocks of the data node are counted",
         Code::OrphanChunk => "the bytes are dropped, unless the file has older ones",
+        Code::IdKind => return Err("copy it and remove it: nothing says which of the two is right"),
         Code::DecisionLost => return Err("what the participant had promised is not known"),
         Code::BeyondSize => return Err("the size or the blocks may be right: set the size with truncate(1)"),
         Code::SharedBlock
