@@ -57,7 +57,10 @@ impl Hosts {
     fn serve(&self, name: &str) -> (Command, PathBuf) {
         let mut command = Command::new(binary());
         command.args(["serve", "--host", name, "--config"]).arg(self.root.join(format!("{name}.toml")));
-        (command, self.root.join(format!("{name}.log")))
+        // What a start of before has said is not said again.
+        let log = self.root.join(format!("{name}.log"));
+        _ = fs::remove_file(&log);
+        (command, log)
     }
 
     fn start(&self, name: &str) -> Process {
