@@ -2,7 +2,7 @@
 //!
 //! *Placement* says at which slot a name is. Clients know it, since they route by it. *Inner* keys the tables of names and the order of
 //! listings, and no client knows it: who knows placement can aim names at a shard, but cannot make them collide inside. So only
-//! [`Placement`] is part of messages: [`Inner`] is [`Stored`] and not [`Wire`].
+//! [`Placement`] is part of messages: [`Inner`] is [`Stored`](crate::disk::Stored) and not [`Wire`].
 //!
 //! ```compile_fail,E0277
 //! onpath_wire::wire_struct! {
@@ -25,7 +25,6 @@
 //! ```
 
 use crate::codec::{Reader, Wire, WireError};
-use crate::disk::Stored;
 use crate::ids::{Cookie, InodeId, Slot};
 use crate::stored_struct;
 use siphasher::sip::SipHasher13;
@@ -73,17 +72,8 @@ macro_rules! secret {
                 self.0
             }
 
-            fn read(r: &mut Reader<'_>) -> Result<$name, WireError> {
+            pub(crate) fn read(r: &mut Reader<'_>) -> Result<$name, WireError> {
                 $name::new(r.array()?).map_err(|_| WireError::Bad("secret of zeros"))
-            }
-        }
-
-        impl Stored for $name {
-            fn store(&self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.0);
-            }
-            fn load(r: &mut Reader<'_>) -> Result<Self, WireError> {
-                $name::read(r)
             }
         }
     };
@@ -209,6 +199,7 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Stored;
 
     const BYTES: [u8; SECRET_BYTES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 

@@ -32,6 +32,7 @@ pub mod map;
 pub mod objects;
 pub mod record;
 pub mod reply;
+mod secrets;
 pub mod superblock;
 pub mod txn;
 
