@@ -10,7 +10,7 @@ use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
 impl DataNode {
     /// Its queues and tables, between inputs.
     pub fn gauges(&self) -> Vec<Gauge> {
-        let mut all = self.kernel.gauges(false).to_vec();
+        let mut all = self.kernel.gauges(false, 0).to_vec();
         self.kernel.with(|core| {
             let state = &core.state;
             let ranges = || state.index.ranges.iter();

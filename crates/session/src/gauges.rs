@@ -10,7 +10,7 @@ use onpath_wire::limits::SESSION_QUEUE_MAX;
 impl Session {
     /// Its queues and tables, between inputs.
     pub fn gauges(&self) -> Vec<Gauge> {
-        let mut all = self.kernel.gauges(true).to_vec();
+        let mut all = self.kernel.gauges(true, 0).to_vec();
         self.kernel.with(|core| {
             let state = &core.state;
             all.extend([

@@ -190,6 +190,16 @@ impl Scenario {
         }
     }
 
+    /// Every shard has made an inode in its term, so that none waits until its birth is durable any more.
+    pub fn all_have_births(&mut self) {
+        for shard in self.world.map().all() {
+            let name = self.name_at(InodeId::ROOT, shard.0, "first");
+            self.must(create(InodeId::ROOT, &name));
+            self.must(unlink(InodeId::ROOT, &name));
+        }
+        self.go_on();
+    }
+
     /// root asks something, through a client of its own.
     pub fn ask(&mut self, request: Request) -> Ticket {
         self.ask_as(Caller::default(), request)

@@ -43,6 +43,7 @@ impl Course {
         let (mut asked, mut files) = (BTreeMap::new(), None);
         match situation.script {
             Script::Requests(programs) => {
+                sc.all_have_births();
                 for program in programs(&mut sc) {
                     asked.insert(sc.client(), program);
                 }

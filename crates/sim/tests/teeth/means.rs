@@ -105,7 +105,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (17, Planted::OrphansWithoutGrace, explored("unlinked", KILLS)),
     (17, Planted::DeadReturn, explored("false-death", KILLS)),
     (18, Planted::BirthlessIds, RESTARTS),
-    (18, Planted::BirthlessIds, explored("compaction", KILLS)),
+    (18, Planted::BirthlessIds, explored("rename-again", KILLS)),
     (19, Planted::HeldStamp, explored("held-stamp", NONE)),
     (20, Planted::TrimsOvertake, LATE_WRITERS),
     (20, Planted::TrimsOvertake, explored("trims", LATE)),
