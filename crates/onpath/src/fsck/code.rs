@@ -76,7 +76,6 @@ codes! {
     Misplaced "F35" "misplaced" Fault "an object is at a shard that is not its home or site",
     Term "F36" "unknown-term" Fault "an id is of a birth, or data are of a term, that was never given out",
     Xattr "F37" "extended-attribute" Fault "an inode has an extended attribute that it cannot have, or an ACL does not check",
-    IdKind "F39" "id-kind" Fault "an inode's number says that it is a directory and it is none, or the other way round",
     LostXattr "F38" "lost-attribute" Fault "there are extended attributes of an inode that does not exist",
     OwnName "F39" "own-name" Fault "a directory's own name, in its inode, is not the name that leads to it",
     StaleWatermark "F40" "stale-watermark" Fault "a change-log was trimmed beyond what its directory's owner has applied",
@@ -84,6 +83,7 @@ codes! {
     FloorAhead "F42" "floor-ahead" Fault "a floor is above change-log entries that nobody has applied",
     DecisionLost "F43" "decision-lost" Fault "a transaction is decided, but a participant knows nothing of it",
     FileDirs "F44" "file-directories" Fault "a file does not say in which directories its names are",
+    IdKind "F45" "id-kind" Fault "an inode's number says that it is a directory and it is none, or the other way round",
     LivePending "F50" "live-data-pending" Fault "bytes of a living file are about to be dropped or cut",
     BlockCount "F51" "block-count" Fault "an inode's block count is not what the data node has",
     BeyondSize "F52" "beyond-size" Fault "a file has blocks beyond its size",
@@ -116,4 +116,16 @@ pub(crate) fn table() -> String {
     };
     let codes: String = Code::ALL.iter().map(line).collect();
     format!("{EXIT_CODES}\n\nFindings (F: faults, I: notes):\n{codes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_has_a_code_of_its_own() {
+        let all = |of: fn(Code) -> &'static str| Code::ALL.iter().map(|code| of(*code)).collect::<BTreeSet<_>>();
+        assert_eq!((all(Code::code).len(), all(Code::name).len()), (Code::ALL.len(), Code::ALL.len()));
+    }
 }

@@ -261,7 +261,7 @@ fn objects_at_wrong_places() {
     let copy = of.copy();
     let id = InodeId(of.new_id(home).0 | 1);
     copy.record(home, [Effect::PutInode { inode: Inode { id, nlink: 0, ..of.inode("d/empty") } }]);
-    copy.expect_fault("F39", &[]);
+    copy.expect_fault("F45", &[]);
 
     let copy = of.copy();
     copy.record(of.home(InodeId::ROOT), [Effect::DropInode { id: InodeId::ROOT }]);
