@@ -39,13 +39,10 @@ pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
 }
 
 fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
-    match view.next.never_given(inode) {
-        Some(NeverGiven::Term(term)) if term < TERM_MAX => {
-            if offline.superblock().journal().next_term <= term.0 && offline.take_terms(term).is_ok() {
-                fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
-            }
-        }
-        _ => {}
+    let Some(NeverGiven::Term(term)) = view.next.never_given(inode) else { return };
+    let next = offline.superblock().journal().next_term;
+    if term < TERM_MAX && next <= term.0 && offline.take_terms(term).is_ok() {
+        fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
     }
 }
 
