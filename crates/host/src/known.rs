@@ -6,11 +6,12 @@
 //!
 //! ```text
 //! this 6b0f54d2a91cc3e7 known
-//! 2 90a1f3324cbb7d15 17 2049
+//! 2 90a1f3324cbb7d15 17 2049 c3a51e0d77b2f648
 //! ```
 //!
-//! The two numbers of another host are the highest birth and term that it has told to give out next. A directory that tells a lower term
-//! than that is an old copy of itself, since every start takes terms; nothing is taken from it. One that takes the place of a lost one
+//! The two numbers of another host are the highest birth and term that it has told to give out next; what it has drawn at that start
+//! follows. A directory that tells a lower term than that, or the same one of another start, is an old copy of itself, since every start
+//! takes a term; nothing is taken from it. One that takes the place of a lost one
 //! asks the others, and begins above ([`Next::after_a_loss`]), so that nothing repeats of what the lost one has given out (R-18).
 
 use crate::dir::{DirError, replace_file};
@@ -36,6 +37,8 @@ pub struct Directory {
     pub secrets: u64,
     /// What it gives out next.
     pub next: Next,
+    /// Drawn at its last start: two that tell one term and differ in this are a directory and a copy of it.
+    pub start: u64,
 }
 
 /// What a directory gives out next, as of its last start.
@@ -108,6 +111,8 @@ struct Other {
     id: u64,
     /// The highest that it has told.
     next: Next,
+    /// See [`Directory::start`].
+    start: u64,
 }
 
 impl Book {
@@ -118,8 +123,9 @@ impl Book {
 
     fn text(&self) -> String {
         let standing = Standing::ALL.iter().find(|(standing, _)| *standing == self.standing).expect("all are listed").1;
-        let line =
-            |(host, Other { id, next }): (&u16, &Other)| format!("{host} {id:016x} {} {}\n", next.birth, next.term);
+        let line = |(host, Other { id, next, start }): (&u16, &Other)| {
+            format!("{host} {id:016x} {} {} {start:016x}\n", next.birth, next.term)
+        };
         let others = self.others.iter().map(line);
         format!("this {:016x} {standing}\n{}", self.this, others.collect::<String>())
     }
@@ -132,9 +138,9 @@ impl Book {
         let standing = Standing::ALL.iter().find(|(_, word)| *word == standing)?.0;
         let other = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let [host, other, birth, term] = words[..] else { return None };
+            let [host, other, birth, term, start] = words[..] else { return None };
             let next = Next { birth: Birth(birth.parse().ok()?), term: Term(term.parse().ok()?) };
-            Some((host.parse().ok()?, Other { id: id(other)?, next }))
+            Some((host.parse().ok()?, Other { id: id(other)?, next, start: id(start)? }))
         };
         let others = lines.map(other).collect::<Option<BTreeMap<u16, Other>>>()?;
         Some(Book { this: id(this)?, standing, others }).filter(|book| book.text() == text)
@@ -155,6 +161,8 @@ pub(crate) struct Known {
     wanted: BTreeSet<u16>,
     /// What the directory gives out next.
     next: Next,
+    /// See [`Directory::start`].
+    start: u64,
     state: Mutex<State>,
 }
 
@@ -205,7 +213,8 @@ impl Known {
             tracing::info!(hosts = ?wanted, "the directory is new: clients are served when these hosts have said that they know no other");
         }
         let state = Mutex::new(State { book, taken: BTreeSet::new() });
-        Ok(Known { dir: dir.to_owned(), secrets, wanted, next, state })
+        let start = sys::random_bytes().map(u64::from_le_bytes).map_err(failed("random bytes"))?.max(1);
+        Ok(Known { dir: dir.to_owned(), secrets, wanted, next, start, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -216,7 +225,7 @@ impl Known {
     pub(crate) fn own(&self) -> Directory {
         let state = self.lock();
         let meant = state.book.standing == Standing::Meant;
-        Directory { id: state.book.this, meant, secrets: self.secrets, next: self.next }
+        Directory { id: state.book.this, meant, secrets: self.secrets, next: self.next, start: self.start }
     }
 
     /// Whether all other hosts have taken the directory: then it has their secrets.
@@ -249,7 +258,8 @@ impl Known {
             return Admission::OtherDirectory;
         }
         let known = before.map(|other| other.next).unwrap_or_default();
-        if told.next.term < known.term {
+        let other_start = same && before.is_some_and(|other| other.start != told.start);
+        if told.next.term < known.term || told.next.term == known.term && other_start {
             return Admission::OldCopy;
         }
         let next = known.max(told.next);
@@ -257,7 +267,7 @@ impl Known {
             return Admission::Admitted;
         }
         let mut book = state.book.clone();
-        book.others.insert(host, Other { id: told.id, next });
+        book.others.insert(host, Other { id: told.id, next, start: told.start });
         if let Err(error) = book.write(&self.dir) {
             tracing::error!(host, error = error.to_string(), "the directory of a host cannot be remembered");
             return Admission::OtherDirectory;
@@ -303,7 +313,7 @@ mod tests {
     const SECRETS: u64 = 5;
 
     fn told(id: u64, meant: bool) -> Directory {
-        Directory { id, meant, secrets: SECRETS, next: next(1, 1) }
+        Directory { id, meant, secrets: SECRETS, next: next(1, 1), start: 9 }
     }
 
     fn admits(one: &Known, host: u16, told: Directory) -> bool {
@@ -375,6 +385,8 @@ mod tests {
         for one in [one, known(tmp.path(), &[2], false)] {
             assert_eq!(one.next_of(2), next(5, 170));
             assert_eq!(one.admits(2, at(7, false, 3, 169)), Admission::OldCopy);
+            let same_term = Directory { start: 10, ..at(7, false, 5, 170) };
+            assert_eq!(one.admits(2, same_term), Admission::OldCopy, "of the start before");
             assert_eq!(one.admits(2, at(8, true, 1, 1)), Admission::OldCopy, "it has not asked where to begin");
         }
         let one = known(tmp.path(), &[2], false);

@@ -70,15 +70,15 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, directory, meant, secrets, birth, term } => {
-            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term } };
+        Hello::Greet { version: VERSION, directory, meant, secrets, birth, term, start } => {
+            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term }, start };
             greeted_by(shared, &head, from, directory, now_us);
         }
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted { directory, meant, secrets, birth, term } if fresh => {
-            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term } };
+        Hello::Greeted { directory, meant, secrets, birth, term, start } if fresh => {
+            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term }, start };
             known_to(shared, &head, directory, now_us);
         }
         Hello::Strange { old } if fresh => strange_to(shared, &head, old),
@@ -115,8 +115,8 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directo
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    let Directory { id, meant, secrets, next: Next { birth, term } } = shared.hooks.directory();
-    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets, birth, term });
+    let Directory { id, meant, secrets, next: Next { birth, term }, start } = shared.hooks.directory();
+    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets, birth, term, start });
 }
 
 /// Whether a host has the directory that is known, and this one's secrets. It is told of a directory that is not; of secrets it hears
@@ -212,8 +212,8 @@ impl OtherState {
 }
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let Directory { id, meant, secrets, next: Next { birth, term } } = shared.hooks.directory();
-    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets, birth, term };
+    let Directory { id, meant, secrets, next: Next { birth, term }, start } = shared.hooks.directory();
+    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets, birth, term, start };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, state.seen_boot, &greet);

@@ -52,6 +52,8 @@ wire_enum! {
             birth: Birth,
             /// The term of a role that it gives out next.
             term: Term,
+            /// Drawn at its last start; 0: there is none.
+            start: u64,
         },
         /// I know you, and take your messages.
         2 => Greeted {
@@ -65,6 +67,8 @@ wire_enum! {
             birth: Birth,
             /// The term of a role that it gives out next.
             term: Term,
+            /// Drawn at its last start; 0: there is none.
+            start: u64,
         },
         /// I do not know you; greet me under the boot of this datagram.
         3 => Unknown {},
@@ -266,8 +270,16 @@ mod tests {
             tracked_by: vec![8],
         };
         vec![
-            Hello::Greet { version: VERSION, directory: 8, meant: false, secrets: 7, birth: Birth(2), term: Term(65) },
-            Hello::Greeted { directory: 8, meant: true, secrets: 7, birth: Birth(2), term: Term(65) },
+            Hello::Greet {
+                version: VERSION,
+                directory: 8,
+                meant: false,
+                secrets: 7,
+                birth: Birth(2),
+                term: Term(65),
+                start: 3,
+            },
+            Hello::Greeted { directory: 8, meant: true, secrets: 7, birth: Birth(2), term: Term(65), start: 3 },
             Hello::Strange { old: true },
             Hello::Next { nonce: 4, number: 2 },
             Hello::NextIs { nonce: 4, birth: Birth(2), term: Term(65) },
