@@ -201,7 +201,12 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, unsent: bool) {
         Err(Stop::Errno(errno)) => Reply::Failed { errno },
         Err(Stop::NeedCaller { gids, caps }) => Reply::NeedCaller { gids, caps },
         Err(Stop::Late) => Reply::Busy,
-        Err(Stop::Again(reply)) => return packets::reply(core, cx.op(), req, &reply),
+        Err(Stop::Again(reply)) => {
+            // Its record is one of those so far: whoever hears of the change only now must learn from a later fsync if it is lost.
+            let all = core.state.record_seq;
+            core.rest_on(cx.op(), all);
+            return packets::reply(core, cx.op(), req, &reply);
+        }
         Err(Stop::Answered) => return kinds::count(core, req.kind, req.since_us, Outcome::Ok),
         Err(Stop::Over) => return,
     };

@@ -110,8 +110,8 @@ impl Excuse {
         }
     }
 
-    /// How many a run may have: of 100 answers, and of 100 crashes, crashes that may lose something, and times of full disks. Twice
-    /// what the worst of some thousand seeds needs, and more.
+    /// How many a run may have: of 100 answers, and of 100 crashes, crashes that may lose something, and times of full disks. More than
+    /// the worst of a thousand seeds of either form needs.
     fn rates(self) -> [u64; 4] {
         match self {
             Excuse::Earlier => [2, 100, 0, 0],
@@ -124,7 +124,7 @@ impl Excuse {
             Excuse::Refused => [6, 0, 0, 0],
             Excuse::NoSpace => [0, 0, 0, 40_000],
             Excuse::LostAnswer => [0, 0, 1_000, 0],
-            Excuse::LostChange => [0, 0, 20_000, 0],
+            Excuse::LostChange => [4, 0, 30_000, 0],
             Excuse::Revived | Excuse::Shortened => [0, 0, 100, 0],
             Excuse::LostAgain | Excuse::Forgotten => [0, 20, 0, 0],
             Excuse::Unsynced => [0, 0, 200, 0],
