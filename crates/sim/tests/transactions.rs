@@ -193,6 +193,40 @@ pub(crate) fn a_copy_of_prepare_after_the_end_is_ignored() {
     sc.ends_well();
 }
 
+/// The same long afterwards: P has heard that C's attempts up to then are over, has a checkpoint without them, and starts again. Copies of
+/// Prepare and of Commit do nothing.
+#[test]
+pub(crate) fn copies_of_a_transaction_that_was_over_before_a_restart_are_ignored() {
+    let mut sc = Scenario::new(3);
+    let (from, _, b, to, a) = rename_across(&mut sc);
+    let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
+    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    for copies in [prepares, commits] {
+        sc.go_on();
+        sc.world.stop_holding(copies);
+        sc.world.deliver_copy(copies);
+    }
+    sc.succeeds(moved);
+    for _ in 0..2 {
+        sc.must(create(from, &b));
+        sc.must(rename((from, &b), (to, &a)));
+    }
+    sc.must(create(from, &b));
+    let process = sc.world.process_of(onpath_wire::ids::ShardId(P));
+    for _role in 0..2 {
+        sc.world.checkpoint(process);
+        sc.go_on_for(1_000_000_000);
+    }
+    sc.restart(P);
+    for copies in [prepares, commits] {
+        sc.let_go(copies);
+        sc.go_on_for(1_000_000);
+    }
+    assert_eq!(sc.names(from), [b]);
+    sc.ends_well();
+}
+
 /// Schedule F5: EEXIST is on its way when the site restarts. The client has asked again, and takes only the new term's answer.
 #[test]
 pub(crate) fn an_answer_of_a_former_term_is_not_taken() {

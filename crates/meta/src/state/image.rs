@@ -11,8 +11,8 @@ use onpath_wire::disk::Stored;
 use onpath_wire::disk::log::Entry;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::objects::{
-    ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PowerLostObject, PreparedObject,
-    ReplyObject, ReservedObject, TrackingObject, UptoObject,
+    AttemptsObject, ClockObject, CountObject, DecidedObject, Fact, LogObject, PendingObject, PowerLostObject,
+    PreparedObject, ReplyObject, ReservedObject, TrackingObject, UptoObject,
 };
 use onpath_wire::disk::record::{Counter, Member};
 use onpath_wire::disk::reply::Answered;
@@ -50,6 +50,7 @@ pub(super) mod class {
     pub(in crate::state) const MAP: u8 = 26;
     pub(in crate::state) const POWER_LOST: u8 = 27;
     pub(in crate::state) const RESERVED: u8 = 28;
+    pub(in crate::state) const ATTEMPTS: u8 = 29;
 }
 
 fn key(class: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -152,6 +153,10 @@ impl State {
         }
         for txn in self.txns.all_finished() {
             pairs.push((key(class::FINISHED, &[&txn.to_bytes()]), Fact {}.to_stored()));
+        }
+        for (coordinator, oldest) in self.txns.all_oldest() {
+            let key = key(class::ATTEMPTS, &[&coordinator.0.to_be_bytes()]);
+            pairs.push((key, AttemptsObject { oldest }.to_stored()));
         }
         for (session, member) in self.coordinator.members() {
             let node = NodeId::session(session);
@@ -321,6 +326,10 @@ impl State {
                 self.txns.prepared(txn, parts, found.into_iter().map(PartState::from).collect());
             }
             class::DECIDED => self.txns.decided(TxnId::take(k)?, &DecidedObject::load(v)?.participants),
+            class::ATTEMPTS => {
+                let coordinator = ShardId(u16::from_be_bytes(k.array()?));
+                self.txns.hear_oldest(coordinator, AttemptsObject::load(v)?.oldest);
+            }
             class::FINISHED => {
                 Fact::load(v)?;
                 self.txns.finished(TxnId::take(k)?);

@@ -104,7 +104,9 @@ impl Reshape {
             }
             // Counted anew.
             class::COUNT => Goes::Nowhere,
-            class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::TRACKING => Goes::Nowhere,
+            class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::ATTEMPTS | class::TRACKING => {
+                Goes::Nowhere
+            }
             // What a mount of before was told is over.
             class::POWER_LOST => Goes::Nowhere,
             // A mount of before does not come back to another shape.

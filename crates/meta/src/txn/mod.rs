@@ -235,6 +235,11 @@ impl Transactions {
         self.decided.iter().map(|(&txn, p)| (txn, p))
     }
 
+    /// What coordinators have said: by that finished ones are forgotten, so it must outlive them.
+    pub(crate) fn all_oldest(&self) -> impl Iterator<Item = (ShardId, TxnSeq)> + '_ {
+        self.oldest_of.iter().map(|(&coordinator, &oldest)| (coordinator, oldest))
+    }
+
     pub(crate) fn all_finished(&self) -> impl Iterator<Item = TxnId> + '_ {
         self.finished.iter().copied()
     }

@@ -4,7 +4,7 @@ use super::log::Entry;
 use super::reply::Answered;
 use super::txn::{Found, Part};
 use crate::codec::Blob;
-use crate::ids::{InodeId, LogSeq, RequestSeq, ShardId, Stamp, Term};
+use crate::ids::{InodeId, LogSeq, RequestSeq, ShardId, Stamp, Term, TxnSeq};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::stored_struct;
@@ -136,6 +136,15 @@ stored_struct! {
     pub struct DecidedObject {
         /// Who must hear of it.
         pub participants: SmallVec<[ShardId; 3]>,
+    }
+}
+
+stored_struct! {
+    /// What a coordinator has said of its attempts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct AttemptsObject {
+        /// Those below this are over.
+        pub oldest: TxnSeq,
     }
 }
 
