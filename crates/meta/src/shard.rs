@@ -8,6 +8,7 @@ use crate::dir::owner::SyncPolicy;
 use crate::ops::kinds;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
+use crate::state::commit::commit_unasked;
 use crate::state::recover::{Reflected, Replayed};
 use crate::state::replies::Seen;
 use crate::state::{State, keys};
@@ -179,7 +180,7 @@ impl Shard {
 
     /// Numbers of this kind up to here count as given out from now on.
     pub fn reserve(&mut self, counter: Counter, upto: u64) {
-        self.kernel.with(|core| ops::root::record(core, |_| Effect::Reserved { counter, upto }));
+        self.kernel.with(|core| commit_unasked(core, Effect::Reserved { counter, upto }));
     }
 
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on. `first`: the birth of the first inodes
@@ -201,7 +202,7 @@ impl Shard {
             core.state.kept_since = core.state.power_lost;
             if in_tail {
                 let term = core.state.config.term;
-                ops::root::record(core, |_| Effect::PowerLost { term });
+                commit_unasked(core, Effect::PowerLost { term });
             }
             ops::root::ensure(core);
             for txn in core.state.txns.decided_ids() {

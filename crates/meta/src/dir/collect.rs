@@ -1,8 +1,8 @@
 //! Collects: the job of a reader between an owner and the holders of a directory's append part.
 //!
-//! A collect of the owner form is a recall of the append part by a reader; what takes parts back otherwise is in [`super::holders`]. In the network form
-//! readers leave the parts where they are (`group`), unless the switch cannot tell. One job a directory at a
-//! time; while it runs the owner grants nothing of what it takes back, to itself neither.
+//! A collect of the owner form is a recall of the append part by a reader; what takes parts back otherwise is in [`super::holders`]. In
+//! the network form readers leave the parts where they are (`group`), unless the switch cannot tell. One job a directory at a time;
+//! while it runs the owner grants nothing of what it takes back, to itself neither.
 
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};

@@ -24,7 +24,7 @@ use ages::Ages;
 use group::Group;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, ShardId, Slot, Term};
+use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, ShardId, Term};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::{BATCH_ENTRIES_MAX, GRANT_WAITERS_MAX};
 use onpath_wire::map::ClusterMap;
@@ -32,7 +32,6 @@ use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::RangeInclusive;
 
 /// Both sides of the directory protocol at this shard.
 #[derive(Default)]
@@ -192,7 +191,7 @@ impl Directories {
 
     /// Directories of a group with unapplied entries.
     fn logs_of<'a>(&'a self, map: &'a ClusterMap, group: Fingerprint) -> impl Iterator<Item = InodeId> + 'a {
-        let in_slots = self.logs.range(ids_in(map.slots_of(group)));
+        let in_slots = self.logs.range(InodeId::of_slots(map.slots_of(group)));
         in_slots.map(|(&dir, _)| dir).filter(move |&dir| map.fingerprint(dir) == group)
     }
 
@@ -270,7 +269,7 @@ impl Directories {
 
     /// Watermarks of the directories of a range, for an image.
     pub(crate) fn watermarks_in(&self, range: u32) -> impl Iterator<Item = ((InodeId, ShardId), LogSeq)> + '_ {
-        let (first, last) = ids_in(crate::state::recover::slots_of(range)).into_inner();
+        let (first, last) = InodeId::of_slots(crate::state::recover::slots_of(range)).into_inner();
         let here = self.watermarks.range((first, ShardId(0))..=(last, ShardId(u16::MAX)));
         here.map(|(&id, &at)| (id, at))
     }
@@ -294,9 +293,4 @@ impl Directories {
     pub(crate) fn pending(&self) -> usize {
         self.entries
     }
-}
-
-/// The ids of all inodes of some slots.
-fn ids_in(slots: RangeInclusive<Slot>) -> RangeInclusive<InodeId> {
-    InodeId::of_slots(slots)
 }

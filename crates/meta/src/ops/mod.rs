@@ -202,7 +202,8 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, unsent: bool) {
         Err(Stop::NeedCaller { gids, caps }) => Reply::NeedCaller { gids, caps },
         Err(Stop::Late) => Reply::Busy,
         Err(Stop::Again(reply)) => {
-            // Its record is one of those so far: whoever hears of the change only now must learn from a later fsync if it is lost.
+            // Its record is one of those so far, which no lock tells: whoever hears of the change only now learns from a later
+            // fsync if it is lost.
             let all = core.state.record_seq;
             core.rest_on(cx.op(), all);
             return packets::reply(core, cx.op(), req, &reply);

@@ -39,12 +39,7 @@ fn step(
     slot: Slot,
     node: &NewNode,
 ) -> Result<Option<Reply>, Stop> {
-    if let Err(stop) = opens::begin_open(core, req, node.open) {
-        // A copy has locked nothing by which its answer would wait for the record.
-        let all = core.state.record_seq;
-        core.rest_on(op, all);
-        return Err(stop);
-    }
+    opens::begin_open(core, req, node.open)?;
     if node.kind != Kind::File || !node.target.0.is_empty() || core.state.config.map.shard(slot) != core.state.me() {
         return Err(Errno::EINVAL.into());
     }

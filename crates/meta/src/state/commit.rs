@@ -32,18 +32,29 @@ pub(crate) fn commit(core: &mut Core, op: OpId, req: &Req, stamp: Stamp, answer:
 
 /// Journals and applies the shard's own work.
 pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordSeq {
-    let stamp = core.state.clock.last();
-    let record = Record {
-        stamp,
+    let record = own(core, effects);
+    record_and_apply(core, op, record);
+    core.state.record_seq
+}
+
+/// The same outside of any operation, at the start: no output rests on it.
+pub(crate) fn commit_unasked(core: &mut Core, effect: Effect) {
+    let record = own(core, vec![effect]);
+    let seq = core.state.next_record();
+    core.append_unasked(seq, record.to_stored());
+    core.state.apply_live(&record);
+}
+
+fn own(core: &Core, effects: Effects) -> Record {
+    Record {
+        stamp: core.state.clock.last(),
         session: SessionId(0),
         request: RequestSeq(0),
         oldest: RequestSeq(0),
         uid: 0,
         answer: Answer::Nothing,
         effects,
-    };
-    record_and_apply(core, op, record);
-    core.state.record_seq
+    }
 }
 
 fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
