@@ -118,7 +118,7 @@ pub fn serve<F: Filesystem + ?Sized>(
     transport: &Arc<dyn Transport>,
     filesystem: &F,
     options: ServeOptions,
-    mounted: impl FnOnce(&Negotiated),
+    mounted: impl FnOnce(),
 ) -> Result<(), ServeError> {
     if !(1..=READERS_MAX).contains(&options.readers) {
         return Err(ServeError::Readers(options.readers));
@@ -129,7 +129,7 @@ pub fn serve<F: Filesystem + ?Sized>(
     };
     tracing::debug!(minor = negotiated.minor, flags = negotiated.flags, "mounted");
     filesystem.negotiated(&negotiated);
-    mounted(&negotiated);
+    mounted();
     std::thread::scope(|scope| {
         let mut others = Vec::new();
         for number in 1..options.readers {

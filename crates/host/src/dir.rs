@@ -127,10 +127,10 @@ impl Dir {
     /// Terms before `first_term` count as taken.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat, first_term: Term) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
+        known::refuse_old(path)?; // before it takes a term
         let mut superblock = read(path)?;
         fits(path, &superblock, wanted)?;
-        let next_term = &mut superblock.journals[0].next_term;
-        *next_term = (*next_term).max(first_term.0);
+        superblock.journals[0].next_term = superblock.journal().next_term.max(first_term.0);
         Dir::start(path, claim, superblock, fresh, 0)
     }
 
@@ -166,33 +166,48 @@ impl Dir {
         boot::note(&self.path).map_err(at(&self.path, "note the boot"))
     }
 
-    /// Takes all terms up to this one and further session ids, durably.
-    pub fn take(&self, upto: Term, sessions: u32) -> Result<Range<u32>, DirError> {
+    /// Takes all terms up to this one, durably.
+    pub fn take_terms(&self, upto: Term) -> Result<(), DirError> {
+        self.take(upto, 0).map(drop)
+    }
+
+    /// Takes further session ids, durably.
+    pub fn take_sessions(&self, count: u32) -> Result<Range<u32>, DirError> {
+        self.take(self.term, count)
+    }
+
+    /// Both in one write.
+    fn take(&self, upto: Term, sessions: u32) -> Result<Range<u32>, DirError> {
         let used_up = |what| DirError::UsedUp { path: self.path.clone(), what };
         if upto > Term::MAX {
             return Err(used_up("terms"));
         }
-        let mut held = self.superblock.lock().expect("no panic while the superblock is held");
-        let mut next = held.clone();
-        let next_term = &mut next.journals[0].next_term;
-        *next_term = (*next_term).max(upto.0 + 1);
-        next.next_session =
-            next.next_session.checked_add(sessions).filter(|&s| s <= SESSIONS_MAX).ok_or(used_up("session ids"))?;
-        write_superblock(&self.path, &next)?;
-        let taken = held.next_session..next.next_session;
-        *held = next;
-        Ok(taken)
+        self.change(|next| {
+            let next_term = &mut next.journals[0].next_term;
+            *next_term = (*next_term).max(upto.0 + 1);
+            let end = next.next_session.checked_add(sessions).filter(|&end| end <= SESSIONS_MAX);
+            let first = std::mem::replace(&mut next.next_session, end.ok_or(used_up("session ids"))?);
+            Ok(first..next.next_session)
+        })
     }
 
     /// From now on there are so many shards.
     pub(crate) fn set_shards(&self, shards: u16) -> Result<(), DirError> {
+        self.change(|next| {
+            next.shard_hosts = vec![next.host; shards.into()];
+            next.journals[0].roles = roles(&next.shard_hosts, next.host);
+            Ok(())
+        })
+    }
+
+    /// Changes the superblock, durably or not at all.
+    fn change<T>(&self, how: impl FnOnce(&mut Superblock) -> Result<T, DirError>) -> Result<T, DirError> {
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
-        let shard_hosts = vec![held.host; shards.into()];
-        let mut next = Superblock { shard_hosts, ..held.clone() };
-        next.journals[0].roles = roles(&next.shard_hosts, held.host);
+        let mut next = held.clone();
+        let result = how(&mut next)?;
         write_superblock(&self.path, &next)?;
         *held = next;
-        Ok(())
+        Ok(result)
     }
 
     /// Tells whoever wants DIR next that this process will let go of it soon.
@@ -382,26 +397,32 @@ pub fn draw_secrets() -> io::Result<Secrets> {
     Ok(Secrets { placement: placement.map_err(unlikely)?, inner: inner.map_err(unlikely)? })
 }
 
+/// A number of its own, never 0.
+fn draw(path: &Path) -> Result<u64, DirError> {
+    let bytes = sys::random_bytes().map_err(at(path, "random bytes"))?;
+    Ok(u64::from_le_bytes(bytes).max(1))
+}
+
 fn format(path: &Path, shards: Option<u16>, secrets: Option<Secrets>) -> Result<(), DirError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(usize::from(SHARDS_MAX));
-    let fsid = u64::from_le_bytes(sys::random_bytes().map_err(at(path, "random bytes"))?);
+    let fsid = draw(path)?;
     let secrets = secrets.map_or_else(draw_secrets, Ok).map_err(at(path, "random bytes"))?;
     let shard_hosts = vec![0; shards.unwrap_or(cores as u16).into()];
     let all = PartFormat { fsid, secrets: Some(secrets), host: 0, shard_hosts, data_nodes: vec![0] };
-    format_as(path, &all, secrets, 0)
+    format_as(path, &all, (draw(path)?, secrets), 0)
 }
 
 fn format_part(path: &Path, wanted: &PartFormat) -> Result<(), DirError> {
     let secrets = wanted.secrets.ok_or_else(|| DirError::NoSecrets { path: path.to_owned() })?;
-    known::format(path)?; // before the superblock, with which the directory is formatted
-    format_as(path, wanted, secrets, FEATURE_PART)
+    let id = draw(path)?;
+    known::format(path, id)?; // before the superblock, with which the directory is formatted
+    format_as(path, wanted, (id, secrets), FEATURE_PART)
 }
 
-fn format_as(path: &Path, wanted: &PartFormat, secrets: Secrets, features: u64) -> Result<(), DirError> {
-    let drawn = || sys::random_bytes().map(u64::from_le_bytes).map_err(at(path, "random bytes"));
+fn format_as(path: &Path, wanted: &PartFormat, (id, secrets): (u64, Secrets), features: u64) -> Result<(), DirError> {
     let journal = JournalEntry {
         number: journal_of_host(wanted.host),
-        created: drawn()?,
+        created: draw(path)?,
         copies: 1,
         next_term: 1,
         roles: roles(&wanted.shard_hosts, wanted.host),
@@ -419,7 +440,7 @@ fn format_as(path: &Path, wanted: &PartFormat, secrets: Secrets, features: u64) 
         version: FORMAT_VERSION,
         features,
         fsid: wanted.fsid,
-        dir: drawn()?,
+        dir: id,
         host: wanted.host,
         shard_hosts: wanted.shard_hosts.clone(),
         data_nodes: wanted.data_nodes.clone(),
@@ -514,7 +535,8 @@ mod tests {
             ((|s| s.journals.push(s.journals[0].clone())) as fn(&mut Superblock), "2 journals"),
             (|s| s.journals.clear(), "0 journals"),
             (|s| s.journals[0].copies = 3, "3 copies"),
-            (|s| s.journals[0].number = 0, "number or term 0"),
+            (|s| s.journals[0].number = 0, "number is not its host's"),
+            (|s| s.journals[0].next_term = 0, "term 0"),
             (|s| s.journals[0].roles.truncate(2), "not its host's"),
             (|s| s.journals[0].roles.swap(0, 1), "not its host's"),
             (|s| s.shard_hosts.push(0), "not its host's"),

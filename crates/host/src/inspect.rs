@@ -35,6 +35,9 @@ pub enum Problem {
     /// The data files.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
+    /// The map, of which superblock and journal tell.
+    #[error(transparent)]
+    Map(DirError),
 }
 
 /// Why a DIR cannot be looked at.
@@ -112,6 +115,7 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
         Ok(report) => journal = report,
         Err(error) => problems.push(error.into()),
     }
+    problems.extend(problems.is_empty().then(|| state.check_map(path).err()).flatten().map(Problem::Map));
     let State { shards, data, .. } = state;
     let served = false;
     Ok(Inspection {
@@ -155,14 +159,16 @@ pub fn inspect_served(path: &Path, temp: &Path, watcher: Arc<dyn Watcher>) -> Re
         told.piece(piece, value);
         watcher.done(1);
     })?;
-    let Told { state: State { shards, data, .. }, draft, loaded, journal, files, problem, failed, .. } = told;
+    let Told { state, draft, loaded, journal, files, problem, failed, .. } = told;
     drop(draft);
     if let Some(error) = failed {
         return Err(temporary(error));
     }
     // Terms may have been taken since.
     let superblock = dir::read_superblock(path)?;
+    let problem = problem.or_else(|| state.check_map(path).err().map(Problem::Map));
     let problems = problem.into_iter().collect();
+    let State { shards, data, .. } = state;
     let (rebooted, served) = (false, true);
     Ok(Inspection {
         superblock,

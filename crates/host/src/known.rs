@@ -18,6 +18,7 @@ use crate::dir::{DirError, replace_file};
 use crate::held;
 use crate::sys;
 use onpath_wire::ids::{Birth, Term};
+use onpath_wire::wire_struct;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,28 +27,32 @@ use std::sync::{Mutex, MutexGuard};
 /// The file of a DIR.
 const NAME: &str = "hosts";
 
-/// What a host tells of its directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Directory {
-    /// Its identity; 0: the host has none.
-    pub id: u64,
-    /// Somebody has said that it takes the place of another one.
-    pub meant: bool,
-    /// Which secrets it has.
-    pub secrets: u64,
-    /// What it gives out next.
-    pub next: Next,
-    /// Drawn at its last start: two that tell one term and differ in this are a directory and a copy of it.
-    pub start: u64,
+wire_struct! {
+    /// What a host tells of its directory.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Directory {
+        /// Its identity; 0: the host has none.
+        pub id: u64,
+        /// Somebody has said that it takes the place of another one.
+        pub meant: bool,
+        /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
+        pub secrets: u64,
+        /// What it gives out next.
+        pub next: Next,
+        /// Drawn at its last start, 0 without one: two that tell one term and differ in this are a directory and a copy of it.
+        pub start: u64,
+    }
 }
 
-/// What a directory gives out next, as of its last start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Next {
-    /// Birth of inodes.
-    pub birth: Birth,
-    /// Term of a role.
-    pub term: Term,
+wire_struct! {
+    /// What a directory gives out next, as of its last start.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Next {
+        /// Birth of inodes.
+        pub birth: Birth,
+        /// Term of a role.
+        pub term: Term,
+    }
 }
 
 /// Births that a lost directory may have taken since it was last heard of: one a start, and one more each time that a shard has made
@@ -82,6 +87,8 @@ pub enum Admission {
     OtherSecrets,
     /// Its directory was further when it was last heard of: it is an old copy.
     OldCopy,
+    /// What it tells cannot be remembered, so nothing is taken from it for now.
+    Unnoted,
 }
 
 /// How far a directory is known to the other hosts.
@@ -92,10 +99,13 @@ enum Standing {
     /// It takes the place of another one, which not all of them have heard.
     Meant,
     Known,
+    /// Another host has heard of a later state of it.
+    Old,
 }
 
 impl Standing {
-    const ALL: [(Standing, &str); 3] = [(Standing::New, "new"), (Standing::Meant, "meant"), (Standing::Known, "known")];
+    const ALL: [(Standing, &str); 4] =
+        [(Standing::New, "new"), (Standing::Meant, "meant"), (Standing::Known, "known"), (Standing::Old, "old")];
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,9 +126,8 @@ struct Other {
 }
 
 impl Book {
-    fn new(standing: Standing) -> io::Result<Book> {
-        let this = u64::from_le_bytes(sys::random_bytes()?).max(1);
-        Ok(Book { this, standing, others: BTreeMap::new() })
+    fn new(this: u64, standing: Standing) -> Book {
+        Book { this, standing, others: BTreeMap::new() }
     }
 
     fn text(&self) -> String {
@@ -172,35 +181,46 @@ struct State {
     taken: BTreeSet<u16>,
 }
 
-/// A directory that is formatted has an identity from now on.
-pub(crate) fn format(dir: &Path) -> Result<(), DirError> {
-    let random = |source| DirError::Io { path: dir.to_owned(), what: "random bytes", source };
-    Book::new(Standing::New).map_err(random)?.write(dir)
+/// A directory of this identity is formatted.
+pub(crate) fn format(dir: &Path, id: u64) -> Result<(), DirError> {
+    Book::new(id, Standing::New).write(dir)
+}
+
+/// Refuses a directory of which another host has said that it is an old copy: each start would make it seem later than it is.
+pub(crate) fn refuse_old(dir: &Path) -> Result<(), DirError> {
+    match read(dir)? {
+        Some(book) if book.standing == Standing::Old => Err(DirError::OldCopy { path: dir.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// What is noted, if anything is.
+fn read(dir: &Path) -> Result<Option<Book>, DirError> {
+    let path = dir.join(NAME);
+    match held::read_to_string(&path) {
+        Ok(text) => Book::read(&text).map(Some).ok_or(DirError::Hosts { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(DirError::Hosts { path }),
+        Err(source) => Err(DirError::Io { path, what: "read", source }),
+    }
 }
 
 impl Known {
-    /// Reads what a directory has, whose secrets are these. `wanted`: the other hosts that have directories; `meant`: somebody says that
-    /// this one shall take the place of any other; `next`: what it gives out next.
+    /// Reads what a directory has, whose identity and secrets are these. `wanted`: the other hosts that have directories; `meant`:
+    /// somebody says that this one shall take the place of any other; `next`: what it gives out next.
     pub(crate) fn open(
         dir: &Path,
-        secrets: u64,
+        (id, secrets): (u64, u64),
         wanted: BTreeSet<u16>,
         meant: bool,
         next: Next,
     ) -> Result<Known, DirError> {
-        let name = dir.join(NAME);
-        let failed = |what| {
-            let path = name.clone();
-            move |source| DirError::Io { path, what, source }
-        };
-        let before = match held::read_to_string(&name) {
-            Ok(text) => Some(Book::read(&text).ok_or_else(|| DirError::Hosts { path: name.clone() })?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(DirError::Hosts { path: name }),
-            Err(error) => return Err(failed("read")(error)),
-        };
-        // One that was formatted by an onpath of before has long been used.
-        let mut book = before.clone().map_or_else(|| Book::new(Standing::Known), Ok).map_err(failed("random bytes"))?;
+        let before = read(dir)?;
+        // Without the file it has been used already.
+        let mut book = before.clone().unwrap_or_else(|| Book::new(id, Standing::Known));
+        if book.this != id {
+            return Err(DirError::Hosts { path: dir.join(NAME) }); // that of another directory
+        }
         if wanted.is_empty() {
             book.standing = Standing::Known;
         } else if meant {
@@ -213,7 +233,8 @@ impl Known {
             tracing::info!(hosts = ?wanted, "the directory is new: clients are served when these hosts have said that they know no other");
         }
         let state = Mutex::new(State { book, taken: BTreeSet::new() });
-        let start = sys::random_bytes().map(u64::from_le_bytes).map_err(failed("random bytes"))?.max(1);
+        let random = |source| DirError::Io { path: dir.to_owned(), what: "random bytes", source };
+        let start = sys::random_bytes().map(u64::from_le_bytes).map_err(random)?.max(1);
         Ok(Known { dir: dir.to_owned(), secrets, wanted, next, start, state })
     }
 
@@ -269,14 +290,29 @@ impl Known {
         let mut book = state.book.clone();
         book.others.insert(host, Other { id: told.id, next, start: told.start });
         if let Err(error) = book.write(&self.dir) {
-            tracing::error!(host, error = error.to_string(), "the directory of a host cannot be remembered");
-            return Admission::OtherDirectory;
+            tracing::error!(host, error = error.to_string(), "what a host tells of its directory cannot be remembered");
+            // A full disk here keeps no host out whose directory is known: how far it is is remembered when there is room.
+            if !same {
+                return Admission::Unnoted;
+            }
         }
         state.book = book;
         if before.is_some() && !same {
             tracing::warn!(host, "a host has a new directory in place of the one that it had");
         }
         Admission::Admitted
+    }
+
+    /// Another host has heard of a later state of this directory: no later start makes it pass for the present one.
+    pub(crate) fn is_old_copy(&self) {
+        let mut state = self.lock();
+        let book = Book { standing: Standing::Old, ..state.book.clone() };
+        match book.write(&self.dir) {
+            Ok(()) => state.book = book,
+            Err(error) => {
+                tracing::error!(error = error.to_string(), "it cannot be noted that the directory is an old copy")
+            }
+        }
     }
 
     /// Another host takes this one's messages.
@@ -303,7 +339,7 @@ mod tests {
     use std::fs;
 
     fn known(dir: &Path, wanted: &[u16], meant: bool) -> Known {
-        Known::open(dir, SECRETS, wanted.iter().copied().collect(), meant, next(1, 1)).unwrap()
+        Known::open(dir, (ID, SECRETS), wanted.iter().copied().collect(), meant, next(1, 1)).unwrap()
     }
 
     fn next(birth: u32, term: u32) -> Next {
@@ -311,6 +347,7 @@ mod tests {
     }
 
     const SECRETS: u64 = 5;
+    const ID: u64 = 0x6b0f_54d2_a91c_c3e7;
 
     fn told(id: u64, meant: bool) -> Directory {
         Directory { id, meant, secrets: SECRETS, next: next(1, 1), start: 9 }
@@ -323,7 +360,7 @@ mod tests {
     #[test]
     fn a_host_with_other_secrets_is_not_admitted() {
         let tmp = tempfile::tempdir().unwrap();
-        format(tmp.path()).unwrap();
+        format(tmp.path(), ID).unwrap();
         let one = known(tmp.path(), &[2], false);
         let other = Directory { secrets: 6, ..told(7, false) };
         assert_eq!(one.admits(2, other), Admission::OtherSecrets);
@@ -339,7 +376,7 @@ mod tests {
     #[test]
     fn a_new_directory_waits_for_all_others() {
         let tmp = tempfile::tempdir().unwrap();
-        format(tmp.path()).unwrap();
+        format(tmp.path(), ID).unwrap();
         let one = known(tmp.path(), &[2, 3], false);
         assert!(!one.serves());
         one.taken_by(2);
@@ -359,7 +396,7 @@ mod tests {
     #[test]
     fn another_directory_is_refused_until_it_is_meant() {
         let tmp = tempfile::tempdir().unwrap();
-        format(tmp.path()).unwrap();
+        format(tmp.path(), ID).unwrap();
         let one = known(tmp.path(), &[2], false);
         assert!(!admits(&one, 3, told(7, true)), "there is no such host");
         assert!(admits(&one, 3, told(0, false)), "one without a directory");
@@ -376,7 +413,7 @@ mod tests {
     #[test]
     fn an_old_copy_is_refused_and_whoever_replaces_begins_above() {
         let tmp = tempfile::tempdir().unwrap();
-        format(tmp.path()).unwrap();
+        format(tmp.path(), ID).unwrap();
         let at = |id, meant, birth, term| Directory { next: next(birth, term), ..told(id, meant) };
         let one = known(tmp.path(), &[2], false);
         assert_eq!(one.next_of(2), Next::default());
@@ -399,9 +436,31 @@ mod tests {
     }
 
     #[test]
+    fn what_another_host_calls_an_old_copy_starts_no_more() {
+        let tmp = tempfile::tempdir().unwrap();
+        format(tmp.path(), ID).unwrap();
+        let one = known(tmp.path(), &[2], false);
+        refuse_old(tmp.path()).unwrap();
+        one.is_old_copy();
+        let refused = refuse_old(tmp.path()).unwrap_err();
+        assert!(matches!(refused, DirError::OldCopy { .. }), "{refused}");
+    }
+
+    #[test]
+    fn without_room_who_is_known_goes_on_and_who_is_not_waits() {
+        let tmp = tempfile::tempdir().unwrap();
+        let one = known(tmp.path(), &[2, 3], false);
+        assert!(admits(&one, 2, told(7, false)));
+        drop(tmp); // nothing can be written any more
+        let further = Directory { next: next(1, 2), ..told(7, false) };
+        assert!(admits(&one, 2, further) && one.next_of(2) == next(1, 2));
+        assert_eq!(one.admits(3, told(8, false)), Admission::Unnoted);
+    }
+
+    #[test]
     fn one_that_is_meant_says_so_until_all_know_it() {
         let tmp = tempfile::tempdir().unwrap();
-        format(tmp.path()).unwrap();
+        format(tmp.path(), ID).unwrap();
         assert!(known(tmp.path(), &[2, 3], true).serves());
         let one = known(tmp.path(), &[2, 3], false);
         assert!(one.own().meant && one.serves());
@@ -421,7 +480,7 @@ mod tests {
             fs::write(tmp.path().join(NAME), text).unwrap();
             assert!(
                 matches!(
-                    Known::open(tmp.path(), SECRETS, BTreeSet::new(), false, next(1, 1)),
+                    Known::open(tmp.path(), (ID, SECRETS), BTreeSet::new(), false, next(1, 1)),
                     Err(DirError::Hosts { .. })
                 ),
                 "{text:?}"
@@ -429,7 +488,7 @@ mod tests {
         }
         fs::write(tmp.path().join(NAME), [0xff, 0xfe]).unwrap();
         assert!(matches!(
-            Known::open(tmp.path(), SECRETS, BTreeSet::new(), false, next(1, 1)),
+            Known::open(tmp.path(), (ID, SECRETS), BTreeSet::new(), false, next(1, 1)),
             Err(DirError::Hosts { .. })
         ));
     }

@@ -13,6 +13,7 @@ use crate::udp::{
 };
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
+use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{NodeId, SessionId, Term};
 use onpath_wire::secrets::Placement;
 use onpath_wire::tracking::{Form, Switches};
@@ -105,8 +106,13 @@ const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 fn begin(number: u16, others: &[SocketAddr], key: Option<&Key>) -> Result<Next, MemberError> {
     let end = Instant::now() + BEGIN_PATIENCE;
     while !others.is_empty() {
-        if let Some(heard) = ask_next(others, key, number)? {
-            return Ok(if heard == Next::default() { heard } else { heard.after_a_loss() });
+        let (heard, answers) = ask_next(others, key, number)?;
+        if heard != Next::default() {
+            return Ok(heard.after_a_loss());
+        }
+        // One that has heard of nothing says nothing of what the others have heard.
+        if answers == others.len() {
+            return Ok(heard);
         }
         if Instant::now() >= end {
             return Err(MemberError::NoBegin);
@@ -170,14 +176,14 @@ impl Member {
                 let mut builder = ServerBuilder::open_part(&path, &format, begin, options, watcher)?;
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
-                let secrets = server.dir.superblock().secrets;
+                let Superblock { secrets, dir, .. } = server.dir.superblock();
                 if server.dir.shape().has_coordinator() {
                     let gives = (server.sessions.clone(), secrets.placement);
                     assert!(shapes.set(gives).is_ok(), "set once");
                 }
                 let next = Next { birth: server.first_birth, term: Term(server.dir.superblock().journal().next_term) };
                 let directories =
-                    Known::open(&path, secrets.digest(), others, replaces, next).map_err(ServerError::Dir)?;
+                    Known::open(&path, (dir, secrets.digest()), others, replaces, next).map_err(ServerError::Dir)?;
                 assert!(known.set(directories).is_ok(), "set once");
                 let node = server.node.clone();
                 let first = server.shards.first().map(|port| (Arc::downgrade(&node), port.clone()));
@@ -313,6 +319,9 @@ impl EndpointHooks for Hooks {
     }
 
     fn strange_to(&self, host: u16, old: bool) {
+        if old {
+            self.known.get().into_iter().for_each(Known::is_old_copy);
+        }
         (self.strange)(host, if old { Strange::OldCopy } else { Strange::Directory });
     }
 

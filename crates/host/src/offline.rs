@@ -135,7 +135,7 @@ impl Offline {
 
     /// Takes all terms up to this one, so that nothing new is of it.
     pub fn take_terms(&self, upto: Term) -> Result<(), ServerError> {
-        self.dir.take(upto, 0)?;
+        self.dir.take_terms(upto)?;
         Ok(())
     }
 

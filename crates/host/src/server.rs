@@ -374,7 +374,7 @@ impl Sessions {
     pub fn next(&self) -> Result<SessionId, String> {
         let mut left = self.left.lock().expect("a counter does not panic");
         if left.is_empty() {
-            let more = self.dir.take(self.dir.term, SESSION_BLOCK).map_err(|error| error.to_string())?;
+            let more = self.dir.take_sessions(SESSION_BLOCK).map_err(|error| error.to_string())?;
             *left = more;
         }
         left.next().map(SessionId).ok_or_else(|| "no session id is left".to_owned())

@@ -12,7 +12,6 @@ use onpath_data::{DataConfig, DataNode};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::disk::map::MapImage;
-use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::superblock::{JournalId, Superblock};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, ShardId, Term};
 use std::collections::BTreeMap;
@@ -88,8 +87,7 @@ impl State {
 
     /// The first birth that the shards have not reserved.
     pub(crate) fn next_birth(&self) -> Birth {
-        let reserved = self.shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
-        Birth(u32::try_from(reserved).unwrap_or(u32::MAX)).next()
+        onpath_meta::next_birth(&self.shards)
     }
 
     /// The same for a look at what may be damaged.
@@ -129,9 +127,8 @@ impl State {
         if kept == of_superblock {
             return Ok(());
         }
-        let what = "the map that its coordinator keeps";
-        let [have, asked] = [kept, of_superblock].map(|map| map.to_string());
-        Err(DirError::OtherPart { path: path.to_owned(), what, have, asked })
+        let [kept, told] = [kept, of_superblock].map(|map| map.to_string());
+        Err(DirError::Map { path: path.to_owned(), kept, told })
     }
 
     /// Power was lost: what is replayed from now on was not known to be durable when the last process ended.

@@ -133,8 +133,8 @@ impl<P: Protocol> Kernel<P> {
     }
 
     /// How full the kernel's own queues are, between inputs. `renews`: the role calls somebody now and then though nobody asks
-    /// anything; `hidden`: keys that it may lock beyond those of usual operations.
-    pub fn gauges(&self, renews: bool, hidden: usize) -> [Gauge; 6] {
+    /// anything; `further_keys`: those that it may lock beyond what usual operations do.
+    pub fn gauges(&self, renews: bool, further_keys: usize) -> [Gauge; 6] {
         let mut core = self.core.borrow_mut();
         let core = present(&mut core);
         let running = self.places.len() - self.free.len();
@@ -142,7 +142,7 @@ impl<P: Protocol> Kernel<P> {
             // Requests, and what a role does of its own accord.
             Gauge::table("operations", running, 2 * OPERATIONS_MAX),
             Gauge::queue("runnable operations", core.ready.len() + core.jobs.len(), 0),
-            Gauge::queue("keys locked", core.locks.len(), running * KEYS_MAX + hidden),
+            Gauge::queue("keys locked", core.locks.len(), running * KEYS_MAX + further_keys),
             Gauge { transient: !renews, ..Gauge::queue("calls", core.calls.len(), running * PEERS_MAX) },
             Gauge::table("keys waited for", core.parked.len(), running),
             Gauge::table("timers", core.timers.len(), running),

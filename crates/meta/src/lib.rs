@@ -19,7 +19,7 @@ mod txn;
 
 pub use bounds::ShardBounds;
 pub use dir::owner::SyncPolicy;
-pub use shard::{Shard, ShardConfig};
+pub use shard::{Shard, ShardConfig, next_birth};
 pub use state::image::{DISORDERED_LOG, WRONG_COOKIE};
 pub use state::recover::{GLOBAL_RANGE, RANGES, Replayed};
 pub use state::reshape::Reshape;

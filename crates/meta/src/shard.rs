@@ -73,6 +73,11 @@ impl ShardConfig {
     }
 }
 
+/// The first birth that none of the shards of a journal has reserved.
+pub fn next_birth(shards: &[Shard]) -> Birth {
+    Birth::after(shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0))
+}
+
 /// What starts an operation.
 pub(crate) enum Job {
     /// A client's request.

@@ -196,7 +196,7 @@ pub(crate) fn serve(
     let reader = {
         let mount = mount.clone();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
-            let mounted = |_: &_| ready.announce(&format!("onpath: mounted on {}", mountpoint.display()));
+            let mounted = || ready.announce(&format!("onpath: mounted on {}", mountpoint.display()));
             let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

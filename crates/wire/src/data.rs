@@ -6,8 +6,8 @@ use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::{wire_enum, wire_struct};
 
-/// Bit of the size of a trim in records: blocks that are only reserved stay, wherever they are. The trim of a raised cut takes away bytes that nobody was
-/// told of, not what fallocate(2) has reserved behind the end of the file.
+/// Bit of the size of a trim in records: blocks that are only reserved stay, wherever they are. The trim of a raised cut takes away
+/// bytes that nobody was told of, not what fallocate(2) has reserved behind the end of the file.
 pub const KEEP_RESERVED: u64 = 1 << 63;
 
 wire_enum! {

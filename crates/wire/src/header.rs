@@ -344,11 +344,6 @@ impl Header {
     pub fn until_ns(&self) -> u64 {
         u64::from(self.of_request().map_or(0, |asked| asked.until)) * UNTIL_NS
     }
-
-    /// Reads and checks a header.
-    pub fn read(r: &mut Reader<'_>) -> Result<Header, WireError> {
-        Header::take(r)
-    }
 }
 
 impl OfRequest {
@@ -388,7 +383,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Header, WireError> {
-        Header::read(&mut Reader::new(bytes))
+        Header::take(&mut Reader::new(bytes))
     }
 
     #[test]

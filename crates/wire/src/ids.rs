@@ -53,13 +53,13 @@ id!(
     ShardId(u16)
 );
 id!(
-    /// One start of a shard: 24 bits, growing cluster-wide, never 0.
+    /// One start of a journal, of all roles that write to it: 23 bits, growing in that journal, never 0. Other journals count their own.
     Term(u32)
 );
 id!(
     /// A start that makes inodes, counted by a record ([`Counter::Births`](crate::disk::record::Counter::Births)) that is durable
     /// before an id with it is given out; one for all shards of a journal. 20 bits, never 0 in an id. Other journals count their own.
-    Birth(u32)
+    Birth(u32, at most BIRTH_NEVER)
 );
 id!(
     /// `slot:16 | birth:20 | count:16 | directory:1`: below 2^53, as doubles have it. 0 is none, 1 is the root. The same as st_ino.
@@ -138,6 +138,8 @@ const BIRTH_SHIFT: u32 = COUNT_SHIFT + 16;
 /// Where an inode id has its slot, in the highest bits.
 pub const SLOT_SHIFT: u32 = BIRTH_SHIFT + BIRTH_BITS;
 const BIRTH_BITS: u32 = 20;
+/// After all that ids can have.
+const BIRTH_NEVER: u32 = 1 << BIRTH_BITS;
 const _: () = assert!(SLOT_SHIFT + 16 == INODE_ID_BITS);
 const SEQ_BITS: u32 = 40;
 
@@ -168,11 +170,16 @@ impl Birth {
     /// The last that ids can have.
     pub const MAX: Birth = Birth((1 << BIRTH_BITS) - 1);
     /// After all that ids can have.
-    pub const NEVER: Birth = Birth(1 << BIRTH_BITS);
+    pub const NEVER: Birth = Birth(BIRTH_NEVER);
 
     /// The one after this, at most [`Birth::NEVER`].
     pub fn next(self) -> Birth {
-        Birth((self.0 + 1).min(Birth::NEVER.0))
+        Birth::after(self.0.into())
+    }
+
+    /// The first one where all up to this number are reserved, at most [`Birth::NEVER`].
+    pub fn after(reserved: u64) -> Birth {
+        Birth(reserved.saturating_add(1).min(BIRTH_NEVER.into()) as u32)
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// The journal of all roles that are not said to have another.
 const FIRST_JOURNAL: u32 = 1;
 
-/// The shard of the coordinator module in a map that is spread evenly: the one that holds slot 0.
-pub const COORDINATOR: ShardId = ShardId(0);
+/// The slot whose shard has the coordinator module.
+pub const COORDINATOR_SLOT: Slot = Slot(0);
 
 /// Which shard holds which slot. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,31 +35,23 @@ impl ClusterMap {
     /// Spreads all slots evenly (balanced within one slot) over `shards` shards; `placement` says which slot a name has.
     pub fn even(shards: u16, placement: Placement) -> ClusterMap {
         assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
-        let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect::<Vec<_>>();
-        let data = vec![0; SLOTS];
+        let table = (0..SLOTS).map(|slot| (slot * shards as usize / SLOTS) as u16).collect();
         let roles = (0..shards).map(|shard| NodeId::shard(ShardId(shard))).chain([NodeId::data(0)]);
-        let journals = roles.map(|role| (role, FIRST_JOURNAL)).collect();
-        ClusterMap::of_tables(1, (shards, placement), table, data, journals)
-    }
-
-    /// From tables with a value for each slot, and the journals in order of the roles.
-    pub(crate) fn of_tables(
-        epoch: u32,
-        (shards, placement): (u16, Placement),
-        table: Vec<u16>,
-        data: Vec<u16>,
-        journals: Vec<(NodeId, u32)>,
-    ) -> ClusterMap {
-        let mut data_nodes = data.clone();
-        data_nodes.sort_unstable();
-        data_nodes.dedup();
-        let (table, data, data_nodes) = (table.into(), data.into(), data_nodes.into());
-        ClusterMap { epoch, shards, placement, table, data, data_nodes, journals: journals.into(), coarse_bits: None }
+        ClusterMap {
+            epoch: 1,
+            shards,
+            placement,
+            table,
+            data: vec![0; SLOTS].into(),
+            data_nodes: Arc::new([0]),
+            journals: roles.map(|role| (role, FIRST_JOURNAL)).collect(),
+            coarse_bits: None,
+        }
     }
 
     /// The same with the bytes of files spread over these data nodes.
     pub fn with_data_nodes(self, data: &[u16]) -> ClusterMap {
-        assert!(!data.is_empty() && data.is_sorted(), "data nodes {data:?}");
+        assert!(!data.is_empty() && data.is_sorted_by(|one, other| one < other), "data nodes {data:?}");
         let shards = self.journals.iter().filter(|(role, _)| role.as_shard().is_some()).copied();
         let journals = shards.chain(data.iter().map(|&number| (NodeId::data(number), FIRST_JOURNAL))).collect();
         let spread = (0..SLOTS).map(|slot| data[slot * data.len() / SLOTS]).collect();
@@ -174,7 +166,7 @@ impl ClusterMap {
 
     /// The shard of the coordinator module: the one that holds slot 0.
     pub fn coordinator(&self) -> ShardId {
-        self.shard(Slot(0))
+        self.shard(COORDINATOR_SLOT)
     }
 }
 

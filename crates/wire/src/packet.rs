@@ -65,7 +65,7 @@ impl Packet {
 
     /// The header, checked.
     pub fn header(&self) -> Result<Header, WireError> {
-        Header::read(&mut Reader::new(&self.head))
+        Header::take(&mut Reader::new(&self.head))
     }
 
     /// The body, which must be all that follows the header.

@@ -13,8 +13,8 @@ use onpath_wire::disk::block::DataRecord;
 use onpath_wire::ids::{DataId, RecordSeq, Term};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
-/// `term`: of the home that says so; `keep`: blocks that are only reserved stay. A generation that is newer than `data`'s and of an earlier term may be void: then
-/// this trim must be known when `data`'s counts again.
+/// `term`: of the home that says so; `keep`: blocks that are only reserved stay. A generation that is newer than `data`'s and of an
+/// earlier term may be void: then this trim must be known when `data`'s counts again.
 pub(crate) fn trim(core: &mut Node, from: Caller, term: Term, (data, cut): (DataId, u32), size: u64, keep: bool) {
     let index = &mut core.state.index;
     let known = match index.file(data) {

@@ -171,7 +171,7 @@ impl Floor {
 
     /// Serves until unmounted; `mounted` runs as soon as the mount can be used.
     pub fn serve(&self, options: ServeOptions, mounted: impl FnOnce()) -> Result<(), FloorError> {
-        Ok(self.mount.serve(&self.filesystem, options, |_| mounted())?)
+        Ok(self.mount.serve(&self.filesystem, options, mounted)?)
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-use crate::serve::{Filesystem, Negotiated, ServeError, ServeOptions};
+use crate::serve::{Filesystem, ServeError, ServeOptions};
 use crate::transport::{DevFuse, Transport};
 
 pub use mountinfo::{DeviceNumber, MountEntry, mounts};
@@ -188,13 +188,13 @@ impl Mount {
         &self,
         filesystem: &F,
         options: ServeOptions,
-        mounted: impl FnOnce(&Negotiated),
+        mounted: impl FnOnce(),
     ) -> Result<(), ServeError> {
-        crate::serve::serve(&self.transport(), filesystem, options, |negotiated| {
+        crate::serve::serve(&self.transport(), filesystem, options, || {
             if let Err(error) = self.set_read_ahead(READ_AHEAD_KIB) {
                 tracing::warn!(%error, "read-ahead stays at the kernel's default");
             }
-            mounted(negotiated);
+            mounted();
         })
     }
 

@@ -101,6 +101,22 @@ pub enum DirError {
         /// The file.
         path: PathBuf,
     },
+    /// Another host has said so.
+    #[error("{} is an old copy of this host's directory, as another host has said: bring the present one back; only if that is lost for good, move the copy away and start this host once with --replace-lost-directory", path.display())]
+    OldCopy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Journal and superblock tell of different maps.
+    #[error("{} is damaged: its coordinator keeps the map {kept}, and its superblock tells {told}; restore both from one backup of the directory", path.display())]
+    Map {
+        /// The directory.
+        path: PathBuf,
+        /// What the coordinator's records say.
+        kept: String,
+        /// What the superblock says.
+        told: String,
+    },
     /// It belongs to another user.
     #[error("{} belongs to uid {uid}: only that user works in it (`{prefix} onpath …`); what that user serves root can mount with `onpath mount {} MOUNTPOINT`", path.display(), path.display())]
     Owner {

@@ -5,7 +5,7 @@ use crate::held;
 use onpath_wire::checksum::crc32c;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::superblock::{
-    FEATURES_KNOWN, FORMAT_VERSION, FileStart, RoleEntry, SUPERBLOCK_MAGIC, Superblock,
+    FEATURES_KNOWN, FORMAT_VERSION, FileStart, RoleEntry, SUPERBLOCK_MAGIC, Superblock, journal_of_host,
 };
 use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::limits::SHARDS_MAX;
@@ -87,7 +87,8 @@ fn contradiction(superblock: &Superblock) -> Option<String> {
     Some(match () {
         () if !(1..=usize::from(SHARDS_MAX)).contains(&shards) => format!("{shards} shards"),
         () if journal.copies != 1 => format!("its journal has {} copies, and this onpath keeps one", journal.copies),
-        () if journal.number == 0 || journal.next_term == 0 => "its journal has a number or term 0".into(),
+        () if journal.number != journal_of_host(*host) => "its journal's number is not its host's".into(),
+        () if journal.next_term == 0 => "its journal is in term 0".into(),
         () if others => "it holds all of the file system, and names other hosts".into(),
         () if !journal.roles.iter().map(|role| role.node).eq(here) => "its journal's roles are not its host's".into(),
         () if data_nodes.is_empty() || !data_nodes.is_sorted_by(|one, other| one < other) => {

@@ -4,7 +4,7 @@ use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
 use super::{hosts, session_of, told};
-use crate::known::{Admission, Directory, Next};
+use crate::known::{Admission, Directory};
 use crate::sys;
 use onpath_transport::{EndpointId, Head, handshake};
 use onpath_wire::codec::{Blob, Wire};
@@ -70,17 +70,11 @@ pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) 
     let fresh = head.to_boot == shared.config.boot;
     match hello {
         Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, directory, meant, secrets, birth, term, start } => {
-            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term }, start };
-            greeted_by(shared, &head, from, directory, now_us);
-        }
+        Hello::Greet { version: VERSION, directory } => greeted_by(shared, &head, from, directory, now_us),
         Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
         Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
         Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted { directory, meant, secrets, birth, term, start } if fresh => {
-            let directory = Directory { id: directory, meant, secrets, next: Next { birth, term }, start };
-            known_to(shared, &head, directory, now_us);
-        }
+        Hello::Greeted { directory } if fresh => known_to(shared, &head, directory, now_us),
         Hello::Strange { old } if fresh => strange_to(shared, &head, old),
         _ => shared.malformed(),
     }
@@ -115,8 +109,7 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directo
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    let Directory { id, meant, secrets, next: Next { birth, term }, start } = shared.hooks.directory();
-    shared.handshake(from, head.boot, &Hello::Greeted { directory: id, meant, secrets, birth, term, start });
+    shared.handshake(from, head.boot, &Hello::Greeted { directory: shared.hooks.directory() });
 }
 
 /// Whether a host has the directory that is known, and this one's secrets. It is told of a directory that is not; of secrets it hears
@@ -140,6 +133,9 @@ fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> b
             );
         }
         return false;
+    }
+    if admission == Admission::Unnoted {
+        return false; // it asks again
     }
     let old = admission == Admission::OldCopy;
     if is_new && old {
@@ -212,8 +208,7 @@ impl OtherState {
 }
 
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let Directory { id, meant, secrets, next: Next { birth, term }, start } = shared.hooks.directory();
-    let greet = Hello::Greet { version: VERSION, directory: id, meant, secrets, birth, term, start };
+    let greet = Hello::Greet { version: VERSION, directory: shared.hooks.directory() };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     shared.handshake(state.address, state.seen_boot, &greet);
@@ -282,8 +277,8 @@ fn join(
 /// A host whose directory is lost asks what was heard of it.
 fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: SocketAddr, now_us: u64) {
     if shared.serves && shared.may_answer_stranger(now_us) {
-        let Next { birth, term } = shared.hooks.next_of(number);
-        shared.handshake_of(head.cluster, from, head.boot, &Hello::NextIs { nonce, birth, term });
+        let next = shared.hooks.next_of(number);
+        shared.handshake_of(head.cluster, from, head.boot, &Hello::NextIs { nonce, next });
     }
 }
 

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A host tells in both of the last which directory it has, and how far that is (`crate::known`); whoever knows another or a later one answers
-//! `Strange`, and takes nothing from it: the boot of a host is believed only together with its directory. So does one whose secrets are others; of two such hosts the one
-//! whose directory is new gives up.
+//! `Strange`, and takes nothing from it: the boot of a host is believed only together with its directory. Whoever has other secrets is not
+//! answered at all, as each of the two hears of that itself: the one whose directory is new gives up.
 //!
 //! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
 //!
@@ -26,8 +26,9 @@
 //!
 //! *Joining*: a client that has no session yet asks any host for the map ([`Hello::Join`]); that of the coordinator gives it a session.
 
+use crate::known::{Directory, Next};
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::{Birth, SessionId, Term};
+use onpath_wire::ids::SessionId;
 use onpath_wire::secrets::Placement;
 use onpath_wire::{wire_enum, wire_struct};
 
@@ -43,32 +44,12 @@ wire_enum! {
             /// [`VERSION`].
             version: u32,
             /// The directory that I have.
-            directory: u64,
-            /// Somebody has said that it takes the place of another one.
-            meant: bool,
-            /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
-            secrets: u64,
-            /// The birth of inodes that it gives out next.
-            birth: Birth,
-            /// The term of a role that it gives out next.
-            term: Term,
-            /// Drawn at its last start; 0: there is none.
-            start: u64,
+            directory: Directory,
         },
         /// I know you, and take your messages.
         2 => Greeted {
             /// The directory that I have.
-            directory: u64,
-            /// Somebody has said that it takes the place of another one.
-            meant: bool,
-            /// Which secrets it has ([`onpath_wire::secrets::Secrets::digest`]); 0: there is none.
-            secrets: u64,
-            /// The birth of inodes that it gives out next.
-            birth: Birth,
-            /// The term of a role that it gives out next.
-            term: Term,
-            /// Drawn at its last start; 0: there is none.
-            start: u64,
+            directory: Directory,
         },
         /// I do not know you; greet me under the boot of this datagram.
         3 => Unknown {},
@@ -157,10 +138,8 @@ wire_enum! {
         15 => NextIs {
             /// Of the question.
             nonce: u64,
-            /// The birth of inodes that it would have given out next, or 0.
-            birth: Birth,
-            /// The term, or 0.
-            term: Term,
+            /// What it would have given out next; births and terms 0 if nothing is known.
+            next: Next,
         },
     }
 }
@@ -245,6 +224,7 @@ const PAGE_BYTES: usize = 900;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::{Birth, Term};
     use onpath_wire::secrets::Secrets;
 
     fn samples() -> Vec<Hello> {
@@ -269,20 +249,14 @@ mod tests {
             lost: 0,
             tracked_by: vec![8],
         };
+        let next = Next { birth: Birth(2), term: Term(65) };
+        let directory = Directory { id: 8, meant: false, secrets: 7, next, start: 3 };
         vec![
-            Hello::Greet {
-                version: VERSION,
-                directory: 8,
-                meant: false,
-                secrets: 7,
-                birth: Birth(2),
-                term: Term(65),
-                start: 3,
-            },
-            Hello::Greeted { directory: 8, meant: true, secrets: 7, birth: Birth(2), term: Term(65), start: 3 },
+            Hello::Greet { version: VERSION, directory },
+            Hello::Greeted { directory: Directory { meant: true, ..directory } },
             Hello::Strange { old: true },
             Hello::Next { nonce: 4, number: 2 },
-            Hello::NextIs { nonce: 4, birth: Birth(2), term: Term(65) },
+            Hello::NextIs { nonce: 4, next },
             Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
             Hello::Welcome { nonce: 1, session: SessionId(5), placement, cluster },

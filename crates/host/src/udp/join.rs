@@ -10,7 +10,6 @@ use onpath_transport::{Config, handshake, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::SessionId;
 use onpath_wire::limits::SHARDS_MAX;
-use onpath_wire::map::COORDINATOR;
 use onpath_wire::secrets::Placement;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -110,7 +109,8 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
                 })?;
                 return Ok(Joined { session, placement, cluster, hosts });
             }
-            let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&COORDINATOR.0);
+            // Slots are spread evenly: the first shard has that of the coordinator.
+            let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&0);
             let (_, address) = hosts.iter().find(has).expect("checked: every shard is somewhere");
             asked = vec![*address];
         }
@@ -191,20 +191,21 @@ pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStat
     Ok(None)
 }
 
-/// Asks hosts what they have heard of the directory of another one; the highest of those that answer, or nothing if none does.
-pub fn ask_next(hosts: &[SocketAddr], key: Option<&Key>, number: u16) -> Result<Option<Next>, JoinError> {
-    let mut heard = None::<Next>;
+/// Asks hosts what they have heard of the directory of another one: the highest, and how many hosts have answered.
+pub fn ask_next(hosts: &[SocketAddr], key: Option<&Key>, number: u16) -> Result<(Next, usize), JoinError> {
+    let (mut heard, mut answers) = (Next::default(), 0);
     for host in hosts {
         let mut asker = Asker::new(*host, key)?;
         for _ in 0..STATUS_TRIES {
             let nonce = asker.nonce;
-            if let Some(Hello::NextIs { birth, term, .. }) = asker.ask(*host, &Hello::Next { nonce, number }) {
-                heard = Some(heard.unwrap_or_default().max(Next { birth, term }));
+            if let Some(Hello::NextIs { next, .. }) = asker.ask(*host, &Hello::Next { nonce, number }) {
+                heard = heard.max(next);
+                answers += 1;
                 break;
             }
         }
     }
-    Ok(heard)
+    Ok((heard, answers))
 }
 
 /// Asks a host for its report ([`crate::report`]) until `patience` is over; nothing if it does not tell all of it. JSON text.
@@ -258,7 +259,9 @@ fn check(host: SocketAddr, cluster: &ClusterIs) -> Result<Vec<(HostIs, SocketAdd
     if (0..cluster.shards).any(|shard| has(shard) != 1) {
         return Err(wrong("a shard is not at one host"));
     }
-    if !cluster.hosts.iter().any(|host| host.data) || !cluster.hosts.is_sorted_by_key(|host| host.number) {
+    if !cluster.hosts.iter().any(|host| host.data)
+        || !cluster.hosts.is_sorted_by(|one, other| one.number < other.number)
+    {
         return Err(wrong("its data nodes"));
     }
     let resolved = cluster.hosts.iter().map(|is| {

@@ -188,12 +188,16 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyh
 }
 
 /// Writes a file that must not exist yet.
-fn write_new(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+/// Writes a file that is not there, or nothing.
+pub(crate) fn write_new(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let mut opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(file);
     let written = opened.as_mut().map(|opened| opened.write_all(text.as_bytes()).and_then(|()| opened.sync_all()));
     match written {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(error).with_context(|| file.display().to_string()),
+        Ok(Err(error)) => {
+            _ = std::fs::remove_file(file); // nobody has it yet
+            Err(error).with_context(|| file.display().to_string())
+        }
         Err(error) => bail!("{}: {error}; it was left alone", file.display()),
     }
 }

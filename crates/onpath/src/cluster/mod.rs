@@ -2,7 +2,7 @@
 
 mod add;
 pub(crate) mod config;
-mod init;
+pub(crate) mod init;
 pub(crate) mod key;
 mod status;
 pub(crate) mod url;

@@ -27,7 +27,7 @@ pub(super) fn superblock(error: &DirError) -> Option<Finding> {
 /// A role refused to hold what the disk says.
 pub(super) fn contradiction(dir: &Path, assertion: &str) -> Finding {
     let message = format!("the checkpoint and the journal contradict each other: {assertion}");
-    Finding::new(Code::Record, message).file(&dir.join("journal"))
+    Finding::new(Code::Record, message).file(&dir.join("journals"))
 }
 
 /// Everything that a start would refuse, and the torn tail.
@@ -40,6 +40,7 @@ pub(super) fn problems(inspection: &Inspection, report: &mut Report) {
             Problem::Checkpoint(error) => checkpoint(error),
             Problem::Journal(error) => journal(error),
             Problem::Blocks(error) => blocks(error),
+            Problem::Map(error) => Finding::new(Code::Superblock, error.to_string()),
         });
     }
     if let Some(cut) = &inspection.journal.tail_cut {

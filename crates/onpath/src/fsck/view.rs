@@ -145,7 +145,7 @@ impl View {
         spill: &Rc<Spill>,
         watcher: &dyn Watcher,
     ) -> View {
-        let map = ClusterMap::even(superblock.shards(), superblock.secrets.placement);
+        let map = superblock.map();
         let next = Next::of(superblock, shards);
         let (mut inodes, mut names, mut listed) = (Sorting::new(spill), Sorting::new(spill), Sorting::new(spill));
         let mut attributes: Sorting<InodeId, u32> = Sorting::new(spill);

@@ -117,6 +117,8 @@ fn an_old_copy_is_refused_and_a_new_directory_begins_above() {
     assert!(said.contains("is an old copy") && said.contains("--replace-lost-directory"), "{said}");
     let warned = |host: usize| cluster.process(host).said().contains("a host has an old copy of its directory");
     wait_until("a host says that it refuses an old copy", || warned(0) || warned(2));
+    let said = cluster.refused(LOSER);
+    assert!(said.contains("is an old copy of this host's directory, as another host has said"), "{said}");
     mount.stop();
 
     fs::remove_dir_all(&state).expect("rm of the copy");

@@ -54,7 +54,7 @@ impl Original {
         let found = inspect(dir, Arc::new(Unwatched)).expect("DIR can be looked at");
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         Original {
-            map: ClusterMap::even(found.superblock.shards(), found.superblock.secrets.placement),
+            map: found.superblock.map(),
             surveys: found.shards.iter().map(|shard| shard.survey()).collect(),
             files: found.data.files(),
             unsettled: found.data.pending_merges().into_iter().map(|(seq, _)| seq).collect(),

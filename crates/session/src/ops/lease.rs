@@ -13,7 +13,7 @@ use onpath_wire::ids::{NodeId, SessionId, ShardId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::describe::COORDINATOR;
+use onpath_wire::request::describe::COORDINATOR_SLOT;
 use onpath_wire::request::{Request, RequestBody};
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
@@ -121,12 +121,13 @@ pub(crate) async fn greet(op: &mut Op, shard: ShardId) {
 
 /// Leaves; the coordinator drops what the session holds. Without an answer the lease runs out by itself.
 pub(crate) async fn detach(op: &mut Op) {
-    let (to, deadline_us) = op.with(|core| (core.state.shard_at(COORDINATOR), core.now.mono_us + DETACH_TIMEOUT_US));
+    let (to, deadline_us) =
+        op.with(|core| (core.state.shard_at(COORDINATOR_SLOT), core.now.mono_us + DETACH_TIMEOUT_US));
     let hand_back = op.with(alone::leave).map(|alone| Request::HandBack { alone });
     for request in hand_back.into_iter().chain([Request::Detach]) {
         let body = RequestBody::of_session(request);
         let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
-            Packet::new(&header(core, MessageKind::Request, to, COORDINATOR, seq), &body)
+            Packet::new(&header(core, MessageKind::Request, to, COORDINATOR_SLOT, seq), &body)
         };
         op.cx.call_all(&[to], deadline_us, make).await;
     }

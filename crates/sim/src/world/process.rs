@@ -138,7 +138,7 @@ impl Process {
             Role::Shard(shard) => shard.reserved(Counter::Births),
             Role::Data(_) => 0,
         };
-        self.first_birth = Birth(self.servers.iter().map(reserved).max().unwrap_or(0) as u32).next();
+        self.first_birth = Birth::after(self.servers.iter().map(reserved).max().unwrap_or(0));
         self.up = true;
         self.life += 1;
         self.flushing = None;

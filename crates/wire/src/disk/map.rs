@@ -1,6 +1,6 @@
 //! The cluster map as the coordinator keeps it: who holds what, by runs of slots.
 //!
-//! It is stored, not computed, so that a further shard or data node does not move what is there. Reserved tags of
+//! A start whose superblock tells another one is refused. Later it is what counts, so that a further shard or data node moves nothing. Reserved tags of
 //! [`super::record::Effect`]: 26 *Given*{slot, epoch} and 27 *Taken*{slot, epoch}, with which slots will move.
 
 use crate::ids::{NodeId, ShardId, Slot};

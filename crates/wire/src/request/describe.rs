@@ -52,7 +52,7 @@ impl<'a> About<'a> {
             About::Inode(id) => id.slot(),
             About::Inodes(ids) => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
             About::Slot(_, slot) => slot,
-            About::Session | About::Shard => COORDINATOR,
+            About::Session | About::Shard => COORDINATOR_SLOT,
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> About<'a> {
 }
 
 /// A slot of the coordinator's shard.
-pub const COORDINATOR: Slot = Slot(0);
+pub use crate::map::COORDINATOR_SLOT;
 
 /// What may be different when a request has been executed: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,13 +223,15 @@ impl Changes {
     #[inline]
     const fn of_open(flags: u32) -> Changes {
         let opens = Changes::OPENS.only_if(flags & open::REGISTER != 0);
-        opens.and(Changes::ATTRIBUTES.only_if(flags & (open::TRUNCATE | open::KILL_SUIDGID) != 0))
+        let pages = Changes::PAGES.only_if(flags & open::MAP != 0);
+        opens.and(pages).and(Changes::ATTRIBUTES.only_if(flags & (open::TRUNCATE | open::KILL_SUIDGID) != 0))
     }
 
     /// Of a request that makes this inode.
     #[inline]
     const fn of_new(node: &NewNode) -> Changes {
-        Changes::INODES.and(Changes::OPENS.only_if(node.open & open::REGISTER != 0))
+        let pages = Changes::PAGES.only_if(node.open & open::MAP != 0);
+        Changes::INODES.and(pages).and(Changes::OPENS.only_if(node.open & open::REGISTER != 0))
     }
 }
 

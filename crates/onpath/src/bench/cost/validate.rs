@@ -20,7 +20,6 @@ use onpath_sim::cost::{
     Work,
 };
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
-use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -183,7 +182,7 @@ fn drive(case: &Case, server: &Server, replies: &Arc<Replies>, files: u64) -> an
         let superblock = server.dir.superblock();
         let cluster = Cluster {
             number: superblock.fsid as u32,
-            map: ClusterMap::even(superblock.shards(), superblock.secrets.placement),
+            map: superblock.map(),
             term: server.dir.term,
             first_session: SessionId(FIRST_SESSION + phase * case.clients + thread * count),
         };

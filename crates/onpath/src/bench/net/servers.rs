@@ -3,14 +3,12 @@
 use super::place::{Child, bind_to};
 use crate::bench::fixed_secrets;
 use crate::cli::WaitMode;
+use crate::cluster::init::write_new;
 use crate::cluster::key;
 use anyhow::{Context, ensure};
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,8 +71,7 @@ impl Servers {
         let ports = free_ports(shape.hosts + 3)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
-        let mut secrets = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(KEY_FILE))?;
-        secrets.write_all(key::text(None, Some(&fixed_secrets())).as_bytes())?;
+        write_new(&dir.join(KEY_FILE), &key::text(None, Some(&fixed_secrets())), 0o600)?;
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
         let switch = shape.switch.then(|| "s".to_owned());

@@ -27,7 +27,8 @@ pub(super) fn check(view: &View, report: &mut Report) {
 
 /// Inodes of which a shard has further names although they are no files there. One at a wrong place keeps what it has there.
 pub(in crate::fsck) fn of_nothing(survey: &Survey) -> impl Iterator<Item = InodeId> {
-    let misplaced = |id: &InodeId| survey.inodes.iter().any(|inode| inode.id == *id && !inode.is_dir());
+    let at = |id: &InodeId| survey.inodes.binary_search_by_key(id, |inode| inode.id); // they are sorted
+    let misplaced = move |id: &InodeId| at(id).is_ok_and(|place| !survey.inodes[place].is_dir());
     survey.further.keys().copied().filter(move |id| !misplaced(id))
 }
 

@@ -3,9 +3,8 @@
 use crate::fsck::code::Code;
 use crate::fsck::report::{Finding, Report};
 use crate::fsck::view::View;
-use onpath_meta::{Shard, Survey};
+use onpath_meta::{Shard, Survey, next_birth};
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::disk::record::Counter;
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{Birth, InodeId, Term};
 
@@ -70,9 +69,7 @@ pub(in crate::fsck) enum NeverGiven {
 impl Next {
     /// That of a DIR with these shards.
     pub(in crate::fsck) fn of(superblock: &Superblock, shards: &[Shard]) -> Next {
-        let reserved = shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
-        let birth = Birth(u32::try_from(reserved).unwrap_or(u32::MAX)).next();
-        Next { term: Term(superblock.journal().next_term), birth }
+        Next { term: Term(superblock.journal().next_term), birth: next_birth(shards) }
     }
 
     /// What of an inode was never given out, if anything.

@@ -9,11 +9,11 @@ use onpath_meta::{Survey, SurveyedName};
 use onpath_wire::codec::Blob;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
-use onpath_wire::ids::{InodeId, Term};
+use onpath_wire::ids::{Birth, InodeId, Term};
 use onpath_wire::inode::Kind;
 
-/// Terms above these are so many that an id with one is no id.
-const TERM_MAX: Term = Term(1 << 23);
+/// The last birth that counts as given out because an inode has it. A wrong id beyond must not use up all that there are.
+const BIRTH_MAX: Birth = Birth(Birth::MAX.0 / 2);
 /// What nobody should see before somebody has looked at it.
 const ROOT_MODE: u16 = 0o700;
 
@@ -41,7 +41,7 @@ pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
 fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
     let Some(NeverGiven::Term(term)) = view.next.never_given(inode) else { return };
     let next = offline.superblock().journal().next_term;
-    if term < TERM_MAX && next <= term.0 && offline.take_terms(term).is_ok() {
+    if term <= Term::MAX && next <= term.0 && offline.take_terms(term).is_ok() {
         fixes.because(Code::Term, format!("all terms up to {} count as given out", term.0));
     }
 }
@@ -50,7 +50,7 @@ fn term(view: &View, offline: &mut Offline, inode: &Inode, fixes: &mut Fixes) {
 fn births(view: &View, fixes: &mut Fixes) {
     let inodes = view.surveys.iter().flat_map(|survey| &survey.inodes);
     let never = inodes.filter_map(|inode| match view.next.never_given(inode) {
-        Some(NeverGiven::Birth(birth)) if birth.0 > 0 => Some(birth),
+        Some(NeverGiven::Birth(birth)) if (1..=BIRTH_MAX.0).contains(&birth.0) => Some(birth),
         _ => None,
     });
     if let Some(last) = never.max() {

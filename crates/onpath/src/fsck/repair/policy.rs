@@ -26,7 +26,7 @@ pub(in crate::fsck) fn of(code: Code) -> Result<&'static str, &'static str> {
         }
         Code::DoubleId => "the one that is not at its home is removed",
         Code::Misplaced => "it moves to its home or site, unless there is one",
-        Code::Term => "the birth or term counts as given out",
+        Code::Term => "the birth or term counts as given out, unless it is 0 or beyond what there can be",
         Code::Xattr => "the attribute is removed; with an access ACL the permissions of the group, which were its mask",
         Code::LostXattr => "the attributes are removed",
         Code::StaleWatermark | Code::WatermarkAhead | Code::FloorAhead => {

@@ -152,7 +152,7 @@ fn a_request_goes_where_what_it_is_about_lives() {
         let at = match (names.last(), what.about) {
             (Some((parent, name)), _) => map.site(*parent, name.as_bytes()),
             (None, About::Slot(_, slot)) => slot,
-            (None, About::Session | About::Shard) => COORDINATOR,
+            (None, About::Session | About::Shard) => COORDINATOR_SLOT,
             (None, _) => id.slot(),
         };
         assert_eq!(what.about.slot(&map), at, "{request:?}");
@@ -175,6 +175,7 @@ fn flags_decide() {
     assert_eq!(changes(open::READ | open::WRITE), Changes::NOTHING);
     assert_eq!(changes(open::REGISTER), Changes::OPENS);
     assert_eq!(changes(open::REGISTER | open::TRUNCATE), Changes::OPENS.and(Changes::ATTRIBUTES));
+    assert_eq!(changes(open::REGISTER | open::MAP), Changes::OPENS.and(Changes::PAGES));
     let takes = |kind, again| {
         let request = Request::SetLock { id, lock: lock(kind), wait: true, again };
         let what = request.describe();
