@@ -1,8 +1,8 @@
 //! The layout of a DIR, and what may be opened as one (design.md, "Durability").
 //!
 //! `superblock` (identity, version, shape, taken terms; replaced by rename), `lock` (flock of the one process
-//! that may use the DIR, holding its pid), `journals/N/{journal,checkpoint,data}`, `socket`. A term is taken a start, and session ids
-//! in blocks, durably and before any role starts.
+//! that may use the DIR, holding its pid), `journals/N/{journal,checkpoint,data}`, `socket`. A term is taken a start, durably and before
+//! any role starts.
 
 mod error;
 mod superblock;
@@ -21,7 +21,6 @@ use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::{Inner, Placement, Secrets};
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -32,10 +31,6 @@ pub(crate) use superblock::is_part;
 pub use superblock::read_superblock;
 use superblock::{read, roles, shards_at, write_superblock};
 
-/// Session ids that are taken durably together: by the start of a process with a mount of its own, or by who joins.
-pub const SESSION_BLOCK: u32 = 1024;
-/// Session ids are 24 bits, as they are the number part of an address.
-const SESSIONS_MAX: u32 = 1 << 24;
 /// Names that may be in a DIR whose format was interrupted: everything but the superblock, which comes last.
 const OWN_NAMES: [&str; 8] =
     ["lock", "boot", "superblock.tmp", "hosts.tmp", "hosts", "journals", "socket", "lost+found"];
@@ -68,8 +63,6 @@ pub struct Dir {
     superblock: Mutex<Superblock>,
     /// The term taken at this start, of all roles.
     pub term: Term,
-    /// The session ids taken at this start.
-    pub sessions: Range<u32>,
     /// Whether this start formatted it.
     pub fresh: bool,
     /// Whether the machine may have lost power since DIR was last in use: it was another boot.
@@ -120,41 +113,31 @@ impl Dir {
         if let Some(asked) = shards.filter(|&n| n != superblock.shards()) {
             return Err(DirError::Shards { path: path.to_owned(), have: superblock.shards(), asked });
         }
-        Dir::start(path, claim, superblock, fresh, SESSION_BLOCK)
+        Dir::start(path, claim, superblock, fresh)
     }
 
-    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing. Its start takes no session ids.
-    /// Terms before `first_term` count as taken.
+    /// Opens the DIR of one host of a cluster, formatting it first if it is empty or missing. Terms before `first_term` count as taken.
     pub fn open_or_format_part(path: &Path, wanted: &PartFormat, first_term: Term) -> Result<Dir, DirError> {
         let (claim, fresh) = prepare(path, || format_part(path, wanted))?;
         known::refuse_old(path)?; // before it takes a term
         let mut superblock = read(path)?;
         fits(path, &superblock, wanted)?;
         superblock.journals[0].next_term = superblock.journal().next_term.max(first_term.0);
-        Dir::start(path, claim, superblock, fresh, 0)
+        Dir::start(path, claim, superblock, fresh)
     }
 
     /// Opens an existing DIR.
     pub fn open(path: &Path) -> Result<Dir, DirError> {
-        Dir::existing(path, SESSION_BLOCK)
-    }
-
-    /// Opens an existing DIR to change it while nobody has sessions: those of before stay the last that were given out.
-    pub(crate) fn open_unserved(path: &Path) -> Result<Dir, DirError> {
-        Dir::existing(path, 0)
-    }
-
-    fn existing(path: &Path, sessions: u32) -> Result<Dir, DirError> {
         read_superblock(path)?;
         let claim = claim(path, owner::hold(path)?)?;
-        Dir::start(path, claim, read_superblock(path)?, false, sessions)
+        Dir::start(path, claim, read_superblock(path)?, false)
     }
 
-    fn start(path: &Path, claim: Claim, superblock: Superblock, fresh: bool, sessions: u32) -> Result<Dir, DirError> {
+    fn start(path: &Path, claim: Claim, superblock: Superblock, fresh: bool) -> Result<Dir, DirError> {
         let rebooted = !fresh && boot::look(path).map_err(at(path, "look at the boot"))?;
         let (term, superblock) = (Term(superblock.journal().next_term), Mutex::new(superblock));
-        let mut dir = Dir { path: path.to_owned(), superblock, term, sessions: 0..0, fresh, rebooted, claim };
-        dir.sessions = dir.take(term, sessions)?;
+        let dir = Dir { path: path.to_owned(), superblock, term, fresh, rebooted, claim };
+        dir.take_terms(term)?;
         if fresh {
             dir.note_boot()?;
         }
@@ -168,26 +151,12 @@ impl Dir {
 
     /// Takes all terms up to this one, durably.
     pub fn take_terms(&self, upto: Term) -> Result<(), DirError> {
-        self.take(upto, 0).map(drop)
-    }
-
-    /// Takes further session ids, durably.
-    pub fn take_sessions(&self, count: u32) -> Result<Range<u32>, DirError> {
-        self.take(self.term, count)
-    }
-
-    /// Both in one write.
-    fn take(&self, upto: Term, sessions: u32) -> Result<Range<u32>, DirError> {
-        let used_up = |what| DirError::UsedUp { path: self.path.clone(), what };
         if upto > Term::MAX {
-            return Err(used_up("terms"));
+            return Err(DirError::UsedUp { path: self.path.clone() });
         }
         self.change(|next| {
             let next_term = &mut next.journals[0].next_term;
             *next_term = (*next_term).max(upto.0 + 1);
-            let end = next.next_session.checked_add(sessions).filter(|&end| end <= SESSIONS_MAX);
-            let first = std::mem::replace(&mut next.next_session, end.ok_or(used_up("session ids"))?);
-            Ok(first..next.next_session)
         })
     }
 
@@ -196,18 +165,17 @@ impl Dir {
         self.change(|next| {
             next.shard_hosts = vec![next.host; shards.into()];
             next.journals[0].roles = roles(&next.shard_hosts, next.host);
-            Ok(())
         })
     }
 
     /// Changes the superblock, durably or not at all.
-    fn change<T>(&self, how: impl FnOnce(&mut Superblock) -> Result<T, DirError>) -> Result<T, DirError> {
+    fn change(&self, how: impl FnOnce(&mut Superblock)) -> Result<(), DirError> {
         let mut held = self.superblock.lock().expect("no panic while the superblock is held");
         let mut next = held.clone();
-        let result = how(&mut next)?;
+        how(&mut next);
         write_superblock(&self.path, &next)?;
         *held = next;
-        Ok(result)
+        Ok(())
     }
 
     /// Tells whoever wants DIR next that this process will let go of it soon.
@@ -446,7 +414,6 @@ fn format_as(path: &Path, wanted: &PartFormat, (id, secrets): (u64, Secrets), fe
         data_nodes: wanted.data_nodes.clone(),
         secrets,
         journals: vec![journal],
-        next_session: 1,
         formatted: sys::now().wall_ns,
     };
     write_superblock(path, &superblock)?;
@@ -480,16 +447,16 @@ mod tests {
     }
 
     #[test]
-    fn terms_and_sessions_are_never_given_twice() {
+    fn terms_are_never_given_twice() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("new");
         let first = Dir::open_or_format(&path, Some(3), None).unwrap();
-        assert!(first.fresh && first.term == Term(1) && first.sessions.start == 1);
-        let more = first.take(Term(7), 1).unwrap();
+        assert!(first.fresh && first.term == Term(1));
+        first.take_terms(Term(7)).unwrap();
         let fsid = first.superblock().fsid;
         drop(first);
         let second = Dir::open_or_format(&path, None, None).unwrap();
-        assert!(!second.fresh && second.term == Term(8) && second.sessions.start == more.end);
+        assert!(!second.fresh && second.term == Term(8));
         assert_eq!((second.superblock().shards(), second.superblock().fsid), (3, fsid));
     }
 
@@ -573,11 +540,6 @@ mod tests {
         for secrets in [Some(ours), Some(ours), None] {
             let dir = Dir::open_or_format_part(&path, &part(secrets), Term(0)).unwrap();
             assert_eq!((dir.superblock().secrets, dir.shape().map.placement()), (ours, ours.placement));
-            assert_eq!(
-                dir.superblock().next_session,
-                1,
-                "a host has no mount of its own, and takes ids when somebody joins"
-            );
         }
         let mixed = Secrets { placement: ours.placement, inner: others.inner };
         for other in [others, mixed] {

@@ -17,7 +17,7 @@
 use crate::dir::{DirError, replace_file};
 use crate::held;
 use crate::sys;
-use onpath_wire::ids::{Birth, Term};
+use onpath_wire::ids::{Birth, SessionNumber, Term};
 use onpath_wire::wire_struct;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -52,6 +52,8 @@ wire_struct! {
         pub birth: Birth,
         /// Term of a role.
         pub term: Term,
+        /// Session; none where the coordinator is not.
+        pub session: SessionNumber,
     }
 }
 
@@ -60,19 +62,27 @@ wire_struct! {
 const UNHEARD_BIRTHS: u32 = 1_024;
 /// Terms that it may have taken: one a start.
 const UNHEARD_TERMS: u32 = 1_024;
+/// Sessions that may have joined since the last start.
+const UNHEARD_SESSIONS: u64 = 1 << 24;
 
 impl Next {
     /// Nothing before either.
     #[must_use]
     pub fn max(self, other: Next) -> Next {
-        Next { birth: self.birth.max(other.birth), term: self.term.max(other.term) }
+        let (birth, term) = (self.birth.max(other.birth), self.term.max(other.term));
+        Next { birth, term, session: self.session.max(other.session) }
     }
 
     /// Where a directory begins that takes the place of the one that was heard to be here.
     #[must_use]
     pub fn after_a_loss(self) -> Next {
         let birth = self.birth.0.saturating_add(UNHEARD_BIRTHS).min(Birth::NEVER.0);
-        Next { birth: Birth(birth), term: Term(self.term.0.saturating_add(UNHEARD_TERMS).min(Term::MAX.0)) }
+        let term = self.term.0.saturating_add(UNHEARD_TERMS).min(Term::MAX.0);
+        let session = match self.session.0 {
+            0 => 0,
+            next => next.saturating_add(UNHEARD_SESSIONS).min(SessionNumber::MAX.0),
+        };
+        Next { birth: Birth(birth), term: Term(term), session: SessionNumber(session) }
     }
 }
 
@@ -133,7 +143,7 @@ impl Book {
     fn text(&self) -> String {
         let standing = Standing::ALL.iter().find(|(standing, _)| *standing == self.standing).expect("all are listed").1;
         let line = |(host, Other { id, next, start }): (&u16, &Other)| {
-            format!("{host} {id:016x} {} {} {start:016x}\n", next.birth, next.term)
+            format!("{host} {id:016x} {} {} {} {start:016x}\n", next.birth, next.term, next.session)
         };
         let others = self.others.iter().map(line);
         format!("this {:016x} {standing}\n{}", self.this, others.collect::<String>())
@@ -147,8 +157,10 @@ impl Book {
         let standing = Standing::ALL.iter().find(|(_, word)| *word == standing)?.0;
         let other = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let [host, other, birth, term, start] = words[..] else { return None };
-            let next = Next { birth: Birth(birth.parse().ok()?), term: Term(term.parse().ok()?) };
+            let [host, other, birth, term, session, start] = words[..] else { return None };
+            let (birth, term) = (Birth(birth.parse().ok()?), Term(term.parse().ok()?));
+            let session = session.parse().ok().map(SessionNumber).filter(|session| *session <= SessionNumber::MAX)?;
+            let next = Next { birth, term, session };
             Some((host.parse().ok()?, Other { id: id(other)?, next, start: id(start)? }))
         };
         let others = lines.map(other).collect::<Option<BTreeMap<u16, Other>>>()?;
@@ -343,7 +355,7 @@ mod tests {
     }
 
     fn next(birth: u32, term: u32) -> Next {
-        Next { birth: Birth(birth), term: Term(term) }
+        Next { birth: Birth(birth), term: Term(term), session: SessionNumber::NONE }
     }
 
     const SECRETS: u64 = 5;
@@ -432,7 +444,9 @@ mod tests {
         assert!(admits(&one, 2, at(8, true, begins.birth.0, begins.term.0)));
         assert_eq!(one.next_of(2), begins);
         let last = next(Birth::MAX.0, Term::MAX.0).after_a_loss();
-        assert_eq!(last, Next { birth: Birth::NEVER, term: Term::MAX });
+        assert_eq!(last, Next { birth: Birth::NEVER, term: Term::MAX, session: SessionNumber::NONE });
+        let session = Next { session: SessionNumber(7), ..last }.after_a_loss().session;
+        assert_eq!(session, SessionNumber(7 + UNHEARD_SESSIONS));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::udp::{
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::disk::superblock::Superblock;
-use onpath_wire::ids::{NodeId, SessionId, Term};
+use onpath_wire::ids::{NodeId, SessionNumber, Term};
 use onpath_wire::secrets::Placement;
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeSet;
@@ -177,11 +177,17 @@ impl Member {
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let Superblock { secrets, dir, .. } = server.dir.superblock();
-                if server.dir.shape().has_coordinator() {
-                    let gives = (server.sessions.clone(), secrets.placement);
-                    assert!(shapes.set(gives).is_ok(), "set once");
+                if let Some(sessions) = &server.sessions {
+                    assert!(shapes.set((sessions.clone(), secrets.placement)).is_ok(), "set once");
                 }
-                let next = Next { birth: server.first_birth, term: Term(server.dir.superblock().journal().next_term) };
+                let next = Next {
+                    birth: server.first_birth,
+                    term: Term(server.dir.superblock().journal().next_term),
+                    session: server
+                        .sessions
+                        .as_ref()
+                        .map_or(SessionNumber::NONE, |all| SessionNumber(all.taken().0 + 1)),
+                };
                 let directories =
                     Known::open(&path, (dir, secrets.digest()), others, replaces, next).map_err(ServerError::Dir)?;
                 assert!(known.set(directories).is_ok(), "set once");
@@ -336,10 +342,10 @@ impl EndpointHooks for Hooks {
         network.map_or_else(Vec::new, |tracking| tracking.switches.numbers().collect())
     }
 
-    fn join(&self) -> Result<(SessionId, Option<Placement>, ClusterIs), String> {
+    fn join(&self) -> Result<(SessionNumber, Option<Placement>, ClusterIs), String> {
         let (session, placement) = match self.sessions.get() {
             Some((sessions, placement)) => (sessions.next()?, Some(*placement)),
-            None => (SessionId(0), None),
+            None => (SessionNumber::NONE, None),
         };
         Ok((session, placement, self.cluster.read().expect("a description does not panic").clone()))
     }

@@ -87,7 +87,7 @@ impl Offline {
         if boot::is_another(path) {
             settle(path, watcher)?;
         }
-        let dir = Dir::open_unserved(path)?;
+        let dir = Dir::open(path)?;
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.place().data, superblock.journal_id(), DATA_FILE_BLOCKS, 0)?;
         let mut state = State::damaged(&superblock, dir.term, blocks.files(), watcher.clone());

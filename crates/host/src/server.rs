@@ -2,7 +2,7 @@
 
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, Pace, Store};
-use crate::dir::{Dir, DirError, PartFormat, SESSION_BLOCK};
+use crate::dir::{Dir, DirError, PartFormat};
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::known::Next;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
@@ -18,15 +18,14 @@ use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionId, Term};
+use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionNumber, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -107,6 +106,9 @@ pub enum ServerError {
         /// How many.
         pending: u64,
     },
+    /// All sessions that there can be have been.
+    #[error("no number of a session is left in this format")]
+    NoSession,
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -130,7 +132,6 @@ pub struct ServerBuilder {
     journal: Journal,
     store: Arc<Store>,
     options: ServerOptions,
-    sessions: Range<u32>,
     first_birth: Birth,
     /// It takes the place of a lost one, which must be known durably before anybody is told.
     begins_above: bool,
@@ -146,8 +147,8 @@ pub struct Server {
     pub shards: Vec<Port<Shard>>,
     /// Its data node.
     pub data: Port<DataNode>,
-    /// Ids of sessions to come.
-    pub sessions: Arc<Sessions>,
+    /// Numbers of sessions to come, if the coordinator is here.
+    pub sessions: Option<Arc<Sessions>>,
     /// The birth of the first inodes of this start.
     pub first_birth: Birth,
     checkpointer: Arc<Checkpointer>,
@@ -168,7 +169,7 @@ impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
     pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
         let dir = Dir::open_or_format(path, options.shards, options.secrets)?;
-        ServerBuilder::of_dir(dir, Birth(0), options, watcher)
+        ServerBuilder::of_dir(dir, Next::default(), options, watcher)
     }
 
     /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state. It gives out nothing before `begin`.
@@ -179,12 +180,12 @@ impl ServerBuilder {
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted, begin.term)?, begin.birth, options, watcher)
+        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted, begin.term)?, begin, options, watcher)
     }
 
     fn of_dir(
         dir: Dir,
-        begin: Birth,
+        begin: Next,
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
@@ -207,7 +208,7 @@ impl ServerBuilder {
         let (loaded, journal, report) = recover(&dir, options.commit, &mut state, &store, &on_damage())?;
         let interrupted = checkpoint::clear_interrupted(&dir.place().checkpoint);
         let (now, reserved) = (sys::now(), state.next_birth());
-        let first_birth = reserved.max(begin);
+        let first_birth = reserved.max(begin.birth);
         let State { mut shards, mut data, shape, .. } = state;
         watcher.begin(Stage::of("comparing what the journal has written last", "blocks"));
         // Hosts count births on their own.
@@ -233,23 +234,30 @@ impl ServerBuilder {
             "recovered"
         );
         shards.iter_mut().for_each(|shard| shard.start(now, first_birth));
-        let begins_above = begin > reserved && !shards.is_empty();
-        if begins_above {
-            shards[0].reserve(Counter::Births, u64::from(begin.0 - 1)); // a later start begins above it, too
+        // A later start begins above what a lost directory has given out, too.
+        let mut begins_above = false;
+        if begin.birth > reserved && !shards.is_empty() {
+            shards[0].reserve(Counter::Births, u64::from(begin.birth.0 - 1));
+            begins_above = true;
+        }
+        let coordinator = shape.place(shape.map.coordinator());
+        if let Some(shard) = coordinator.filter(|_| begin.session != SessionNumber::NONE) {
+            shards[shard].reserve(Counter::Sessions, begin.session.0 - 1);
+            begins_above = true;
         }
         let mut builder = NodeBuilder::new();
         // The data node runs first: what it has found of lost blocks is recorded, and told to the homes, before a shard says or
         // records anything.
         let data = builder.add(shape.data(), data, Disk(blocks.clone()));
         let numbered = shape.shards.iter().zip(shards);
-        let shards = numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
+        let shards: Vec<_> =
+            numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
         if !shape.whole {
             builder.among_others();
         } else if options.tracking.form == Form::Network {
             let switch = SwitchConfig::whole(NodeId::SWITCH, superblock.fsid as u32, u64::from(dir.term.0));
             builder.add(NodeId::SWITCH, Switch::new(switch), NoEffects);
         }
-        let sessions = dir.sessions.clone();
         Ok(ServerBuilder {
             report,
             builder,
@@ -260,24 +268,26 @@ impl ServerBuilder {
             journal,
             store,
             options,
-            sessions,
             first_birth,
             begins_above,
         })
     }
 
-    /// What a session of this process is made from; its id was never used before.
-    pub fn session(&mut self, soft: bool) -> SessionConfig {
+    /// What a session of this process is made from, which ends with it. The file system is whole.
+    pub fn session(&mut self, soft: bool) -> Result<SessionConfig, ServerError> {
         let superblock = self.dir.superblock();
-        SessionConfig {
-            session: SessionId(self.sessions.next().expect("a block of ids was taken")),
+        let shape = self.dir.shape();
+        let place = shape.place(shape.map.coordinator()).filter(|_| shape.whole).expect("a whole file system");
+        let session = self.builder.with_role(&self.shards[place], Shard::take_resident);
+        Ok(SessionConfig {
+            session: session.ok_or(ServerError::NoSession)?,
             cluster: superblock.fsid as u32,
             map: superblock.map(),
             soft,
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
             caches: false,
-        }
+        })
     }
 
     /// Begins to run, for nobody.
@@ -300,7 +310,6 @@ impl ServerBuilder {
         let checkpoint = self.dir.place().checkpoint;
         let checkpointer =
             Arc::new(Checkpointer::start(&node, &checkpoint, self.store, on_damage(), pace, self.report.bytes));
-        detach_resident(&self.dir, &node);
         let path = self.dir.path().to_owned();
         node.add_status(
             "disk".into(),
@@ -314,11 +323,11 @@ impl ServerBuilder {
 
     /// Begins to serve, other processes too.
     pub fn start(self) -> Result<Server, ServerError> {
-        let (commit, given, first_birth) = (self.options.commit, self.sessions.clone(), self.first_birth);
+        let (commit, first_birth) = (self.options.commit, self.first_birth);
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let (shape, dir) = (dir.shape(), Arc::new(dir));
-        let sessions = Arc::new(Sessions::new(dir.clone(), given));
         let coordinator = shape.map.coordinator();
+        let sessions = shape.place(coordinator).map(|place| Arc::new(Sessions::new(&node, &shards[place])));
         let term = dir.term;
         let whole = shape.whole;
         let config = ServerConfig {
@@ -328,12 +337,12 @@ impl ServerBuilder {
             placement: dir.superblock().secrets.placement,
             sync: commit == Commit::Sync,
             new_session: {
-                let sessions = sessions.clone();
-                Box::new(move || if whole { sessions.next() } else { Err(NOT_WHOLE.to_owned()) })
+                let sessions = sessions.clone().filter(|_| whole);
+                Box::new(move || sessions.as_ref().map_or_else(|| Err(NOT_WHOLE.to_owned()), |all| all.next()))
             },
             known_session: {
-                let sessions = sessions.clone();
-                Box::new(move |id| whole && sessions.was_given(id))
+                let sessions = sessions.clone().filter(|_| whole);
+                Box::new(move |session| sessions.as_ref().is_some_and(|all| all.was_given(session)))
             },
             detach: Box::new(move |session| (NodeId::shard(coordinator), detach(session, term))),
             status: {
@@ -357,42 +366,56 @@ impl ServerBuilder {
 /// What who would attach to the directory of one host of many is told.
 const NOT_WHOLE: &str = "this directory holds a part of a file system of several hosts: mount onpath://HOST/ instead";
 
-/// Session ids, none of which was ever given out before.
+/// Numbers of sessions that are taken durably together.
+const SESSION_BLOCK: u32 = 64;
+
+/// Numbers of sessions, none of which was ever given out before.
 pub struct Sessions {
-    dir: Arc<Dir>,
-    left: Mutex<Range<u32>>,
+    node: Weak<Node>,
+    coordinator: Port<Shard>,
+    left: Mutex<Vec<SessionNumber>>,
 }
 
 impl Sessions {
-    /// The first id of a start is its own mount's; one host of many has no such mount, and takes ids when somebody joins.
-    fn new(dir: Arc<Dir>, left: Range<u32>) -> Sessions {
-        let first = left.start.max(dir.sessions.start + 1);
-        Sessions { dir, left: Mutex::new(first..left.end) }
+    fn new(node: &Arc<Node>, coordinator: &Port<Shard>) -> Sessions {
+        Sessions { node: Arc::downgrade(node), coordinator: coordinator.clone(), left: Mutex::default() }
     }
 
-    /// Another one; takes further ones durably when those that were taken are used up.
-    pub fn next(&self) -> Result<SessionId, String> {
+    /// Another one, for whoever joins; takes further ones durably when those that were taken are used up.
+    pub fn next(&self) -> Result<SessionNumber, String> {
         let mut left = self.left.lock().expect("a counter does not panic");
         if left.is_empty() {
-            let more = self.dir.take_sessions(SESSION_BLOCK).map_err(|error| error.to_string())?;
-            *left = more;
+            let node = self.node()?;
+            let mut taken = node.with_role(&self.coordinator, |shard| shard.take_sessions(SESSION_BLOCK));
+            // If another thread runs the shard now, it lets go of it when what was recorded is in the journal.
+            node.with_role(&self.coordinator, |_| ());
+            node.flush().map_err(|error| error.to_string())?;
+            taken.reverse();
+            *left = taken;
         }
-        left.next().map(SessionId).ok_or_else(|| "no session id is left".to_owned())
+        left.pop().ok_or_else(|| ServerError::NoSession.to_string())
     }
 
-    fn was_given(&self, id: SessionId) -> bool {
-        let left = self.left.lock().expect("a counter does not panic");
-        id.0 < left.start || left.is_empty()
+    /// Another one for a session of this process.
+    pub fn next_resident(&self) -> Result<SessionNumber, String> {
+        let taken = self.node()?.with_role(&self.coordinator, Shard::take_resident);
+        taken.ok_or_else(|| ServerError::NoSession.to_string())
     }
-}
 
-/// The first id of a start's block is that of its own mount, which ended with the process. One host of many has no such mount.
-fn detach_resident(dir: &Dir, node: &Node) {
-    let shape = dir.shape();
-    let Some(resident) = dir.sessions.start.checked_sub(SESSION_BLOCK).filter(|_| shape.whole) else { return };
-    let coordinator = shape.map.coordinator();
-    let term = dir.term;
-    node.deliver(NodeId::shard(coordinator), detach(SessionId(resident), term));
+    /// The last one that is taken.
+    pub fn taken(&self) -> SessionNumber {
+        let taken =
+            self.node().map(|node| node.with_role(&self.coordinator, |shard| shard.reserved(Counter::Sessions)));
+        SessionNumber(taken.unwrap_or(0))
+    }
+
+    fn was_given(&self, session: SessionNumber) -> bool {
+        session <= self.taken()
+    }
+
+    fn node(&self) -> Result<Arc<Node>, String> {
+        self.node.upgrade().ok_or_else(|| "the file system stops".to_owned())
+    }
 }
 
 /// Fail-stop: what the store does not give back must not look as if it had never been.
@@ -426,10 +449,11 @@ pub(crate) fn recover(
 }
 
 /// The message that ends a session on behalf of a client that is gone.
-fn detach(session: SessionId, term: Term) -> Packet {
-    let mut header = Header::new(MessageKind::Request, NodeId::session(session), RequestSeq(u64::MAX));
+fn detach(session: SessionNumber, term: Term) -> Packet {
+    let last = session.request(RequestSeq(u64::MAX)); // which it has never reached
+    let mut header = Header::new(MessageKind::Request, NodeId::session(session.id()), last);
     header.term = term;
-    Packet::new(&header, &RequestBody::of_session(Request::Detach))
+    Packet::new(&header, &RequestBody::of_session(Request::Detach { gone: true }))
 }
 
 impl Server {

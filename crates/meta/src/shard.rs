@@ -21,7 +21,8 @@ use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{
-    Birth, DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId,
+    Birth, DataId, InodeId, JobId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Term,
+    TxnId,
 };
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::limits::OPERATIONS_MAX;
@@ -125,7 +126,7 @@ pub(crate) enum Job {
     /// Reclaim an orphan that nobody has open.
     Reclaim(InodeId),
     /// A session is dead: tell all shards.
-    Bury(SessionId),
+    Bury(SessionNumber),
     /// Watch the leases of sessions.
     Leases,
     /// Ask the session that is alone to hand back, as long as others wait.
@@ -186,6 +187,17 @@ impl Shard {
     /// Numbers of this kind up to here count as given out from now on.
     pub fn reserve(&mut self, counter: Counter, upto: u64) {
         self.kernel.with(|core| commit_unasked(core, Effect::Reserved { counter, upto }));
+    }
+
+    /// Takes numbers for sessions to come, at most so many, none of which was ever taken: they may be told when what is recorded so
+    /// far is durable. None if all are used up.
+    pub fn take_sessions(&mut self, count: u32) -> Vec<SessionNumber> {
+        self.kernel.with(|core| coord::sessions::take(core, count))
+    }
+
+    /// Takes a number for a session in this process, which ends with it.
+    pub fn take_resident(&mut self) -> Option<SessionNumber> {
+        self.kernel.with(coord::sessions::take_resident)
     }
 
     /// Begins to serve: the root exists afterwards, and what a former term left undone goes on. `first`: the birth of the first inodes
@@ -352,16 +364,17 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     }
     let body: RequestBody = packet.body()?;
     let what = body.request.describe();
-    if core.state.buried.contains(session) && !what.is_of_session() {
+    let number = SessionNumber::of(session, header.seq);
+    if core.state.buried.contains(number) && !what.is_of_session() {
         return Ok(()); // a late copy: nobody waits for an answer
     }
-    if what.again && !core.state.returning.may(session) {
-        ops::opens::bury(core, session);
+    if what.again && !core.state.returning.may(number) {
+        ops::opens::bury(core, number);
         return Ok(()); // the coordinator will tell it
     }
     let until_ns = if what.leased { header.until_ns() } else { u64::MAX };
     if header.of_request().is_some_and(|asked| asked.taken) {
-        ops::lockgrace::heard(core, session);
+        ops::lockgrace::heard(core, number);
     }
     let running = &mut core.state.running;
     if running.len() >= OPERATIONS_MAX && what.waits {

@@ -4,7 +4,7 @@ use crate::shard::Shard;
 use crate::state::State;
 use onpath_store::XattrSet;
 use onpath_wire::disk::inode::Inode;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, SessionId, ShardId, TxnId};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, SessionNumber, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{LogEntry, PartState, TxnPart};
@@ -100,7 +100,7 @@ pub struct Survey {
     /// Trims and drops on their way.
     pub data_pending: Vec<PendingData>,
     /// Registered sessions (at the coordinator).
-    pub sessions: Vec<SessionId>,
+    pub sessions: Vec<SessionNumber>,
     /// Extended attributes of the inodes that have some.
     pub xattrs: BTreeMap<InodeId, Vec<(XattrName, Vec<u8>)>>,
     /// Directories of files with several names, and how many there beside the one that the inode tells of.

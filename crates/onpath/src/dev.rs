@@ -145,22 +145,23 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         return Ok(server.stop()?);
     };
     let (effects, sender, receiver) = mounted::effects(&parsed);
-    let mut config = server.session(parsed.has(mounted::SOFT));
+    let mut config = server.session(parsed.has(mounted::SOFT))?;
     config.access_times = parsed.mount.access_times();
     // The kernel would decide about the second half, an open of a file whose mode need not let its creator write.
     config.in_halves &= !parsed.mount.default_permissions();
     config.caches = caches;
-    let id = config.session;
+    let id = config.session.id();
     let session = server.builder.add(NodeId::session(id), Session::new(config), effects.clone());
     let server = server.start()?;
     progress.finish();
     effects.on_expiry(Box::new({
-        let (node, session, sessions) = (Arc::downgrade(&server.node), session.clone(), server.sessions.clone());
+        let (node, session) = (Arc::downgrade(&server.node), session.clone());
+        let sessions = server.sessions.clone().expect("a whole file system has the coordinator");
         let over = sender.clone();
-        move || match (sessions.next(), node.upgrade()) {
-            (Ok(id), Some(node)) => {
-                node.rename(&session, id);
-                node.submit(&session, SessionIn::Anew { session: id });
+        move || match (sessions.next_resident(), node.upgrade()) {
+            (Ok(number), Some(node)) => {
+                node.rename(&session, number.id());
+                node.submit(&session, SessionIn::Anew { session: number });
             }
             (Err(why), _) => _ = over.send(Event::Refused(why)),
             (_, None) => {}

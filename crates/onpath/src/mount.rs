@@ -83,7 +83,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     });
     let (effects, sender, receiver) = mounted::effects(&options);
     let mut builder = NodeBuilder::new();
-    let port = builder.add(NodeId::session(there.session), session, effects.clone());
+    let port = builder.add(NodeId::session(there.session.id()), session, effects.clone());
     // This process has no records: whether a reply may leave is decided where they are.
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
     let connected = way.connect(&node, &port, sender.clone(), args.wait.of_endpoint())?;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     }));
     let own = Own::new(&target.mountpoint, effects.answers())?;
     node.mounts().have_own(
-        there.session,
+        there.session.id(),
         Box::new({
             let own = own.clone();
             move || own.report(false)

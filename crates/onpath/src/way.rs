@@ -10,7 +10,7 @@ use onpath_host::udp::{
     self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Key, UdpError, Wait, endpoint_of_session,
 };
 use onpath_session::{Session, SessionIn};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -25,7 +25,7 @@ pub(crate) struct There {
     /// The file system.
     pub(crate) fsid: u64,
     /// The session of this mount.
-    pub(crate) session: SessionId,
+    pub(crate) session: SessionNumber,
     /// Who has what.
     pub(crate) map: ClusterMap,
     /// Whether replies leave when they are durable.
@@ -109,7 +109,7 @@ fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<E
         _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
     };
     let config = EndpointConfig {
-        me: endpoint_of_session(session),
+        me: endpoint_of_session(session.id()),
         cluster: cluster.fsid as u32,
         key,
         bind: any,
@@ -185,7 +185,7 @@ impl Hosts {
                     drop(place);
                     drop(before);
                     tracing::warn!(%session, "goes on as another session");
-                    self.node.rename(&self.hooks.session, session);
+                    self.node.rename(&self.hooks.session, session.id());
                     return self.node.submit(&self.hooks.session, SessionIn::Anew { session });
                 }
                 Err(error) => {
@@ -273,8 +273,8 @@ impl Hooks {
 }
 
 impl ClientHooks for Hooks {
-    fn renamed(&self, node: &Node, session: SessionId) {
-        node.rename(&self.session, session);
+    fn renamed(&self, node: &Node, session: SessionNumber) {
+        node.rename(&self.session, session.id());
         node.submit(&self.session, SessionIn::Anew { session });
     }
 

@@ -17,7 +17,7 @@ use onpath_wire::codec::Wire;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, Of, OfReply};
-use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, ShardId, Term};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -213,7 +213,14 @@ pub(crate) fn lose(core: &mut Core<State>, reason: LostReason) {
 
 /// A message has come; what is not an answer to something open, or comes from an older term, is dropped.
 fn receive(core: &mut Core<State>, packet: Packet) {
-    let Ok(header) = packet.header() else { return };
+    let Ok(mut header) = packet.header() else { return };
+    if header.seq != RequestSeq(0) {
+        // Operations count their calls, whichever session of this id makes them.
+        let Some(count) = core.state.config.session.count_of(header.seq) else {
+            return; // an answer to who had the id before
+        };
+        header.seq = count;
+    }
     let now = core.now;
     core.state.observe(header.stamp, now);
     match (&header.of, header.source.class()) {
@@ -309,8 +316,7 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
     let first_contact = *known == Term(0);
     *known = term;
     if matches!(core.state.phase, Phase::Joined | Phase::Reopening) && shard == core.state.config.map.coordinator() {
-        let again = core.state.config.session;
-        core.start(Job::Attach { again });
+        core.start(Job::Attach { again: true });
     }
     if first_contact {
         resend(core, shard);
@@ -351,6 +357,3 @@ pub(crate) fn resend(core: &mut Core<State>, shard: ShardId) {
     core.resend_all(NodeId::shard(shard));
     resend_waits(core, NodeId::shard(shard));
 }
-
-/// The id a session names when it joins for the first time.
-pub(crate) const NOBODY: SessionId = SessionId(0);

@@ -1,13 +1,13 @@
 //! The session as its host sees it: a [`Role`] between a mount (or any embedding program) and the cluster.
 
 use crate::fs::{FsRequest, FsResult};
-use crate::input::{NOBODY, on_input};
+use crate::input::on_input;
 use crate::ops::run;
 use crate::state::{Job, State};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::caller::Caps;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionNumber};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::map::ClusterMap;
 use thiserror::Error;
@@ -15,8 +15,8 @@ use thiserror::Error;
 /// What a session is made from.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// Its id, from a durable counter: never used before.
-    pub session: SessionId,
+    /// Which session it is, from a durable counter: none was it before.
+    pub session: SessionNumber,
     /// Cluster (file system) number of the header.
     pub cluster: u32,
     /// Which shard holds which slot.
@@ -92,10 +92,10 @@ pub enum SessionIn {
     },
     /// The stream to this peer was rebuilt: what is open there is sent again.
     PeerReset(NodeId),
-    /// The answer to [`SessionOut::Expired`], or news of the host: from now on the session has this id, under which it joins.
+    /// The answer to [`SessionOut::Expired`], or news of the host: from now on it is this session, as which it joins.
     Anew {
-        /// Never used before.
-        session: SessionId,
+        /// None was it before.
+        session: SessionNumber,
     },
     /// Leave the file system; ends with [`SessionOut::Lost`] of [`LostReason::Detached`].
     Shutdown,
@@ -209,7 +209,7 @@ impl Role for Session {
     fn handle(&mut self, now: Now, input: Input<SessionIn>) {
         if !self.started {
             self.started = true;
-            self.kernel.handle(now, Input::Tick, |core, _| core.start(Job::Attach { again: NOBODY }));
+            self.kernel.handle(now, Input::Tick, |core, _| core.start(Job::Attach { again: false }));
         }
         self.kernel.handle(now, input, on_input);
     }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_place_for_an_operation_is_as_small_as_said() {
         let config = SessionConfig {
-            session: SessionId(1),
+            session: SessionNumber(1),
             cluster: 0,
             map: ClusterMap::even(1, Secrets::of_seed(0).placement),
             soft: false,

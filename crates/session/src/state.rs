@@ -14,7 +14,7 @@ use hashbrown::HashSet;
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionId, ShardId, Slot as HashSlot, Stamp, Term};
+use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, ShardId, Slot as HashSlot, Stamp, Term};
 use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
@@ -26,7 +26,7 @@ pub(crate) enum Job {
     /// A request of the mount.
     Fs(Slot, FsRequest),
     /// Joins, or joins again after a restart of the coordinator.
-    Attach { again: SessionId },
+    Attach { again: bool },
     /// Keeps the lease.
     Renew,
     /// Asks whether the session is alone.
@@ -232,7 +232,7 @@ impl State {
             a_slot_of[config.map.shard(slot).0 as usize] = slot;
         }
         State {
-            node: NodeId::session(config.session),
+            node: NodeId::session(config.session.id()),
             phase: Phase::Joining,
             lease_ms: SESSION_LEASE_MS,
             lease: Lease::default(),
@@ -342,7 +342,9 @@ impl State {
     /// Writes what has changed since into a message that is sent again.
     pub(crate) fn restamp(&self, to: NodeId, packet: &mut Packet) {
         let mut header = packet.header().expect("a message that this session made");
+        // The session may have begun anew since.
         header.source = self.node;
+        header.seq = self.config.session.request(header.seq);
         header.term = self.term(to);
         if let Some(asked) = header.of_request_mut() {
             asked.taken = self.tells_taken(to);
@@ -437,7 +439,7 @@ pub(crate) fn header(core: &mut Core<State>, kind: MessageKind, to: NodeId, slot
     let now = core.now;
     let state = &mut core.state;
     state.last_seq = state.last_seq.max(seq);
-    let mut header = Header::new(kind, state.node, seq);
+    let mut header = Header::new(kind, state.node, state.config.session.request(seq));
     header.cluster = state.config.cluster;
     header.term = state.term(to);
     if let Some(asked) = header.of_request_mut() {

@@ -6,7 +6,7 @@ use onpath_sim::scenario::{Scenario, alice, create, make, read, rename, rmdir, s
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, SessionId, Slot};
+use onpath_wire::ids::{InodeId, NodeId, Slot};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
@@ -252,7 +252,7 @@ fn who_may_get_a_name_outlives_a_restart() {
     let mut sc = Scenario::new(3);
     // A session that lives and does not say whether it has taken everything again: the grace of opens goes on.
     let silent = sc.reader_at(P);
-    let joined = sc.ask_by(silent, Request::Attach { again: SessionId(0) });
+    let joined = sc.ask_by(silent, Request::Attach { again: false });
     sc.succeeds(joined);
     let [named, never, lost] = [0, open::EXCLUSIVE, 0].map(|open| nameless(&mut sc, open));
     let link = |id, name: &Name| Request::Link { id, parent: InodeId::ROOT, name: name.clone() };

@@ -3,7 +3,7 @@
 use onpath_sim::scenario::{Asker, Scenario, create, rename, shard, unlink};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, SessionId};
+use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::name::Name;
@@ -47,7 +47,7 @@ fn outlives_its_name(mut sc: Scenario, opener: Asker, d: InodeId, name: &Name, i
 fn a_shard_that_has_one_file_waits_for_its_opens_too() {
     let (mut sc, opener, d, name) = world();
     // Only sessions that live may come back.
-    let joined = sc.ask_by(opener, Request::Attach { again: SessionId(0) });
+    let joined = sc.ask_by(opener, Request::Attach { again: false });
     sc.succeeds(joined);
     let id = id_of(sc.must(create(d, &name)));
     let opened = sc.ask_by(opener, Request::Open { id, flags: open::READ | open::REGISTER });

@@ -12,6 +12,11 @@ const SESSION_MAX: u32 = (1 << 24) - 1;
 pub const INODE_ID_BITS: u32 = 53;
 /// Highest inode id.
 const INODE_ID_MAX: u64 = (1 << INODE_ID_BITS) - 1;
+/// Bits of a request's number that count within a session: at a million a second they last for half a year, and at the rate of a busy
+/// mount for decades.
+const REQUEST_BITS: u32 = 44;
+/// The number of the last session.
+const SESSION_NUMBER_MAX: u64 = (SESSION_MAX as u64) << (64 - REQUEST_BITS);
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty $(, at most $max:expr)?)) => {
@@ -67,11 +72,17 @@ id!(
 );
 
 id!(
-    /// A client session, given out durably by the coordinator; never reused.
+    /// The address of a client session. Sessions that follow one another may have the same: see [`SessionNumber`].
     SessionId(u32, at most SESSION_MAX)
 );
 id!(
-    /// A request of a session, or a call of a shard, counted by its sender.
+    /// Which session of all that there ever were: given out by the coordinator, counted by a record
+    /// ([`Counter::Sessions`](crate::disk::record::Counter::Sessions)) that is durable before. Its id comes again when all others
+    /// have come, and its requests tell it from those who had or will have the same id: `lap:20 | count:44`. 0 is none.
+    SessionNumber(u64, at most SESSION_NUMBER_MAX)
+);
+id!(
+    /// A request of a session ([`SessionNumber::request`]), or a call of a shard, counted by its sender.
     RequestSeq(u64)
 );
 id!(
@@ -305,6 +316,38 @@ impl NodeId {
     }
 }
 
+impl SessionNumber {
+    /// No session.
+    pub const NONE: SessionNumber = SessionNumber(0);
+    /// The last one.
+    pub const MAX: SessionNumber = SessionNumber(SESSION_NUMBER_MAX);
+
+    /// How often the session's id was given out before.
+    fn lap(self) -> u64 {
+        self.0.saturating_sub(1) / u64::from(SESSION_MAX)
+    }
+
+    /// Its id; 0 for none.
+    pub fn id(self) -> SessionId {
+        SessionId((self.0 - self.lap() * u64::from(SESSION_MAX)) as u32)
+    }
+
+    /// The number of its so-many-th request, from 1 on.
+    pub fn request(self, count: RequestSeq) -> RequestSeq {
+        RequestSeq(self.lap() << REQUEST_BITS | count.0 & ((1 << REQUEST_BITS) - 1))
+    }
+
+    /// Which of its requests has this number; none if it is another session's.
+    pub fn count_of(self, request: RequestSeq) -> Option<RequestSeq> {
+        (request.0 >> REQUEST_BITS == self.lap()).then_some(RequestSeq(request.0 & ((1 << REQUEST_BITS) - 1)))
+    }
+
+    /// The session with this id that makes requests of such numbers.
+    pub fn of(session: SessionId, request: RequestSeq) -> SessionNumber {
+        SessionNumber((request.0 >> REQUEST_BITS) * u64::from(SESSION_MAX) + u64::from(session.0))
+    }
+}
+
 impl Cookie {
     /// The entry ".".
     pub const DOT: Cookie = Cookie(1);
@@ -405,6 +448,25 @@ mod tests {
     fn sessions_have_numbers_that_fit_their_addresses() {
         assert_eq!(SessionId::from_bytes(&SESSION_MAX.to_le_bytes()), Ok(SessionId(SESSION_MAX)));
         assert_eq!(SessionId::from_bytes(&(SESSION_MAX + 1).to_le_bytes()), Err(WireError::Bad("SessionId")));
+    }
+
+    #[test]
+    fn sessions_with_the_same_id_are_told_apart_by_their_requests() {
+        let all = u64::from(SESSION_MAX);
+        for (number, id) in [(1, 1), (all, all), (all + 1, 1), (2 * all, all), (SESSION_NUMBER_MAX, all)] {
+            let number = SessionNumber(number);
+            assert_eq!(u64::from(number.id().0), id, "{number:?}");
+            for count in [RequestSeq(1), RequestSeq((1 << REQUEST_BITS) - 1)] {
+                let request = number.request(count);
+                assert_eq!((SessionNumber::of(number.id(), request), number.count_of(request)), (number, Some(count)));
+            }
+            let later = SessionNumber(number.0 + all);
+            assert!(later.request(RequestSeq(1)) > number.request(RequestSeq(u64::MAX)) || later > SessionNumber::MAX);
+            assert_eq!(later.count_of(number.request(RequestSeq(1))), None);
+        }
+        assert_eq!(SessionNumber::NONE.id(), SessionId(0));
+        let beyond = (SESSION_NUMBER_MAX + 1).to_le_bytes();
+        assert_eq!(SessionNumber::from_bytes(&beyond), Err(WireError::Bad("SessionNumber")));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::caller::Caller;
 use crate::errno::Errno;
-use crate::ids::{InodeId, JobId, LogSeq, SessionId, Stamp, Term, TxnId, TxnSeq};
+use crate::ids::{InodeId, JobId, LogSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
 use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
@@ -339,7 +339,7 @@ wire_enum! {
         /// Coordinator module → every shard: this session is dead. A call; answered `Done`.
         19 => SessionDead {
             /// The session.
-            session: SessionId,
+            session: SessionNumber,
         },
         /// Coordinator of a directory rename → coordinator module: let no other directory move. A call; answered `Done` when it is its turn.
         20 => RenameLock {
@@ -371,7 +371,7 @@ wire_enum! {
         /// The sessions that are registered and not known to be dead.
         26 => SessionsAre {
             /// In order.
-            sessions: Vec<SessionId>,
+            sessions: Vec<SessionNumber>,
         },
         /// Owner → holder, behind a remove: hand over the change-logs of this group of directories, and hold it. A call;
         /// answered `Collected`.

@@ -326,13 +326,16 @@ wire_enum! {
         },
         /// Joins the file system (to the coordinator's shard). → `Attached`
         23 => Attach {
-            /// The id held before, to be taken up again after a restart of the coordinator; 0 for a new session.
-            again: SessionId,
+            /// It has joined before, and goes on after a restart of the coordinator.
+            again: bool,
         },
         /// Extends the session's lease (to the coordinator's shard). → `Done`
         24 => Renew,
         /// Leaves; everything held is dropped (to the coordinator's shard). → `Done`
-        25 => Detach,
+        25 => Detach {
+            /// It is its host that says so, of a client that is gone.
+            gone: bool,
+        },
         /// Which bytes a file has: its data identity, cut and size. → `Attr`
         26 => DataRef {
             /// Inode.

@@ -143,13 +143,11 @@ pub enum DirError {
         /// Who uses it, as it says itself.
         pid: String,
     },
-    /// All terms or session ids of the format are used up.
-    #[error("{}: no {what} left in this format", path.display())]
+    /// All terms of the format are used up.
+    #[error("{}: no start is left in this format", path.display())]
     UsedUp {
         /// The directory.
         path: PathBuf,
-        /// What is used up.
-        what: &'static str,
     },
     /// The operating system refused.
     #[error("{}: {what}: {source}", path.display())]

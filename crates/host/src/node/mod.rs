@@ -191,6 +191,11 @@ impl NodeBuilder {
         Port { cell }
     }
 
+    /// Runs `f` on a role before it runs.
+    pub fn with_role<R: HostedRole, T>(&self, port: &Port<R>, f: impl FnOnce(&mut R) -> T) -> T {
+        port.cell.with_role(f)
+    }
+
     /// Starts the runtime. Roles that have records need a `journal` (recovered, not started).
     pub fn start(self, commit: Commit, journal: Option<Journal>, hooks: Arc<dyn HostHooks>) -> Arc<Node> {
         let durable = journal.as_ref().map_or(Lsn(0), Journal::durable);

@@ -1,14 +1,14 @@
 //! The attaching end: one session in this process, its peers behind the stream.
 //!
-//! When the stream ends (the server restarts), it connects again under its session id, with growing pauses; then
+//! When the stream ends (the server restarts), it connects again as its session, with growing pauses; then
 //! the session sends again what it waits for. Meanwhile its messages are lost, which the session expects. A session that was declared dead
-//! gets another id.
+//! goes on as another one.
 
 use super::conn::Conn;
 use super::{Control, MAGIC, Received, StreamError, VERSION, control, receive, send_control};
 use crate::dir;
 use crate::node::{Link, Node};
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use onpath_wire::secrets::Placement;
@@ -17,7 +17,7 @@ use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,8 +35,8 @@ const READ_BYTES: usize = 256 << 10;
 pub trait ClientHooks: Send + Sync {
     /// The stream was rebuilt: messages may be lost on both ways, all peers may have restarted.
     fn reset(&self, node: &Node);
-    /// The session was declared dead; from now on it has this id.
-    fn renamed(&self, node: &Node, session: SessionId);
+    /// The session was declared dead; from now on it is this one.
+    fn renamed(&self, node: &Node, session: SessionNumber);
     /// The server will not have this session again; nothing more will come.
     fn refused(&self, node: &Node, why: &StreamError);
 }
@@ -47,7 +47,7 @@ pub struct Welcome {
     /// The file system.
     pub fsid: u64,
     /// This process's session.
-    pub session: SessionId,
+    pub session: SessionNumber,
     /// Number of shards, evenly spread.
     pub shards: u16,
     /// At which slot a name is.
@@ -106,7 +106,7 @@ pub(super) fn ask(stream: &mut UnixStream, question: &Control) -> Result<Control
     }
 }
 
-fn hello(dir: &Path, fsid: u64, session: SessionId) -> Result<(UnixStream, Welcome), StreamError> {
+fn hello(dir: &Path, fsid: u64, session: SessionNumber) -> Result<(UnixStream, Welcome), StreamError> {
     let mut stream = connect(dir)?;
     let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, session };
     let Control::Welcome { fsid, session, shards, placement, sync } = ask(&mut stream, &hello)? else {
@@ -141,7 +141,7 @@ struct Shared {
     node: Arc<Node>,
     hooks: Box<dyn ClientHooks>,
     /// The present session; 0 while it needs another id.
-    session: AtomicU32,
+    session: AtomicU64,
     conn: Mutex<Option<Arc<Conn>>>,
     stopped: AtomicBool,
     pause: Mutex<()>,
@@ -169,7 +169,7 @@ pub struct Attached {
 impl StreamClient {
     /// Connects to the process that serves `dir` as a new session.
     pub fn connect(dir: &Path) -> Result<StreamClient, StreamError> {
-        let (stream, welcome) = hello(dir, 0, SessionId(0))?;
+        let (stream, welcome) = hello(dir, 0, SessionNumber::NONE)?;
         Ok(StreamClient { dir: dir.to_owned(), welcome, stream })
     }
 
@@ -179,7 +179,7 @@ impl StreamClient {
         let shared = Arc::new(Shared {
             dir: self.dir,
             welcome: self.welcome,
-            session: AtomicU32::new(self.welcome.session.0),
+            session: AtomicU64::new(self.welcome.session.0),
             node: node.clone(),
             hooks: Box::new(hooks),
             conn: Mutex::new(Some(conn.clone())),
@@ -273,7 +273,7 @@ fn serve(shared: &Shared, stream: &UnixStream, conn: &Arc<Conn>) -> StreamError 
         Ok(writer) => writer,
         Err(error) => return error.into(),
     };
-    let session = NodeId::session(SessionId(shared.session.load(Ordering::Acquire)));
+    let session = NodeId::session(SessionNumber(shared.session.load(Ordering::Acquire)).id());
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     let ended = loop {
         match receive(&mut from) {
@@ -323,7 +323,7 @@ fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
 }
 
 fn attach_again(shared: &Shared) -> Result<(UnixStream, Arc<Conn>), StreamError> {
-    let before = SessionId(shared.session.load(Ordering::Acquire));
+    let before = SessionNumber(shared.session.load(Ordering::Acquire));
     let (stream, welcome) = hello(&shared.dir, shared.welcome.fsid, before)?;
     if welcome.shards != shared.welcome.shards {
         return Err(StreamError::Refused { why: "the number of shards has changed".into(), retry: false });

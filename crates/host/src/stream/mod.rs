@@ -19,7 +19,7 @@ pub use server::{ServerConfig, StreamServer};
 
 use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, Structure};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
@@ -58,14 +58,14 @@ wire_enum! {
             /// The file system it belongs to; 0 for any.
             fsid: u64,
             /// The session that it was before; 0 for a new one.
-            session: SessionId,
+            session: SessionNumber,
         },
         /// The answer to a hello.
         2 => Welcome {
             /// The file system.
             fsid: u64,
             /// The client's session.
-            session: SessionId,
+            session: SessionNumber,
             /// Number of shards, evenly spread over the slots.
             shards: u16,
             /// At which slot a name is.
@@ -83,7 +83,7 @@ wire_enum! {
         /// The server does not know the session that this client was before: it was declared dead. The stream ends.
         10 => Unknown {
             /// That session.
-            session: SessionId,
+            session: SessionNumber,
         },
         /// What the client's mount has done; from time to time, and at its end.
         7 => Report {
@@ -157,7 +157,7 @@ pub enum StreamError {
     },
     /// The server does not know this session.
     #[error("{0} was declared dead")]
-    UnknownSession(SessionId),
+    UnknownSession(SessionNumber),
     /// A frame of impossible size.
     #[error("malformed frame: {bytes} bytes with a head of {head}")]
     Frame {

@@ -8,7 +8,7 @@ use crate::node::{Counters, Link, Node};
 use crate::sys;
 use crate::udp::may_send;
 use onpath_wire::codec::Blob;
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::secrets::Placement;
 use rustix::fs::{Mode, OFlags};
@@ -42,12 +42,12 @@ pub struct ServerConfig {
     pub placement: Placement,
     /// Whether replies leave when they are durable.
     pub sync: bool,
-    /// A session id that was never used before.
-    pub new_session: Box<dyn Fn() -> Result<SessionId, String> + Send + Sync>,
-    /// Whether this session id was ever given out.
-    pub known_session: Box<dyn Fn(SessionId) -> bool + Send + Sync>,
+    /// A session that nobody was before.
+    pub new_session: Box<dyn Fn() -> Result<SessionNumber, String> + Send + Sync>,
+    /// Whether this session was ever given out.
+    pub known_session: Box<dyn Fn(SessionNumber) -> bool + Send + Sync>,
     /// The message that ends a session, and to whom it goes (the coordinator's shard).
-    pub detach: Box<dyn Fn(SessionId) -> (NodeId, Packet) + Send + Sync>,
+    pub detach: Box<dyn Fn(SessionNumber) -> (NodeId, Packet) + Send + Sync>,
     /// The status as JSON text.
     pub status: Box<dyn Fn() -> String + Send + Sync>,
     /// What the roles know of a directory, as JSON text.
@@ -233,7 +233,7 @@ fn check_version(magic: u64, version: u32) -> Result<(), StreamError> {
 }
 
 /// Checks who comes, and welcomes it as a session; nothing if it only had a question.
-fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, StreamError> {
+fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionNumber>, StreamError> {
     let uid = sys::peer_uid(stream)?;
     if uid != 0 && uid != shared.owner {
         let why = format!("uid {uid} is neither root nor the owner (uid {}) of the directory", shared.owner);
@@ -270,31 +270,31 @@ fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionId>, 
         return Err(refusal("the directory now holds another file system: unmount and mount again", false));
     }
     let session = match wanted {
-        SessionId(0) => (config.new_session)().map_err(|why| refusal(why, false))?,
+        SessionNumber::NONE => (config.new_session)().map_err(|why| refusal(why, false))?,
         wanted if !(config.known_session)(wanted) => {
             return Err(StreamError::UnknownSession(wanted));
         }
         wanted => wanted,
     };
-    if shared.open.lock().expect("the table does not panic").contains_key(&session) {
+    if shared.open.lock().expect("the table does not panic").contains_key(&session.id()) {
         return Err(refusal(format!("session {session} still has a stream"), true));
     }
     stream.set_read_timeout(None)?;
     Ok(Some(session))
 }
 
-fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
+fn run(shared: &Arc<Shared>, session: SessionNumber, stream: UnixStream) {
     let Ok(sending) = stream.try_clone() else { return };
     let conn = Arc::new(Conn::new(sending));
     {
         let mut open = shared.open.lock().expect("the table does not panic");
-        if open.contains_key(&session) || shared.stopped.load(Ordering::Acquire) {
+        if open.contains_key(&session.id()) || shared.stopped.load(Ordering::Acquire) {
             return;
         }
-        open.insert(session, conn.clone());
+        open.insert(session.id(), conn.clone());
     }
     shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
-    let address = NodeId::session(session);
+    let address = NodeId::session(session.id());
     let link: Arc<dyn Link> = Arc::new(SessionLink(conn.clone()));
     let config = &shared.config;
     let welcome = Control::Welcome {
@@ -319,9 +319,9 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
         tracing::warn!(%session, error = %ended, "a stream is closed");
     }
     conn.close();
-    shared.node.mounts().left(session);
+    shared.node.mounts().left(session.id());
     shared.node.detach(address, &link);
-    shared.open.lock().expect("the table does not panic").remove(&session);
+    shared.open.lock().expect("the table does not panic").remove(&session.id());
     // When this process stops, its sessions live on in the next one.
     if !shared.stopped.load(Ordering::Acquire) {
         let (to, packet) = (config.detach)(session);
@@ -333,14 +333,16 @@ fn run(shared: &Arc<Shared>, session: SessionId, stream: UnixStream) {
 }
 
 /// Delivers what the session sends, until its stream ends.
-fn serve_messages(shared: &Shared, session: SessionId, stream: &UnixStream) -> StreamError {
-    let address = NodeId::session(session);
+fn serve_messages(shared: &Shared, session: SessionNumber, stream: &UnixStream) -> StreamError {
+    let address = NodeId::session(session.id());
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     loop {
         match receive(&mut from) {
             Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
             Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
-            Ok(Received::Control(Control::Report { report })) => shared.node.mounts().tell_by_stream(session, &report),
+            Ok(Received::Control(Control::Report { report })) => {
+                shared.node.mounts().tell_by_stream(session.id(), &report)
+            }
             Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
             Err(error) => return error,
         }

@@ -4,14 +4,14 @@ use super::*;
 use crate::journal::Commit;
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_kernel::{Input, Need, Now, Output, Role};
-use onpath_wire::ids::{RecordSeq, RequestSeq, ShardId};
+use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -66,9 +66,9 @@ fn placement() -> Placement {
 #[derive(Default)]
 struct Answers {
     got: Mutex<Vec<(u64, usize)>>,
-    resets: AtomicU32,
-    refused: AtomicU32,
-    renamed: Mutex<Option<SessionId>>,
+    resets: AtomicU64,
+    refused: AtomicU64,
+    renamed: Mutex<Option<SessionNumber>>,
     came: Condvar,
 }
 
@@ -128,7 +128,7 @@ impl HostHooks for Hooks {
 }
 
 impl ClientHooks for Arc<Answers> {
-    fn renamed(&self, _: &Node, session: SessionId) {
+    fn renamed(&self, _: &Node, session: SessionNumber) {
         *self.renamed.lock().unwrap() = Some(session);
     }
 
@@ -157,7 +157,7 @@ struct Serving {
     server: StreamServer,
 }
 
-fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU32>) -> Serving {
+fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU64>) -> Serving {
     let mut builder = NodeBuilder::new();
     let echo = Echo { address: shard(), detached: vec![], outputs: VecDeque::new() };
     let port = builder.add(shard(), echo, NoEffects);
@@ -169,9 +169,9 @@ fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU32>) -> Serving {
         shards: 1,
         placement: placement(),
         sync: false,
-        new_session: Box::new(move || Ok(SessionId(new.fetch_add(1, Ordering::AcqRel)))),
+        new_session: Box::new(move || Ok(SessionNumber(new.fetch_add(1, Ordering::AcqRel)))),
         known_session: Box::new(move |s| s.0 < known.load(Ordering::Acquire)),
-        detach: Box::new(|session| (shard(), request(NodeId::session(session), DETACH, 0))),
+        detach: Box::new(|session| (shard(), request(NodeId::session(session.id()), DETACH, 0))),
         examine: Box::new(|_| Ok(())),
         inspect: Box::new(|dir| status_json(&[("a".into(), vec![("id".into(), dir.0)])])),
         status: Box::new(|| status_json(&[("a".into(), vec![("x".into(), 1), ("y".into(), 2)]), ("b".into(), vec![])])),
@@ -210,7 +210,7 @@ struct Client {
 fn client(dir: &Path) -> Client {
     let stream = StreamClient::connect(dir).unwrap();
     let (welcome, got) = (stream.welcome, Arc::new(Answers::default()));
-    let address = NodeId::session(welcome.session);
+    let address = NodeId::session(welcome.session.id());
     let mut builder = NodeBuilder::new();
     let asker = Asker { address, got: got.clone(), outputs: VecDeque::new() };
     let port = builder.add(address, asker, NoEffects);
@@ -219,8 +219,8 @@ fn client(dir: &Path) -> Client {
     Client { node, port, got, attached, welcome }
 }
 
-fn sessions() -> Arc<AtomicU32> {
-    Arc::new(AtomicU32::new(5))
+fn sessions() -> Arc<AtomicU64> {
+    Arc::new(AtomicU64::new(5))
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn messages_and_bulk_go_both_ways_and_the_end_detaches() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
     let client = client(tmp.path());
-    let expected = Welcome { fsid: FSID, session: SessionId(5), shards: 1, placement: placement(), sync: false };
+    let expected = Welcome { fsid: FSID, session: SessionNumber(5), shards: 1, placement: placement(), sync: false };
     assert_eq!(client.welcome, expected);
     let sizes = [0, 1, 4096, 1 << 20, 3 << 19, 17];
     for (seq, &bytes) in (0u64..).zip(&sizes) {
@@ -254,8 +254,8 @@ fn raw(dir: &Path, first: &Control) -> (UnixStream, Result<Received, StreamError
     (stream, answer)
 }
 
-fn hello(session: u32) -> Control {
-    Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, session: SessionId(session) }
+fn hello(session: u64) -> Control {
+    Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, session: SessionNumber(session) }
 }
 
 /// The server has refused, and is gone, before the question is written.
@@ -272,7 +272,7 @@ fn a_refusal_is_heard_by_who_asks_too_late() {
 fn wrong_hellos_are_refused_with_words() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
-    let (magic, version, fsid, session) = (MAGIC, VERSION, 0, SessionId(0));
+    let (magic, version, fsid, session) = (MAGIC, VERSION, 0, SessionNumber(0));
     let cases = [
         (Control::Hello { magic: 1, version, fsid, session }, "no Onpath client"),
         (Control::Hello { magic, version: 9, fsid, session }, "version 9"),
@@ -286,9 +286,9 @@ fn wrong_hellos_are_refused_with_words() {
         serving.until(|s| s.count("refused") == i);
     }
     let (_, unknown) = raw(tmp.path(), &hello(77));
-    assert!(matches!(unknown, Ok(Received::Control(Control::Unknown { session: SessionId(77) }))), "{unknown:?}");
+    assert!(matches!(unknown, Ok(Received::Control(Control::Unknown { session: SessionNumber(77) }))), "{unknown:?}");
     let (_first, welcome) = raw(tmp.path(), &hello(4));
-    assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { session: SessionId(4), .. }))));
+    assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { session: SessionNumber(4), .. }))));
     let (_, twice) = raw(tmp.path(), &hello(4));
     assert!(matches!(twice, Ok(Received::Control(Control::Refused { retry: true, .. }))), "{twice:?}");
     assert!(matches!(StreamClient::connect(Path::new("/nowhere")), Err(StreamError::NotServed { .. })));

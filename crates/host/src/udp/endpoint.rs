@@ -15,7 +15,7 @@ use crate::sys;
 use bytes::Bytes;
 use onpath_transport::{Config, EndpointId, Key, Transmit, handshake};
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -84,7 +84,7 @@ pub trait EndpointHooks: Send + Sync {
         Vec::new()
     }
     /// A client asks for a session: that and where names are, if this host gives them, and what there is.
-    fn join(&self) -> Result<(SessionId, Option<Placement>, ClusterIs), String> {
+    fn join(&self) -> Result<(SessionNumber, Option<Placement>, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
     }
 }

@@ -28,7 +28,7 @@
 
 use crate::known::{Directory, Next};
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::SessionNumber;
 use onpath_wire::secrets::Placement;
 use onpath_wire::{wire_enum, wire_struct};
 
@@ -69,7 +69,7 @@ wire_enum! {
             /// Of the question.
             nonce: u64,
             /// The session; 0 if the coordinator is another host.
-            session: SessionId,
+            session: SessionNumber,
             /// At which slot a name is, which a session needs.
             placement: Option<Placement>,
             /// What there is.
@@ -249,7 +249,7 @@ mod tests {
             lost: 0,
             tracked_by: vec![8],
         };
-        let next = Next { birth: Birth(2), term: Term(65) };
+        let next = Next { birth: Birth(2), term: Term(65), session: SessionNumber(3) };
         let directory = Directory { id: 8, meant: false, secrets: 7, next, start: 3 };
         vec![
             Hello::Greet { version: VERSION, directory },
@@ -259,7 +259,7 @@ mod tests {
             Hello::NextIs { nonce: 4, next },
             Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
-            Hello::Welcome { nonce: 1, session: SessionId(5), placement, cluster },
+            Hello::Welcome { nonce: 1, session: SessionNumber(5), placement, cluster },
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
             Hello::Tell { nonce: 3, part: 1 },

@@ -8,7 +8,7 @@ use crate::known::Next;
 use crate::sys;
 use onpath_transport::{Config, handshake, peek};
 use onpath_wire::codec::Wire;
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::SessionNumber;
 use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::Placement;
 use std::io;
@@ -23,7 +23,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub struct Joined {
     /// Its session.
-    pub session: SessionId,
+    pub session: SessionNumber,
     /// At which slot a name is.
     pub placement: Placement,
     /// The cluster.
@@ -80,7 +80,7 @@ pub enum JoinError {
 }
 
 /// What a host tells one who joins: the session and where names are, if the coordinator is there, and the cluster.
-type Answer = (SessionId, Option<Placement>, ClusterIs);
+type Answer = (SessionNumber, Option<Placement>, ClusterIs);
 
 struct Asker {
     config: Config,
@@ -102,7 +102,7 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
         for host in asked.clone() {
             let Some((session, placement, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
             let hosts = check(host, &cluster)?;
-            if session.0 != 0 {
+            if session != SessionNumber::NONE {
                 let placement = placement.ok_or_else(|| JoinError::Contradiction {
                     host,
                     why: "it gives a session, and does not say where names are".to_owned(),

@@ -96,7 +96,7 @@ impl World {
         let now = world.now();
         world.shards.iter_mut().for_each(|shard| shard.start(now, Birth(1)));
         world.collect_all();
-        let attached = world.ask(Request::Attach { again: SessionId(0) });
+        let attached = world.ask(Request::Attach { again: false });
         assert!(matches!(attached, Reply::Attached { .. }), "{attached:?}");
         world
     }

@@ -13,8 +13,9 @@ use crate::shard::Job;
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
+use onpath_wire::disk::record::Member;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{AloneId, NodeId, RecordSeq, RequestSeq, SessionId, Term};
+use onpath_wire::ids::{AloneId, NodeId, RecordSeq, RequestSeq, SessionNumber, Term};
 use onpath_wire::limits::{ALONE_MS, CACHED_MS, CACHED_SLACK_MS, SESSION_LEASE_MS};
 use onpath_wire::reply::Reply;
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ const RESTART_US: u64 = 1_000_000;
 /// A time of being alone.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
-    session: SessionId,
+    session: SessionNumber,
     id: AloneId,
     /// The record that must be durable before the session hears of it.
     after: RecordSeq,
@@ -52,7 +53,7 @@ pub(crate) struct Alone {
     /// Nobody is alone before, microseconds.
     give_us: u64,
     /// Sessions that wait to join.
-    waiting: BTreeSet<SessionId>,
+    waiting: BTreeSet<SessionNumber>,
     /// [`Job::AskBack`] runs.
     asks: bool,
 }
@@ -64,7 +65,7 @@ impl Alone {
     }
 
     /// A session is over. If it has not said so itself, its mount may still use what it has cached, and others do what it has asked for.
-    pub(crate) fn over(&mut self, session: SessionId, left: bool, now_us: u64) {
+    pub(crate) fn over(&mut self, session: SessionNumber, left: bool, now_us: u64) {
         self.waiting.remove(&session);
         if !left {
             self.give_us = self.give_us.max(now_us + DEATH_US);
@@ -78,7 +79,7 @@ impl Alone {
     }
 
     /// Whether another session than the holder may join now.
-    fn is_free(&self, now_us: u64) -> bool {
+    pub(super) fn is_free(&self, now_us: u64) -> bool {
         self.holder.is_none() && now_us >= self.free_us || planted::is(Planted::JoinsWhileAlone)
     }
 }
@@ -90,7 +91,7 @@ impl Coordinator {
             self.alone.give_us = now_us + RESTART_US;
         }
         let mut live = self.sessions.iter().filter(|(_, member)| member.alive);
-        if let (Some((&session, _)), None) = (live.next(), live.next()) {
+        if let (Some((_, &Member { number: session, .. })), None) = (live.next(), live.next()) {
             let id = self.alone.next(term);
             let over_us = Some(now_us + ALONE_MS * 1_000 + CACHED_US);
             self.alone.holder = Some(Holder { session, id, after: RecordSeq(0), over_us });
@@ -99,14 +100,14 @@ impl Coordinator {
 
     /// Whether this session may be alone: nobody else is registered, not even a dead one of whom a shard has not heard, or
     /// waits to join.
-    fn may_be_alone(&self, session: SessionId, now_us: u64) -> bool {
+    fn may_be_alone(&self, session: SessionNumber, now_us: u64) -> bool {
         let only = self.sessions.len() == 1 && self.is_alive(session);
         only && self.alone.waiting.is_empty() && now_us >= self.alone.free_us.max(self.alone.give_us)
     }
 }
 
 /// The answer to a session that would like to be alone.
-pub(super) fn give(core: &mut Core, session: SessionId) -> AloneId {
+pub(super) fn give(core: &mut Core, session: SessionNumber) -> AloneId {
     let (now_us, term, after) = (core.now.mono_us, core.state.config.term, core.state.record_seq);
     let coordinator = &mut core.state.coordinator;
     if !coordinator.may_be_alone(session, now_us) {
@@ -137,7 +138,7 @@ pub(crate) fn handed_back(cx: &Cx, req: &Req, upto: AloneId) -> Step {
     cx.with(|core| {
         super::sessions::only_here(core)?;
         let alone = &mut core.state.coordinator.alone;
-        if alone.holder.is_some_and(|holder| holder.session == req.session && holder.id <= upto) {
+        if alone.holder.is_some_and(|holder| holder.session == req.number() && holder.id <= upto) {
             alone.holder = None;
             core.wake(keys::ALONE);
         }
@@ -146,7 +147,7 @@ pub(crate) fn handed_back(cx: &Cx, req: &Req, upto: AloneId) -> Step {
 }
 
 /// A new session waits until nobody else is alone.
-pub(crate) async fn give_way(cx: &Cx, session: SessionId) -> Result<(), Stop> {
+pub(crate) async fn give_way(cx: &Cx, session: SessionNumber) -> Result<(), Stop> {
     cx.with(|core| {
         core.state.coordinator.alone.waiting.insert(session);
         if !core.state.coordinator.alone.asks {
@@ -165,7 +166,7 @@ pub(crate) async fn give_way(cx: &Cx, session: SessionId) -> Result<(), Stop> {
 }
 
 /// A session has joined.
-pub(crate) fn joined(core: &mut Core, session: SessionId) {
+pub(crate) fn joined(core: &mut Core, session: SessionNumber) {
     core.state.coordinator.alone.waiting.remove(&session);
 }
 
@@ -175,7 +176,7 @@ pub(crate) fn left(core: &mut Core) {
     if let (Some((session, true)), None) = (sessions.next(), sessions.next()) {
         drop(sessions);
         let packet = core.state.reply_packet(RequestSeq(0), &Reply::MayBeAlone);
-        core.send_after(NodeId::session(session), packet, RecordSeq(0), Need::ByDestination);
+        core.send_after(NodeId::session(session.id()), packet, RecordSeq(0), Need::ByDestination);
     }
 }
 
@@ -198,7 +199,7 @@ pub(crate) async fn ask_back(cx: &Cx) {
             }
             if let Some(Holder { session, id, .. }) = alone.holder {
                 let packet = core.state.reply_packet(RequestSeq(0), &Reply::GiveBack { alone: id });
-                core.send_after(NodeId::session(session), packet, RecordSeq(0), Need::ByDestination);
+                core.send_after(NodeId::session(session.id()), packet, RecordSeq(0), Need::ByDestination);
             }
             Some(now_us + ASK_US)
         });
@@ -211,7 +212,7 @@ pub(crate) async fn ask_back(cx: &Cx) {
 pub(crate) fn renew(cx: &Cx, req: &Req) -> Step {
     super::sessions::renew(cx, req)?;
     cx.with(|core| {
-        let alone = give(core, req.session);
+        let alone = give(core, req.number());
         reply(core, req, alone);
     });
     Err(Stop::Answered)

@@ -9,7 +9,7 @@ use alone::Alone;
 use onpath_kernel::Gauge;
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::record::{Effect, Member, MemberKind};
-use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TxnId, term_of_seq};
+use onpath_wire::ids::{NodeId, SessionId, SessionNumber, ShardId, Term, TxnId, term_of_seq};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,8 @@ pub(crate) struct Coordinator {
     pub(crate) map: Option<MapImage>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
+    /// Numbers that sessions of this process were given and have not joined under yet.
+    pub(crate) residents: BTreeSet<SessionNumber>,
     /// Who is alone in the file system.
     pub(crate) alone: Alone,
     /// Who may move directories now.
@@ -48,7 +50,7 @@ pub(crate) struct Coordinator {
 impl Coordinator {
     /// A record says that a session lives or is dead.
     pub(crate) fn registered(&mut self, session: SessionId, member: &Member) {
-        if member.alive || self.is_alive(session) {
+        if member.alive || self.is_alive(member.number) {
             self.sessions.insert(session, member.clone());
         } else {
             self.sessions.remove(&session);
@@ -62,9 +64,19 @@ impl Coordinator {
     }
 
     /// What a record of a session's death says: the second one that it is forgotten. None of one that is not registered.
-    fn death_of(&self, session: SessionId) -> Option<Effect> {
-        let member = Member { alive: false, ..self.sessions.get(&session)?.clone() };
-        Some(Effect::Member { node: NodeId::session(session), member })
+    fn death_of(&self, session: SessionNumber) -> Option<Effect> {
+        let member = Member { alive: false, ..self.member(session)?.clone() };
+        Some(Effect::Member { node: NodeId::session(session.id()), member })
+    }
+
+    /// The registry's word on a session, which is not that on others that had or will have its id.
+    fn member(&self, session: SessionNumber) -> Option<&Member> {
+        self.sessions.get(&session.id()).filter(|member| member.number == session)
+    }
+
+    /// Whether another session has the id of this one.
+    fn is_taken(&self, session: SessionNumber) -> bool {
+        self.sessions.contains_key(&session.id()) && self.member(session).is_none()
     }
 
     /// Its tables.
@@ -79,21 +91,30 @@ impl Coordinator {
     }
 
     /// Sessions of the registry, and whether they live.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = (SessionId, bool)> + '_ {
-        self.members().map(|(session, member)| (session, member.alive))
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (SessionNumber, bool)> + '_ {
+        self.sessions.values().map(|member| (member.number, member.alive))
     }
 
-    /// After a restart every live session gets a full lease to come back. The dead, of whom not everybody has heard.
-    pub(crate) fn begin(&mut self, term: Term, now_us: u64) -> Vec<SessionId> {
+    /// After a restart every live session gets a full lease to come back, but those that were in this process have ended with it. Those
+    /// that are dead, of whom not everybody has heard.
+    pub(crate) fn begin(&mut self, term: Term, now_us: u64) -> Vec<SessionNumber> {
         self.presume_alone(term, now_us);
-        let (live, dead): (Vec<_>, Vec<_>) = self.sessions().partition(|(_, alive)| *alive);
-        live.into_iter().for_each(|(session, _)| self.renew(session, now_us));
-        dead.into_iter().map(|(session, _)| session).collect()
+        let mut dead = vec![];
+        for Member { number, alive, resident, .. } in self.sessions.clone().into_values() {
+            match alive && !resident {
+                true => self.renew(number, now_us),
+                false => dead.push(number),
+            }
+            if resident {
+                self.alone.over(number, false, now_us);
+            }
+        }
+        dead
     }
 
     /// Whether a session is registered and was not declared dead.
-    fn is_alive(&self, session: SessionId) -> bool {
-        self.sessions.get(&session).is_some_and(|member| member.alive)
+    fn is_alive(&self, session: SessionNumber) -> bool {
+        self.member(session).is_some_and(|member| member.alive)
     }
 
     /// A shard asks for a turn; false if it has asked before and waits, or if it has started again since it asked.
@@ -109,13 +130,13 @@ impl Coordinator {
     }
 
     /// Whether a session is registered and its death is not under way.
-    pub(crate) fn lives(&self, session: SessionId) -> bool {
-        self.leases.contains_key(&session)
+    pub(crate) fn lives(&self, session: SessionNumber) -> bool {
+        self.member(session).is_some() && self.leases.contains_key(&session.id())
     }
 
     /// Extends a lease. It is kept for longer than the session may act, so that nothing of it is executed after its death.
-    pub(crate) fn renew(&mut self, session: SessionId, now_us: u64) {
-        self.leases.insert(session, now_us + (SESSION_LEASE_MS + LEASE_SLACK_MS) * 1_000);
+    pub(crate) fn renew(&mut self, session: SessionNumber, now_us: u64) {
+        self.leases.insert(session.id(), now_us + (SESSION_LEASE_MS + LEASE_SLACK_MS) * 1_000);
     }
 
     /// Extends every lease by so much.
@@ -124,18 +145,21 @@ impl Coordinator {
     }
 
     /// Sessions whose lease is over.
-    pub(crate) fn expired(&self, now_us: u64) -> Vec<SessionId> {
-        self.leases.iter().filter(|(_, end)| **end <= now_us).map(|(&session, _)| session).collect()
+    pub(crate) fn expired(&self, now_us: u64) -> Vec<SessionNumber> {
+        let over = self.leases.iter().filter(|(_, end)| **end <= now_us);
+        over.filter_map(|(session, _)| Some(self.sessions.get(session)?.number)).collect()
     }
 
     /// A session's death is under way: its lease is no longer looked at.
-    pub(crate) fn expire(&mut self, session: SessionId) {
-        self.leases.remove(&session);
+    pub(crate) fn expire(&mut self, session: SessionNumber) {
+        if self.member(session).is_some() {
+            self.leases.remove(&session.id());
+        }
     }
 
     /// Sessions that live and whose death is not under way, in order.
-    pub(crate) fn expected(&self) -> impl Iterator<Item = SessionId> + '_ {
-        self.leases.keys().copied()
+    pub(crate) fn expected(&self) -> impl Iterator<Item = SessionNumber> + '_ {
+        self.leases.keys().filter_map(|session| Some(self.sessions.get(session)?.number))
     }
 
     /// Sessions registered.
@@ -147,28 +171,57 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onpath_wire::ids::Stamp;
+    use onpath_wire::ids::{RequestSeq, Stamp};
 
-    fn member(alive: bool) -> Member {
-        Member { incarnation: Stamp(7), kind: MemberKind::Mount, key: None, alive }
+    fn member(number: SessionNumber, alive: bool) -> Member {
+        let (incarnation, kind, key) = (Stamp(7), MemberKind::Mount, None);
+        Member { incarnation, number, resident: false, kind, key, alive }
+    }
+
+    fn of(members: &[Member]) -> Coordinator {
+        let mut registry = Coordinator::default();
+        members.iter().for_each(|member| registry.registered(member.number.id(), member));
+        registry
     }
 
     #[test]
     fn whoever_is_declared_dead_stays_dead_until_everybody_has_heard_of_it() {
-        let (alive, dead) = (SessionId(1), SessionId(2));
-        let mut before = Coordinator::default();
-        [alive, dead].into_iter().for_each(|session| before.registered(session, &member(true)));
+        let (alive, dead) = (SessionNumber(1), SessionNumber(2));
+        let mut before = of(&[member(alive, true), member(dead, true)]);
         let record = before.death_of(dead).expect("it is registered");
-        assert_eq!(record, Effect::Member { node: NodeId::session(dead), member: member(false) });
-        before.registered(dead, &member(false));
+        assert_eq!(record, Effect::Member { node: NodeId::session(dead.id()), member: member(dead, false) });
+        before.registered(dead.id(), &member(dead, false));
         let mut after = Coordinator::default();
         before.members().for_each(|(session, member)| after.load(session, member.clone()));
         assert_eq!(after.begin(Term(1), 0), [dead]);
         assert!(after.lives(alive) && !after.lives(dead));
         assert_eq!(after.death_of(dead), Some(record), "of the same life");
-        after.registered(dead, &member(false));
+        after.registered(dead.id(), &member(dead, false));
         assert_eq!(after.sessions().collect::<Vec<_>>(), [(alive, true)]);
         assert_eq!(after.death_of(dead), None);
+    }
+
+    #[test]
+    fn a_session_in_the_process_of_the_registry_ends_with_it() {
+        let (resident, other) = (SessionNumber(1), SessionNumber(2));
+        let mut after = of(&[Member { resident: true, ..member(resident, true) }, member(other, true)]);
+        assert_eq!(after.begin(Term(2), 0), [resident]);
+        assert!(after.lives(other) && !after.lives(resident));
+        let mut alone = of(&[Member { resident: true, ..member(resident, true) }]);
+        assert_eq!(alone.begin(Term(2), 0), [resident]);
+        assert!(alone.alone.is_free(0), "its mount has ended too, with what it had cached");
+    }
+
+    #[test]
+    fn who_has_an_id_is_not_who_had_it() {
+        let mut after = of(&[member(SessionNumber(9), true)]);
+        after.begin(Term(1), 0);
+        let former = SessionNumber(9);
+        let later = SessionNumber::of(former.id(), SessionNumber::MAX.request(RequestSeq(1)));
+        assert!(after.lives(former) && !after.lives(later) && after.is_taken(later) && !after.is_taken(former));
+        assert_eq!(after.death_of(later), None);
+        after.expire(later);
+        assert!(after.lives(former));
     }
 
     #[test]

@@ -3,84 +3,109 @@
 use crate::coord::alone;
 use crate::ops::{Req, Step, Stop, begin, opens};
 use crate::shard::Job;
-use crate::state::commit::{Effects, commit, commit_own};
+use crate::state::commit::{Effects, commit, commit_own, commit_unasked};
 use crate::state::keys;
 use crate::state::replies::Seen;
 use crate::{Core, Cx};
-use onpath_wire::disk::record::{Answer, Effect, Member, MemberKind};
+use onpath_wire::disk::record::{Answer, Counter, Effect, Member, MemberKind};
 use onpath_wire::disk::reply::Answered;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
 /// A session joins, or comes back after a restart of this shard. Who joins waits until nobody else is alone ([`alone`]).
-pub(crate) async fn attach(cx: &Cx, req: &Req, again: SessionId) -> Step {
+pub(crate) async fn attach(cx: &Cx, req: &Req, again: bool) -> Step {
     if cx.with(|core| is_new(core, req, again))? {
-        alone::give_way(cx, req.session).await?;
+        alone::give_way(cx, req.number()).await?;
     }
     cx.with(|core| join(core, cx, req, again))
 }
 
 /// Whether a session would be one more.
-fn is_new(core: &Core, req: &Req, again: SessionId) -> Result<bool, Stop> {
+fn is_new(core: &Core, req: &Req, again: bool) -> Result<bool, Stop> {
     only_here(core)?;
     let unseen = matches!(core.state.replies.seen(req.session, req.seq), Seen::New);
-    let buried = core.state.buried.may_contain(req.session);
-    Ok(unseen && !core.state.coordinator.lives(req.session) && again.0 == 0 && !buried)
+    Ok(unseen && !again && !core.state.coordinator.lives(req.number()) && !is_refused(core, req.number()))
 }
 
-fn join(core: &mut Core, cx: &Cx, req: &Req, again: SessionId) -> Step {
+/// Whether a session that does not live has died before, perhaps, or another one has its id.
+fn is_refused(core: &Core, session: SessionNumber) -> bool {
+    core.state.buried.may_contain(session) || core.state.coordinator.is_taken(session)
+}
+
+fn join(core: &mut Core, cx: &Cx, req: &Req, again: bool) -> Step {
     begin(core, req)?;
     let now_us = core.now.mono_us;
-    let session = req.session;
+    let session = req.number();
     let known = core.state.coordinator.lives(session);
-    let attached = Answered::Attached { session, lease_ms: SESSION_LEASE_MS };
+    let attached = Answered::Attached { session: req.session, lease_ms: SESSION_LEASE_MS };
     alone::joined(core, session);
     if known {
         core.state.coordinator.renew(session, now_us);
         return Ok(attached.into());
     }
-    if again.0 != 0 || core.state.buried.may_contain(session) {
+    if again || is_refused(core, session) {
         return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let member = Member { incarnation: stamp, kind: MemberKind::Mount, key: None, alive: true };
-    let effects: Effects = vec![Effect::Member { node: NodeId::session(session), member }];
+    let resident = core.state.coordinator.residents.remove(&session);
+    let (kind, key) = (MemberKind::Mount, None);
+    let member = Member { incarnation: stamp, number: session, resident, kind, key, alive: true };
+    let effects: Effects = vec![Effect::Member { node: req.from, member }];
     let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply: attached }, effects);
     core.state.coordinator.renew(session, now_us);
     Ok(reply)
+}
+
+/// Numbers for sessions to come, at most so many: those that follow, but none whose id somebody has.
+pub(crate) fn take(core: &mut Core, count: u32) -> Vec<SessionNumber> {
+    let after = core.state.reserved.upto(Counter::Sessions);
+    let following = (after + 1..=SessionNumber::MAX.0).map(SessionNumber);
+    let free = following.filter(|session| !core.state.coordinator.is_taken(*session));
+    let taken: Vec<SessionNumber> = free.take(count as usize).collect();
+    if let Some(&SessionNumber(upto)) = taken.last() {
+        commit_unasked(core, Effect::Reserved { counter: Counter::Sessions, upto });
+    }
+    taken
+}
+
+/// A number for a session of this process.
+pub(crate) fn take_resident(core: &mut Core) -> Option<SessionNumber> {
+    let taken = take(core, 1).pop();
+    core.state.coordinator.residents.extend(taken);
+    taken
 }
 
 /// A session extends its lease.
 pub(crate) fn renew(cx: &Cx, req: &Req) -> Step {
     cx.with(|core| {
         only_here(core)?;
-        if !core.state.coordinator.lives(req.session) {
+        if !core.state.coordinator.lives(req.number()) {
             return Err(Errno::ESTALE.into());
         }
         let now_us = core.now.mono_us;
-        core.state.coordinator.renew(req.session, now_us);
+        core.state.coordinator.renew(req.number(), now_us);
         Ok(Reply::Done)
     })
 }
 
-/// A session leaves, or its host says that it is dead, which has no numbers of its own.
-pub(crate) fn detach(cx: &Cx, req: &Req) -> Step {
+/// A session leaves, or its host says that it is `gone`.
+pub(crate) fn detach(cx: &Cx, req: &Req, gone: bool) -> Step {
     cx.with(|core| {
         only_here(core)?;
-        let left = req.seq != RequestSeq(u64::MAX) || !core.state.coordinator.lives(req.session);
-        is_over(core, req.session, left);
-        if core.state.coordinator.lives(req.session) {
-            core.start(Job::Bury(req.session));
+        let lives = core.state.coordinator.lives(req.number());
+        is_over(core, req.number(), !gone || !lives);
+        if lives {
+            core.start(Job::Bury(req.number()));
         }
         Ok(Reply::Done)
     })
 }
 
 /// A session has left, or is dead: it is not waited for any more.
-fn is_over(core: &mut Core, session: SessionId, left: bool) {
+fn is_over(core: &mut Core, session: SessionNumber, left: bool) {
     let now_us = core.now.mono_us;
     core.state.coordinator.alone.over(session, left, now_us);
     core.wake(keys::ALONE);
@@ -91,7 +116,7 @@ pub(super) fn only_here(core: &Core) -> Result<(), Stop> {
 }
 
 /// Declares a session dead in the registry, then at every shard; then it is forgotten.
-pub(crate) async fn bury(cx: &Cx, session: SessionId) {
+pub(crate) async fn bury(cx: &Cx, session: SessionNumber) {
     let peers: Vec<NodeId> = cx.with(|core| {
         let me = core.state.me();
         core.state.coordinator.expire(session);
@@ -108,7 +133,7 @@ pub(crate) async fn bury(cx: &Cx, session: SessionId) {
         if let Some(forgotten) = core.state.coordinator.death_of(session) {
             commit_own(core, cx.op(), vec![forgotten]);
         }
-        core.wake(keys::session(session));
+        core.wake(keys::session(session.id()));
         alone::left(core);
     });
 }

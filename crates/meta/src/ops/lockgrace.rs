@@ -12,7 +12,7 @@ use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Answer;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionNumber, ShardId};
 use onpath_wire::limits::LOCK_GRACE_MS;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -22,14 +22,14 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(crate) struct Returning {
     /// Sessions that lived when this term began, once that is known.
-    lived: Option<BTreeSet<SessionId>>,
+    lived: Option<BTreeSet<SessionNumber>>,
     /// Those that came back before.
-    early: BTreeSet<SessionId>,
+    early: BTreeSet<SessionNumber>,
 }
 
 impl Returning {
     /// A session takes again what it had in a former term; false if it was declared dead.
-    pub(crate) fn may(&mut self, session: SessionId) -> bool {
+    pub(crate) fn may(&mut self, session: SessionNumber) -> bool {
         match &self.lived {
             Some(lived) => lived.contains(&session),
             None => {
@@ -40,7 +40,7 @@ impl Returning {
     }
 
     /// These sessions live; who has come back and is dead.
-    fn know(&mut self, lived: &BTreeSet<SessionId>) -> Vec<SessionId> {
+    fn know(&mut self, lived: &BTreeSet<SessionNumber>) -> Vec<SessionNumber> {
         self.lived = Some(lived.clone());
         std::mem::take(&mut self.early).difference(lived).copied().collect()
     }
@@ -53,14 +53,14 @@ pub(crate) enum Grace {
     #[default]
     Over,
     /// The sessions that live are not known yet; these are done already.
-    Asking(BTreeSet<SessionId>),
+    Asking(BTreeSet<SessionNumber>),
     /// These sessions may still take locks again.
-    Missing(BTreeSet<SessionId>),
+    Missing(BTreeSet<SessionNumber>),
 }
 
 impl Grace {
     /// A session has its locks again, or is dead; true if that ends the grace.
-    fn heard(&mut self, session: SessionId) -> bool {
+    fn heard(&mut self, session: SessionNumber) -> bool {
         match self {
             Grace::Over => false,
             Grace::Asking(done) => {
@@ -75,7 +75,7 @@ impl Grace {
     }
 
     /// These sessions live; true if that ends the grace.
-    fn expect(&mut self, mut sessions: BTreeSet<SessionId>) -> bool {
+    fn expect(&mut self, mut sessions: BTreeSet<SessionNumber>) -> bool {
         let Grace::Asking(done) = self else { return false };
         sessions.retain(|session| !done.contains(session));
         let none = sessions.is_empty();
@@ -112,7 +112,7 @@ pub(crate) async fn run(cx: &Cx) {
             _ => None,
         }
     };
-    let sessions: Option<BTreeSet<SessionId>> = sessions;
+    let sessions: Option<BTreeSet<SessionNumber>> = sessions;
     let over = sessions.is_some_and(|sessions| cx.with(|core| begin_returning(core, sessions)));
     if over {
         return cx.with(all_are_back);
@@ -122,14 +122,14 @@ pub(crate) async fn run(cx: &Cx) {
 }
 
 /// It is known which sessions live; true if the grace is over.
-fn begin_returning(core: &mut Core, sessions: BTreeSet<SessionId>) -> bool {
+fn begin_returning(core: &mut Core, sessions: BTreeSet<SessionNumber>) -> bool {
     let dead = if planted::is(Planted::DeadReturn) { vec![] } else { core.state.returning.know(&sessions) };
     dead.into_iter().for_each(|session| opens::bury(core, session));
     core.state.lock_grace.expect(sessions)
 }
 
 /// A session has its locks and opens again, or is dead.
-pub(crate) fn heard(core: &mut Core, session: SessionId) {
+pub(crate) fn heard(core: &mut Core, session: SessionNumber) {
     if core.state.lock_grace.heard(session) {
         all_are_back(core);
     }
@@ -163,21 +163,21 @@ pub(crate) fn asked(cx: &Cx, from: ShardId, seq: RequestSeq) {
 mod tests {
     use super::*;
 
-    fn sessions(ids: &[u32]) -> BTreeSet<SessionId> {
-        ids.iter().copied().map(SessionId).collect()
+    fn sessions(numbers: &[u64]) -> BTreeSet<SessionNumber> {
+        numbers.iter().copied().map(SessionNumber).collect()
     }
 
     #[test]
     fn the_grace_ends_with_the_last_session_of_before() {
         let mut grace = Grace::Asking(BTreeSet::new());
-        assert!(!grace.heard(SessionId(3)), "others may live");
+        assert!(!grace.heard(SessionNumber(3)), "others may live");
         assert!(!grace.expect(sessions(&[1, 2, 3])));
         assert_eq!(grace, Grace::Missing(sessions(&[1, 2])));
-        assert!(!grace.heard(SessionId(9)));
-        assert!(!grace.heard(SessionId(1)));
-        assert!(grace.heard(SessionId(2)));
+        assert!(!grace.heard(SessionNumber(9)));
+        assert!(!grace.heard(SessionNumber(1)));
+        assert!(grace.heard(SessionNumber(2)));
         let mut grace = Grace::Asking(sessions(&[4]));
         assert!(grace.expect(sessions(&[4])), "it was heard before the list came");
-        assert!(!Grace::Over.heard(SessionId(1)));
+        assert!(!Grace::Over.heard(SessionNumber(1)));
     }
 }

@@ -40,7 +40,7 @@ use crate::state::replies::Seen;
 use crate::{Core, Cx};
 use onpath_wire::caller::Caller;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionId, SessionNumber};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::Outcome;
 use onpath_wire::request::Request;
@@ -66,6 +66,13 @@ pub(crate) struct Req {
     /// As what it is counted, and when it came, monotonic microseconds.
     pub(crate) kind: Counted,
     pub(crate) since_us: u64,
+}
+
+impl Req {
+    /// Which session asks, of all that had or will have its id.
+    pub(crate) fn number(&self) -> SessionNumber {
+        SessionNumber::of(self.session, self.seq)
+    }
 }
 
 /// Why an operation has no ordinary reply.
@@ -179,7 +186,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
         Request::Renew => crate::coord::sessions::renew(cx, req),
         Request::RenewAlone => crate::coord::alone::renew(cx, req),
         Request::HandBack { alone } => crate::coord::alone::handed_back(cx, req, alone),
-        Request::Detach => crate::coord::sessions::detach(cx, req),
+        Request::Detach { gone } => crate::coord::sessions::detach(cx, req, gone),
         Request::DataRef { id } => getattr::data_ref(cx, id).await,
         Request::SetXattr { id, name, value, flags } => {
             Box::pin(xattr::change(cx, req, id, name, xattr::Change::Set(value, flags))).await

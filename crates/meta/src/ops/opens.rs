@@ -15,7 +15,7 @@ use hashbrown::hash_map::EntryRef;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Gauge, Mode};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, SessionNumber, ShardId};
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
@@ -298,7 +298,7 @@ fn orphans(core: &Core) -> Vec<InodeId> {
 }
 
 /// The coordinator module says that a session is dead.
-pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: SessionId) {
+pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: SessionNumber) {
     cx.with(|core| {
         bury(core, session);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
@@ -306,7 +306,8 @@ pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: Ses
 }
 
 /// Drops everything that a dead session holds here.
-pub(crate) fn bury(core: &mut Core, session: SessionId) {
+pub(crate) fn bury(core: &mut Core, dead: SessionNumber) {
+    let session = dead.id();
     let (closed, reserved) = core.state.opens.forget(session);
     for id in closed {
         if core.state.inodes.nlink(id) == Some(0) {
@@ -315,7 +316,7 @@ pub(crate) fn bury(core: &mut Core, session: SessionId) {
     }
     reserved.into_iter().for_each(|id| core.wake(keys::inode(id).0));
     super::lock::session_dead(core, session);
-    super::lockgrace::heard(core, session);
-    let forgotten = core.state.buried.add(session, core.state.replies.of(session));
+    super::lockgrace::heard(core, dead);
+    let forgotten = core.state.buried.add(dead, core.state.replies.of(dead));
     forgotten.into_iter().for_each(|session| core.state.replies.forget(session));
 }

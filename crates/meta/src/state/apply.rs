@@ -179,8 +179,8 @@ impl State {
             Effect::Member { node, member } => {
                 if let Some(session) = session_of(*node, member.kind) {
                     self.coordinator.registered(session, member);
-                    if !member.alive && !self.buried.contains(session) {
-                        self.replies.forget(session);
+                    if !member.alive && !self.buried.contains(member.number) {
+                        self.replies.forget(member.number);
                     }
                 }
             }

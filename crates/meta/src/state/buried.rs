@@ -5,10 +5,10 @@
 //! term are kept out by the term in their requests.
 
 use onpath_kernel::Gauge;
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::SessionNumber;
 use std::collections::{HashSet, VecDeque};
 
-/// Dead sessions that are remembered; ids are never used again, so that a copy has to outlive as many deaths to be taken.
+/// Dead sessions that are remembered: a copy of a request has to outlive as many deaths to be taken.
 const BURIED_MAX: usize = 4_096;
 /// Results of theirs that are remembered.
 const REPLIES_MAX: usize = 1 << 16;
@@ -16,17 +16,17 @@ const REPLIES_MAX: usize = 1 << 16;
 /// The sessions that died last.
 #[derive(Debug, Default)]
 pub(crate) struct Buried {
-    sessions: HashSet<SessionId>,
+    sessions: HashSet<SessionNumber>,
     /// With the number of results.
-    in_order: VecDeque<(SessionId, usize)>,
+    in_order: VecDeque<(SessionNumber, usize)>,
     replies: usize,
-    /// No id beyond it was forgotten.
-    forgotten_upto: SessionId,
+    /// No number beyond it was forgotten.
+    forgotten_upto: SessionNumber,
 }
 
 impl Buried {
     /// A session is dead, to which so many results were answered; the sessions that are forgotten for it.
-    pub(crate) fn add(&mut self, session: SessionId, replies: usize) -> Vec<SessionId> {
+    pub(crate) fn add(&mut self, session: SessionNumber, replies: usize) -> Vec<SessionNumber> {
         let mut forgotten = vec![];
         if !self.sessions.insert(session) {
             return forgotten;
@@ -44,12 +44,12 @@ impl Buried {
     }
 
     /// Whether a session is known to be dead.
-    pub(crate) fn contains(&self, session: SessionId) -> bool {
+    pub(crate) fn contains(&self, session: SessionNumber) -> bool {
         self.sessions.contains(&session)
     }
 
     /// Whether a session that is not alive may have died in this term: all whose death was forgotten count, so that none comes back.
-    pub(crate) fn may_contain(&self, session: SessionId) -> bool {
+    pub(crate) fn may_contain(&self, session: SessionNumber) -> bool {
         session <= self.forgotten_upto || self.contains(session)
     }
 
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_last_dead_are_remembered_once_each() {
         let mut buried = Buried::default();
-        let ids = || (1..=3 * BURIED_MAX as u32).rev().map(SessionId);
+        let ids = || (1..=3 * BURIED_MAX as u64).rev().map(SessionNumber);
         let forgotten: Vec<_> =
             ids().flat_map(|session| [buried.add(session, 1), buried.add(session, 1)].concat()).collect();
         assert!(forgotten.into_iter().eq(ids().take(2 * BURIED_MAX)), "in the order of their deaths");
@@ -77,13 +77,13 @@ mod tests {
         );
         assert!(ids().skip(2 * BURIED_MAX).all(|session| buried.contains(session)));
         assert!(ids().all(|session| buried.may_contain(session)), "the dead stay dead, however many they are");
-        assert!(!buried.may_contain(SessionId(3 * BURIED_MAX as u32 + 1)));
+        assert!(!buried.may_contain(SessionNumber(3 * BURIED_MAX as u64 + 1)));
     }
 
     #[test]
     fn so_are_few_that_were_answered_much() {
         let mut buried = Buried::default();
-        let forgotten: usize = (1..=100).map(|n| buried.add(SessionId(n), 4_000).len()).sum();
+        let forgotten: usize = (1..=100).map(|n| buried.add(SessionNumber(n), 4_000).len()).sum();
         assert_eq!((forgotten, buried.replies), (84, 64_000));
     }
 }

@@ -6,7 +6,7 @@
 use super::buried::Buried;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{RequestSeq, SessionId};
+use onpath_wire::ids::{RequestSeq, SessionId, SessionNumber};
 use onpath_wire::limits::{SESSION_WINDOW, memory};
 use onpath_wire::reply::Reply;
 use std::collections::VecDeque;
@@ -42,6 +42,12 @@ impl Remembered {
             Some(last) if last.request >= request => self.replies.binary_search_by_key(&request, |c| c.request),
             _ => Err(self.replies.len()),
         }
+    }
+
+    /// The last session of those with this id that has asked for something.
+    fn last(&self, session: SessionId) -> SessionNumber {
+        let request = self.replies.back().map_or(self.oldest, |last| last.request.max(self.oldest));
+        SessionNumber::of(session, request)
     }
 
     fn insert(&mut self, cached: Cached) {
@@ -115,20 +121,24 @@ impl Replies {
     }
 
     /// How many results of a session are remembered.
-    pub(crate) fn of(&self, session: SessionId) -> usize {
-        self.sessions.get(&session).map_or(0, |remembered| remembered.replies.len())
+    pub(crate) fn of(&self, session: SessionNumber) -> usize {
+        self.sessions.get(&session.id()).map_or(0, |remembered| remembered.replies.len())
     }
 
-    /// A session is dead, and nobody tells of its requests any more.
-    pub(crate) fn forget(&mut self, session: SessionId) {
-        self.sessions.remove(&session);
+    /// A session is dead, and nobody tells of its requests any more. One that has its id by now keeps what it was answered.
+    pub(crate) fn forget(&mut self, dead: SessionNumber) {
+        let Some(remembered) = self.sessions.get_mut(&dead.id()) else { return };
+        remembered.replies.retain(|cached| dead.count_of(cached.request).is_none());
+        if remembered.replies.is_empty() && dead.count_of(remembered.oldest).is_some() {
+            self.sessions.remove(&dead.id());
+        }
     }
 
     /// Everything that a restart must find again of the sessions that live, in order: of one without durable results that its
     /// requests so far are over, as a result of no request.
     pub(crate) fn durable(&self, buried: &Buried) -> Vec<(SessionId, RequestSeq, RequestSeq, Reply)> {
         let mut all = Vec::new();
-        for (&session, r) in self.sessions.iter().filter(|(session, _)| !buried.contains(**session)) {
+        for (&session, r) in self.sessions.iter().filter(|&(&session, r)| !buried.contains(r.last(session))) {
             let before = all.len();
             let replies = r.replies.iter().filter(|c| c.durable);
             all.extend(replies.map(|c| (session, c.request, r.oldest, c.reply.clone())));
@@ -187,7 +197,7 @@ mod tests {
         let kept: Vec<_> =
             replies.durable(&Buried::default()).into_iter().map(|(_, request, _, _)| request.0).collect();
         assert_eq!(kept, [5, 8, 9], "in order, however they came");
-        replies.forget(s);
+        replies.forget(SessionNumber::of(s, RequestSeq(1)));
         replies.remember(s, RequestSeq(5), RequestSeq(5), Reply::Done, true);
         replies.remember(s, RequestSeq(7), RequestSeq(7), Reply::Done, true);
         assert!(matches!(replies.seen(s, RequestSeq(5)), Seen::Over));

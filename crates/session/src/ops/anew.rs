@@ -1,4 +1,4 @@
-//! A session that was declared dead while nobody heard of it goes on under another id.
+//! A session that was declared dead while nobody heard of it goes on as another one.
 //!
 //! The servers have given away its locks and closed what it had open. What it had asked for was executed before its death, or never is
 //! which of both, nobody knows. So what may be asked twice is asked again: what only looks, writes at a given place, opens. The
@@ -16,7 +16,7 @@ use onpath_kernel::Core;
 use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::describe::Changes;
@@ -35,8 +35,8 @@ pub(crate) fn expired(core: &mut Core<State>) {
     }
 }
 
-/// From now on the session has this id.
-pub(crate) fn begin(core: &mut Core<State>, session: SessionId) {
+/// From now on it is this session.
+pub(crate) fn begin(core: &mut Core<State>, session: SessionNumber) {
     match core.state.phase {
         Phase::Leaving | Phase::Lost => return,
         Phase::Expired => {}
@@ -44,9 +44,9 @@ pub(crate) fn begin(core: &mut Core<State>, session: SessionId) {
     }
     core.state.lives += 1;
     core.state.config.session = session;
-    core.state.node = NodeId::session(session);
+    core.state.node = NodeId::session(session.id());
     core.state.phase = Phase::Joining;
-    core.start(Job::Attach { again: crate::input::NOBODY });
+    core.start(Job::Attach { again: false });
 }
 
 fn end_life(core: &mut Core<State>) {

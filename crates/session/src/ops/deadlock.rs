@@ -40,7 +40,7 @@ pub(crate) async fn seek(mut op: Op, unique: u64, after_us: u64) {
         if op.ask(Request::ConfirmWait { id, lock }).await.and_then(done).is_err() {
             return;
         }
-        let me = Locker { session: op.with(|core| core.state.config.session), owner: lock.owner };
+        let me = Locker { session: op.with(|core| core.state.config.session.id()), owner: lock.owner };
         let Some(circle) = search(&op, me, seq).await else { continue };
         if stands(&op, &circle).await {
             let last = circle.iter().max_by_key(|edge| (edge.stamp, edge.waiter)).expect("a circle has an edge");

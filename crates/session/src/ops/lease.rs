@@ -1,6 +1,6 @@
 //! The session's life at the coordinator: attach, renew, detach (design.md, "Sessions").
 
-use crate::input::{NOBODY, drain_queue, lose};
+use crate::input::{drain_queue, lose};
 use crate::limits::DETACH_TIMEOUT_US;
 use crate::op::Op;
 use crate::ops::{alone, anew};
@@ -9,7 +9,7 @@ use crate::state::{Job, Phase, State, header};
 use onpath_kernel::Core;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, SessionId, ShardId};
+use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -17,14 +17,14 @@ use onpath_wire::request::describe::COORDINATOR_SLOT;
 use onpath_wire::request::{Request, RequestBody};
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
-pub(crate) async fn attach(op: &mut Op, again: SessionId) {
+pub(crate) async fn attach(op: &mut Op, again: bool) {
     let (asked, life) = op.with(|core| (core.now, core.state.lives));
     let result = match op.ask(Request::Attach { again }).await {
         Ok(Reply::Attached { session, lease_ms }) => op.with(|core| {
             // Whatever a host says, the lease is renewed neither all the time nor never.
             core.state.lease_ms = lease_ms.clamp(SESSION_LEASE_MS / 100, SESSION_LEASE_MS * 100);
             core.state.lease.renewed(asked, core.state.lease_ms);
-            if core.state.config.session == session { Ok(()) } else { Err(Errno::ESTALE) }
+            if core.state.config.session.id() == session { Ok(()) } else { Err(Errno::ESTALE) }
         }),
         Ok(_) => Err(Errno::EIO),
         Err(errno) => Err(errno),
@@ -42,7 +42,7 @@ pub(crate) async fn attach(op: &mut Op, again: SessionId) {
             }
         }
         (Ok(()), _) => {}
-        (Err(errno), _) if again == NOBODY && life == 0 => lose(core, LostReason::Refused(errno)),
+        (Err(errno), _) if !again && life == 0 => lose(core, LostReason::Refused(errno)),
         (Err(_), _) => anew::expired(core),
     });
 }
@@ -124,7 +124,7 @@ pub(crate) async fn detach(op: &mut Op) {
     let (to, deadline_us) =
         op.with(|core| (core.state.shard_at(COORDINATOR_SLOT), core.now.mono_us + DETACH_TIMEOUT_US));
     let hand_back = op.with(alone::leave).map(|alone| Request::HandBack { alone });
-    for request in hand_back.into_iter().chain([Request::Detach]) {
+    for request in hand_back.into_iter().chain([Request::Detach { gone: false }]) {
         let body = RequestBody::of_session(request);
         let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
             Packet::new(&header(core, MessageKind::Request, to, COORDINATOR_SLOT, seq), &body)

@@ -9,7 +9,7 @@ use onpath_session::{SessionIn, SessionOut};
 use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{MessageKind, UNTIL_NS};
-use onpath_wire::ids::{InodeId, NodeId, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::LEASE_SLACK_MS;
 use onpath_wire::reply::Reply;
@@ -95,7 +95,8 @@ fn a_soft_mount_gives_up_waiting_for_its_lease() {
 }
 
 /// The session that it becomes.
-const ANEW: SessionId = SessionId(43);
+/// The first of those with this id after many that had it.
+const ANEW: SessionNumber = SessionNumber(9 * ((1 << 24) - 1) + 43);
 
 /// The coordinator does not know the session any more. Its host has been asked for another id.
 fn declared_dead(rig: &mut Rig) {
@@ -115,9 +116,9 @@ fn joins_anew(rig: &mut Rig, gone: &[InodeId]) {
         .expect("it joins");
     assert_eq!(
         (attach.header.source, attach.request()),
-        (NodeId::session(ANEW), Request::Attach { again: SessionId(0) })
+        (NodeId::session(ANEW.id()), Request::Attach { again: false })
     );
-    rig.reply(&attach, Reply::Attached { session: ANEW, lease_ms: LEASE_MS });
+    rig.reply(&attach, Reply::Attached { session: ANEW.id(), lease_ms: LEASE_MS });
     while let Some(sent) = rig.try_sent() {
         const AGAIN: u32 = open::REGISTER | open::MAP;
         let Request::Open { id, flags: AGAIN } = sent.request() else { continue };
@@ -159,7 +160,7 @@ fn what_may_be_asked_twice_is_asked_again_under_the_other_id() {
     joins_anew(&mut rig, &[]);
     let mut seen = (false, false, false);
     while let Some(sent) = rig.try_sent() {
-        assert_eq!(sent.header.source, NodeId::session(ANEW));
+        assert_eq!(sent.header.source, NodeId::session(ANEW.id()));
         if sent.header.kind() == MessageKind::Data {
             assert!(
                 matches!(sent.data(), DataRequest::Write { append: false, .. }) && sent.packet.bulk[..] == b"bytes"[..]
@@ -227,12 +228,12 @@ fn what_it_asked_under_its_former_id_is_over() {
     rig.new_term(&renew); // it joins again, beside the renewal
     rig.lose_sent();
     rig.input(Input::Own(SessionIn::Anew { session: ANEW }));
-    let attach = rig.find(&Request::Attach { again: SessionId(0) });
-    rig.reply(&attach, Reply::Attached { session: ANEW, lease_ms: LEASE_MS });
+    let attach = rig.find(&Request::Attach { again: false });
+    rig.reply(&attach, Reply::Attached { session: ANEW.id(), lease_ms: LEASE_MS });
     rig.reply(&renew, Reply::Failed { errno: Errno::ESTALE });
     rig.pass(LEASE_MS * 1_000 / 3);
     let renew = renewal(&mut rig);
-    assert_eq!(renew.header.source, NodeId::session(ANEW));
+    assert_eq!(renew.header.source, NodeId::session(ANEW.id()));
     rig.reply(&renew, Reply::Done);
     assert!(std::iter::from_fn(|| rig.try_own()).all(|own| !matches!(own, SessionOut::Expired | SessionOut::Lost(_))));
 }

@@ -30,7 +30,7 @@ fn serve(rig: &Rig, sent: &Sent) -> Reply {
     match sent.request() {
         Request::Lookup { .. } => entry(InodeId::new(sent.header.slot, Birth(3), sent.header.seq.0 as u16, Kind::File)),
         Request::GetAttr { id } => attr_reply(id, sent.header.seq.0, data_ref(0, 0)),
-        Request::Attach { .. } => Reply::Attached { session: ME, lease_ms: LEASE_MS },
+        Request::Attach { .. } => Reply::Attached { session: ME.id(), lease_ms: LEASE_MS },
         _ => Reply::Done,
     }
 }

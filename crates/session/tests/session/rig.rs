@@ -20,7 +20,8 @@ use onpath_wire::request::{Request, RequestBody, open};
 use onpath_wire::secrets::Secrets;
 use std::collections::VecDeque;
 
-pub(crate) const ME: SessionId = SessionId(42);
+/// Others have had this id before.
+pub(crate) const ME: SessionNumber = SessionNumber(3 * ((1 << 24) - 1) + 42);
 pub(crate) const SHARDS: u16 = 4;
 pub(crate) const LEASE_MS: u64 = 10_000;
 pub(crate) const USER: Caller = Caller { uid: 1000, gid: 100, pid: 77, known_group: None, free_links: false };
@@ -155,7 +156,7 @@ impl Rig {
         let attach = rig.sent();
         rig.new_term(&attach);
         let attach = rig.sent();
-        rig.reply(&attach, Reply::Attached { session: ME, lease_ms: LEASE_MS });
+        rig.reply(&attach, Reply::Attached { session: ME.id(), lease_ms: LEASE_MS });
         assert!(matches!(rig.own(), SessionOut::Attached));
         let renewal = rig.try_sent();
         for shard in 1..SHARDS {

@@ -48,13 +48,13 @@ fn requests_wait_until_the_session_has_joined() {
     let mut rig = Rig::cold(false);
     let unique = rig.fs(FsOp::GetAttr { id: InodeId::ROOT, handle: None });
     let attach = rig.sent();
-    assert_eq!(attach.request(), Request::Attach { again: SessionId(0) });
-    assert_eq!((attach.to, attach.header.source), (NodeId::shard(ShardId(0)), NodeId::session(ME)));
+    assert_eq!(attach.request(), Request::Attach { again: false });
+    assert_eq!((attach.to, attach.header.source), (NodeId::shard(ShardId(0)), NodeId::session(ME.id())));
     rig.silent();
     rig.new_term(&attach);
     let again = rig.sent();
     assert_eq!((again.header.seq, again.header.term), (attach.header.seq, Term(10)));
-    rig.reply(&again, Reply::Attached { session: ME, lease_ms: LEASE_MS });
+    rig.reply(&again, Reply::Attached { session: ME.id(), lease_ms: LEASE_MS });
     let getattr = rig.sent();
     rig.reply(&getattr, attr_reply(InodeId::ROOT, 0, data_ref(0, 0)));
     assert!(matches!(rig.result(unique), Ok(FsReply::Attr { .. })));

@@ -234,9 +234,9 @@ fn a_restarted_coordinator_is_joined_again() {
     rig.terms[0] = Term(60);
     rig.new_term(&sent);
     let attach = rig.sent();
-    assert_eq!(attach.request(), Request::Attach { again: ME });
+    assert_eq!(attach.request(), Request::Attach { again: true });
     assert_eq!(rig.find(&sent.request()).header.seq, sent.header.seq);
-    rig.reply(&attach, Reply::Attached { session: ME, lease_ms: LEASE_MS });
+    rig.reply(&attach, Reply::Attached { session: ME.id(), lease_ms: LEASE_MS });
     assert!(rig.try_own().is_none(), "nobody needs to know");
 }
 
@@ -245,7 +245,7 @@ fn leaving_tells_the_coordinator_and_does_not_wait_for_ever() {
     let mut rig = Rig::new();
     rig.input(Input::Own(SessionIn::Shutdown));
     let detach = rig.sent();
-    assert_eq!(detach.request(), Request::Detach);
+    assert_eq!(detach.request(), Request::Detach { gone: false });
     rig.reply(&detach, Reply::Done);
     assert!(matches!(rig.own(), SessionOut::Lost(LostReason::Detached)));
 

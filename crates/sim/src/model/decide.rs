@@ -212,7 +212,7 @@ impl Model {
             | Request::Renew
             | Request::RenewAlone
             | Request::HandBack { .. }
-            | Request::Detach
+            | Request::Detach { .. }
             | Request::Kept
             | Request::WriteBack { .. }
             | Request::WrittenBack { .. }

@@ -12,7 +12,7 @@ use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
 use onpath_session::{AccessTimes, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, SessionId};
+use onpath_wire::ids::{NodeId, SessionId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 
@@ -67,7 +67,7 @@ impl World {
         let number = self.sessions.len();
         let id = SessionId(FIRST_SESSION + number as u32);
         let config = SessionConfig {
-            session: id,
+            session: SessionNumber(id.0.into()),
             cluster: 1,
             map: self.map.clone(),
             soft: false,

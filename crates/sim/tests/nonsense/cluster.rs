@@ -267,7 +267,7 @@ impl Cluster {
     fn attach(&mut self, place: usize) {
         self.last_client += 1;
         self.clients[place] = (self.last_client, 0);
-        self.ask(place, Request::Attach { again: SessionId(0) });
+        self.ask(place, Request::Attach { again: false });
     }
 
     /// A session more.

@@ -6,7 +6,7 @@ use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
 use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::caller::{Caps, cap};
-use onpath_wire::ids::{Cookie, InodeId, NodeId, SessionId};
+use onpath_wire::ids::{Cookie, InodeId, NodeId, SessionId, SessionNumber};
 use onpath_wire::inode::Kind;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -56,7 +56,7 @@ pub(crate) struct Made {
 impl Mount {
     pub(crate) fn new(session: SessionId, cluster: u32, map: &ClusterMap, dice: &mut Dice) -> Mount {
         let config = SessionConfig {
-            session,
+            session: SessionNumber(session.0.into()),
             cluster,
             map: map.clone(),
             soft: dice.percent(30),

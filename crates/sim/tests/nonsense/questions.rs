@@ -138,8 +138,8 @@ impl Known {
             29 => Request::Unreserve { id },
             30 => Request::Sync { id },
             31 => match dice.below(30) {
-                0 => Request::Attach { again: SessionId(0) },
-                1 => Request::Detach,
+                0 => Request::Attach { again: false },
+                1 => Request::Detach { gone: false },
                 2 | 5 | 6 => Request::RenewAlone,
                 3 | 7 => Request::HandBack { alone: self.alone },
                 4 | 8 => Request::StatFs,

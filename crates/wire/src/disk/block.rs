@@ -152,7 +152,8 @@ stored_struct! {
 }
 
 stored_enum! {
-    /// One change of a data node's index.
+    /// One change of a data node's index. Its number in the node's journal is the position of a write, which homes are told. Reserved: 8
+    /// *floor of positions that homes have applied*, 9 *up to where a counter is reserved*.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum DataRecord {
         /// New blocks are current; those they replace are free.

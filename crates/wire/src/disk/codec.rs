@@ -5,8 +5,8 @@
 
 use crate::codec::{Blob, LIST_MAX, LIST_ROOM, Reader, Wire, WireError};
 use crate::ids::{
-    Cookie, DataId, Generation, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp,
-    Term, TrackingEpoch, TxnId, TxnSeq,
+    Cookie, DataId, Generation, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId,
+    Slot, Stamp, Term, TrackingEpoch, TxnId, TxnSeq,
 };
 use crate::inode::Kind;
 use crate::name::Name;
@@ -56,7 +56,21 @@ macro_rules! as_sent {
     )*};
 }
 as_sent!(u8, u16, u32, u64, i8, i16, i32, i64, bool, Blob, Name, XattrName, Kind, Tracking, TrackingSide);
-as_sent!(Cookie, DataId, Generation, InodeId, LogSeq, Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot);
+as_sent!(
+    Cookie,
+    DataId,
+    Generation,
+    InodeId,
+    LogSeq,
+    Lsn,
+    NodeId,
+    RecordSeq,
+    RequestSeq,
+    SessionId,
+    SessionNumber,
+    ShardId,
+    Slot
+);
 as_sent!(Stamp, Term, TrackingEpoch, TxnId, TxnSeq);
 
 impl<T: Stored> Stored for Option<T> {

@@ -8,7 +8,8 @@ use crate::stored_struct;
 
 stored_struct! {
     /// Everything about an inode. `parent`, `name`, `entries`, `mtime_stamp` matter for directories;
-    /// `generation`, `cut`, `blocks` for regular files.
+    /// `generation`, `cut`, `blocks` for regular files. Reserved later fields, of regular files: 2 position up to which writes are
+    /// known, 3 positions that were refused.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Inode {
         /// Its id.

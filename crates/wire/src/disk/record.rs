@@ -9,7 +9,7 @@ use crate::disk::log::Entry;
 use crate::disk::map::MapImage;
 use crate::disk::reply::Answered;
 use crate::disk::txn::{Found, Part};
-use crate::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, ShardId, Stamp, Term, TxnId};
+use crate::ids::{DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, SessionNumber, ShardId, Stamp, Term, TxnId};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::tracking::{Tracking, TrackingSide};
@@ -51,11 +51,14 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// Numbers of which none is given out twice, whatever a power loss made a role forget.
+    /// Numbers of which none is given out twice, whatever a power loss made a role forget. Reserved: 3 *positions of writes*,
+    /// 4 *cache epochs*, 5 *entry numbers*.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Counter {
         /// [`Birth`](crate::ids::Birth)s of inodes. Shards of one journal look at each other's.
         1 => Births,
+        /// [`SessionNumber`](crate::ids::SessionNumber)s, at the coordinator.
+        2 => Sessions,
     }
 }
 
@@ -87,6 +90,10 @@ stored_struct! {
     pub struct Member {
         /// Which life of its address this is: when it was registered, by a clock that only grows.
         pub incarnation: Stamp,
+        /// Which session it is.
+        pub number: SessionNumber,
+        /// It is in the process of the registry, and ends with that.
+        pub resident: bool,
         /// What it is.
         pub kind: MemberKind,
         /// The name of the key by which it was let in; none: the only one of the cluster, or none at all.

@@ -128,8 +128,6 @@ stored_struct! {
         pub secrets: Secrets,
         /// The journals of this DIR, in order of their numbers.
         pub journals: Vec<JournalEntry>,
-        /// Session ids below this are taken (durably, before any role starts).
-        pub next_session: u32,
         /// When it was formatted, ns since 1970.
         pub formatted: u64,
     }

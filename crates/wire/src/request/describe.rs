@@ -307,7 +307,7 @@ impl Request {
             Q::Renew => say(Session, SESSION, Said, [O, O, O, O, O, O], C::Session),
             Q::RenewAlone => say(Session, SESSION, Said, [O, O, O, O, O, O], C::Session),
             Q::HandBack { .. } => say(Session, SESSION, Said, [O, O, O, O, O, O], C::Session),
-            Q::Detach => say(Session, SESSION, Remembered, [O, O, O, O, O, O], C::Session),
+            Q::Detach { .. } => say(Session, SESSION, Remembered, [O, O, O, O, O, O], C::Session),
         }
     }
 }

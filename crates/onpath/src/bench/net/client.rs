@@ -161,7 +161,7 @@ impl Client {
         let (sender, over) = channel();
         let running = Arc::new(Mutex::new(None));
         let mut builder = NodeBuilder::new();
-        let address = NodeId::session(there.session);
+        let address = NodeId::session(there.session.id());
         let session = builder.add(address, session, Loop { running: running.clone(), over: sender });
         let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
         let (events, _) = channel();

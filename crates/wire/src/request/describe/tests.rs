@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::{Blob, Wire, WireError};
-use crate::ids::{AloneId, Birth, Cookie, SessionId};
+use crate::ids::{AloneId, Birth, Cookie};
 use crate::inode::Kind;
 use crate::request::{FileLock, SetAttr};
 use crate::xattr::XattrName;
@@ -50,9 +50,9 @@ fn all() -> Vec<Request> {
         Q::Reserve { id },
         Q::Unreserve { id },
         Q::Sync { id },
-        Q::Attach { again: SessionId(0) },
+        Q::Attach { again: false },
         Q::Renew,
-        Q::Detach,
+        Q::Detach { gone: false },
         Q::DataRef { id },
         Q::SetXattr { id, name: xattr.clone(), value: Blob::default(), flags: 0 },
         Q::GetXattr { id, name: xattr.clone() },

@@ -1,5 +1,7 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
+mod sessions;
+
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
@@ -12,7 +14,8 @@ use onpath_wire::disk::record::{Counter, Effect, Member, MemberKind, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{
-    Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Slot, Stamp, Term,
+    Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Slot, Stamp,
+    Term,
 };
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::OPERATIONS_MAX;
@@ -28,6 +31,11 @@ use onpath_wire::xattr::XattrName;
 use onpath_wire::{Stored, Wire};
 
 const TERM: Term = Term(5);
+
+/// The session that is the first one with an id.
+fn of_first_lap(session: SessionId) -> SessionNumber {
+    SessionNumber::of(session, RequestSeq(1))
+}
 
 /// The first of two shards; the second one says nothing.
 struct Alone {
@@ -137,10 +145,7 @@ impl Alone {
 
     /// A new file in the root, at home here.
     fn create(&mut self, seq: u64) -> DataId {
-        let map = ClusterMap::even(2, Secrets::of_seed(7).placement);
-        let names = (0u32..).map(|i| Name::new(format!("{seq}-{i}").as_bytes()).expect("a name"));
-        let here = |name: &Name| map.shard(map.site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
-        let name = names.into_iter().find(here).expect("every second name or so");
+        let name = name_here(seq);
         let node = NewNode { kind: Kind::File, mode: 0o666, umask: 0, rdev: 0, target: Blob::default(), open: 0 };
         self.ask(seq, Request::Create { parent: InodeId::ROOT, name, node });
         let Some((_, Reply::Entry { attr, data, .. })) = self.replies.pop() else { panic!("{:?}", self.replies) };
@@ -148,7 +153,7 @@ impl Alone {
     }
 
     /// The other shard says that a session is dead.
-    fn bury(&mut self, seq: u64, session: SessionId) {
+    fn bury(&mut self, seq: u64, session: SessionNumber) {
         self.hear(MessageKind::Peer, NodeId::shard(ShardId(1)), RequestSeq(seq), &Peer::SessionDead { session });
     }
 
@@ -161,6 +166,14 @@ impl Alone {
     }
 }
 
+/// A name in the root that is here.
+fn name_here(number: u64) -> Name {
+    let map = ClusterMap::even(2, Secrets::of_seed(7).placement);
+    let names = (0u32..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
+    let here = |name: &Name| map.shard(map.site(InodeId::ROOT, name.as_bytes())) == ShardId(0);
+    names.into_iter().find(here).expect("every second name or so")
+}
+
 /// A removal of a name at the first shard, in a directory of the second one: it waits for its parts.
 fn unlink(number: u64) -> Request {
     let parent = InodeId::new(Slot(u16::MAX), Birth(3), 1, Kind::Directory);
@@ -168,30 +181,6 @@ fn unlink(number: u64) -> Request {
     let names = (0u64..).map(|i| Name::new(format!("{number}-{i}").as_bytes()).expect("a name"));
     let here = |name: &Name| map.shard(map.site(parent, name.as_bytes())) == ShardId(0);
     Request::Unlink { parent, name: names.into_iter().find(here).expect("every second name or so") }
-}
-
-/// The registry has members by their addresses; a later life of one has a greater incarnation.
-#[test]
-fn a_mount_is_registered_as_a_member() {
-    let mut alone = Alone::new();
-    let member_of = |alone: &Alone, session| {
-        let effects = alone.records.iter().rev().flat_map(|record| &record.effects);
-        let members = effects.filter_map(|effect| match effect {
-            Effect::Member { node, member } if *node == NodeId::session(session) => Some(member.clone()),
-            _ => None,
-        });
-        members.take(1).next()
-    };
-    let [one, other] = [1, 2].map(SessionId);
-    alone.ask_as(one, 1, Request::Attach { again: SessionId(0) });
-    alone.ask_as(other, 1, Request::Attach { again: SessionId(0) });
-    let [first, second] = [one, other].map(|session| member_of(&alone, session).expect("it is registered"));
-    assert!(first.alive && second.alive && Stamp(0) < first.incarnation && first.incarnation < second.incarnation);
-    assert_eq!((first.kind, &first.key), (MemberKind::Mount, &None));
-    alone.ask_as(one, 2, Request::Detach);
-    assert_eq!(member_of(&alone, one), Some(Member { alive: false, ..first }), "the same life, and over");
-    alone.restart();
-    assert_eq!(alone.shard.survey().sessions, [one, other], "not everybody has heard of the death");
 }
 
 /// What is made here of a name that another shard has would never be found.
@@ -507,29 +496,6 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
     assert_eq!(size_after(&mut alone, append(1, 5, 100, 300, 23)), 300);
     assert_eq!(size_after(&mut alone, append(1, 6, 300, 400, 24)), 400);
     assert_eq!(size_after(&mut alone, counted(25)), 400, "told again: what ends there now is new");
-}
-
-/// what was answered to a session is forgotten with it, so a late copy of a request must not be taken for a new one.
-#[test]
-fn a_late_copy_of_a_request_of_the_dead_is_not_executed() {
-    let mut alone = Alone::new();
-    let file = alone.create(1).inode;
-    let (mortal, name) = (SessionId(7), Name::new(b"another").expect("a name"));
-    let late = [
-        Request::Link { id: file, parent: InodeId::ROOT, name },
-        Request::Open { id: file, flags: open::READ },
-        Request::Reserve { id: file },
-    ];
-    alone.bury(1, mortal);
-    let (records, running) = (alone.records.len(), alone.counter("operations_at_once"));
-    for (seq, request) in (1..).zip(late) {
-        alone.ask_as(mortal, seq, request);
-    }
-    assert_eq!((alone.records.len(), alone.replies.len()), (records, 0), "{:?}", alone.replies);
-    assert_eq!((alone.counter("operations_at_once"), alone.counter("inodes_open")), (running, 0));
-    // Whoever leaves hears that it has left, even if the first answer was lost.
-    alone.ask_as(mortal, 9, Request::Detach);
-    assert_eq!(alone.replies.pop(), Some((RequestSeq(9), Reply::Done)));
 }
 
 /// Attributes and ACLs come back from the journal, and from images with and without what followed them.
