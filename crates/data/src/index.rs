@@ -297,7 +297,9 @@ impl Index {
             DataRecord::Written { merge, stamp, extents } => {
                 range.written(seq, RecordedMerge { merge: *merge, stamp: *stamp }, extents, places)
             }
-            DataRecord::Trimmed { data, cut, size } => range.trimmed(*data, *cut, *size, places),
+            DataRecord::Trimmed { data, cut, size, keep_reserved } => {
+                range.trimmed(*data, *cut, *size, *keep_reserved, places)
+            }
             DataRecord::Changed { merge, stamp, hole, extents, reserved } => {
                 range.changed(seq, RecordedMerge { merge: *merge, stamp: *stamp }, *hole, extents, reserved, places)
             }

@@ -7,7 +7,6 @@ use crate::touched::{Part, Touched};
 use crate::window::Windows;
 use hashbrown::HashMap;
 use onpath_store::StoreError;
-use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::disk::block::{
     BlockRange, DoneWrite, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
@@ -339,6 +338,7 @@ impl Range {
         data: DataId,
         cut: u32,
         size: u64,
+        keep_reserved: bool,
         places: &mut Places<'_>,
     ) -> Result<(), StoreError> {
         if self.file(data).is_some_and(|file| cut < file.cut) {
@@ -346,13 +346,12 @@ impl Range {
         }
         self.begin_trim(data, cut);
         let (touched, file) = self.parts(data);
-        let (bytes, reserved_too) = (size & !KEEP_RESERVED, size & KEEP_RESERVED == 0);
-        let first = u32::try_from(bytes / BLOCK_BYTES).unwrap_or(u32::MAX);
+        let first = u32::try_from(size / BLOCK_BYTES).unwrap_or(u32::MAX);
         touch_blocks(touched, data, &file.content, first, u32::MAX);
         file.cut = cut;
         file.tail = Tail(0);
         let File { content, blocks, .. } = file;
-        content.trim(bytes, reserved_too, |phys, n| {
+        content.trim(size, !keep_reserved, |phys, n| {
             *blocks -= n;
             places.free(phys, n);
         });

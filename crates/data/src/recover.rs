@@ -17,7 +17,7 @@ use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Cold, FORGET_PARTS, Image, ObjectCheck, Recoverable, StoreError};
 use onpath_wire::checksum::crc32c;
-use onpath_wire::data::{KEEP_RESERVED, Recorded, UndoneAppend};
+use onpath_wire::data::{Recorded, UndoneAppend};
 use onpath_wire::disk::block::{
     BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
@@ -67,7 +67,7 @@ impl Suspects {
                 self.written(index, seq, merge, *hole, extents);
                 self.kept.extend(reserved.iter().map(|&run| (merge.data, run)));
             }
-            DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size & !KEEP_RESERVED),
+            DataRecord::Trimmed { data, size, .. } => self.trimmed(*data, *size),
             DataRecord::Dropped { data } => {
                 let oldest = DataId { inode: data.inode, generation: Generation(0) };
                 self.remove((oldest, 0), (*data, u32::MAX));

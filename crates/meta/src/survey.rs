@@ -4,6 +4,7 @@ use crate::shard::Shard;
 use crate::state::State;
 use onpath_store::XattrSet;
 use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, SessionNumber, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
@@ -68,6 +69,8 @@ pub struct PendingData {
     pub drop: bool,
     /// What remains otherwise, bytes.
     pub size: u64,
+    /// Blocks that are only reserved stay, wherever they are.
+    pub keep_reserved: bool,
 }
 
 /// The durable state of a shard.
@@ -165,8 +168,14 @@ impl State {
         survey.decided = txns.all_decided().map(|(txn, participants)| (txn, participants.to_vec())).collect();
         survey.finished = txns.all_finished().collect();
         let pending = self.data_pending.iter();
-        survey.data_pending =
-            pending.map(|(&(data, cut, drop), &size)| PendingData { data, cut, drop, size }).collect();
+        let pending = pending.map(|(&(data, cut, drop), &PendingObject { size, keep_reserved })| PendingData {
+            data,
+            cut,
+            drop,
+            size,
+            keep_reserved,
+        });
+        survey.data_pending = pending.collect();
         survey.sessions = self.coordinator.sessions().map(|(session, _)| session).collect();
         survey.orphans = self.orphans.iter().copied().collect();
         survey

@@ -6,10 +6,6 @@ use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::{wire_enum, wire_struct};
 
-/// Bit of the size of a trim in records: blocks that are only reserved stay, wherever they are. The trim of a raised cut takes away
-/// bytes that nobody was told of, not what fallocate(2) has reserved behind the end of the file.
-pub const KEEP_RESERVED: u64 = 1 << 63;
-
 wire_enum! {
     /// What becomes of a range of a file without new bytes (fallocate(2)).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +56,8 @@ wire_enum! {
             cut: u32,
             /// What remains, bytes.
             size: u64,
-            /// Blocks that are only reserved stay, wherever they are.
+            /// Blocks that are only reserved stay, wherever they are. The trim of a raised cut takes away bytes that nobody was
+            /// told of, not what fallocate(2) has reserved behind the end of the file.
             keep_reserved: bool,
         },
         /// These generations, and every older one of their inodes, are gone. → `Trimmed` of no blocks

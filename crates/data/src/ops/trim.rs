@@ -8,22 +8,29 @@ use crate::index::Verdict;
 use crate::state::{self, Caller, Node};
 use bytes::Bytes;
 use onpath_kernel::Need;
-use onpath_wire::data::{DataReply, KEEP_RESERVED};
+use onpath_wire::data::DataReply;
 use onpath_wire::disk::block::DataRecord;
 use onpath_wire::ids::{DataId, RecordSeq, Term};
 use onpath_wire::limits::FILE_BYTES_MAX;
 
-/// `term`: of the home that says so; `keep`: blocks that are only reserved stay. A generation that is newer than `data`'s and of an
+/// `term`: of the home that says so; `keep_reserved`: blocks that are only reserved stay. A generation that is newer than `data`'s and of an
 /// earlier term may be void: then this trim must be known when `data`'s counts again.
-pub(crate) fn trim(core: &mut Node, from: Caller, term: Term, (data, cut): (DataId, u32), size: u64, keep: bool) {
+pub(crate) fn trim(
+    core: &mut Node,
+    from: Caller,
+    term: Term,
+    (data, cut): (DataId, u32),
+    size: u64,
+    keep_reserved: bool,
+) {
     let index = &mut core.state.index;
     let known = match index.file(data) {
         Some(file) => file.cut >= cut,
         None => index.verdict(data, cut) == Verdict::Stale && index.newest(data.inode).is_none_or(|g| g.term() >= term),
     };
     if !known {
-        let size = size.min(FILE_BYTES_MAX) | if keep { KEEP_RESERVED } else { 0 };
-        state::record(core, &DataRecord::Trimmed { data, cut, size });
+        let size = size.min(FILE_BYTES_MAX);
+        state::record(core, &DataRecord::Trimmed { data, cut, size, keep_reserved });
     }
     trimmed(core, from, data);
 }

@@ -173,6 +173,8 @@ fn a_fence_keeps_what_a_truncate_takes() {
     let keeping = DataRequest::Trim { data: FILE(), cut: 1, size: BLOCK as u64, keep_reserved: true };
     w.call(&keeping);
     assert_eq!(blocks(&w, FILE()), 8);
+    w.kill();
+    assert_eq!(blocks(&w, FILE()), 8, "the record says so too");
     w.trim(FILE(), 2, BLOCK as u64);
     assert_eq!(blocks(&w, FILE()), 1);
 }

@@ -10,7 +10,6 @@ use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
-use onpath_wire::data::KEEP_RESERVED;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
@@ -42,8 +41,8 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
 pub(super) fn raise_cut(core: &mut Core, op: OpId, mut inode: Inode) {
     inode.cut += 1;
     let data = DataId { inode: inode.id, generation: inode.generation };
-    let (cut, size) = (inode.cut, inode.size | KEEP_RESERVED);
-    let pending = Effect::DataPending { data, cut, size, drop: false };
+    let (cut, size) = (inode.cut, inode.size);
+    let pending = Effect::DataPending { data, cut, size, keep_reserved: true, drop: false };
     commit_own(core, op, vec![Effect::PutInode { inode }, pending]);
     datapending::trim_later(core, data, cut);
 }

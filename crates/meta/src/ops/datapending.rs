@@ -14,8 +14,9 @@ use crate::state::commit::{Effects, commit_own};
 use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
-use onpath_wire::data::{DataReply, DataRequest, KEEP_RESERVED, may_have};
+use onpath_wire::data::{DataReply, DataRequest, may_have};
 use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq};
 use onpath_wire::limits::{DROPS_COLLECT_US, DROPS_MAX};
@@ -33,13 +34,14 @@ pub(crate) async fn trim(cx: &Cx, data: DataId, cut: u32, after: RecordSeq) {
     let key = keys::inode(data.inode).0;
     let earlier = |core: &Core| core.state.data_pending.range((data, 0, false)..(data, cut, false)).any(|(k, _)| !k.2);
     cx.until(key, |core| (planted::is(Planted::TrimsOvertake) || !earlier(core)).then_some(())).await;
-    let size = cx.with(|core| {
+    let pending = cx.with(|core| {
         core.rest_on(cx.op(), after);
         core.state.data_pending.get(&(data, cut, false)).copied()
     });
-    let Some(size) = size else { return cx.with(|core| known(core, data.inode, after)) };
+    let Some(PendingObject { size, keep_reserved }) = pending else {
+        return cx.with(|core| known(core, data.inode, after));
+    };
     let node = cx.with(|core| core.state.config.map.data(data.inode));
-    let (size, keep_reserved) = (size & !KEEP_RESERVED, size & KEEP_RESERVED != 0);
     let request = DataRequest::Trim { data, cut, size, keep_reserved };
     let answer = cx.call_when(node, Need::Durable, |core, seq| core.state.data_packet(seq, &request)).await;
     cx.with(|core| {

@@ -58,7 +58,11 @@ fn has_place(core: &mut Core, data: DataId) -> bool {
 /// remembers to drop these.
 fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     if !core.state.data_pending.contains_key(&(data, 0, true)) {
-        commit_own(core, cx.op(), vec![Effect::DataPending { data, cut: 0, size: 0, drop: true }]);
+        commit_own(
+            core,
+            cx.op(),
+            vec![Effect::DataPending { data, cut: 0, size: 0, keep_reserved: false, drop: true }],
+        );
         datapending::drop_later(core, data);
     }
 }

@@ -112,11 +112,17 @@ pub(crate) fn file_step(core: &mut Core, op: OpId, req: &Req, id: InodeId, chang
         if change.size == 0 && written && datapending::may_drop(core) {
             inode.generation = core.state.new_generation();
             (inode.cut, inode.blocks, inode.blocks_version) = (0, 0, 0);
-            effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
+            effects.push(Effect::DataPending { data, cut: 0, size: 0, keep_reserved: false, drop: true });
             dropped = Some(data);
         } else if change.size < before.size || change.size == 0 && written || has_blocks_beyond(&before, change.size) {
             inode.cut += 1;
-            effects.push(Effect::DataPending { data, cut: inode.cut, size: change.size, drop: false });
+            effects.push(Effect::DataPending {
+                data,
+                cut: inode.cut,
+                size: change.size,
+                keep_reserved: false,
+                drop: false,
+            });
             trimmed = Some((data, inode.cut));
         }
         inode.size = change.size;

@@ -111,7 +111,7 @@ pub(crate) fn drop_inode(inode: &Inode, effects: &mut Effects) -> Option<DataId>
     effects.push(Effect::DropInode { id: inode.id });
     was_written(inode).then(|| {
         let data = DataId { inode: inode.id, generation: inode.generation };
-        effects.push(Effect::DataPending { data, cut: 0, size: 0, drop: true });
+        effects.push(Effect::DataPending { data, cut: 0, size: 0, keep_reserved: false, drop: true });
         data
     })
 }

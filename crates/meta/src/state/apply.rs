@@ -8,6 +8,7 @@ use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::NameValue;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::disk::record::{Answer, Effect, Log, Record};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, Stamp};
 use onpath_wire::inode::Kind;
@@ -143,8 +144,10 @@ impl State {
                 self.inodes.touch_dir(*dir, *dcount, *dnlink, *stamp);
                 self.dirs.set_watermark(*dir, *from, *upto);
             }
-            Effect::DataPending { data, cut, size, drop } if wants.wants(range_of(data.inode.slot())) => {
-                self.data_pends((*data, *cut, *drop), *size);
+            Effect::DataPending { data, cut, size, keep_reserved, drop }
+                if wants.wants(range_of(data.inode.slot())) =>
+            {
+                self.data_pends((*data, *cut, *drop), PendingObject { size: *size, keep_reserved: *keep_reserved });
             }
             Effect::Accessed { id, atime } if wants.wants(range_of(id.slot())) => {
                 if let Some(mut inode) = self.inodes.get(*id) {
@@ -253,8 +256,8 @@ impl State {
     }
 
     /// The data node is to be told of a trim or a drop.
-    pub(super) fn data_pends(&mut self, key: (DataId, u32, bool), size: u64) {
-        let before = self.data_pending.insert(key, size);
+    pub(super) fn data_pends(&mut self, key: (DataId, u32, bool), remains: PendingObject) {
+        let before = self.data_pending.insert(key, remains);
         self.drops_pending += usize::from(key.2 && before.is_none());
     }
 

@@ -109,13 +109,10 @@ impl State {
             let key = key(class::WATERMARK, &[&dir.0.to_be_bytes(), &from.0.to_be_bytes()]);
             pairs.push((key, UptoObject { upto }.to_stored()));
         });
-        for (&(data, cut, drop), &size) in &self.data_pending {
+        for (&(data, cut, drop), remains) in &self.data_pending {
             if range_of(data.inode.slot()) == range {
                 let id = data.to_bytes();
-                pairs.push((
-                    key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]),
-                    PendingObject { size }.to_stored(),
-                ));
+                pairs.push((key(class::DATA_PENDING, &[&id, &cut.to_bytes(), &drop.to_bytes()]), remains.to_stored()));
             }
         }
         let orphans = self.orphans.iter().filter(|id| range_of(id.slot()) == range);
@@ -283,7 +280,7 @@ impl State {
             }
             class::DATA_PENDING => {
                 let id = (DataId::take(&mut k)?, u32::take(&mut k)?, bool::take(&mut k)?);
-                self.data_pends(id, PendingObject::load(&mut v)?.size);
+                self.data_pends(id, PendingObject::load(&mut v)?);
             }
             class::LINKABLE => {
                 Fact::load(&mut v)?;

@@ -34,6 +34,7 @@ use clock::Clock;
 use hashbrown::HashSet;
 use onpath_kernel::{Meter, Protocol};
 use onpath_store::{Inodes, Listings, Names};
+use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::describe::Counted;
@@ -62,7 +63,7 @@ pub(crate) struct State {
     pub(crate) lock_grace: Grace,
     pub(crate) returning: Returning,
     /// Trims and drops that data nodes have not acknowledged yet.
-    pub(crate) data_pending: BTreeMap<(DataId, u32, bool), u64>,
+    pub(crate) data_pending: BTreeMap<(DataId, u32, bool), PendingObject>,
     /// How many of them are drops.
     pub(crate) drops_pending: usize,
     /// Orphans that nobody has open, but there was no room for another drop.

@@ -71,7 +71,7 @@ fn bytes_of_nobody_and_of_the_living() {
     let file = of.data("d/f0");
 
     let copy = of.copy();
-    let drop = Effect::DataPending { data: file.data, cut: 0, size: 0, drop: true };
+    let drop = Effect::DataPending { data: file.data, cut: 0, size: 0, keep_reserved: false, drop: true };
     copy.record(of.home(file.data.inode), [drop]);
     assert_eq!(copy.expect_fault("F50", &[])[0]["path"], "/d/f0");
 
@@ -81,7 +81,8 @@ fn bytes_of_nobody_and_of_the_living() {
     assert_eq!(copy.expect_fault("F53", &[]).len(), 1);
 
     // With a drop on its way they are nobody's for a moment only.
-    let drop = Effect::DataPending { data: DataId { inode, ..file.data }, cut: 0, size: 0, drop: true };
+    let drop =
+        Effect::DataPending { data: DataId { inode, ..file.data }, cut: 0, size: 0, keep_reserved: false, drop: true };
     copy.record(of.home(inode), [drop]);
     copy.expect_clean(&[]);
 }

@@ -171,8 +171,10 @@ stored_enum! {
             data: DataId,
             /// The cut.
             cut: u32,
-            /// What remains, bytes; perhaps with [`crate::data::KEEP_RESERVED`].
+            /// What remains, bytes.
             size: u64,
+            /// Blocks that are only reserved stay, wherever they are.
+            keep_reserved: bool,
         },
         /// This generation and all older ones of its inode are gone.
         3 => Dropped {

@@ -79,6 +79,8 @@ stored_struct! {
     pub struct PendingObject {
         /// What remains, bytes.
         pub size: u64,
+        /// Blocks that are only reserved stay, wherever they are.
+        pub keep_reserved: bool,
     }
 }
 

@@ -196,8 +196,10 @@ stored_enum! {
             data: DataId,
             /// The new cut.
             cut: u32,
-            /// What remains, bytes; perhaps with [`crate::data::KEEP_RESERVED`].
+            /// What remains, bytes.
             size: u64,
+            /// Blocks that are only reserved stay, wherever they are.
+            keep_reserved: bool,
             /// All of the generation goes.
             drop: bool,
         },

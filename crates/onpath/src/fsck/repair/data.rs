@@ -64,8 +64,8 @@ fn pending(view: &View, bytes: &Bytes<'_>, fixes: &mut Fixes) {
             fixes.because(Code::LivePending, format!("bytes of inode {:#x} are not dropped", data.inode.0));
             fixes.effect(home, Effect::DataDone { data, cut, drop, blocks: 0, version: 0 });
         }
-        for &&PendingData { cut, drop, size, .. } in right.iter().filter(|_| !wrong.is_empty()) {
-            fixes.effect(home, Effect::DataPending { data, cut, size, drop });
+        for &&PendingData { cut, drop, size, keep_reserved, .. } in right.iter().filter(|_| !wrong.is_empty()) {
+            fixes.effect(home, Effect::DataPending { data, cut, size, keep_reserved, drop });
         }
     }
 }
