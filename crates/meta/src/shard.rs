@@ -421,7 +421,7 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
     r.finish()?;
     match peer {
         // Answers to a participant's question: it waits for them by name.
-        Peer::Commit { txn } if header.seq.0 == 0 => txn::participant::told(core, txn, true),
+        Peer::Decided { txn } => txn::participant::told(core, txn, true),
         Peer::Abort { txn } => txn::participant::told(core, txn, false),
         // Behind its remove, which the switch has answered.
         Peer::Collect { group, job } => match packet.innet.as_ref().filter(|innet| innet.result != 0) {

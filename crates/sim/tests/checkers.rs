@@ -550,13 +550,7 @@ fn a_late_record_of_a_participant_exposes_nothing_at_another_shard() {
 fn a_promise_exposes_what_has_let_go_of_its_locks() {
     for part in [
         Part::Inode { id: file(1), change: Change::Unlink { parent: InodeId::ROOT }, sticky: None },
-        Part::Source {
-            parent: InodeId::ROOT,
-            name: name("b"),
-            to: InodeId::ROOT,
-            to_name: name("d"),
-            unless: InodeId::NONE,
-        },
+        Part::Source { parent: InodeId::ROOT, name: name("b"), to: InodeId::ROOT, to_name: name("d"), unless: None },
     ] {
         let (mut h, _, txn) = renamed_and_removed();
         h.own_record(0, vec![Effect::Prepared { txn, parts: vec![part], found: vec![] }]);

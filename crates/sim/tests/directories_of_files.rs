@@ -95,7 +95,8 @@ fn a_promise_has_the_directory_across_a_restart() {
         let (x, y, z) = (sc.name_at(a, 2, "x"), sc.name_at(a, 1, "y"), sc.name_at(b, 1, "z"));
         let file = born(&mut sc, create(a, &x));
         sc.must(link(file, a, &y));
-        let commits = sc.hold(|m| m.to() == shard(2) && matches!(m.peer(), Some(Peer::Commit { .. })));
+        let commits =
+            sc.hold(|m| m.to() == shard(2) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
         let done = sc.ask(what(file, a, &y, b, &z));
         sc.succeeds(done);
         sc.restart(2);

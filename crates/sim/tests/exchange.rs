@@ -91,7 +91,8 @@ fn nobody_finds_the_old_inode_under_both_names() {
         let mut sc = Scenario::new(3);
         let places = Places::with(&mut sc, [Kind::File; 2]);
         let [one, other] = places.found(&mut sc);
-        let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+        let commits =
+            sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
         let exchanged = sc.ask(places.exchange());
         sc.succeeds(exchanged);
         if restarts {
@@ -190,7 +191,8 @@ fn a_whiteout_is_there_when_the_name_has_moved() {
     let places = Places::new(&mut sc);
     sc.must(create(places.from, &places.b));
     let moved = look(&mut sc, places.from, &places.b).id;
-    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commits =
+        sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     let renamed = with_flags(rename((places.from, &places.b), (places.to, &places.a)), flag::WHITEOUT);
     let renamed = sc.ask(renamed);
     sc.succeeds(renamed);

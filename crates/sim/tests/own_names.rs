@@ -70,7 +70,8 @@ fn a_promise_has_the_name_across_a_restart() {
             } else {
                 rename((InodeId::ROOT, &old), (InodeId::ROOT, &new))
             };
-            let commits = sc.hold(|m| m.from() == shard(1) && matches!(m.peer(), Some(Peer::Commit { .. })));
+            let commits = sc
+                .hold(|m| m.from() == shard(1) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
             let renamed = sc.ask(request);
             sc.succeeds(renamed);
             sc.restart(home);

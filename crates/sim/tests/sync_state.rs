@@ -138,7 +138,8 @@ pub(crate) fn a_rename_out_of_it_is_seen_at_once() {
     let (d, from) = in_sync(&mut sc);
     let (e, _) = sc.directory_of(A, "e");
     let to = sc.name_at(e, T, "to");
-    let commit = sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commit =
+        sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     let renamed = sc.ask(rename((d, &from), (e, &to)));
     sc.succeeds(renamed);
     assert!(sc.world.held(commit) > 0, "the source has not heard of it");

@@ -30,7 +30,8 @@ fn rename_across(sc: &mut Scenario) -> (InodeId, Name, Name, InodeId, Name) {
 pub(crate) fn a_promise_makes_wait_across_a_restart() {
     let mut sc = Scenario::new(3);
     let (from, from_name, b, to, a) = rename_across(&mut sc);
-    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commits =
+        sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     let moved = sc.ask(rename((from, &b), (to, &a)));
     sc.succeeds(moved);
     sc.restart(P);
@@ -42,6 +43,28 @@ pub(crate) fn a_promise_makes_wait_across_a_restart() {
     sc.let_go(commits);
     sc.succeeds(removed);
     sc.fails(gone, Errno::ENOENT);
+    sc.ends_well();
+}
+
+/// Commit is kept back for long: P asks what became of its promise, and is told by a message that is no Commit.
+#[test]
+fn whoever_asks_hears_of_the_decision() {
+    let mut sc = Scenario::new(3);
+    let (from, _, b, to, a) = rename_across(&mut sc);
+    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let told = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Decided { .. })));
+    let moved = sc.ask(rename((from, &b), (to, &a)));
+    sc.succeeds(moved);
+    let gone = sc.ask(Request::Lookup { parent: from, name: b.clone() });
+    sc.go_on();
+    assert_eq!(sc.world.held(told), 0, "nobody has asked yet");
+    sc.go_on_for(300_000_000);
+    sc.waits(gone);
+    assert!(sc.world.held(told) > 0);
+    sc.let_go(told);
+    sc.fails(gone, Errno::ENOENT);
+    assert!(sc.world.held(commits) > 0, "it was no Commit");
+    sc.let_go(commits);
     sc.ends_well();
 }
 
@@ -200,7 +223,8 @@ pub(crate) fn copies_of_a_transaction_that_was_over_before_a_restart_are_ignored
     let mut sc = Scenario::new(3);
     let (from, _, b, to, a) = rename_across(&mut sc);
     let prepares = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Prepare { .. })));
-    let commits = sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commits =
+        sc.hold(|m| m.to() == shard(P) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     let moved = sc.ask(rename((from, &b), (to, &a)));
     for copies in [prepares, commits] {
         sc.go_on();
@@ -336,7 +360,8 @@ pub(crate) fn a_promised_inode_is_locked_across_a_restart() {
     let (born, b) = (sc.name_at(d, H, "born"), sc.name_at(d, C, "b"));
     let Reply::Entry { attr, .. } = sc.must(create(d, &born)) else { panic!("create answers with an entry") };
     sc.must(Request::Link { id: attr.id, parent: d, name: b.clone() });
-    let commits = sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commits =
+        sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     sc.must(unlink(d, &b));
     sc.restart(H);
     let looked = sc.ask(Request::GetAttr { id: attr.id });
@@ -362,7 +387,8 @@ fn a_listing_leaves_out_what_is_promised() {
         Reply::Attrs { attrs } => attrs.into_iter().map(|attr| attr.map(|attr| attr.nlink)).collect::<Vec<_>>(),
         reply => panic!("attributes are asked for: {reply:?}"),
     };
-    let commits = sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. })));
+    let commits =
+        sc.hold(|m| m.to() == shard(H) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
     sc.must(Request::Link { id, parent: d, name: b });
     assert_eq!(nlinks(&mut sc), [None, Some(1)]);
     sc.let_go(commits);

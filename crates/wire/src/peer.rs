@@ -131,7 +131,7 @@ wire_enum! {
             /// The new name.
             to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
-            unless: InodeId,
+            unless: Option<InodeId>,
         },
         /// An inode changes at its home.
         2 => Inode {
@@ -154,7 +154,7 @@ wire_enum! {
             /// The new name of that.
             to_name: Name,
             /// If it leads to this inode, nothing will be done, and nothing need be allowed.
-            unless: InodeId,
+            unless: Option<InodeId>,
             /// What it leads to then.
             child: InodeId,
             /// Type of that.
@@ -331,8 +331,13 @@ wire_enum! {
             /// The attempt.
             txn: TxnId,
         },
-        /// Participant → coordinator: what became of it? Answered by `Commit`, `Abort` or, if undecided, not at all.
+        /// Participant → coordinator: what became of it? Answered by `Decided`, `Abort` or, if undecided, not at all.
         18 => Ask {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// Coordinator → participant that has asked: it is decided. Unlike `Commit` nobody waits for an answer to it.
+        37 => Decided {
             /// The attempt.
             txn: TxnId,
         },
@@ -359,7 +364,7 @@ wire_enum! {
         /// Its parent; none if it is gone.
         23 => ParentIs {
             /// The parent.
-            parent: InodeId,
+            parent: Option<InodeId>,
         },
         /// Coordinator module → the shard that holds the rename lock: is this attempt still going on? A call; answered `Done` when it is over.
         24 => RenameOver {

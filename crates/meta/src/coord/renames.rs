@@ -171,14 +171,14 @@ pub(crate) async fn watch(cx: &Cx) {
 }
 
 /// The parent of a directory; none if it is gone.
-pub(crate) async fn parent_of(cx: &Cx, dir: InodeId) -> InodeId {
+pub(crate) async fn parent_of(cx: &Cx, dir: InodeId) -> Option<InodeId> {
     let (home, me) = cx.with(|core| (core.state.config.map.home(dir), core.state.me()));
     if home == me {
-        return cx.with(|core| core.state.inodes.get(dir).map_or(InodeId::NONE, |inode| inode.parent));
+        return cx.with(|core| core.state.inodes.get(dir).map(|inode| inode.parent));
     }
     let answer = cx.call(NodeId::shard(home), |core, seq| core.state.peer_packet(seq, &Peer::ParentOf { dir })).await;
     match answer.body::<Peer>() {
         Ok(Peer::ParentIs { parent }) => parent,
-        _ => InodeId::NONE,
+        _ => None,
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn parent_of(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId) {
     cx.with(|core| {
         let all = core.state.record_seq;
         core.rest_on(cx.op(), all);
-        let parent = core.state.inodes.get(dir).map_or(InodeId::NONE, |inode| inode.parent);
+        let parent = core.state.inodes.get(dir).map(|inode| inode.parent);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::ParentIs { parent });
     });
 }

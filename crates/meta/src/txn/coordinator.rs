@@ -163,7 +163,7 @@ pub(crate) fn asked(cx: &Cx, from: ShardId, txn: TxnId) {
         if core.state.txns.is_decided(txn) {
             let all = core.state.record_seq;
             core.rest_on(cx.op(), all);
-            packets::tell(core, cx.op(), from, &Peer::Commit { txn });
+            packets::tell(core, cx.op(), from, &Peer::Decided { txn });
         } else {
             packets::tell(core, cx.op(), from, &Peer::Abort { txn });
         }
@@ -201,7 +201,7 @@ mod tests {
             name: name.clone(),
             to: InodeId::ROOT,
             to_name: name,
-            unless: InodeId::NONE,
+            unless: None,
         };
         let inode = TxnPart::Inode { id, change: InodeChange::Link { parent: InodeId::ROOT }, sticky: None };
         let found = PartState::Source { child: id, kind: Kind::File, sticky: None };

@@ -162,12 +162,12 @@ fn source(
     parent: InodeId,
     name: &Name,
     to: InodeId,
-    unless: InodeId,
+    unless: Option<InodeId>,
 ) -> Result<PartState, Refused> {
     let dir = site::have_settled(core, op, parent).ok_or(Refused::Busy)??;
     access::search(req, &dir)?;
     let found = core.state.name(parent, name).ok_or(Errno::ENOENT)?;
-    if found.child == unless {
+    if Some(found.child) == unless {
         return Ok(PartState::Source { child: found.child, kind: found.kind, sticky: None });
     }
     access::modify(req, &dir)?;

@@ -55,7 +55,7 @@ stored_enum! {
             /// The new name.
             to_name: Name,
             /// If it leads to this inode, nothing will be done.
-            unless: InodeId,
+            unless: Option<InodeId>,
         },
         /// An inode changes at its home.
         2 => Inode {
@@ -77,7 +77,7 @@ stored_enum! {
             /// The new name of that.
             to_name: Name,
             /// If it leads to this inode, nothing will be done.
-            unless: InodeId,
+            unless: Option<InodeId>,
             /// What it leads to then.
             child: InodeId,
             /// Type of that.

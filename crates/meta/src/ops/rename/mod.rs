@@ -267,13 +267,14 @@ async fn makes_a_circle(cx: &Cx, what: &Rename, look: &Look, source: NameValue) 
 
 /// Whether `dir` is `top` or below it. Stable while we hold the rename lock.
 async fn below(cx: &Cx, mut dir: InodeId, top: InodeId) -> bool {
-    while dir != InodeId::ROOT && dir.is_some() {
-        if dir == top {
-            return true;
+    while dir != top {
+        if dir == InodeId::ROOT {
+            return false;
         }
-        dir = renames::parent_of(cx, dir).await;
+        let Some(parent) = renames::parent_of(cx, dir).await else { return false };
+        dir = parent;
     }
-    dir == top
+    true
 }
 
 /// The shard that must be asked about a part, unless it is this one.

@@ -184,7 +184,7 @@ pub(super) fn questions(core: &mut Core, what: &Rename, look: &Look) -> Plan {
         }
     };
     let (parent, name) = (what.from_parent, what.from.clone());
-    let unless = look.destination.map_or(InodeId::NONE, |d| d.child);
+    let unless = look.destination.map(|d| d.child);
     let (at, to, to_name) = (map.shard(map.site(parent, name.as_bytes())), what.parent, what.name.clone());
     match what.leaves(look) {
         None => ask(at, TxnPart::Source { parent, name, to, to_name, unless }),
