@@ -228,7 +228,6 @@ impl State {
         let mut header = Header::new(kind, self.id, seq);
         header.cluster = self.config.cluster;
         header.term = self.config.term;
-        header.map_epoch = self.config.map.epoch();
         header.stamp = self.stamp(wall_ns);
         header.slot = Slot(0);
         header

@@ -447,7 +447,6 @@ pub(crate) fn header(core: &mut Core<State>, kind: MessageKind, to: NodeId, slot
         asked.taken = state.tells_taken(to);
         asked.tell_until(state.lease.until_ns);
     }
-    header.map_epoch = state.config.map.epoch();
     header.slot = slot;
     header.stamp = state.stamp(now);
     header

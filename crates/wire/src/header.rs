@@ -1,15 +1,15 @@
-//! The 60-byte header in front of every message (design.md, "Packets"): 40 bytes that all kinds have, and 20 of a kind's own.
+//! The 56-byte header in front of every message (design.md, "Packets"): 36 bytes that all kinds have, and 20 of a kind's own.
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, RecordSeq, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
 use crate::tracking::{Form, Switches, Tracking};
 
-/// "On" and version 2.
-pub const MAGIC: u32 = 0x0002_6e4f;
+/// "On" and version 3.
+pub const MAGIC: u32 = 0x0003_6e4f;
 /// Bytes of an encoded header.
-pub const HEADER_BYTES: usize = 60;
+pub const HEADER_BYTES: usize = 56;
 /// Bytes of it that all kinds have.
-const COMMON_BYTES: usize = 40;
+const COMMON_BYTES: usize = 36;
 /// Bytes of it that are a kind's own, at its end.
 pub const OWN_BYTES: usize = HEADER_BYTES - COMMON_BYTES;
 
@@ -46,8 +46,6 @@ pub struct Header {
     pub source: NodeId,
     /// The receiver's term as the sender knows it (requests), or the sender's own (replies, peers).
     pub term: Term,
-    /// Map epoch under which the sender routed.
-    pub map_epoch: u32,
     /// The slot addressed.
     pub slot: Slot,
     /// Sequence number of the request, or of the call that this answers.
@@ -242,7 +240,6 @@ impl Wire for Header {
             cluster: u32::take(&mut r)?,
             source: NodeId::take(&mut r)?,
             term: Term::take(&mut r)?,
-            map_epoch: u32::take(&mut r)?,
             seq: RequestSeq::take(&mut r)?,
             stamp: Stamp::take(&mut r)?,
             of: Of::take(kind, flags, &mut r)?,
@@ -253,16 +250,7 @@ impl Wire for Header {
 impl Header {
     /// A header of `kind` from `source` with everything else empty.
     pub fn new(kind: MessageKind, source: NodeId, seq: RequestSeq) -> Header {
-        Header {
-            cluster: 0,
-            source,
-            term: Term(0),
-            map_epoch: 1,
-            slot: Slot(0),
-            seq,
-            stamp: Stamp(0),
-            of: Of::new(kind),
-        }
+        Header { cluster: 0, source, term: Term(0), slot: Slot(0), seq, stamp: Stamp(0), of: Of::new(kind) }
     }
 
     /// The encoded header.
@@ -287,7 +275,6 @@ impl Header {
         common.put(self.cluster.to_le_bytes());
         common.put(self.source.0.to_le_bytes());
         common.put(self.term.0.to_le_bytes());
-        common.put(self.map_epoch.to_le_bytes());
         common.put(self.seq.0.to_le_bytes());
         common.put(self.stamp.0.to_le_bytes());
         all
@@ -444,14 +431,14 @@ mod tests {
         assert_eq!(read(&peer[..HEADER_BYTES - 1]), Err(WireError::Truncated));
         assert!(changed(peer, 4, 8).is_err(), "an unknown kind");
         assert!(changed(peer, 5, 1).is_err() && changed(request().bytes(), 5, 4).is_err(), "unknown flags");
-        assert!(changed(peer, 59, 1).is_err() && changed(peer, 40, 1).is_err(), "fields that a peer has not");
-        assert!(changed(request().bytes(), 48, 1).is_err(), "a position without its flag");
-        assert!(changed(request().bytes(), 59, 1).is_err(), "a position without its flag");
+        assert!(changed(peer, 55, 1).is_err() && changed(peer, 36, 1).is_err(), "fields that a peer has not");
+        assert!(changed(request().bytes(), 44, 1).is_err(), "a position without its flag");
+        assert!(changed(request().bytes(), 55, 1).is_err(), "a position without its flag");
         assert!(changed(request().bytes(), 5, 3).is_ok(), "one with it");
-        assert!(changed(reply, 50, 1).is_err(), "switches without an epoch");
-        assert!(changed(reply, 48, 1).is_err(), "an epoch without switches");
-        reply[48] = 1;
-        assert!(changed(reply, 51, 1).is_err(), "a switch behind none");
-        assert!(changed(reply, 50, 1).is_ok() && changed(reply, 58, 1).is_err(), "something behind the switches");
+        assert!(changed(reply, 46, 1).is_err(), "switches without an epoch");
+        assert!(changed(reply, 44, 1).is_err(), "an epoch without switches");
+        reply[44] = 1;
+        assert!(changed(reply, 47, 1).is_err(), "a switch behind none");
+        assert!(changed(reply, 46, 1).is_ok() && changed(reply, 54, 1).is_err(), "something behind the switches");
     }
 }

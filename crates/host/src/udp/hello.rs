@@ -33,7 +33,7 @@ use onpath_wire::secrets::Placement;
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 11;
+pub(super) const VERSION: u32 = 12;
 
 wire_enum! {
     /// A message between processes.

@@ -19,7 +19,6 @@ impl State {
         let mut header = Header::new(kind, NodeId::shard(self.config.shard), seq);
         header.cluster = self.config.cluster;
         header.term = self.config.term;
-        header.map_epoch = self.config.map.epoch();
         header.stamp = self.clock.last();
         header
     }
