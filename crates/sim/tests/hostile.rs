@@ -253,8 +253,8 @@ fn a_session_does_not_believe_what_cannot_be() {
     };
     let ask = |op| Input::Own(SessionIn::Fs(FsRequest { unique: 1, caller: Caller::default(), op }));
     converse(&mut session, Input::Tick, tells(0));
-    let open = FsOp::Open { id: InodeId(77), mode: OpenMode::READ_WRITE };
-    let told = converse(&mut session, ask(open.clone()), tells(1));
+    let open = FsOp::Open { id: InodeId(78), mode: OpenMode::READ_WRITE };
+    let told = converse(&mut session, ask(open.clone()), tells(2));
     assert!(matches!(told[..], [Err(Errno::EIO)]), "{told:?}");
     let told = converse(&mut session, ask(open), tells(0));
     let [Ok(FsReply::Opened(opened))] = told[..] else { panic!("{told:?}") };

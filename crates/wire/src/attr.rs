@@ -52,6 +52,7 @@ wire_struct! {
         /// 512-byte blocks of a file, or the device number of a device.
         pub blocks_or_rdev: u64,
     }
+    where AttrWire::fits, else "type of an inode"
 }
 
 impl AttrWire {
@@ -74,6 +75,11 @@ impl AttrWire {
         }
     }
 
+    /// Whether the inode can be of this type.
+    fn fits(&self) -> bool {
+        self.id.is_of(self.kind)
+    }
+
     /// 512-byte blocks.
     pub fn blocks(&self) -> u64 {
         if matches!(self.kind, Kind::CharDevice | Kind::BlockDevice) { 0 } else { self.blocks_or_rdev }
@@ -88,12 +94,28 @@ impl AttrWire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Wire;
+    use crate::codec::{Wire, WireError};
+    use crate::ids::{Birth, Slot};
+
+    const KINDS: [Kind; 3] = [Kind::File, Kind::Directory, Kind::Symlink];
 
     #[test]
     fn attributes_are_64_bytes() {
         let attr = AttrWire::of(&Inode::new(InodeId::ROOT, Kind::Directory));
         assert_eq!(attr.to_bytes().len(), 64);
         assert_eq!(AttrWire::from_bytes(&attr.to_bytes()), Ok(attr));
+    }
+
+    #[test]
+    fn a_type_that_the_number_contradicts_is_refused() {
+        for kind in KINDS {
+            for other in KINDS {
+                let inode = Inode::new(InodeId::new(Slot(7), Birth(1), 1, kind), kind);
+                let told = AttrWire { kind: other, ..AttrWire::of(&inode) };
+                let known = (kind == Kind::Directory) == (other == Kind::Directory);
+                let expected = if known { Ok(told) } else { Err(WireError::Bad("type of an inode")) };
+                assert_eq!(AttrWire::from_bytes(&told.to_bytes()), expected, "{kind:?} told as {other:?}");
+            }
+        }
     }
 }

@@ -227,10 +227,18 @@ impl Wire for Blob {
     }
 }
 
-/// Defines a struct whose layout is its fields in order.
+/// Refuses what cannot be true of a value that was decoded.
+#[inline(always)]
+pub fn checked<T>(value: T, holds: impl FnOnce(&T) -> bool, what: &'static str) -> Result<T, WireError> {
+    if holds(&value) { Ok(value) } else { Err(WireError::Bad(what)) }
+}
+
+/// Defines a struct whose layout is its fields in order. One whose fields may contradict each other names, behind `where`, the function that
+/// holds of every value, and what is said of others: those are not decoded.
 #[macro_export]
 macro_rules! wire_struct {
-    ($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* pub $f:ident : $t:ty),* $(,)? }) => {
+    ($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* pub $f:ident : $t:ty),* $(,)? }
+    $(where $holds:path, else $what:literal)?) => {
         $(#[$m])*
         pub struct $name { $($(#[$fm])* pub $f: $t),* }
         impl $crate::codec::Wire for $name {
@@ -238,18 +246,20 @@ macro_rules! wire_struct {
             fn put(&self, out: &mut Vec<u8>) { $(self.$f.put(out);)* let _ = out; }
             #[inline]
             fn take(r: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::codec::WireError> {
-                Ok($name { $($f: <$t as $crate::codec::Wire>::take(r)?),* })
+                let value = $name { $($f: <$t as $crate::codec::Wire>::take(r)?),* };
+                $(let value = $crate::codec::checked(value, $holds, $what)?;)?
+                Ok(value)
             }
         }
     };
 }
 
-/// Defines an enum whose layout is a one-byte tag and the variant's fields in order.
+/// Defines an enum whose layout is a one-byte tag and the variant's fields in order; `where` as for a struct.
 #[macro_export]
 macro_rules! wire_enum {
     ($(#[$m:meta])* pub enum $name:ident {
         $($(#[$vm:meta])* $tag:literal => $v:ident $({ $($(#[$fm:meta])* $f:ident : $t:ty),* $(,)? })?),* $(,)?
-    }) => {
+    } $(where $holds:path, else $what:literal)?) => {
         $(#[$m])*
         pub enum $name { $($(#[$vm])* $v $({ $($(#[$fm])* $f: $t),* })?),* }
         impl $crate::codec::Wire for $name {
@@ -259,10 +269,12 @@ macro_rules! wire_enum {
                 }
             }
             fn take(r: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::codec::WireError> {
-                match <u8 as $crate::codec::Wire>::take(r)? {
-                    $($tag => Ok($name::$v $({ $($f: <$t as $crate::codec::Wire>::take(r)?),* })?),)*
-                    tag => Err($crate::codec::WireError::UnknownTag { what: stringify!($name), tag }),
-                }
+                let value = match <u8 as $crate::codec::Wire>::take(r)? {
+                    $($tag => $name::$v $({ $($f: <$t as $crate::codec::Wire>::take(r)?),* })?,)*
+                    tag => return Err($crate::codec::WireError::UnknownTag { what: stringify!($name), tag }),
+                };
+                $(let value = $crate::codec::checked(value, $holds, $what)?;)?
+                Ok(value)
             }
         }
     };

@@ -59,6 +59,14 @@ wire_struct! {
         /// Change of the directory's nlink.
         pub dnlink: i8,
     }
+    where LogEntry::fits, else "type of an entry"
+}
+
+impl LogEntry {
+    /// Whether the child can be of this type.
+    fn fits(&self) -> bool {
+        self.child.is_of(self.kind)
+    }
 }
 
 wire_struct! {
@@ -161,9 +169,18 @@ wire_enum! {
             kind: Kind,
         },
     }
+    where TxnPart::fits, else "type of an inode"
 }
 
 impl TxnPart {
+    /// Whether the inode that it tells the type of can be of that type.
+    fn fits(&self) -> bool {
+        match self {
+            TxnPart::Swap { child, kind, .. } => child.is_of(*kind),
+            TxnPart::Source { .. } | TxnPart::Inode { .. } => true,
+        }
+    }
+
     /// The source name of a rename, if that is the part.
     pub fn source(&self) -> Option<(InodeId, &Name)> {
         match self {
@@ -193,6 +210,17 @@ wire_enum! {
             /// Where its bytes are.
             data: DataRef,
         },
+    }
+    where PartState::fits, else "type of an inode"
+}
+
+impl PartState {
+    /// Whether the inode that it tells the type of can be of that type.
+    fn fits(&self) -> bool {
+        match self {
+            PartState::Source { child, kind, .. } => child.is_of(*kind),
+            PartState::Inode { .. } => true,
+        }
     }
 }
 
@@ -443,5 +471,47 @@ wire_enum! {
             /// Its term.
             term: Term,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Wire, WireError};
+    use crate::ids::{Birth, Cookie, Slot};
+    use crate::reply::DirEntry;
+
+    /// Everything that is said with the type of an inode, by whichever message it comes, as an inode of this number and type.
+    fn all_said(child: InodeId, kind: Kind) -> Vec<Result<(), WireError>> {
+        fn read<T: Wire>(value: T) -> Result<(), WireError> {
+            T::from_bytes(&value.to_bytes()).map(|_| ())
+        }
+        let (parent, to, name) = (InodeId::ROOT, InodeId::ROOT, Name::new(b"n").expect("a name"));
+        let entry = LogEntry {
+            seq: LogSeq(1),
+            stamp: Stamp(1),
+            put: true,
+            name: name.clone(),
+            child,
+            kind,
+            dcount: 1,
+            dnlink: 0,
+        };
+        let to_name = name.clone();
+        vec![
+            read(entry),
+            read(DirEntry { child, kind, cookie: Cookie(3), name: name.clone() }),
+            read(PartState::Source { child, kind, sticky: None }),
+            read(TxnPart::Swap { parent, name, to, to_name, unless: None, child, kind }),
+        ]
+    }
+
+    #[test]
+    fn a_type_that_the_number_contradicts_is_refused() {
+        let born = |kind| InodeId::new(Slot(7), Birth(1), 1, kind);
+        for (of, told) in [(Kind::File, Kind::Directory), (Kind::Directory, Kind::File)] {
+            assert!(all_said(born(of), of).iter().all(Result::is_ok));
+            assert!(all_said(born(of), told).iter().all(|read| matches!(read, Err(WireError::Bad(_)))));
+        }
     }
 }

@@ -36,6 +36,14 @@ wire_struct! {
         /// Its name.
         pub name: Name,
     }
+    where DirEntry::fits, else "type of an entry"
+}
+
+impl DirEntry {
+    /// Whether the child can be of this type.
+    fn fits(&self) -> bool {
+        self.child.is_of(self.kind)
+    }
 }
 
 wire_struct! {

@@ -316,7 +316,7 @@ pub(crate) fn apply_batch(core: &mut Core, op: OpId, dir: InodeId, from: ShardId
     last
 }
 
-/// Whether a directory can have heard of these entries: one name each, leading to what the inode's number says, in order, of no later
+/// Whether a directory can have heard of these entries: one name each, in order, of no later
 /// time than now, and no more names gone than there are.
 fn may_be(core: &mut Core, dir: InodeId, entries: &[LogEntry]) -> bool {
     let Some(inode) = core.state.inodes.get(dir) else { return false };
@@ -325,9 +325,7 @@ fn may_be(core: &mut Core, dir: InodeId, entries: &[LogEntry]) -> bool {
     let dcount: i64 = entries.iter().map(|entry| i64::from(entry.dcount)).sum();
     let dnlink: i64 = entries.iter().map(|entry| i64::from(entry.dnlink)).sum();
     let links = u32::try_from(i64::from(inode.nlink) + dnlink);
-    entries
-        .iter()
-        .all(|entry| entry.child.is_of(entry.kind) && one(entry.dcount) && one(entry.dnlink) && entry.stamp <= now)
+    entries.iter().all(|entry| one(entry.dcount) && one(entry.dnlink) && entry.stamp <= now)
         && entries.is_sorted_by(|a, b| a.seq < b.seq)
         && inode.entries.checked_add_signed(dcount).is_some()
         && links.is_ok()

@@ -44,10 +44,6 @@ impl<E: Into<Stop>> From<E> for Refused {
 /// A coordinator's Prepare.
 pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
     let Peer::Prepare { txn, oldest_unfinished, caller, parts, .. } = prepare else { return };
-    let contradicts = |part: &TxnPart| matches!(part, TxnPart::Swap { child, kind, .. } if !child.is_of(*kind));
-    if parts.iter().any(contradicts) {
-        return cx.with(|core| core.state.counters.malformed += 1);
-    }
     await_parts(cx, &parts).await;
     let known = cx.with(|core| {
         core.state.txns.hear_oldest(txn.coordinator, oldest_unfinished);

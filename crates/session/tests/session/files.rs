@@ -110,7 +110,10 @@ fn create_of_a_name_that_exists_asks_the_home_for_permission() {
     let id = inode_at(3, 9);
     let how = OpenMode { write: true, truncate: true, ..OpenMode::default() };
     let create = FsOp::Create { parent: InodeId::ROOT, name: name("new"), mode: 0o666, umask: 0, open: how };
-    let found = |kind| Reply::Entry { attr: attr(id, kind), data: data_ref(4, 0), created: false };
+    let found = |kind| {
+        let id = if kind == Kind::Directory { directory_at(3, 9) } else { id };
+        Reply::Entry { attr: attr(id, kind), data: data_ref(4, 0), created: false }
+    };
     let unique = rig.fs(create.clone());
     let sent = rig.sent();
     rig.reply(&sent, found(Kind::File));

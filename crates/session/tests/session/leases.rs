@@ -17,7 +17,7 @@ use onpath_wire::request::{FileLock, LockKind, Request, open};
 
 fn mkdir() -> FsOp {
     FsOp::Make {
-        parent: inode_at(1, 1),
+        parent: directory_at(1, 1),
         name: name("d"),
         kind: Kind::Directory,
         mode: 0o755,

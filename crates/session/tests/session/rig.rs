@@ -66,10 +66,19 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text.as_bytes()).unwrap()
 }
 
-/// An inode whose home is this shard.
+/// A file whose home is this shard.
 pub(crate) fn inode_at(shard: u16, count: u32) -> InodeId {
+    born_at(shard, count, Kind::File)
+}
+
+/// A directory whose home is this shard.
+pub(crate) fn directory_at(shard: u16, count: u32) -> InodeId {
+    born_at(shard, count, Kind::Directory)
+}
+
+fn born_at(shard: u16, count: u32, kind: Kind) -> InodeId {
     let slot = (usize::from(shard) * 65_536 / usize::from(SHARDS) + 5) as u16;
-    InodeId::new(Slot(slot), Birth(3), count as u16, Kind::File)
+    InodeId::new(Slot(slot), Birth(3), count as u16, kind)
 }
 
 pub(crate) fn attr(id: InodeId, kind: Kind) -> AttrWire {
@@ -85,7 +94,8 @@ pub(crate) fn entry(id: InodeId) -> Reply {
 }
 
 pub(crate) fn attr_reply(id: InodeId, size: u64, data: DataRef) -> Reply {
-    Reply::Attr { attr: AttrWire { size, ..attr(id, Kind::File) }, data, shared: false }
+    let kind = if id.is_directory() { Kind::Directory } else { Kind::File };
+    Reply::Attr { attr: AttrWire { size, ..attr(id, kind) }, data, shared: false }
 }
 
 impl Rig {

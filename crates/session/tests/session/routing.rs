@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use onpath_kernel::Input;
-use onpath_session::fs::{Caller, FsOp, FsReply};
+use onpath_session::fs::{Caller, FsOp, FsReply, Handle};
 use onpath_session::{CallerQuestion, LostReason, ReadCaller, SessionIn, SessionOut};
 use onpath_wire::attr::flag;
 use onpath_wire::caller::{Caps, cap};
@@ -77,7 +77,7 @@ fn a_refused_session_says_so_and_answers_everybody() {
 #[test]
 fn names_go_to_their_site_and_inodes_to_their_home() {
     let mut rig = Rig::new();
-    let dir = inode_at(2, 7);
+    let dir = directory_at(2, 7);
     for n in 0..16 {
         let n = name(&format!("file{n}"));
         let at = rig.map.site(dir, n.as_bytes());
@@ -258,16 +258,56 @@ fn statfs_adds_all_shards_and_the_data_node() {
     assert_eq!((totals.inodes, totals.blocks, totals.blocks_free), (12, 100, 40));
 }
 
+fn open_dir(rig: &mut Rig, dir: InodeId) -> Handle {
+    let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
+    let sent = rig.sent();
+    rig.reply(&sent, attr_reply(dir, 0, data_ref(0, 0)));
+    match rig.result(unique) {
+        Ok(FsReply::Opened(opened)) => opened.handle,
+        other => panic!("a handle expected: {other:?}"),
+    }
+}
+
+/// The number of an inode says whether it is a directory. Who says something else beside it is not believed.
+#[test]
+fn a_type_that_the_number_contradicts_is_an_error() {
+    let contradictions = [(inode_at(1, 2), Kind::Directory), (directory_at(1, 2), Kind::File)];
+    for (id, kind) in contradictions {
+        let mut rig = Rig::new();
+        let (told, data) = (attr(id, kind), data_ref(1, 0));
+        let parent = InodeId::ROOT;
+        let named = |created| Reply::Entry { attr: told, data, created };
+        let of_inode = Reply::Attr { attr: told, data, shared: false };
+        for (op, reply) in [
+            (FsOp::Lookup { parent, name: name("n") }, named(false)),
+            (FsOp::Create { parent, name: name("n"), mode: 0o666, umask: 0, open: READ_WRITE }, named(true)),
+            (FsOp::GetAttr { id, handle: None }, of_inode.clone()),
+        ] {
+            let unique = rig.fs(op);
+            let sent = rig.sent();
+            rig.reply(&sent, reply);
+            rig.fails(unique, Errno::EIO);
+        }
+        let handle = open_dir(&mut rig, directory_at(2, 1));
+        let unique = rig.fs(FsOp::ReadDir { handle, after: Cookie(2), bytes: 1000 });
+        let sent = rig.sent();
+        let entries = vec![DirEntry { child: id, kind, cookie: Cookie(1 << 15), name: name("n") }];
+        rig.reply(&sent, Reply::Dir { parent, entries, end: true, due: false, flags: 0 });
+        rig.fails(unique, Errno::EIO);
+        rig.silent();
+        let unique = rig.fs(FsOp::Open { id, mode: READ_WRITE });
+        let sent = rig.sent();
+        rig.reply(&sent, of_inode);
+        rig.fails(unique, Errno::EIO);
+        assert_eq!(rig.sent().request(), Request::Release { id }, "the home may have registered it");
+    }
+}
+
 #[test]
 fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let mut rig = Rig::new();
-    let dir = inode_at(1, 1);
-    let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
-    let sent = rig.sent();
-    let mut found = attr(dir, Kind::Directory);
-    found.id = dir;
-    rig.reply(&sent, Reply::Attr { attr: found, data: data_ref(0, 0), shared: false });
-    let Ok(FsReply::Opened(opened)) = rig.result(unique) else { panic!("a handle expected") };
+    let dir = directory_at(1, 1);
+    let handle = open_dir(&mut rig, dir);
     let entries: Vec<_> = (0..6u32)
         .map(|n| DirEntry {
             child: inode_at((n % 3) as u16, n + 1),
@@ -276,7 +316,7 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
             name: name(&format!("f{n}")),
         })
         .collect();
-    let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(0), bytes: 32 << 10 });
+    let unique = rig.fs(FsOp::ReadDirPlus { handle, after: Cookie(0), bytes: 32 << 10 });
     let sent = rig.sent();
     rig.reply(
         &sent,
@@ -298,14 +338,14 @@ fn a_listing_begins_with_dots_and_asks_each_shard_once_for_attributes() {
     let told = Some(true);
     assert_eq!(known, [None, None, told, told, told, told, None, told]);
     // Where not everybody may search, nobody is given what a cache may show to others.
-    let unique = rig.fs(FsOp::ReadDirPlus { handle: opened.handle, after: Cookie(2), bytes: 32 << 10 });
+    let unique = rig.fs(FsOp::ReadDirPlus { handle, after: Cookie(2), bytes: 32 << 10 });
     let sent = rig.sent();
     rig.reply(&sent, Reply::Dir { parent: InodeId::ROOT, entries, end: true, due: false, flags: 0 });
     let Ok(FsReply::DirPlus(page)) = rig.result(unique) else { panic!("a page expected") };
     assert!(page.len() == 6 && page.iter().all(|(_, attr)| attr.is_none()));
     // A later page has no dots; after "." comes "..".
     for (after, dots) in [(Cookie(1), 1), (Cookie(2), 0)] {
-        let unique = rig.fs(FsOp::ReadDir { handle: opened.handle, after, bytes: 1000 });
+        let unique = rig.fs(FsOp::ReadDir { handle, after, bytes: 1000 });
         let sent = rig.sent();
         rig.reply(
             &sent,

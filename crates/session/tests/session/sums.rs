@@ -21,7 +21,9 @@ fn ask(rig: &mut Rig, id: InodeId) -> u64 {
 
 fn child(number: u32, kind: Kind) -> DirEntry {
     let cookie = Cookie(u64::from(number + 1) << 15);
-    DirEntry { child: inode_at((number % 3) as u16, number + 1), kind, cookie, name: name(&format!("f{number}")) }
+    let (shard, count) = ((number % 3) as u16, number + 1);
+    let child = if kind == Kind::Directory { directory_at(shard, count) } else { inode_at(shard, count) };
+    DirEntry { child, kind, cookie, name: name(&format!("f{number}")) }
 }
 
 /// The session asks for the page after that cookie, and gets these entries.
@@ -52,7 +54,7 @@ fn tell(rig: &mut Rig, of: impl Fn(InodeId) -> Option<AttrWire>) -> usize {
 #[test]
 fn a_directory_is_summed_up_with_a_message_a_page_and_shard() {
     let mut rig = Rig::new();
-    let dir = inode_at(1, 100);
+    let dir = directory_at(1, 100);
     let kinds = [Kind::File, Kind::Directory, Kind::File, Kind::Symlink, Kind::File, Kind::CharDevice, Kind::File];
     let entries: Vec<_> = (0..).zip(kinds).map(|(number, kind)| child(number, kind)).collect();
     let told = |id: InodeId| {
@@ -135,7 +137,7 @@ fn nothing_but_a_directory_that_may_be_listed_and_searched_has_a_sum() {
 #[test]
 fn a_signal_ends_a_long_sum() {
     let mut rig = Rig::new();
-    let dir = inode_at(1, 100);
+    let dir = directory_at(1, 100);
     let unique = ask(&mut rig, dir);
     page(&mut rig, dir, Cookie(2), &[child(0, Kind::Directory)], false);
     permit(&mut rig, dir);

@@ -134,7 +134,7 @@ fn fsync_says_once_to_each_handle_what_a_restart_has_not_kept() {
 #[test]
 fn fsync_of_a_directory_asks_who_told_of_its_names() {
     let mut rig = Rig::new();
-    let dir = inode_at(2, 1);
+    let dir = directory_at(2, 1);
     let site = rig.map.shard(rig.map.site(dir, b"gone"));
     assert_ne!(site, ShardId(2), "another shard than that of the directory");
     let unique = rig.fs(FsOp::OpenDir { id: dir, noatime: false });
