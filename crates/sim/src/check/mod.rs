@@ -91,8 +91,6 @@ pub struct Checks {
     pub changes: u64,
     /// Replies compared.
     pub replies: u64,
-    /// Replies whose witness lies before they were put out.
-    pub late: u64,
     /// Unacknowledged or, after a power loss, acknowledged changes that a crash took back.
     pub taken_back: u64,
     /// Answers accepted by clients.
@@ -354,7 +352,7 @@ impl Checker {
         if full && reply == (Reply::Failed { errno: Errno::ENOSPC }) {
             return reply::no_space(&pending.asked).map(|()| Some(Excuse::NoSpace));
         }
-        reply::judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
+        reply::judge(&mut self.model, &mut self.log, pending, &reply)
     }
 
     /// A client takes a reply for good.

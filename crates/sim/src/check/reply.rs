@@ -2,7 +2,7 @@
 //! what excuses it if not.
 
 use super::log::Log;
-use super::{Checks, Excuse, Pending};
+use super::{Excuse, Pending};
 use crate::client::Asked;
 use crate::model::{Change, Model, Seen, Shape};
 use onpath_wire::caller::Over;
@@ -14,7 +14,6 @@ use onpath_wire::request::Request;
 pub(super) fn judge(
     model: &mut Model,
     log: &mut Log,
-    checks: &mut Checks,
     pending: &Pending,
     reply: &Reply,
 ) -> Result<Option<Excuse>, String> {
@@ -40,7 +39,6 @@ pub(super) fn judge(
     if request.describe().is_of_session() {
         return Ok(Some(Excuse::Registry));
     }
-    checks.late += 1;
     let found =
         log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, Seen::Elsewhere).is_ok());
     if found { Ok(Some(Excuse::Earlier)) } else { Err(why) }

@@ -450,9 +450,12 @@ impl World {
 
     fn flush(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
+        if process.flushing.is_some() {
+            return;
+        }
+        process.waits_for_flush = false; // this one will do, or all is durable
+        if process.disk.written() > process.disk.durable() {
             process.flushing = Some(process.disk.written());
-            process.waits_for_flush = false;
             process.files.begin_flush();
             let (life, node) = (process.life, process.configs[0].node());
             let event = Event::Flushed { process: index as u16, life };
