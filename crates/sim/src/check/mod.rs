@@ -9,6 +9,7 @@
 mod digest;
 mod excuses;
 mod gated;
+mod kinds;
 mod log;
 mod own;
 mod queues;
@@ -345,9 +346,12 @@ impl Checker {
 
     fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<Option<Excuse>, String> {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
-        let reply = as_uncached(reply);
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
+        if !kinds::may_answer(&pending.asked, &reply) {
+            return Err(format!("is answered {reply:?}, which answers no such question"));
+        }
+        let reply = as_uncached(reply);
         let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
         if full && reply == (Reply::Failed { errno: Errno::ENOSPC }) {
             return reply::no_space(&pending.asked).map(|()| Some(Excuse::NoSpace));

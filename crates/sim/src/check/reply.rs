@@ -61,7 +61,8 @@ pub(super) fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: S
     match (&decided, request, reply) {
         // Whoever asked for the lock, and perhaps gave it up, knows whether that is right.
         (_, Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN | Errno::EINTR }) => Ok(Some(Excuse::Lock)),
-        (_, _, Reply::Busy) => Ok(Some(Excuse::Late)),
+        // Of those that may be put off at all.
+        (_, _, Reply::Busy) => Ok(Some(Excuse::Busy)),
         (Err(_), _, Reply::Failed { errno }) if model.is_reason(caller, request, *errno) => Ok(Some(Excuse::Reason)),
         _ => Err(why),
     }
