@@ -133,7 +133,7 @@ impl<P: Protocol> Kernel<P> {
     }
 
     /// How full the kernel's own queues are, between inputs. `renews`: the role calls somebody now and then though nobody asks
-    /// anything; `further_keys`: those that it may lock beyond what usual operations do.
+    /// anything; `further_keys`: those that operations have locked, or wait for, beyond what usual ones do.
     pub fn gauges(&self, renews: bool, further_keys: usize) -> [Gauge; 6] {
         let mut core = self.core.borrow_mut();
         let core = present(&mut core);

@@ -9,9 +9,8 @@ use onpath_wire::limits::{GRANTS_HELD_MAX, OPERATIONS_MAX};
 impl Shard {
     /// Its queues and tables, between inputs.
     pub fn gauges(&self) -> Vec<Gauge> {
-        // After a restart the inodes of all entries that are hidden are locked.
-        let hidden = self.kernel.with(|core| core.state.dirs.pending());
-        let mut all = self.kernel.gauges(false, hidden).to_vec();
+        let concealed = self.kernel.with(|core| core.state.dirs.concealed);
+        let mut all = self.kernel.gauges(false, concealed).to_vec();
         self.kernel.with(|core| core.state.gauges(&mut all));
         all
     }

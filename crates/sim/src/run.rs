@@ -1,7 +1,7 @@
 //! A whole simulation from a seed: a world, a workload, peace at the end, and a comparison of everything.
 
 use crate::audit;
-use crate::check::{Checks, Excuses};
+use crate::check::{Checks, Excuses, Load};
 use crate::users::{Appenders, Cachers, Directories, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
@@ -96,7 +96,7 @@ impl SimConfig {
         let world = WorldConfig {
             shards: [1, 2, 2, 3, 4][pick(2, 5) as usize],
             processes: [1, 1, 2, 3][pick(3, 4) as usize],
-            data_nodes: [1, 2, 2, 3][pick(51, 4) as usize],
+            data_nodes: [1, 1, 2, 3][pick(51, 4) as usize],
             loss: [0.0, 0.01, 0.05, 0.1][rough as usize],
             duplicate: [0.0, 0.01, 0.05, 0.1][pick(4, 4) as usize],
             reorder: [0.0, 0.02, 0.1, 0.2][pick(5, 4) as usize],
@@ -165,6 +165,8 @@ pub struct Outcome {
     pub checks: Checks,
     /// What looked wrong and passed.
     pub excuses: Excuses,
+    /// What accounts for that.
+    pub load: Load,
     /// What the switch counted, if there was one.
     pub switch: BTreeMap<&'static str, u64>,
     /// Most names alive at once.
@@ -266,6 +268,7 @@ pub fn run_narrated(config: &SimConfig, narrator: Option<Box<dyn FnMut(String)>>
         switch: world.switch_counters(),
         checks: world.checker.checks,
         excuses: world.checker.excuses,
+        load: world.load(),
         violations: std::mem::take(&mut world.checker.violations),
         names_max,
     }

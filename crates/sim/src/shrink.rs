@@ -13,6 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Other seeds under which a step is tried where faults have their usual strength.
 const SEEDS: u64 = 8;
+/// Operations by which a step that leaves something else out may be longer.
+const ROOM: u64 = 50;
 /// Directories and names below which there is nothing to make smaller.
 const NAMES_MIN: usize = 4;
 
@@ -82,7 +84,8 @@ pub fn shrink(
                 if candidate == case.config || !go_on() {
                     continue;
                 }
-                if let Some(found) = smaller(&candidate, case.config.seed, case.plain, &mut go_on) {
+                if let Some(found) = smaller(&roomy(candidate, &case.config), case.config.seed, case.plain, &mut go_on)
+                {
                     case = found;
                     heard(&case);
                     break;
@@ -93,6 +96,12 @@ pub fn shrink(
             return Some(case);
         }
     }
+}
+
+/// Whatever else is left out, the same goes wrong a little later, perhaps: a run ends at what is wrong first anyway.
+fn roomy(candidate: SimConfig, before: &SimConfig) -> SimConfig {
+    let more = if candidate.operations == before.operations { ROOM } else { 0 };
+    SimConfig { operations: candidate.operations + more, ..candidate }
 }
 
 fn taken(config: SimConfig, plain: bool, (violation, operations): (String, u64)) -> Case {

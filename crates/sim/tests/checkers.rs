@@ -496,12 +496,12 @@ fn too_many_excuses_are_wrong() {
     let mut h = History::new();
     let id = h.makes("a", 1);
     let lock = FileLock { owner: 1, pid: 1, flock: false, kind: LockKind::Write, start: 0, end: 9 };
-    for _ in 0..300 {
+    for _ in 0..100 {
         let refused = h.ask(Request::SetLock { id, lock, wait: false, again: false });
         h.answers(&refused, &failed(Errno::EAGAIN));
     }
     h.is_right();
-    assert_eq!(h.checker.excuses.of(Excuse::Lock), 300);
+    assert_eq!(h.checker.excuses.of(Excuse::Lock), 100);
     h.checker.judge_excuses(1_500);
     h.is_right();
     h.checker.judge_excuses(0);

@@ -143,10 +143,11 @@ pub(crate) fn lockers(seed: u64) -> SimConfig {
     SimConfig { lockers: 4, ..users(seed, 1_333) }
 }
 
-/// Sessions that write, where acknowledged changes may be lost.
+/// Sessions that write, where acknowledged changes may be lost. In every other seed all roles have one journal.
 pub(crate) fn writers_that_lose_power(seed: u64) -> SimConfig {
     let world = WorldConfig {
         shards: 3,
+        data_nodes: data_nodes(seed),
         crash_every: 1_000,
         power_loss: true,
         duplicate: 0.05,
@@ -159,7 +160,12 @@ pub(crate) fn writers_that_lose_power(seed: u64) -> SimConfig {
 /// The same on more hosts, so that names of a directory and its home are on different ones.
 pub(crate) fn directories_that_lose_power(seed: u64) -> SimConfig {
     let config = writers_that_lose_power(seed);
-    SimConfig { world: WorldConfig { processes: 3, ..config.world }, ..config }
+    SimConfig { world: WorldConfig { processes: 3, data_nodes: 2, ..config.world }, ..config }
+}
+
+/// One or two.
+pub(crate) fn data_nodes(seed: u64) -> u16 {
+    1 + u16::from(seed.is_multiple_of(2))
 }
 
 fn users(seed: u64, crash_every: u64) -> SimConfig {

@@ -60,7 +60,8 @@ fn killed_processes_lose_nothing_that_was_acknowledged() {
 #[test]
 fn power_losses_under_sync_lose_nothing_that_was_acknowledged() {
     for seed in 1..=6 {
-        let world = WorldConfig { crash_every: 400, power_loss: true, commit: Commit::Sync, ..WorldConfig::default() };
+        let (data_nodes, commit) = (shapes::data_nodes(seed), Commit::Sync);
+        let world = WorldConfig { crash_every: 400, power_loss: true, data_nodes, commit, ..WorldConfig::default() };
         let outcome = clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
         assert!(outcome.counters.power_losses > 2, "{outcome:?}");
     }
@@ -69,7 +70,9 @@ fn power_losses_under_sync_lose_nothing_that_was_acknowledged() {
 #[test]
 fn power_losses_under_interval_leave_a_consistent_cut() {
     for seed in 1..=6 {
-        let world = WorldConfig { crash_every: 400, power_loss: true, processes: 2, ..WorldConfig::default() };
+        let processes = shapes::data_nodes(seed);
+        let data_nodes = processes;
+        let world = WorldConfig { crash_every: 400, power_loss: true, processes, data_nodes, ..WorldConfig::default() };
         clean(&SimConfig { seed, operations: 4_000, world, ..SimConfig::default() });
     }
 }
@@ -87,7 +90,9 @@ fn bytes_names_and_sizes_are_the_same_on_both_mounts() {
 fn acknowledged_bytes_survive_kills_and_under_sync_power_losses() {
     for (seed, power_loss) in [(1, false), (2, false), (3, true), (4, true)] {
         let commit = if power_loss { Commit::Sync } else { Commit::Interval(100) };
-        let world = WorldConfig { crash_every: 400, duplicate: 0.05, power_loss, commit, ..WorldConfig::default() };
+        let data_nodes = shapes::data_nodes(seed);
+        let world =
+            WorldConfig { crash_every: 400, duplicate: 0.05, power_loss, commit, data_nodes, ..WorldConfig::default() };
         clean(&SimConfig { seed, operations: 2_500, mounts: 2, world, ..SimConfig::default() });
     }
 }
@@ -105,7 +110,7 @@ fn configurations_drawn_from_seeds_are_clean() {
 #[test]
 fn seeds_that_failed_once_are_clean() {
     clean(&SimConfig { operations: 4_000, ..SimConfig::from_seed(9239) });
-    for seed in [405, 896, 1541, 1609, 3307, 3625, 3996, 4363, 21914, 702_739] {
+    for seed in [405, 480, 896, 1541, 1609, 3307, 3625, 3996, 4363, 21914, 702_739] {
         clean(&SimConfig { operations: 1_000, ..SimConfig::from_seed(seed) });
     }
     for seed in [2772, 701_527] {
@@ -175,6 +180,7 @@ fn synced_bytes_survive_power_losses_under_interval_and_others_are_old_or_new() 
             reorder,
             shards: 3,
             processes,
+            data_nodes: processes,
             ..WorldConfig::default()
         };
         losses += clean(&SimConfig { seed, operations: 2_000, writers: 4, world, ..SimConfig::default() })

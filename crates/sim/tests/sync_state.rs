@@ -102,7 +102,7 @@ pub(crate) fn after_a_restart_an_inode_shows_nothing_that_its_directory_does_not
     let links = sc.ask(Request::GetAttr { id: attr.id });
     sc.go_on_for(25_000_000);
     let other = sc.ask(unlink(d, &g)); // after that has come
-    sc.go_on_for(25_000_000);
+    sc.go_on_for(50_000_000);
     sc.waits(links);
     sc.waits(other);
     assert!(sc.names(d).contains(&f));

@@ -48,6 +48,8 @@ pub(crate) struct Directories {
     logs: BTreeMap<InodeId, VecDeque<LogEntry>>,
     /// Entries in all of them.
     entries: usize,
+    /// Keys that are locked since hidden entries are about them.
+    pub(crate) concealed: usize,
     /// Directories whose updates wait for room in the change-logs.
     starved: BTreeSet<InodeId>,
     /// Where the change-log of a directory was trimmed last, above our own floor.

@@ -5,7 +5,7 @@ use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx, dir};
-use onpath_kernel::{Mode, OpId};
+use onpath_kernel::{Key, Mode, OpId};
 use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId};
 use onpath_wire::limits::GRANTS_HELD_MAX;
@@ -81,12 +81,19 @@ pub(crate) fn have(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Ac
 /// After a restart: nobody sees the inodes of this shard that hidden entries are about. As before, they are locked until the owner has
 /// applied those.
 pub(crate) async fn conceal(cx: &Cx, dir: InodeId) {
-    let inodes: BTreeSet<InodeId> =
-        cx.with(|core| core.state.dirs.children(dir).filter(|&child| core.state.is_home(child)).collect());
-    if !planted::is(Planted::ShownTooEarly) {
-        cx.lock_all(inodes.into_iter().map(|id| (keys::inode(id), Mode::Exclusive))).await;
-        cx.until(keys::grants(dir), |core| (!core.state.dirs.hidden(dir)).then_some(())).await;
+    if planted::is(Planted::ShownTooEarly) {
+        return;
     }
+    let keys: BTreeSet<Key> = cx.with(|core| {
+        let ours = core.state.dirs.children(dir).filter(|&child| core.state.is_home(child));
+        let keys: BTreeSet<Key> = ours.map(keys::inode).collect();
+        core.state.dirs.concealed += keys.len();
+        keys
+    });
+    let concealed = keys.len();
+    cx.lock_all(keys.into_iter().map(|key| (key, Mode::Exclusive))).await;
+    cx.until(keys::grants(dir), |core| (!core.state.dirs.hidden(dir)).then_some(())).await;
+    cx.with(|core| core.state.dirs.concealed -= concealed);
 }
 
 /// [`have`] with both parts, for a change that shows in two places: only while what is appended is exposed at once.

@@ -225,7 +225,15 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
     if args.summary {
         say(&sum.line(args.twice, begun.elapsed()));
     }
-    let Some((config, failure)) = first else { return Ok(()) };
+    let wrong = sum.judge();
+    let Some((config, failure)) = first else {
+        anyhow::ensure!(
+            wrong.is_empty(),
+            "all seeds together: {}; --json tells what each of them needed",
+            wrong.join("; ")
+        );
+        return Ok(());
+    };
     if args.shrink {
         shrinking::shrink_and_tell(&config, args.plain)?;
     }

@@ -3,7 +3,7 @@
 use super::command::command;
 use super::{SimArgs, config};
 use crate::cli::say;
-use onpath_sim::check::Excuses;
+use onpath_sim::check::{Excuses, Load};
 use onpath_sim::{Outcome, SimConfig};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ impl Done {
             violations: outcome.violations.len(),
             trace: format!("{:016x}", outcome.trace),
             excuses: outcome.excuses.named().collect(),
+            load: outcome.load,
             ops_per_s: (outcome.operations as f64 / self.seconds) as u64,
         };
         say(&serde_json::to_string(&line).expect("numbers and text are JSON"));
@@ -59,6 +60,7 @@ pub(super) struct Sum {
     violations: u64,
     panics: u64,
     excuses: Excuses,
+    load: Load,
 }
 
 /// How often what excuse was needed.
@@ -77,14 +79,22 @@ impl Sum {
         };
         self.operations += operations;
         self.violations += violations;
-        self.excuses.extend(done.result.iter().map(|outcome| outcome.excuses));
+        if let Ok(outcome) = &done.result {
+            self.excuses.extend([outcome.excuses]);
+            self.load += outcome.load;
+        }
         self.panics += u64::from(done.result.is_err());
         self.failed += u64::from(violations > 0 || done.result.is_err());
     }
 
+    /// Which excuses all seeds together have needed too often: what a single run may have of a kind because it is small counts once.
+    pub(super) fn judge(&self) -> Vec<String> {
+        self.excuses.judge(&self.load)
+    }
+
     /// What there is to say at the end.
     pub(super) fn line(&self, twice: bool, took: Duration) -> String {
-        let Sum { seeds, operations, failed, violations, panics, excuses: all } = self;
+        let Sum { seeds, operations, failed, violations, panics, excuses: all, .. } = self;
         let runs = if twice { ", each run twice," } else { "" };
         format!(
             "{seeds} seeds{runs} with {operations} operations in {} s: {violations} violations and {panics} broken assertions \
@@ -104,6 +114,8 @@ struct Line {
     trace: String,
     /// What looked wrong and passed, how often.
     excuses: BTreeMap<&'static str, u64>,
+    /// What accounts for that.
+    load: Load,
     ops_per_s: u64,
 }
 

@@ -5,6 +5,8 @@
 //! (bytes that were written and not synced when power was lost).
 
 use super::Checker;
+use serde::Serialize;
+use std::ops::AddAssign;
 
 /// Why something passes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,8 +25,9 @@ pub enum Excuse {
     Lock,
     /// A request to the registry of sessions is answered otherwise than the model does.
     Registry,
-    /// A request is refused that comes when the lease of its session is over, by the shard's clock.
-    Late,
+    /// A request is put off that needs a lease, when that of its session is over by the shard's clock, or that may come to wait, when
+    /// too many do.
+    Busy,
     /// A write that nobody has recorded is refused.
     Refused,
     /// There is no space, where disks were full.
@@ -48,7 +51,7 @@ pub enum Excuse {
 }
 
 /// What a run has done and suffered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Load {
     /// Answers that were taken, and calls of users that were answered.
     pub answers: u64,
@@ -58,6 +61,15 @@ pub struct Load {
     pub crashes: u64,
     /// Times of full disks.
     pub fulls: u64,
+}
+
+impl AddAssign for Load {
+    fn add_assign(&mut self, other: Load) {
+        self.answers += other.answers;
+        self.losses += other.losses;
+        self.crashes += other.crashes;
+        self.fulls += other.fulls;
+    }
 }
 
 /// Number of kinds.
@@ -73,7 +85,7 @@ impl Excuse {
         Excuse::Unknown,
         Excuse::Lock,
         Excuse::Registry,
-        Excuse::Late,
+        Excuse::Busy,
         Excuse::Refused,
         Excuse::NoSpace,
         Excuse::LostAnswer,
@@ -96,7 +108,7 @@ impl Excuse {
             Excuse::Unknown => "unknown",
             Excuse::Lock => "lock",
             Excuse::Registry => "registry",
-            Excuse::Late => "late",
+            Excuse::Busy => "busy",
             Excuse::Refused => "refused",
             Excuse::NoSpace => "no_space",
             Excuse::LostAnswer => "lost_answer",
@@ -115,33 +127,53 @@ impl Excuse {
     fn rates(self) -> [u64; 4] {
         match self {
             Excuse::Earlier => [2, 100, 0, 0],
-            Excuse::Shown | Excuse::Reason => [2, 0, 0, 0],
+            Excuse::Shown | Excuse::Reason => [1, 0, 0, 0],
             Excuse::Gone => [3, 0, 0, 0],
             Excuse::Unknown => [90, 0, 0, 0],
-            Excuse::Lock => [25, 0, 0, 0],
+            Excuse::Lock => [8, 0, 0, 0],
             Excuse::Registry => [0, 50, 0, 0],
-            Excuse::Late => [1, 0, 0, 0],
+            Excuse::Busy => [0, 20, 0, 0],
             Excuse::Refused => [6, 0, 0, 0],
             Excuse::NoSpace => [0, 0, 0, 40_000],
-            Excuse::LostAnswer => [0, 0, 1_000, 0],
+            Excuse::LostAnswer => [0, 0, 300, 0],
             Excuse::LostChange => [4, 0, 30_000, 0],
             Excuse::Revived | Excuse::Shortened => [0, 0, 100, 0],
             Excuse::LostAgain | Excuse::Forgotten => [0, 20, 0, 0],
             Excuse::Unsynced => [0, 0, 200, 0],
-            Excuse::Mortal => [0, 0, 300, 0],
+            Excuse::Mortal => [0, 0, 100, 0],
         }
     }
 
-    /// The most that a run of this load may have.
+    /// So many a run may have, whatever it has done: small ones are no statistics.
+    fn few(self) -> u64 {
+        match self {
+            Excuse::Earlier
+            | Excuse::Shown
+            | Excuse::Registry
+            | Excuse::Busy
+            | Excuse::Revived
+            | Excuse::LostAgain
+            | Excuse::Forgotten
+            | Excuse::Mortal => 6,
+            Excuse::Reason | Excuse::Shortened => 15,
+            Excuse::Gone
+            | Excuse::Unknown
+            | Excuse::Lock
+            | Excuse::Refused
+            | Excuse::NoSpace
+            | Excuse::LostAnswer
+            | Excuse::LostChange
+            | Excuse::Unsynced => 30,
+        }
+    }
+
+    /// The most that a run, or several runs together, of this load may have.
     pub fn bound(self, load: &Load) -> u64 {
         let [answers, crashes, losses, fulls] = self.rates();
         let hundredfold = load.answers * answers + load.crashes * crashes + load.losses * losses + load.fulls * fulls;
-        FEW + hundredfold / 100
+        self.few() + hundredfold / 100
     }
 }
-
-/// So many of a kind a run may have, whatever it has done: small ones are no statistics.
-const FEW: u64 = 30;
 
 /// How often each kind was needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

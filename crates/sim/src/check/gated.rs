@@ -49,7 +49,8 @@ fn locks(by: NodeId, record: &Record, map: &ClusterMap) -> BTreeSet<Lock> {
             | Effect::Accessed { id, .. }
             | Effect::Further { id, .. }
             | Effect::SetXattr { id, .. }
-            | Effect::RemoveXattr { id, .. } => _ = locks.insert(Lock::Inode(*id)),
+            | Effect::RemoveXattr { id, .. }
+            | Effect::Linkable { id } => _ = locks.insert(Lock::Inode(*id)),
             Effect::Merged { data, .. } => _ = locks.insert(Lock::Inode(data.inode)),
             Effect::Prepared { parts, found, .. } => {
                 locks.extend(parts.iter().map(|part| match part {
@@ -63,7 +64,22 @@ fn locks(by: NodeId, record: &Record, map: &ClusterMap) -> BTreeSet<Lock> {
                     _ => None,
                 }));
             }
-            _ => {}
+            // Of these the shard's own work makes records, or an operation that has locked what its other effects name.
+            Effect::AppliedLog { .. }
+            | Effect::TrimLog { .. }
+            | Effect::Floor { .. }
+            | Effect::DataPending { .. }
+            | Effect::DataDone { .. }
+            | Effect::Decided { .. }
+            | Effect::Finished { .. }
+            | Effect::Aborted { .. }
+            | Effect::Forgotten { .. }
+            | Effect::Member { .. }
+            | Effect::Tracking { .. }
+            | Effect::Undone { .. }
+            | Effect::Map { .. }
+            | Effect::PowerLost { .. }
+            | Effect::Reserved { .. } => {}
         }
     }
     locks

@@ -9,6 +9,7 @@
 mod digest;
 mod excuses;
 mod gated;
+mod kinds;
 mod log;
 mod own;
 mod queues;
@@ -91,8 +92,6 @@ pub struct Checks {
     pub changes: u64,
     /// Replies compared.
     pub replies: u64,
-    /// Replies whose witness lies before they were put out.
-    pub late: u64,
     /// Unacknowledged or, after a power loss, acknowledged changes that a crash took back.
     pub taken_back: u64,
     /// Answers accepted by clients.
@@ -347,14 +346,17 @@ impl Checker {
 
     fn judge(&mut self, session: SessionId, seq: RequestSeq, packet: &Packet) -> Result<Option<Excuse>, String> {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
-        let reply = as_uncached(reply);
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
+        if !kinds::may_answer(&pending.asked, &reply) {
+            return Err(format!("is answered {reply:?}, which answers no such question"));
+        }
+        let reply = as_uncached(reply);
         let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
         if full && reply == (Reply::Failed { errno: Errno::ENOSPC }) {
             return reply::no_space(&pending.asked).map(|()| Some(Excuse::NoSpace));
         }
-        reply::judge(&mut self.model, &mut self.log, &mut self.checks, pending, &reply)
+        reply::judge(&mut self.model, &mut self.log, pending, &reply)
     }
 
     /// A client takes a reply for good.

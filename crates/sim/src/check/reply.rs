@@ -2,7 +2,7 @@
 //! what excuses it if not.
 
 use super::log::Log;
-use super::{Checks, Excuse, Pending};
+use super::{Excuse, Pending};
 use crate::client::Asked;
 use crate::model::{Change, Model, Seen, Shape};
 use onpath_wire::caller::Over;
@@ -14,7 +14,6 @@ use onpath_wire::request::Request;
 pub(super) fn judge(
     model: &mut Model,
     log: &mut Log,
-    checks: &mut Checks,
     pending: &Pending,
     reply: &Reply,
 ) -> Result<Option<Excuse>, String> {
@@ -40,7 +39,6 @@ pub(super) fn judge(
     if request.describe().is_of_session() {
         return Ok(Some(Excuse::Registry));
     }
-    checks.late += 1;
     let found =
         log.search_back(model, pending.invoked, |model| unchanged(model, asked, reply, Seen::Elsewhere).is_ok());
     if found { Ok(Some(Excuse::Earlier)) } else { Err(why) }
@@ -63,7 +61,8 @@ pub(super) fn unchanged(model: &mut Model, asked: &Asked, reply: &Reply, seen: S
     match (&decided, request, reply) {
         // Whoever asked for the lock, and perhaps gave it up, knows whether that is right.
         (_, Request::SetLock { .. }, Reply::Failed { errno: Errno::EAGAIN | Errno::EINTR }) => Ok(Some(Excuse::Lock)),
-        (_, _, Reply::Busy) => Ok(Some(Excuse::Late)),
+        // Of those that may be put off at all.
+        (_, _, Reply::Busy) => Ok(Some(Excuse::Busy)),
         (Err(_), _, Reply::Failed { errno }) if model.is_reason(caller, request, *errno) => Ok(Some(Excuse::Reason)),
         _ => Err(why),
     }

@@ -41,9 +41,11 @@ impl Course {
     pub(super) fn begin(situation: &Situation, narrator: Option<Box<dyn FnMut(String)>>) -> Course {
         let mut sc = Scenario::of(situation.world());
         let (mut asked, mut files) = (BTreeMap::new(), None);
+        if let Script::Requests(_) = situation.script {
+            sc.all_have_births();
+        }
         match situation.script {
-            Script::Requests(programs) => {
-                sc.all_have_births();
+            Script::Requests(programs) | Script::FirstRequests(programs) => {
                 for program in programs(&mut sc) {
                     asked.insert(sc.client(), program);
                 }

@@ -33,8 +33,10 @@ pub struct Situation {
 
 /// Who asks what.
 pub(super) enum Script {
-    /// Sets the world up; what each client then asks, one thing after the other.
+    /// Sets the world up, in which every shard has a birth; what each client then asks, one thing after the other.
     Requests(fn(&mut Scenario) -> Vec<Program>),
+    /// The same where only those have one that have made an inode since: the first one waits until its birth is durable.
+    FirstRequests(fn(&mut Scenario) -> Vec<Program>),
     /// Calls of sessions that have a file open.
     Calls(Calls),
 }
@@ -170,6 +172,16 @@ const SITUATIONS: &[Situation] = &[
         script: Script::Requests(|sc| {
             let (d, [x, y, _]) = directory(sc);
             vec![by_root([create(d, &x), create(d, &y)]), by_root([read(d), read(d)])]
+        }),
+    },
+    Situation {
+        name: "first-births",
+        about: "the first two names come at S, one from each client, and then the first one at T; the directory is read",
+        world: OWNER,
+        script: Script::FirstRequests(|sc| {
+            let (d, [x, y, _]) = directory(sc);
+            let z = sc.name_at(d, S, "z");
+            vec![by_root([create(d, &x), create(d, &y)]), by_root([create(d, &z), read(d)])]
         }),
     },
     Situation {

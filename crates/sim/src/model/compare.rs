@@ -76,6 +76,7 @@ impl Model {
                 Reply::Written { size } | Reply::WrittenBesidePages { size, .. },
                 Some((_, node)),
             ) if *size == node.size => Ok(()),
+            // Of the right kind, the checker has seen.
             (Shape::Done, Reply::Done, _) | (Shape::Any, _, _) => Ok(()),
             _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
         }
@@ -92,6 +93,7 @@ impl Model {
             (Ok(plan), _) => &plan.answer,
         };
         match (shape, reply) {
+            // Of the right kind, the checker has seen.
             (Shape::Any, _) | (Shape::Done, Reply::Done) => Ok(()),
             // Found by the name's site, which may have asked the inode's home a while ago: not the last word on times.
             (&Shape::Entry { id: Some(id), exact }, Reply::Entry { attr, created: false, .. }) => {

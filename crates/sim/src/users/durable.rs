@@ -4,17 +4,14 @@
 //! Cells lie within blocks, at odd places.
 
 use super::User;
+use super::line::{self, Call as _, Heard, Line, Then};
 use super::lossy::Lossy;
 use super::pattern::{Marks, PIECE_MIN};
-use crate::check::Excuse;
-use crate::model::Caller;
-use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
 use onpath_wire::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::limits::BLOCK_BYTES;
-use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,31 +36,29 @@ enum Call {
     Sync,
 }
 
+impl line::Call for Call {
+    fn is_sync(&self) -> bool {
+        matches!(self, Call::Sync)
+    }
+}
+
 /// The user.
 pub struct Durable {
     rng: ChaCha8Rng,
-    session: usize,
-    name: Name,
+    line: Line<Call>,
     id: InodeId,
     handle: Option<Handle>,
-    /// The call under way, and how often power had been lost when it began.
-    awaited: Option<(u64, u64, Call)>,
-    losses: u64,
     /// Power was lost since the last sync began.
     excused: bool,
     bounds: Vec<u64>,
     marks: Marks,
     cells: Vec<Lossy<Value>>,
-    settled: bool,
-    closing: bool,
-    done: bool,
 }
 
 impl Durable {
     /// Begins in a new session. The world may lose power once everybody [`Durable::is_settled`].
     pub fn begin(world: &mut World, seed: u64) -> Durable {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let session = world.add_session(&[Caller::default()]);
         let mut bounds = vec![0];
         while bounds.len() <= CELLS {
             let last: u64 = bounds[bounds.len() - 1];
@@ -71,34 +66,20 @@ impl Durable {
                 (last + rng.random_range(PIECE_MIN as u64..=CELL_BYTES_MAX), (last + 1).next_multiple_of(BLOCK_BYTES));
             bounds.push(if next + PIECE_MIN as u64 > end { end } else { next });
         }
-        let name = Name::new(format!("{PRIVATE}s-durable-{session}").as_bytes()).expect("a short name");
         let mut durable = Durable {
             rng,
-            session,
-            name: name.clone(),
+            line: Line::begin(world, "durable"),
             id: InodeId::NONE,
             handle: None,
-            awaited: None,
-            losses: 0,
             excused: false,
             bounds,
             marks: Marks::new(seed),
             cells: vec![Lossy::new(None); CELLS],
-            settled: false,
-            closing: false,
-            done: false,
         };
-        let open = OpenMode::READ_WRITE;
+        let (name, open) = (durable.line.name.clone(), OpenMode::READ_WRITE);
         let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open };
-        durable.call(world, create, Call::Create);
+        durable.line.call(world, create, Call::Create);
         durable
-    }
-
-    fn call(&mut self, world: &mut World, op: FsOp, call: Call) {
-        let unique = world.system_call(self.session, 0, op);
-        let name = &self.name;
-        world.narrate(|| format!("{name:?}: #{unique} is {call:?}"));
-        self.awaited = Some((unique, world.counters.power_losses, call));
     }
 
     fn take(&mut self, call: Call, sure: bool, result: FsResult) -> Result<(), String> {
@@ -119,7 +100,6 @@ impl Durable {
             }
             (Call::Reserve, Ok(FsReply::Done)) => {}
             (Call::Sync, Ok(FsReply::Done)) => {
-                self.settled = true;
                 let mut cells = self.cells.iter_mut().enumerate();
                 return cells.try_for_each(|(n, cell)| cell.synced(sure).map_err(|why| format!("cell {n} {why}")));
             }
@@ -150,8 +130,8 @@ impl Durable {
 
     fn next(&mut self, world: &mut World) {
         let handle = self.handle.expect("created first");
-        if !self.settled {
-            return self.call(world, FsOp::Fsync { handle }, Call::Sync);
+        if !self.line.is_settled() {
+            return self.line.call(world, FsOp::Fsync { handle }, Call::Sync);
         }
         let start = self.rng.random_range(0..CELLS);
         let cells = start..self.rng.random_range(start + 1..=(start + 6).min(CELLS));
@@ -164,25 +144,25 @@ impl Durable {
                 }
                 let (offset, data) = (self.bounds[start], bytes.into());
                 let op = FsOp::Write { handle, offset, data, append: false, kill_suidgid: false, page: false };
-                self.call(world, op, Call::Write { writer, cells });
+                self.line.call(world, op, Call::Write { writer, cells });
             }
             50..58 => {
                 let to =
                     SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size: self.bounds[start], ..SetAttr::default() };
                 let op = FsOp::SetAttr { id: self.id, set: to, handle: Some(handle) };
-                self.call(world, op, Call::Truncate { from: start });
+                self.line.call(world, op, Call::Truncate { from: start });
             }
             58..64 => {
                 let mode = [2 | 1, 16 | 1][self.rng.random_range(0..2)];
                 let op = self.allocate(handle, mode, &cells);
-                self.call(world, op, Call::Clear { cells });
+                self.line.call(world, op, Call::Clear { cells });
             }
             64..68 => {
                 let mode = self.rng.random_range(0..2);
                 let op = self.allocate(handle, mode, &cells);
-                self.call(world, op, Call::Reserve);
+                self.line.call(world, op, Call::Reserve);
             }
-            68..76 => self.call(world, FsOp::Fsync { handle }, Call::Sync),
+            68..76 => self.line.call(world, FsOp::Fsync { handle }, Call::Sync),
             _ => self.read(world, cells),
         }
     }
@@ -195,50 +175,45 @@ impl Durable {
     fn read(&mut self, world: &mut World, cells: Range<usize>) {
         let handle = self.handle.expect("created first");
         let (offset, bytes) = (self.bounds[cells.start], (self.bounds[cells.end] - self.bounds[cells.start]) as u32);
-        self.call(world, FsOp::Read { handle, offset, bytes, page: false }, Call::Read { cells });
+        self.line.call(world, FsOp::Read { handle, offset, bytes, page: false }, Call::Read { cells });
     }
 }
 
 impl User for Durable {
     fn has(&self, session: usize) -> bool {
-        self.session == session
+        self.line.has(session)
     }
 
     fn answered(&mut self, world: &mut World, finished: Finished) {
-        let Some((unique, asked, call)) = self.awaited.take().filter(|(unique, ..)| *unique == finished.unique) else {
-            return world.checker.violation(format!("{:?} answers what nobody asked", self.name));
-        };
-        let losses = world.counters.power_losses;
-        if std::mem::replace(&mut self.losses, losses) != losses {
+        let Some(Heard { unique, call, result, lost, sure }) = self.line.hears(world, finished) else { return };
+        if lost {
             self.cells.iter_mut().for_each(Lossy::lost);
             self.excused = true;
         }
-        let synced = matches!(call, Call::Sync);
-        if synced && matches!(finished.result, Err(Errno::EIO)) {
-            world.checker.excuse(Excuse::Unsynced);
-        }
-        if let Err(why) = self.take(call, asked == losses, finished.result) {
-            return world.checker.violation(format!("{:?} #{unique}: {why}", self.name));
+        let synced = call.is_sync();
+        if let Err(why) = self.take(call, sure, result) {
+            return self.line.is_wrong(world, unique, &why);
         }
         if synced {
-            self.excused = asked != losses;
+            self.line.settle();
+            self.excused = !sure;
         }
-        if !self.closing {
-            self.next(world);
-        } else if self.handle.is_some() && !std::mem::replace(&mut self.done, true) {
-            self.read(world, 0..CELLS);
+        match self.line.then(self.handle.is_some()) {
+            Then::Next => self.next(world),
+            Then::Last => self.read(world, 0..CELLS),
+            Then::Nothing => {}
         }
     }
 
     fn close(&mut self) {
-        self.closing = true;
+        self.line.close();
     }
 
     fn is_idle(&self) -> bool {
-        self.awaited.is_none()
+        self.line.is_idle()
     }
 
     fn is_settled(&self) -> bool {
-        self.settled
+        self.line.is_settled()
     }
 }

@@ -99,7 +99,7 @@ impl World {
         let appended = process.disk.appended().0;
         let safe = if power { process.disk.durable() } else { process.disk.written() }.0;
         let steered = self.steered.is_some();
-        let keeps_safe = steered || self.rng.random_bool(0.5);
+        let keeps_safe = steered || process.disk.is_recovering() || self.rng.random_bool(0.5);
         let kept = if keeps_safe { safe } else { self.rng.random_range(safe..=appended) };
         let kept = self.damaged_tail(index, safe, kept, power);
         self.counters.faults.refused += self.processes[index].refused();
@@ -133,9 +133,8 @@ impl World {
         if self.processes[index].up {
             return;
         }
-        let term = self.term();
         self.counters.replayed += self.processes[index].disk.records() as u64;
-        let recovered = self.processes[index].recover(term);
+        let recovered = self.processes[index].recover();
         if let Err(why) = recovered {
             self.checker.violation(format!("process {index} does not recover: {why}"));
             return;

@@ -129,6 +129,11 @@ impl Disk {
         self.recovering = recovering;
     }
 
+    /// Whether that batch is not complete: nothing of it is written.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
     /// Everything appended is with the operating system.
     pub(crate) fn write(&mut self) {
         self.written = self.appended();

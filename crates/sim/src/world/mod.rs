@@ -27,7 +27,7 @@ pub use hold::{HoldId, Message};
 pub use sessions::Finished;
 pub(crate) use steer::{Death, Place, Thing};
 
-use crate::check::Checker;
+use crate::check::{Checker, Load};
 use crate::client::{Client, Completed};
 use faults::Faults;
 use hold::Hold;
@@ -58,6 +58,8 @@ pub(crate) const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 const DATA_FILE_BLOCKS: u32 = 1_024;
 /// Time to make a new file system durable, ns.
 const FORMAT_NS: u64 = 1_000_000;
+/// The highest first term of a process: some have terms at which others have been.
+const FIRST_TERM_MAX: u32 = 3;
 /// Ranges imaged at one step of a checkpoint.
 const CHECKPOINT_RANGES: u32 = 9;
 
@@ -108,7 +110,6 @@ pub struct World {
     queue: Queue,
     processes: Vec<Process>,
     map: ClusterMap,
-    next_term: u32,
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
     holds: Vec<Hold>,
@@ -153,7 +154,8 @@ impl World {
                     configs.push(data_config(&map, process));
                 }
                 let skew = config.clock_skew_us as i64 * 1000;
-                Process::new(configs, if skew > 0 { rng.random_range(-skew..=skew) } else { 0 })
+                let skew_ns = if skew > 0 { rng.random_range(-skew..=skew) } else { 0 };
+                Process::new(configs, Term(rng.random_range(1..=FIRST_TERM_MAX)), skew_ns)
             })
             .collect();
         let checker = Checker::new(config.secrets().inner.listings(), map.clone(), processes.len());
@@ -163,7 +165,6 @@ impl World {
             queue: Queue::default(),
             processes,
             map,
-            next_term: 1,
             flights: vec![],
             free: vec![],
             holds: vec![],
@@ -249,6 +250,11 @@ impl World {
         let mut counters = self.counters;
         counters.faults.refused += self.processes.iter().map(Process::refused).sum::<u64>();
         counters
+    }
+
+    /// What was done and suffered so far, which accounts for excuses.
+    pub fn load(&self) -> Load {
+        self.checker.load(self.answers.1)
     }
 
     /// Says which excuses the checker has needed too often.
@@ -450,9 +456,12 @@ impl World {
 
     fn flush(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        if process.flushing.is_none() && process.disk.written() > process.disk.durable() {
+        if process.flushing.is_some() {
+            return;
+        }
+        process.waits_for_flush = false; // this one will do, or all is durable
+        if process.disk.written() > process.disk.durable() {
             process.flushing = Some(process.disk.written());
-            process.waits_for_flush = false;
             process.files.begin_flush();
             let (life, node) = (process.life, process.configs[0].node());
             let event = Event::Flushed { process: index as u16, life };
@@ -556,11 +565,6 @@ impl World {
             let at_ns = self.now_ns + self.rng.random_range(0..self.config.checkpoint_us * 2_000);
             self.queue.push(at_ns, Event::Checkpoint { process, life });
         }
-    }
-
-    fn term(&mut self) -> Term {
-        self.next_term += 1;
-        Term(self.next_term - 1)
     }
 }
 

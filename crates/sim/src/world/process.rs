@@ -62,6 +62,8 @@ pub(crate) struct Process {
     pub(crate) lost_power: bool,
     /// Its journal has no room.
     pub(crate) full: bool,
+    /// Of its next life. Each journal counts its own.
+    pub(crate) next_term: Term,
     /// The first birth of its present life.
     first_birth: Birth,
     /// What its roles are started with; terms are filled in.
@@ -69,7 +71,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(configs: Vec<RoleConfig>, skew_ns: i64) -> Process {
+    pub(crate) fn new(configs: Vec<RoleConfig>, next_term: Term, skew_ns: i64) -> Process {
         Process {
             up: false,
             life: 0,
@@ -84,14 +86,17 @@ impl Process {
             wrong_ns: 0,
             lost_power: false,
             full: false,
+            next_term,
             first_birth: Birth::NEVER,
             configs,
         }
     }
 
-    /// Recovers every role from the disk, under new terms.
-    pub(crate) fn recover(&mut self, term: Term) -> Result<(), String> {
+    /// Recovers every role from the disk, under a new term.
+    pub(crate) fn recover(&mut self) -> Result<(), String> {
         assert!(!self.up && self.servers.is_empty(), "only a process that is down starts");
+        let term = self.next_term;
+        self.next_term = Term(term.0 + 1);
         self.files.sync();
         for index in 0..self.configs.len() {
             let mut role = self.configs[index].create(term, self.files.count);
@@ -124,6 +129,11 @@ impl Process {
                 role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
             }
             ahead.know([]);
+            if let Role::Shard(shard) = &mut role
+                && self.lost_power
+            {
+                shard.begin_tail(); // also where nothing of what it had recorded last is left
+            }
             self.servers.push(Server {
                 node: self.configs[index].node(),
                 role,

@@ -394,6 +394,9 @@ impl World {
         for item in &steered.pool {
             hash = fold(hash ^ item.hash, &[u8::from(item.late)]);
         }
-        fold(hash ^ self.queue.digest(), &self.next_term.to_le_bytes())
+        for process in &self.processes {
+            hash = fold(hash, &process.next_term.0.to_le_bytes());
+        }
+        hash ^ self.queue.digest()
     }
 }

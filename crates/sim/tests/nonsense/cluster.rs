@@ -564,20 +564,23 @@ impl Cluster {
 
     /// The roles start again from what they have written.
     fn restart(&self) {
-        let policy = (Form::Owner, SyncPolicy::Auto);
-        for number in 0..SHARDS {
-            let mut shard = shard_of(number, NEXT_TERM, &self.map, policy);
+        let recovered = |number: u16| {
+            let mut shard = shard_of(number, NEXT_TERM, &self.map, (Form::Owner, SyncPolicy::Auto));
             for (seq, bytes) in &self.journals[usize::from(number)] {
                 shard.replay(*seq, bytes).unwrap_or_else(|error| panic!("shard {number}, record {seq}: {error}"));
             }
-            let first = Birth(shard.reserved(Counter::Births) as u32).next();
-            shard.start(self.now(), first);
-        }
+            shard
+        };
+        let mut shards: Vec<Shard> = (0..SHARDS).map(recovered).collect();
+        // All have one journal, so that births are above those of each.
+        let reserved = shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
+        let first = Birth::after(reserved);
+        shards.iter_mut().for_each(|shard| shard.start(self.now(), first));
         let mut data = data_of(&self.map, NEXT_TERM);
         for (seq, bytes) in &self.journals[usize::from(SHARDS)] {
             data.replay(*seq, bytes).unwrap_or_else(|error| panic!("data node, record {seq}: {error}"));
         }
-        data.start(self.now(), Birth::NEVER, &mut |file, offset, into| {
+        data.start(self.now(), first, &mut |file, offset, into| {
             let block = self.blocks.0.get(&(file, offset / BLOCK_BYTES));
             match block {
                 Some(block) => into.copy_from_slice(&block[..into.len()]),

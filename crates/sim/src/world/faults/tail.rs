@@ -37,8 +37,10 @@ impl World {
     /// to the next one may leave fewer: the last record that a recovery finds.
     pub(in crate::world) fn damaged_tail(&mut self, index: usize, safe: u64, kept: u64, power: bool) -> u64 {
         let (torn, flipped) = (self.config.faults.torn_percent, self.config.faults.flipped_percent);
-        let appended = self.processes[index].disk.appended().0;
-        let flips = self.faults.rng.random_ratio(flipped, 100) && power && appended > safe;
+        let disk = &self.processes[index].disk;
+        let appended = disk.appended().0;
+        let written = appended > safe && !disk.is_recovering();
+        let flips = self.faults.rng.random_ratio(flipped, 100) && power && written;
         // Wrong bits in something that else would be whole.
         let kept = if flips { self.faults.rng.random_range(safe + 1..=appended) } else { kept };
         let tears = self.faults.rng.random_ratio(torn, 100) && kept < appended;
