@@ -4,7 +4,6 @@ use super::World;
 use super::process::Flight;
 use super::queue::Event;
 use super::role::Stimulus;
-use super::sessions::FIRST_SESSION;
 use crate::client::Heard;
 use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::packet::Packet;
@@ -67,8 +66,8 @@ impl World {
         }
         self.narrate_message("reaches", flight.from, flight.to, &flight.packet);
         match flight.to.class() {
-            Some(NodeClass::Session) => match flight.to.number().checked_sub(FIRST_SESSION) {
-                Some(session) => self.session_hears(session as usize, flight.packet),
+            Some(NodeClass::Session) => match self.session_at(flight.to) {
+                Some(session) => self.session_hears(session, flight.packet),
                 None => self.client_hears(flight.to.number() as usize - 1, flight.packet),
             },
             _ => self.server_hears(flight.to, flight.packet),

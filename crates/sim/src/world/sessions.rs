@@ -12,16 +12,20 @@ use onpath_kernel::{Input, Output, Role as _};
 use onpath_session::fs::{FsOp, FsRequest, FsResult};
 use onpath_session::{AccessTimes, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, SessionId, SessionNumber};
+use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 
-/// Numbers of sessions begin here; raw clients have smaller ones.
+/// Ids of sessions begin here; raw clients have smaller ones.
 pub(crate) const FIRST_SESSION: u32 = 1_000;
+/// From one session to the next that has its id.
+const LAP: u64 = (1 << 24) - 1;
 
 /// A session and its callers.
 pub(crate) struct SessionNode {
     pub(super) node: NodeId,
+    number: SessionNumber,
+    joined: bool,
     pub(super) session: Session,
     pub(super) kernel: KernelCache,
     tick_ns: Option<u64>,
@@ -64,10 +68,12 @@ impl World {
     }
 
     fn add(&mut self, callers: &[Caller], caches: bool) -> usize {
-        let number = self.sessions.len();
-        let id = SessionId(FIRST_SESSION + number as u32);
+        let index = self.sessions.len();
+        let successor = self.successor();
+        self.counters.faults.successors += u64::from(successor.is_some());
+        let number = successor.unwrap_or(SessionNumber(u64::from(FIRST_SESSION) + index as u64));
         let config = SessionConfig {
-            session: SessionNumber(id.0.into()),
+            session: number,
             cluster: 1,
             map: self.map.clone(),
             soft: false,
@@ -77,7 +83,9 @@ impl World {
         };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {
-            node: NodeId::session(id),
+            node: NodeId::session(number.id()),
+            number,
+            joined: false,
             session: Session::new(config),
             kernel: KernelCache::default(),
             tick_ns: None,
@@ -90,8 +98,25 @@ impl World {
             asked: vec![],
             halves: vec![],
         });
-        self.session_input(number, Input::Tick);
-        number
+        self.session_input(index, Input::Tick);
+        index
+    }
+
+    /// A session that has the id of one that is over, as soon as the registry has forgotten that. (A file system gives an id again only when
+    /// all others were given: by then nobody joins any more who was given it before.)
+    fn successor(&self) -> Option<SessionNumber> {
+        let registry = self.registry()?;
+        let over = self.sessions.iter().filter(|session| session.dead && session.joined).map(|session| session.number);
+        let followed = |number: SessionNumber| {
+            self.sessions.iter().any(|s| s.node == NodeId::session(number.id()) && s.number > number)
+        };
+        let free = over.filter(|&number| !followed(number) && !registry.contains(&number));
+        free.map(|number| SessionNumber(number.0 + LAP)).next()
+    }
+
+    /// The session with this address that came last.
+    pub(super) fn session_at(&self, node: NodeId) -> Option<usize> {
+        self.sessions.iter().rposition(|session| session.node == node)
     }
 
     /// One of a session's callers asks; the number of the request.
@@ -190,11 +215,16 @@ impl World {
 
     /// Sessions that the registry holds to be alive.
     pub fn sessions_registered(&self) -> usize {
+        self.registry().map_or(0, |sessions| sessions.len())
+    }
+
+    /// What the registry has; nothing while it is down.
+    fn registry(&self) -> Option<Vec<SessionNumber>> {
         let coordinator = NodeId::shard(self.map.coordinator());
         let mut servers = self.processes.iter().flat_map(|process| &process.servers);
-        match servers.find(|server| server.node == coordinator).map(|server| &server.role) {
-            Some(Role::Shard(shard)) => shard.survey().sessions.len(),
-            _ => 0,
+        match &servers.find(|server| server.node == coordinator)?.role {
+            Role::Shard(shard) => Some(shard.survey().sessions),
+            Role::Data(_) => None,
         }
     }
 
@@ -249,6 +279,7 @@ impl World {
                 Output::Own(SessionOut::WriteBack { id }) => written_back.push(id),
                 Output::Own(SessionOut::Share { upto, .. }) => self.session_shares(number, upto),
                 Output::Own(SessionOut::Forget { .. }) => self.sessions[number].kernel.forget(),
+                Output::Own(SessionOut::Attached) => self.sessions[number].joined = true,
                 Output::Own(SessionOut::Lost(LostReason::Detached)) => self.sessions[number].dead = true,
                 // The simulator's sessions do not come back under another id.
                 Output::Own(SessionOut::Expired) if self.sessions[number].unheard_until_ns > 0 => {
@@ -261,7 +292,7 @@ impl World {
                 Output::Own(SessionOut::Lost(reason)) => {
                     self.checker.violation(format!("session {number} is lost: {reason}"))
                 }
-                Output::Own(SessionOut::Attached | SessionOut::Invalidate { .. })
+                Output::Own(SessionOut::Invalidate { .. })
                 | Output::Append { .. }
                 | Output::Flush => {}
             }

@@ -63,6 +63,8 @@ pub struct FaultCounters {
     pub spoilt_blocks: u64,
     /// Sessions that died.
     pub deaths: u64,
+    /// Sessions that had the id of one that was over.
+    pub successors: u64,
 }
 
 /// What begins with some message.
