@@ -64,7 +64,7 @@ fn depends_on_caller(request: &Request) -> bool {
         | Request::Renew
         | Request::RenewAlone
         | Request::HandBack { .. }
-        | Request::Detach
+        | Request::Detach { .. }
         | Request::Kept
         | Request::WriteBack { .. }
         | Request::WrittenBack { .. }
@@ -94,7 +94,7 @@ fn is_result(request: &Request, reply: &Reply) -> bool {
         | Request::Sync { .. }
         | Request::Renew
         | Request::HandBack { .. }
-        | Request::Detach
+        | Request::Detach { .. }
         | Request::WrittenBack { .. }
         | Request::Map { .. } => *reply == Reply::Done,
         Request::ReadDir { .. } => matches!(reply, Reply::Dir { .. }),
@@ -148,7 +148,7 @@ mod tests {
             (lock(LockKind::Write, false), Reply::Done),
             (Request::LockWaits { of: vec![] }, Reply::LockWaits { edges: vec![] }),
             (Request::Reserve { id }, Reply::Reserved { offset: 0, data: DataRef::default() }),
-            (Request::Attach { again: SessionId(0) }, Reply::Attached { session: SessionId(1), lease_ms: 1 }),
+            (Request::Attach { again: false }, Reply::Attached { session: SessionId(1), lease_ms: 1 }),
             (Request::RenewAlone, Reply::Renewed { alone: AloneId(0) }),
             (Request::Kept, Reply::Kept { since: Term(1), upto: RecordSeq(0) }),
             (Request::WriteBack { id, changed_at: None }, Reply::PagesBack { again: false }),
