@@ -572,19 +572,17 @@ impl Cluster {
             shard
         };
         let mut shards: Vec<Shard> = (0..SHARDS).map(recovered).collect();
-        // All have one journal, so that births are above those of each.
-        let reserved = shards.iter().map(|shard| shard.reserved(Counter::Births)).max().unwrap_or(0);
-        let first = Birth::after(reserved);
+        let reserved = shards.iter().map(|shard| shard.reserved(Counter::Births)).max();
+        let first = Birth::after(reserved.unwrap_or(0)); // all have one journal
         shards.iter_mut().for_each(|shard| shard.start(self.now(), first));
         let mut data = data_of(&self.map, NEXT_TERM);
         for (seq, bytes) in &self.journals[usize::from(SHARDS)] {
             data.replay(*seq, bytes).unwrap_or_else(|error| panic!("data node, record {seq}: {error}"));
         }
         data.start(self.now(), first, &mut |file, offset, into| {
-            let block = self.blocks.0.get(&(file, offset / BLOCK_BYTES));
-            match block {
-                Some(block) => into.copy_from_slice(&block[..into.len()]),
-                None => into.fill(0),
+            into.fill(0);
+            if let Some(block) = self.blocks.0.get(&(file, offset / BLOCK_BYTES)) {
+                into.copy_from_slice(&block[..into.len()]);
             }
             Ok(())
         });
