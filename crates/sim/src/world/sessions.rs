@@ -292,9 +292,7 @@ impl World {
                 Output::Own(SessionOut::Lost(reason)) => {
                     self.checker.violation(format!("session {number} is lost: {reason}"))
                 }
-                Output::Own(SessionOut::Invalidate { .. })
-                | Output::Append { .. }
-                | Output::Flush => {}
+                Output::Own(SessionOut::Invalidate { .. }) | Output::Append { .. } | Output::Flush => {}
             }
         }
         for (ticket, pid) in asks {
