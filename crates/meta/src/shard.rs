@@ -419,6 +419,9 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
     let mut r = Reader::new(packet.head.get(HEADER_BYTES..).unwrap_or_default());
     let peer = Peer::take(&mut r)?;
     r.finish()?;
+    if peer.of_its_coordinator().is_some_and(|txn| txn.coordinator != from) {
+        return Err(onpath_wire::WireError::Bad("an attempt of another shard"));
+    }
     match peer {
         // Answers to a participant's question: it waits for them by name.
         Peer::Decided { txn } => txn::participant::told(core, txn, true),

@@ -1,5 +1,6 @@
 //! The shape of the code, checked: which crate may use which, what a role must not touch, how long files and functions are.
 
+use crate::common::repository;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -59,10 +60,6 @@ const IMPURE: [&str; 12] = [
 const FILE_LINES_MAX: usize = 600;
 /// Lines that a function should have; more are listed.
 const FUNCTION_LINES_MAX: usize = 70;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
-}
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =

@@ -5,6 +5,7 @@
 //! (`const`), and of the log from `warn` on. What differs from time to time (`{…}`) is `…` in the document. Left out is what nobody looks for: a text with less than two words of its own, and what only those see who
 //! measure or test Onpath itself ([`TOOLS`]).
 
+use crate::common::repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::parse::{ParseStream, Parser};
@@ -229,10 +230,6 @@ impl<'ast> Visit<'ast> for Written<'_> {
         }
         visit::visit_expr_method_call(self, call);
     }
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 /// The sources below a directory that are not of the tools.

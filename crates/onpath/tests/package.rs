@@ -1,14 +1,10 @@
 //! The Debian package and the image: built, looked into, installed into a directory of their own, and run from there.
 
 use crate::common::server::{Site, binary, is_mounted};
-use crate::common::{skipped, tool};
+use crate::common::{repository, skipped, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
-}
 
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

@@ -12,7 +12,7 @@ use onpath_wire::data::{DataReply, DataRequest, Merge, UndoneAppend};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{
-    DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, SessionNumber, ShardId, Slot, Stamp, Term,
+    DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, SessionNumber, ShardId, Slot, Stamp, Term, TxnId, TxnSeq,
 };
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::FILE_BYTES_MAX;
@@ -118,6 +118,20 @@ fn a_file_has_no_more_than_fits_it() {
         cluster.tell(NodeId::data(0), NodeId::shard(HOME), MessageKind::Data, &merge);
     }
     assert_eq!(cluster.end().malformed, 5);
+}
+
+/// nobody but an attempt's coordinator asks for it, decides it or ends it.
+#[test]
+fn an_attempt_is_its_coordinators() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let txn = TxnId { coordinator: ShardId(2), seq: TxnSeq(1 << 40) };
+    let caller = onpath_wire::caller::Caller::default();
+    let prepare = Peer::Prepare { txn, oldest_unfinished: txn.seq, stamp: Stamp(1), caller, parts: vec![] };
+    let turns = [Peer::RenameLock { txn }, Peer::RenameUnlock { txn }];
+    for told in [prepare, Peer::Commit { txn }, Peer::Decided { txn }, Peer::Abort { txn }].into_iter().chain(turns) {
+        cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &told);
+    }
+    assert_eq!(cluster.end().malformed, 6);
 }
 
 #[test]

@@ -474,6 +474,21 @@ wire_enum! {
     }
 }
 
+impl Peer {
+    /// The attempt of which only its coordinator speaks so.
+    pub fn of_its_coordinator(&self) -> Option<TxnId> {
+        match self {
+            Peer::Prepare { txn, .. }
+            | Peer::Commit { txn }
+            | Peer::Decided { txn }
+            | Peer::Abort { txn }
+            | Peer::RenameLock { txn }
+            | Peer::RenameUnlock { txn } => Some(*txn),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

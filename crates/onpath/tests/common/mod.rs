@@ -33,6 +33,11 @@ use std::time::{Duration, Instant};
 /// How long a test waits for something that must happen before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The top of the repository.
+pub fn repository() -> PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
 /// Says something on the real standard error that should be seen although the test passes.
 pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -6,7 +6,7 @@
 
 mod citations;
 
-use crate::common::{cannot_mount, server, skipped};
+use crate::common::{cannot_mount, repository, server, skipped};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,6 @@ struct Block<'a> {
     /// Number of its first line.
     at: usize,
     lines: Vec<&'a str>,
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 /// What is in a directory, in order.
