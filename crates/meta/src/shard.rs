@@ -195,7 +195,7 @@ impl Shard {
         self.kernel.with(|core| coord::sessions::take(core, count))
     }
 
-    /// Takes a number for a session in this process, which ends with it.
+    /// Takes a number for the session of this process's own mount, which ends with it.
     pub fn take_resident(&mut self) -> Option<SessionNumber> {
         self.kernel.with(coord::sessions::take_resident)
     }

@@ -30,8 +30,8 @@ pub(crate) struct Coordinator {
     pub(crate) map: Option<MapImage>,
     /// When each live session's lease ends, monotonic microseconds.
     leases: BTreeMap<SessionId, u64>,
-    /// Numbers that sessions of this process were given and have not joined under yet.
-    pub(crate) residents: BTreeSet<SessionNumber>,
+    /// The session of this process, if it has a mount of its own: the last that was given to it.
+    pub(crate) resident: Option<SessionNumber>,
     /// Who is alone in the file system.
     pub(crate) alone: Alone,
     /// Who may move directories now.

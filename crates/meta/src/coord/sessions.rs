@@ -50,7 +50,7 @@ fn join(core: &mut Core, cx: &Cx, req: &Req, again: bool) -> Step {
         return Err(Errno::ESTALE.into()); // it was declared dead: its locks and opens are gone
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
-    let resident = core.state.coordinator.residents.remove(&session);
+    let resident = core.state.coordinator.resident == Some(session);
     let (kind, key) = (MemberKind::Mount, None);
     let member = Member { incarnation: stamp, number: session, resident, kind, key, alive: true };
     let effects: Effects = vec![Effect::Member { node: req.from, member }];
@@ -71,10 +71,10 @@ pub(crate) fn take(core: &mut Core, count: u32) -> Vec<SessionNumber> {
     taken
 }
 
-/// A number for a session of this process.
+/// A number for the session of this process's own mount, in place of the one before.
 pub(crate) fn take_resident(core: &mut Core) -> Option<SessionNumber> {
     let taken = take(core, 1).pop();
-    core.state.coordinator.residents.extend(taken);
+    core.state.coordinator.resident = taken;
     taken
 }
 

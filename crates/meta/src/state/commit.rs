@@ -37,7 +37,7 @@ pub(crate) fn commit_own(core: &mut Core, op: OpId, effects: Effects) -> RecordS
     core.state.record_seq
 }
 
-/// The same outside of any operation, at the start: no output rests on it.
+/// The same outside of any operation: no output rests on it, so that who relies on it waits until it is durable.
 pub(crate) fn commit_unasked(core: &mut Core, effect: Effect) {
     let record = own(core, vec![effect]);
     let seq = core.state.next_record();

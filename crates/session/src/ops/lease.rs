@@ -11,9 +11,9 @@ use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, ShardId};
 use onpath_wire::limits::SESSION_LEASE_MS;
+use onpath_wire::map::COORDINATOR_SLOT;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::describe::COORDINATOR_SLOT;
 use onpath_wire::request::{Request, RequestBody};
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.

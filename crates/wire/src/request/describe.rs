@@ -4,7 +4,7 @@
 
 use super::{LockKind, NewNode, Request, open};
 use crate::ids::{InodeId, Slot};
-use crate::map::ClusterMap;
+use crate::map::{COORDINATOR_SLOT, ClusterMap};
 use crate::name::Name;
 
 crate::kinds! {
@@ -76,9 +76,6 @@ impl<'a> About<'a> {
         }
     }
 }
-
-/// A slot of the coordinator's shard.
-pub use crate::map::COORDINATOR_SLOT;
 
 /// What may be different when a request has been executed: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
