@@ -7,6 +7,7 @@
 //! It is a layer over the store that has the last checkpoint: an inode of which nothing has changed since may be forgotten, all
 //! of its generations at once, and comes back when it is asked for.
 
+use crate::counts::{self, Counts};
 use crate::map::{self, BlockMap};
 use crate::objects;
 use crate::range::Places;
@@ -33,6 +34,8 @@ pub(crate) struct Index {
     pub(crate) last: RecordSeq,
     /// The blocks in use.
     pub(crate) map: BlockMap,
+    /// What of this node's numbers is over, and what may have been given out.
+    pub(crate) counts: Counts,
     cold: Option<Arc<dyn Cold>>,
     /// Inodes of this birth or a later one have nothing in the store that was not forgotten here.
     since: Birth,
@@ -55,8 +58,8 @@ impl Index {
     /// An empty index. The store may have anything, until it is known what is too [young](Index::set_since) for that.
     pub(crate) fn new() -> Index {
         let ranges = (0..RANGES).map(|_| Range::default()).collect();
-        let (map, forgotten) = (BlockMap::default(), Vec::new());
-        Index { ranges, last: RecordSeq(0), map, cold: None, since: Birth::NEVER, forgotten }
+        let (map, counts, forgotten) = (BlockMap::default(), Counts::default(), Vec::new());
+        Index { ranges, last: RecordSeq(0), map, counts, cold: None, since: Birth::NEVER, forgotten }
     }
 
     /// Nothing of this birth or a later one is in the store yet.
@@ -107,14 +110,18 @@ impl Index {
         range.heap_bytes += range.files.get(&inode).map_or(0, |file| file.content.heap_bytes());
     }
 
-    /// What has changed in the files of a range since its last image, and the rest of the range. The last range has the map too.
+    /// What has changed in the files of a range since its last image, and the rest of the range. The last range has the map too, and what
+    /// is of the node as a whole.
     pub(crate) fn image(&mut self, range: usize) -> (Changes, Vec<Pair>) {
         let mut changes = Changes::default();
         objects::changes(&mut self.ranges[range], &mut changes);
+        let mut rest = objects::rest(&self.ranges[range]);
         if range == RANGES - 1 {
             self.map.changes(&mut changes);
+            rest.extend(self.counts.images());
+            rest.sort_unstable();
         }
-        (changes, objects::rest(&self.ranges[range]))
+        (changes, rest)
     }
 
     /// The last image of a range is `kept`, or not.
@@ -127,7 +134,10 @@ impl Index {
 
     /// Takes one of the rest of a range's image.
     pub(crate) fn load_rest(&mut self, range: usize, key: &[u8], value: &[u8]) -> Result<(), WireError> {
-        objects::load_rest(&mut self.ranges[range], key, value)
+        match key.first() {
+            Some(&(counts::FLOOR | counts::RESERVED)) => self.counts.load(key, value),
+            _ => objects::load_rest(&mut self.ranges[range], key, value),
+        }
     }
 
     /// Takes an object that could also be read when it is asked for.
@@ -283,8 +293,11 @@ impl Index {
     ) -> Result<(), StoreError> {
         self.last = self.last.max(seq);
         let Some(inode) = record.inode() else {
-            if let DataRecord::Settled { merges } = record {
-                self.settled(seq, merges);
+            match record {
+                DataRecord::Settled { merges } => self.settled(seq, merges),
+                DataRecord::Floor { upto } => self.counts.raise_floor(*upto),
+                DataRecord::Reserved { counter, upto } => self.counts.reserve(*counter, *upto),
+                _ => unreachable!("of an inode"),
             }
             return Ok(());
         };
@@ -315,7 +328,9 @@ impl Index {
                 range.voided(*data, places);
                 Ok(())
             }
-            DataRecord::Settled { .. } => unreachable!("of no inode"),
+            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => {
+                unreachable!("of no inode")
+            }
         }
     }
 

@@ -10,6 +10,7 @@
 mod cache;
 mod check;
 mod content;
+mod counts;
 mod disk;
 mod gauges;
 mod index;

@@ -13,8 +13,9 @@ use bytes::Bytes;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::data::{Allocation, Asker, DataReply, DataRequest};
 use onpath_wire::disk::block::PendingMerge;
+use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, NodeClass, RecordSeq, RequestSeq, SessionId};
+use onpath_wire::ids::{DataId, LogSeq, NodeClass, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
 use onpath_wire::report::OperationReport;
 use onpath_wire::{Errno, Packet};
@@ -69,6 +70,16 @@ impl DataNode {
     /// The last record made or replayed; 0 before the first one ever.
     pub fn last_record(&self) -> RecordSeq {
         self.kernel.with(|core| core.state.index.last)
+    }
+
+    /// All writes up to this position are applied by their homes and trimmed; 0 if none is known to be.
+    pub fn floor(&self) -> LogSeq {
+        self.kernel.with(|core| core.state.index.counts.floor())
+    }
+
+    /// Up to where its records have reserved numbers of this kind; 0 if they have none.
+    pub fn reserved(&self, counter: Counter) -> u64 {
+        self.kernel.with(|core| core.state.index.counts.reserved(counter))
     }
 }
 

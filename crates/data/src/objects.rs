@@ -20,7 +20,7 @@ pub(crate) const FILE: u8 = 1;
 /// Runs of reserved blocks in one object.
 const RUNS_IN_OBJECT: usize = 4_096;
 
-/// First byte of a key of the rest: the kind of object.
+/// First byte of a key of the rest: the kind of object. 4 and 5 are those of [`counts`](crate::counts).
 mod tag {
     pub(super) const WINDOW: u8 = 1;
     pub(super) const MERGE: u8 = 2;

@@ -74,7 +74,7 @@ impl Suspects {
             }
             DataRecord::Restored { data, block, .. } => self.remove((*data, *block), (*data, *block)),
             DataRecord::Voided { data } => self.remove((*data, 0), (*data, u32::MAX)),
-            DataRecord::Settled { .. } => {}
+            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => {}
         }
     }
 

@@ -293,7 +293,7 @@ impl Shard {
 }
 
 impl Shard {
-    /// What this shard knows of a directory, as named numbers; nothing if it has nothing to do with it.
+    /// What this shard knows of a directory, or of the writes of a file, as named numbers; nothing if it has nothing to do with it.
     pub fn inspect(&self, dir: InodeId) -> Vec<(&'static str, u64)> {
         self.kernel.with(|core| dir::inspect::inspect(core, dir))
     }

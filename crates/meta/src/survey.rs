@@ -92,7 +92,7 @@ pub struct Survey {
     pub own_floor: LogSeq,
     /// What of whose change-log is applied here, where it is above the floor.
     pub watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
-    /// Everything of a site up to here is applied.
+    /// Everything of a site, or of a data node's writes, up to here is applied.
     pub floors: BTreeMap<NodeId, LogSeq>,
     /// Promises to coordinators.
     pub prepared: Vec<Promise>,

@@ -12,9 +12,9 @@ use crate::xattrs::XattrTable;
 use onpath_wire::WireError;
 use onpath_wire::attr::{self, AttrWire};
 use onpath_wire::disk::Stored;
-use onpath_wire::disk::inode::Inode;
+use onpath_wire::disk::inode::{Inode, Refused};
 use onpath_wire::hash::inode_hash;
-use onpath_wire::ids::{InodeId, Slot, Stamp};
+use onpath_wire::ids::{InodeId, LogSeq, Slot, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::SLOTS;
 use onpath_wire::peer::Access;
@@ -242,6 +242,9 @@ impl Inodes {
         if id_of(*key.first_chunk().ok_or(WireError::Truncated)?) != inode.id {
             return Err(WireError::Bad("key of an inode"));
         }
+        if inode.kind != Kind::File && (inode.merged.is_some() || inode.refused.is_some()) {
+            return Err(WireError::Bad("writes of what is no file"));
+        }
         Ok(inode)
     }
 
@@ -362,6 +365,13 @@ impl Inodes {
         if self.has_xattrs(id) {
             self.remove_xattr(id, &XattrName::capability());
         }
+        true
+    }
+
+    /// What is known of a file's writes: up to where, and which were refused. False if it is absent.
+    pub fn set_writes(&mut self, id: InodeId, merged: Option<LogSeq>, refused: Option<Refused>) -> bool {
+        let Some(handle) = self.changing(id) else { return false };
+        self.update(id, handle, |file| (file.merged, file.refused) = (merged, refused));
         true
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The first word tells which words follow: `low 41 bits of the id | present:23`, `uid:32 | mode:16 | nlink:16`,
 //! parent, birth time, then the present ones in the order of their bits. Of a symlink follow the length of its
-//! target and the target, of a directory the length of its name, a byte, and the name. The high bits of an id are
-//! those of its table (see `slots`).
+//! target and the target, of a directory the length of its name, a byte, and the name, of a file the positions of
+//! refused writes. The high bits of an id are those of its table (see `slots`).
 //!
 //! A file takes 64 bytes, or 72 if its group has another number than its owner: what a first write and a first
 //! read change has its place from birth, so that a million files that live on do not leave a million holes.
@@ -11,8 +11,8 @@
 use crate::arena::UNIT_BYTES;
 use crate::slots::GROUP_SLOTS;
 use onpath_wire::codec::Blob;
-use onpath_wire::disk::inode::Inode;
-use onpath_wire::ids::{Generation, InodeId, SLOT_SHIFT, Slot, Stamp};
+use onpath_wire::disk::inode::{Inode, Refused};
+use onpath_wire::ids::{Generation, InodeId, LogSeq, SLOT_SHIFT, Slot, Stamp};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::name::Name;
@@ -44,12 +44,19 @@ mod bit {
     pub(super) const ENTRIES: u32 = 1 << 9;
     /// `cut:32 | rdev:32`; else 0.
     pub(super) const CUT_RDEV: u32 = 1 << 10;
-    /// Number of bits that stand for words.
-    pub(super) const COUNT: usize = 11;
     /// A bit without a word: the modification time was set explicitly in the last change.
     pub(super) const STAMP_IS_CTIME: u32 = 1 << 11;
+    /// Up to where writes are known; else that is not remembered. Behind all words of before, as is the next one: who asks for none of
+    /// both need not know of them.
+    pub(super) const MERGED: u32 = 1 << 12;
+    /// How many writes were refused; else none.
+    pub(super) const REFUSED: u32 = 1 << 13;
+    /// Both.
+    pub(super) const WRITES: u32 = MERGED | REFUSED;
     /// All bits that stand for words.
-    pub(super) const WORDS: u32 = (1 << COUNT) - 1;
+    pub(super) const WORDS: u32 = ((1 << 14) - 1) & !STAMP_IS_CTIME;
+    /// Number of bits that stand for words.
+    pub(super) const COUNT: usize = WORDS.count_ones() as usize;
 }
 const WORDS_MAX: usize = WORDS_MIN + bit::COUNT + 1;
 /// Number of bits of an id that a record has; the others are those for [`bit`]s.
@@ -77,11 +84,6 @@ fn units(kind: Kind, present: u32, tail_bytes: usize) -> usize {
     words(kind, present | soon) + tail_bytes.div_ceil(UNIT_BYTES)
 }
 
-/// Bytes behind the words.
-fn tail_bytes(kind: Kind, tail: &[u8]) -> usize {
-    tail.len() + usize::from(kind == Kind::Directory)
-}
-
 fn words(kind: Kind, present: u32) -> usize {
     WORDS_MIN + (present & bit::WORDS).count_ones() as usize + usize::from(kind == Kind::Symlink)
 }
@@ -92,8 +94,27 @@ pub(crate) struct Packed<'a> {
     len: usize,
     present: u32,
     kind: Kind,
-    /// A symlink's target, or a directory's name.
-    tail: &'a [u8],
+    tail: Tail<'a>,
+}
+
+/// What follows the words.
+enum Tail<'a> {
+    /// A symlink's target, or nothing.
+    Target(&'a [u8]),
+    /// A directory's name, its length before it.
+    Name(&'a [u8]),
+    /// Of a file's refused writes.
+    Positions(&'a [LogSeq]),
+}
+
+impl Tail<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Tail::Target(target) => target.len(),
+            Tail::Name(name) => name.len() + 1,
+            Tail::Positions(positions) => size_of_val(*positions),
+        }
+    }
 }
 
 impl<'a> Packed<'a> {
@@ -105,7 +126,7 @@ impl<'a> Packed<'a> {
         assert!(target.is_empty() || i.kind == Kind::Symlink, "{:?} with a target", i.kind);
         let name = i.name.as_ref().map_or(&[][..], Name::as_bytes);
         assert!(name.is_empty() || i.is_dir(), "{:?} with a name of its own", i.kind);
-        let tail = if i.is_dir() { name } else { target };
+        let tail = if i.is_dir() { Tail::Name(name) } else { Tail::Target(target) };
         let mut p = Packed { words: [0; WORDS_MAX], len: WORDS_MIN, present: 0, kind: i.kind, tail };
         let nlink = u16::try_from(i.nlink).unwrap_or(0);
         let mode = i.mode | u16::from(i.kind.d_type()) << TYPE_SHIFT;
@@ -133,8 +154,21 @@ impl<'a> Packed<'a> {
             p.words[p.len] = target.len() as u64;
             p.len += 1;
         }
+        if i.merged.is_some() || i.refused.is_some() {
+            p.writes(i);
+        }
         p.words[0] = i.id.0 & ID_MASK | u64::from(p.present) << ID_BITS;
         p
+    }
+
+    /// What is known of a file's writes.
+    #[cold]
+    fn writes(&mut self, i: &'a Inode) {
+        assert!(i.kind == Kind::File, "{:?} with writes", i.kind);
+        let refused = i.refused.as_ref().map_or(&[][..], Refused::positions);
+        self.unless(i.merged.is_none(), bit::MERGED, i.merged.unwrap_or_default().0);
+        self.unless(refused.is_empty(), bit::REFUSED, refused.len() as u64);
+        self.tail = Tail::Positions(refused);
     }
 
     #[inline(always)]
@@ -148,7 +182,7 @@ impl<'a> Packed<'a> {
 
     /// Units of arena that the record takes.
     pub(crate) fn units(&self) -> usize {
-        units(self.kind, self.present, tail_bytes(self.kind, self.tail))
+        units(self.kind, self.present, self.tail.bytes())
     }
 
     /// Writes the record.
@@ -157,15 +191,18 @@ impl<'a> Packed<'a> {
         for (to, word) in words.chunks_exact_mut(UNIT_BYTES).zip(&self.words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
-        let rest = match self.kind {
-            Kind::Directory => {
-                let (length, rest) = rest.split_at_mut(1);
-                length[0] = self.tail.len() as u8; // names are no longer than 255 bytes
-                rest
+        match self.tail {
+            Tail::Target(target) => rest[..target.len()].copy_from_slice(target),
+            Tail::Name(name) => {
+                rest[0] = name.len() as u8; // names are no longer than 255 bytes
+                rest[1..][..name.len()].copy_from_slice(name);
             }
-            _ => rest,
-        };
-        rest[..self.tail.len()].copy_from_slice(self.tail);
+            Tail::Positions(positions) => {
+                for (to, position) in rest.chunks_exact_mut(UNIT_BYTES).zip(positions) {
+                    to.copy_from_slice(&position.0.to_le_bytes());
+                }
+            }
+        }
     }
 }
 
@@ -242,29 +279,58 @@ impl<'a> Record<'a> {
         &self.0[words * UNIT_BYTES..][..self.word(words - 1) as usize]
     }
 
-    /// A directory's name.
+    /// The name of a directory, which this is.
     fn name(self) -> &'a [u8] {
-        if self.kind() != Kind::Directory {
-            return &[];
-        }
         let tail = &self.0[words(Kind::Directory, self.present()) * UNIT_BYTES..];
         &tail[1..][..usize::from(tail[0])]
     }
 
+    /// How many writes of a file, which this is, were refused: their positions follow the words.
+    fn refused_len(self) -> usize {
+        match self.present() & bit::REFUSED {
+            0 => 0,
+            _ => self.word(words(Kind::File, self.present()) - 1) as usize,
+        }
+    }
+
+    /// Up to where writes of a file, which this is, are known, and which of them were refused.
+    #[cold]
+    fn writes(self) -> (Option<LogSeq>, Option<Refused>) {
+        let present = self.present();
+        let words = words(Kind::File, present);
+        let before = words - (present & bit::WRITES).count_ones() as usize;
+        let merged = (present & bit::MERGED != 0).then(|| LogSeq(self.word(before)));
+        let positions = (words..words + self.refused_len()).map(|at| LogSeq(self.word(at)));
+        (merged, Refused::of(positions.collect()).expect("they were packed in order"))
+    }
+
     /// Units of arena that the record takes.
     pub(crate) fn units(self) -> usize {
-        let tail = if self.kind() == Kind::Directory { self.name() } else { self.target() };
-        units(self.kind(), self.present(), tail_bytes(self.kind(), tail))
+        let kind = self.kind();
+        let tail = match kind {
+            Kind::File => self.refused_len() * UNIT_BYTES,
+            Kind::Directory => 1 + self.name().len(),
+            _ => self.target().len(),
+        };
+        units(kind, self.present(), tail)
     }
 
     /// All of it.
     pub(crate) fn whole(self, slot: Slot) -> Inode {
-        let name = self.name();
-        let name = (!name.is_empty()).then(|| Name::new(name).expect("only names are packed as such"));
-        Inode { target: Blob(self.target().to_vec()), name, ..self.unpack(slot) }
+        let mut inode = self.unpack(slot);
+        match inode.kind {
+            Kind::File if self.present() & bit::WRITES == 0 => {}
+            Kind::File => (inode.merged, inode.refused) = self.writes(),
+            Kind::Directory => {
+                let name = self.name();
+                inode.name = (!name.is_empty()).then(|| Name::new(name).expect("only names are packed as such"));
+            }
+            _ => inode.target = Blob(self.target().to_vec()),
+        }
+        inode
     }
 
-    /// Everything but the target and the name, which stay empty: nothing is allocated.
+    /// Everything but the target, the name, and what is known of writes, which stay empty: nothing is allocated.
     #[inline]
     pub(crate) fn unpack(self, slot: Slot) -> Inode {
         let mut fields = Fields { record: self, present: self.present(), next: WORDS_MIN };
@@ -310,6 +376,8 @@ impl<'a> Record<'a> {
             cut,
             target,
             name: None,
+            merged: None,
+            refused: None,
         }
     }
 }

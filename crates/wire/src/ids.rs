@@ -90,7 +90,8 @@ id!(
     RecordSeq(u64)
 );
 id!(
-    /// An entry of a shard's change-logs: `term:24 | count:40`, one counter for all directories.
+    /// An entry of a shard's change-logs: `term:24 | count:40`, one counter for all directories. Or a write that a data node answers
+    /// by itself: one counter for all its files.
     LogSeq(u64)
 );
 id!(

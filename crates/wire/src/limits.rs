@@ -103,6 +103,8 @@ pub const DROPS_MAX: usize = 4_096;
 pub const DROPS_PENDING_MAX: usize = 1 << 18;
 /// Undone appends of a file, the last ones, of which a home hears after a power loss; those before them leave zeros.
 pub const UNDONE_MAX: usize = 4_096;
+/// Refused writes of a file that its home remembers, until its data node has trimmed them; a record or an object with more is refused.
+pub const REFUSED_MAX: usize = 64;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.
 pub const DROPS_COLLECT_US: u64 = 10_000;
 /// Lease of a session, milliseconds (design.md, "Sessions").

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod concurrent;
+mod counts;
 mod cuts;
 mod model;
 mod ranges;

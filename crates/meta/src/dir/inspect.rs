@@ -1,7 +1,8 @@
-//! What a shard knows of one directory, for people: `onpath inspect PATH`.
+//! What a shard knows of one directory, for people: `onpath inspect PATH`; and of the writes of one file.
 
 use super::owner::OwnerDir;
 use crate::Core;
+use onpath_wire::disk::inode::Inode;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::part;
@@ -20,11 +21,18 @@ impl OwnerDir {
     }
 }
 
-/// Named numbers: as the owner if `dir` is a directory of this shard, as a site if it holds anything of it.
+/// What is remembered of a file's writes, if anything is.
+fn writes(file: &Inode, all: &mut Vec<(&'static str, u64)>) {
+    all.extend(file.merged.map(|upto| ("writes_known_upto", upto.0)));
+    all.extend(file.refused.as_ref().map(|refused| ("writes_refused", refused.positions().len() as u64)));
+}
+
+/// Named numbers: as the home if `dir` is a file of this shard, as the owner if `dir` is a directory of this shard, as a site if it holds anything of it.
 pub(crate) fn inspect(core: &mut Core, dir: InodeId) -> Vec<(&'static str, u64)> {
-    let inode = core.state.inodes.get(dir);
+    let inode = core.state.inodes.get(dir).map(|inode| core.state.remembered(inode));
     let state = &core.state;
     let mut all = Vec::new();
+    inode.iter().for_each(|inode| writes(inode, &mut all));
     if let Some(inode) = inode.filter(|inode| inode.kind == Kind::Directory) {
         all.push(("owner", 1));
         all.push(("entries", inode.entries));

@@ -58,7 +58,7 @@ pub(crate) struct Directories {
     own_floor: LogSeq,
     /// What of whom is applied.
     watermarks: BTreeMap<(InodeId, ShardId), LogSeq>,
-    /// Everything of a site up to here is applied.
+    /// Everything of a site, or of a data node's writes, up to here is applied.
     floors: BTreeMap<NodeId, LogSeq>,
     log_seq: u64,
     job: u64,
@@ -215,9 +215,14 @@ impl Directories {
         (batches, more)
     }
 
+    /// Everything of a site's change-logs, or of the writes of a data node's files, is applied up to here.
+    pub(crate) fn floor(&self, from: NodeId) -> LogSeq {
+        self.floors.get(&from).copied().unwrap_or_default()
+    }
+
     /// What of `from`'s change-log for `dir` is applied here.
     pub(crate) fn watermark(&self, dir: InodeId, from: ShardId) -> LogSeq {
-        let floor = self.floors.get(&NodeId::shard(from)).copied().unwrap_or_default();
+        let floor = self.floor(NodeId::shard(from));
         self.watermarks.get(&(dir, from)).copied().unwrap_or_default().max(floor)
     }
 
@@ -227,12 +232,14 @@ impl Directories {
         *at = (*at).max(upto);
     }
 
-    /// Watermarks up to here need not be kept.
+    /// Watermarks up to here need not be kept. Those of a data node are with its files.
     pub(crate) fn raise_floor(&mut self, from: NodeId, upto: LogSeq) {
         let floor = self.floors.entry(from).or_default();
         *floor = (*floor).max(upto);
         let floor = *floor;
-        self.watermarks.retain(|&(_, shard), at| NodeId::shard(shard) != from || *at > floor);
+        if let Some(site) = from.as_shard() {
+            self.watermarks.retain(|&(_, shard), at| shard != site || *at > floor);
+        }
     }
 
     /// All owners know that everything of ours up to here is applied.

@@ -104,15 +104,22 @@ fn unasked(core: &mut Core, cx: &Cx, merge: &Merge) {
     match core.state.inodes.get(data.inode).filter(|inode| inode.kind == Kind::File) {
         None => drop_late(core, cx, data),
         Some(inode) if (inode.generation, inode.cut) == (data.generation, cut) && end > inode.size => {
-            let (blocks, version) = newest(&inode, blocks, version);
+            let blocks = newest(&inode, blocks, version);
             core.state.clock.stamp(core.now.wall_ns);
-            commit_own(core, cx.op(), vec![Effect::Merged { data, cut, size: end, blocks, version, kill_suidgid }]);
+            let effect = one_write(data, cut, end, blocks, kill_suidgid);
+            commit_own(core, cx.op(), vec![effect]);
         }
         Some(_) => counted(core, cx, data, blocks, version),
     }
 }
 
-/// The newer count of blocks.
+/// A write that its home answers: it has no position among those that the data node answers by itself.
+fn one_write(data: DataId, cut: u32, size: u64, (blocks, version): (u64, u64), kill_suidgid: bool) -> Effect {
+    let (base, last, stamp, refused) = (None, None, None, None);
+    Effect::Merged { data, cut, size, blocks, version, kill_suidgid, base, last, stamp, refused }
+}
+
+/// The newer count of blocks, and its version.
 fn newest(inode: &Inode, blocks: u64, version: u64) -> (u64, u64) {
     match version > inode.blocks_version {
         true => (blocks, version),
@@ -178,8 +185,7 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         Some(inode) => {
             let stamp = core.state.clock.stamp(core.now.wall_ns);
             let size = inode.size.max(end);
-            let (blocks, version) = newest(&inode, blocks, version);
-            let effect = Effect::Merged { data, cut, size, blocks, version, kill_suidgid };
+            let effect = one_write(data, cut, size, newest(&inode, blocks, version), kill_suidgid);
             commit(core, cx.op(), &req, stamp, Answer::Written { id: data.inode }, vec![effect])
         }
     };

@@ -5,7 +5,7 @@
 use crate::coord::session_of;
 use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
-use onpath_store::NameValue;
+use onpath_store::{NameValue, StoreError};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::objects::PendingObject;
@@ -55,20 +55,20 @@ fn put_by(record: &Record) -> Option<Reply> {
 impl State {
     /// Applies a record of the present.
     pub(crate) fn apply_live(&mut self, record: &Record) -> Option<Reply> {
-        self.apply(record, &Everything)
+        self.apply(record, &Everything).expect("a record is checked before it is made")
     }
 
     /// Applies a record to the ranges that want it; the reply that it stands for goes into the reply cache.
-    pub(crate) fn apply(&mut self, record: &Record, wants: &impl Wants) -> Option<Reply> {
+    pub(crate) fn apply(&mut self, record: &Record, wants: &impl Wants) -> Result<Option<Reply>, StoreError> {
         self.clock.replayed(record.stamp);
         for effect in &record.effects {
-            self.apply_effect(record.stamp, effect, wants);
+            self.apply_effect(record.stamp, effect, wants)?;
         }
-        let reply = put_by(record).map(|reply| self.flagged(reply)).or_else(|| self.derive(&record.answer))?;
-        if record.session.0 != 0 && wants.wants(GLOBAL_RANGE) {
+        let reply = put_by(record).map(|reply| self.flagged(reply)).or_else(|| self.derive(&record.answer));
+        if let Some(reply) = reply.as_ref().filter(|_| record.session.0 != 0 && wants.wants(GLOBAL_RANGE)) {
             self.replies.remember(record.session, record.request, record.oldest, reply.clone(), true);
         }
-        Some(reply)
+        Ok(reply)
     }
 
     /// The reply with what an inode's record does not say of it.
@@ -103,7 +103,7 @@ impl State {
         })
     }
 
-    fn apply_effect(&mut self, stamp: Stamp, effect: &Effect, wants: &impl Wants) {
+    fn apply_effect(&mut self, stamp: Stamp, effect: &Effect, wants: &impl Wants) -> Result<(), StoreError> {
         match effect {
             Effect::PutName { parent, name, child, kind, log } => {
                 self.apply_name(stamp, *parent, name, *child, *kind, *log, true, wants);
@@ -121,10 +121,8 @@ impl State {
                 self.unreclaimed.remove(id);
                 self.listings.drop_dir(*id);
             }
-            Effect::Merged { data, cut: _, size, blocks, version, kill_suidgid }
-                if wants.wants(range_of(data.inode.slot())) =>
-            {
-                self.inodes.merged(data.inode, *size, *blocks, *version, *kill_suidgid, stamp);
+            Effect::Merged { data, .. } if wants.wants(range_of(data.inode.slot())) => {
+                self.apply_merged(stamp, effect)?
             }
             Effect::Further { id, dir, names } if wants.wants(range_of(id.slot())) => {
                 self.inodes.set_further(*id, *dir, *names);
@@ -165,6 +163,7 @@ impl State {
             _ if wants.wants(GLOBAL_RANGE) => self.apply_global(effect),
             _ => {}
         }
+        Ok(())
     }
 
     fn apply_global(&mut self, effect: &Effect) {
@@ -192,6 +191,8 @@ impl State {
             Effect::PowerLost { term } => self.power_lost = self.power_lost.max(*term),
             Effect::Map { map } => self.coordinator.map = Some(map.clone()),
             Effect::Tracking { side, tracking } => self.epochs.learned(*side, *tracking),
+            // The file has it already, and the clock follows in any case.
+            Effect::Merged { stamp: Some(newest), .. } => self.clock.replayed(*newest),
             _ => {} // a ranged effect that its range does not want
         }
     }
@@ -243,10 +244,14 @@ impl State {
         } else if self.linkable.remove(&inode.id) {
             self.orphans.remove(&inode.id); // born without a name, it has one now
         }
-        self.inodes.put(inode, born);
+        if inode.merged.is_some() || inode.refused.is_some() {
+            self.inodes.put(&self.remembered(inode.clone()), born);
+        } else {
+            self.inodes.put(inode, born);
+        }
     }
 
-    /// A site's floor rises; our own means that every owner knows ours.
+    /// The floor of a site or of a data node rises; our own means that every owner knows ours.
     pub(crate) fn raise_floor(&mut self, from: NodeId, upto: LogSeq) {
         if from == NodeId::shard(self.me()) {
             self.dirs.raise_own_floor(upto);

@@ -204,7 +204,8 @@ impl State {
         for range in 0..RANGES {
             let slots = slots_of(range);
             for id in self.inodes.in_slots(slots.clone()) {
-                self.inodes.get(id).map(Surveyed::Inode).into_iter().for_each(&mut *each);
+                let inode = self.inodes.get(id).map(|inode| Surveyed::Inode(self.remembered(inode)));
+                inode.into_iter().for_each(&mut *each);
             }
             self.inodes.xattrs_in_slots(slots.clone()).for_each(|(id, set)| each(Surveyed::xattrs(id, set)));
             let further = self.inodes.further_in_slots(slots.clone());
@@ -229,7 +230,7 @@ impl State {
         Ok(match key.split_first().ok_or(WireError::Truncated)? {
             (&class::INODE, key) => {
                 let inode = Inodes::decode(key, value)?;
-                (!self.inodes.knows(inode.id)).then_some(Surveyed::Inode(inode))
+                (!self.inodes.knows(inode.id)).then(|| Surveyed::Inode(self.remembered(inode)))
             }
             (&class::NAME, key) => {
                 let (parent, name, NameValue { child, kind }) = Names::decode(key, value)?;

@@ -15,6 +15,7 @@ pub(crate) mod replies;
 mod reserved;
 pub(crate) mod reshape;
 mod status;
+mod writes;
 
 use crate::coord::Coordinator;
 use crate::coord::renames::Turn;

@@ -177,12 +177,12 @@ impl Recoverable for Shard {
         let wants = Replay { seq, reflected: &self.reflected };
         let in_tail = self.in_tail;
         self.kernel.with(|core| {
-            core.state.apply(&record, &wants);
+            core.state.apply(&record, &wants)?;
             core.state.counters.records += 1;
             if !in_tail {
                 core.state.kept = seq;
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -12,9 +12,9 @@ use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::map::MapImage;
-use onpath_wire::disk::objects::{ClockObject, CountObject, ReservedObject};
+use onpath_wire::disk::objects::{ClockObject, CountObject, ReservedObject, UptoObject};
 use onpath_wire::disk::record::Counter;
-use onpath_wire::ids::{DataId, InodeId, ShardId, Slot, Stamp};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeClass, NodeId, ShardId, Slot, Stamp};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Placement;
 use std::collections::BTreeMap;
@@ -30,6 +30,8 @@ pub struct Reshape {
     epoch: u32,
     /// Up to where any shard has reserved numbers.
     reserved: Reserved,
+    /// The highest floor of each data node that any shard knows: inodes have forgotten what is below.
+    floors: BTreeMap<NodeId, LogSeq>,
 }
 
 impl Reshape {
@@ -42,6 +44,7 @@ impl Reshape {
             clock: Stamp(0),
             epoch: 0,
             reserved: Reserved::default(),
+            floors: BTreeMap::new(),
         }
     }
 
@@ -102,11 +105,18 @@ impl Reshape {
                 self.reserved.raise(Counter::load(&mut key)?, ReservedObject::from_stored(value)?.upto);
                 Goes::Nowhere
             }
-            // Counted anew.
-            class::COUNT => Goes::Nowhere,
-            class::WATERMARK | class::TRIMMED | class::FLOOR | class::FINISHED | class::ATTEMPTS | class::TRACKING => {
+            class::FLOOR => {
+                let (from, UptoObject { upto }) =
+                    (NodeId(u32::from_be_bytes(key.array()?)), UptoObject::from_stored(value)?);
+                if from.class() == Some(NodeClass::Data) {
+                    let floor = self.floors.entry(from).or_default();
+                    *floor = upto.max(*floor);
+                }
                 Goes::Nowhere
             }
+            // Counted anew.
+            class::COUNT => Goes::Nowhere,
+            class::WATERMARK | class::TRIMMED | class::FINISHED | class::ATTEMPTS | class::TRACKING => Goes::Nowhere,
             // What a mount of before was told is over.
             class::POWER_LOST => Goes::Nowhere,
             // A mount of before does not come back to another shape.
@@ -137,6 +147,9 @@ impl Reshape {
             pairs.extend(self.reserved.all().map(|(counter, upto)| {
                 ([&[class::RESERVED][..], &counter.to_stored()].concat(), ReservedObject { upto }.to_stored())
             }));
+            pairs.extend(self.floors.iter().map(|(from, &upto)| {
+                ([&[class::FLOOR][..], &from.0.to_be_bytes()].concat(), UptoObject { upto }.to_stored())
+            }));
             pairs.sort();
             all.push((shard, GLOBAL_RANGE, pairs));
         }
@@ -149,4 +162,27 @@ enum Goes {
     With(Slot),
     Nowhere,
     NotYet(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::secrets::Secrets;
+
+    /// Inodes have forgotten what is below a data node's floor, wherever they go; what shards told each other is over.
+    #[test]
+    fn the_highest_floor_of_a_data_node_goes_to_every_shard() {
+        let mut reshape = Reshape::to(3, Secrets::of_seed(1).placement);
+        let key = |from: NodeId| [&[class::FLOOR][..], &from.0.to_be_bytes()].concat();
+        let floor = |upto| UptoObject { upto: LogSeq(upto) }.to_stored();
+        for (from, upto) in [(NodeId::data(0), 7), (NodeId::shard(ShardId(1)), 99), (NodeId::data(0), 5)] {
+            reshape.rest(&key(from), &floor(upto)).expect("a floor");
+        }
+        assert!(reshape.rest(&key(NodeId::data(0))[..3], &floor(9)).is_err());
+        let global = reshape.finish().into_iter().filter(|(_, range, _)| *range == GLOBAL_RANGE);
+        for (shard, _, pairs) in global {
+            let floors: Vec<_> = pairs.into_iter().filter(|(key, _)| key[0] == class::FLOOR).collect();
+            assert_eq!(floors, [(key(NodeId::data(0)), floor(7))], "{shard:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
 mod sessions;
+mod writes;
 
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};

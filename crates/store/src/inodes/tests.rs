@@ -6,6 +6,7 @@ use crate::cold::testing::{Imaged, Keeper, Shelf, Upkeep, upkeep};
 use crate::pieces::PIECE_LOOKS;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::{Birth, Generation};
+use onpath_wire::limits::REFUSED_MAX;
 use onpath_wire::name::Name;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -31,6 +32,18 @@ fn id() -> impl Strategy<Value = InodeId> {
     ]
 }
 
+type Writes = (Option<LogSeq>, Option<Refused>);
+
+/// What is known of a file's writes: mostly nothing, as long as their data node answers none by itself.
+fn writes() -> impl Strategy<Value = Writes> {
+    let refused = prop_oneof![
+        2 => Just(None),
+        1 => prop::collection::btree_set(number(), 0..=REFUSED_MAX)
+            .prop_map(|set| Refused::of(set.into_iter().map(LogSeq).collect()).unwrap()),
+    ];
+    prop_oneof![2 => Just((None, None)), 3 => (prop::option::of(number().prop_map(LogSeq)), refused)]
+}
+
 fn inode() -> impl Strategy<Value = Inode> {
     let kind = prop::sample::select(vec![
         Kind::Fifo,
@@ -44,14 +57,16 @@ fn inode() -> impl Strategy<Value = Inode> {
     let small = (kind, 0u16..=0o7777, number(), number(), number(), number(), number());
     let large = (number(), 0..1u64 << 50, number(), number(), 0..1u64 << 40, number());
     let times = (time(), time(), time(), time(), number());
+    let writes = writes();
     let name = prop::option::of("[a-z]{1,40}|[x]{255}");
-    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600), name).prop_map(
-        |(id, small, large, times, target, name)| {
+    (id(), small, large, times, prop::collection::vec(any::<u8>(), 0..600), name, writes).prop_map(
+        |(id, small, large, times, target, name, writes)| {
             let (kind, mode, uid, gid, nlink, rdev, cut) = small;
             let (size, blocks, blocks_version, parent, entries, generation) = large;
             let (atime, mtime, ctime, btime, stamp) = times;
             let target = if kind == Kind::Symlink { target } else { Vec::new() };
             let name = name.filter(|_| kind == Kind::Directory).map(|name| Name::new(name.as_bytes()).unwrap());
+            let (merged, refused) = if kind == Kind::File { writes } else { (None, None) };
             Inode {
                 id,
                 kind,
@@ -74,6 +89,8 @@ fn inode() -> impl Strategy<Value = Inode> {
                 cut: cut as u32,
                 target: Blob(target),
                 name,
+                merged,
+                refused,
             }
         },
     )
@@ -85,6 +102,7 @@ enum Step {
     Remove(InodeId),
     Touch(InodeId, i8, u64),
     Merge(InodeId, u64, u32, u64, bool, u64),
+    Writes(InodeId, Writes),
     /// Sets an extended attribute, or with an empty value removes it.
     Xattr(InodeId, u8, Vec<u8>),
     /// So many further names in a directory.
@@ -99,6 +117,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => upkeep().prop_map(Step::Upkeep),
         3 => (id(), 0u8..2, prop::collection::vec(any::<u8>(), 0..3)).prop_map(|(id, n, v)| Step::Xattr(id, n, v)),
         3 => (id(), 1u64..4, 0u32..3).prop_map(|(id, dir, names)| Step::Further(id, InodeId(dir << 40), names)),
+        2 => (id(), writes()).prop_map(|(id, writes)| Step::Writes(id, writes)),
         2 => (id(), 0i8..3, number()).prop_map(|(id, count, stamp)| Step::Touch(id, count, stamp)),
         2 => (id(), number(), any::<u32>(), number(), any::<bool>(), number())
             .prop_map(|(id, size, blocks, version, kill, stamp)| Step::Merge(id, size, blocks, version, kill, stamp)),
@@ -246,6 +265,12 @@ fn apply(inodes: &mut Inodes, keeper: &mut Keeper<Model>, all: &mut Model, step:
             }
             id
         }
+        Step::Writes(id, (merged, refused)) => {
+            let Some(file) = model.get_mut(&id).filter(|i| i.kind == Kind::File) else { return id };
+            (file.merged, file.refused) = (merged, refused.clone());
+            assert!(inodes.set_writes(id, merged, refused));
+            id
+        }
         Step::Merge(id, size, blocks, version, kill, stamp) => {
             let Some(file) = model.get_mut(&id).filter(|i| i.kind == Kind::File) else { return id };
             if version > file.blocks_version {
@@ -321,7 +346,41 @@ fn absent_inodes_do_not_change() {
     let mut inodes = Inodes::default();
     assert!(!inodes.touch_dir(InodeId::ROOT, 1, 0, Stamp(5)));
     assert!(!inodes.merged(InodeId::ROOT, 1, 1, 1, false, Stamp(5)));
+    assert!(!inodes.set_writes(InodeId::ROOT, Some(LogSeq(1)), None));
     assert!(!inodes.remove(InodeId::ROOT));
+}
+
+/// What a file takes that nobody knows writes of is what it took before there was a place for them.
+#[test]
+fn writes_take_room_only_where_some_are_known() {
+    let id = InodeId::new(Slot(3), Birth(1), 1, Kind::File);
+    let times = Inode { btime: 5, ctime: 6, mtime: 6, mtime_stamp: Stamp(6), ..Inode::new(id, Kind::File) };
+    let file = Inode { size: 7, blocks: 1, ..times };
+    let refused = Refused::of(vec![LogSeq(3), LogSeq(1 << 60)]).unwrap();
+    let units = |file: &Inode| Packed::of(file).units();
+    assert_eq!(units(&file), 8);
+    assert_eq!(units(&Inode { merged: Some(LogSeq(0)), ..file.clone() }), 9);
+    assert_eq!(units(&Inode { merged: Some(LogSeq(9)), refused, ..file.clone() }), 12);
+    let mut inodes = Inodes::default();
+    inodes.put(&file, true);
+    let before = inodes.memory();
+    inodes.set_writes(id, Some(LogSeq(9)), None);
+    inodes.set_writes(id, None, None);
+    assert_eq!(
+        (inodes.get(id), inodes.memory().total() - inodes.memory().free),
+        (Some(file), before.total() - before.free)
+    );
+}
+
+#[test]
+fn only_files_have_writes() {
+    let id = InodeId::new(Slot(3), Birth(1), 1, Kind::Fifo);
+    let stored = |inode: &Inode| Inodes::decode(&inode_key(id)[1..], &inode.to_stored()).map(drop);
+    let fifo = Inode::new(id, Kind::Fifo);
+    assert_eq!(stored(&fifo), Ok(()));
+    let refused = Err(WireError::Bad("writes of what is no file"));
+    assert_eq!(stored(&Inode { merged: Some(LogSeq(1)), ..fifo.clone() }), refused);
+    assert_eq!(stored(&Inode { refused: Refused::of(vec![LogSeq(1)]).unwrap(), ..fifo }), refused);
 }
 
 #[test]

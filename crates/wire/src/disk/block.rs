@@ -3,8 +3,9 @@
 //! A node's state changes only by applying these records, live and in replay alike. They go into the one journal of
 //! the process, so any prefix of it is a consistent cut of names, attributes and bytes.
 
+use super::record::Counter;
 use super::superblock::JournalId;
-use crate::ids::{DataId, InodeId, RecordSeq, RequestSeq, SessionId, Stamp};
+use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
 use crate::{stored_enum, stored_struct};
 use smallvec::SmallVec;
 
@@ -152,8 +153,7 @@ stored_struct! {
 }
 
 stored_enum! {
-    /// One change of a data node's index. Its number in the node's journal is the position of a write, which homes are told. Reserved: 8
-    /// *floor of positions that homes have applied*, 9 *up to where a counter is reserved*.
+    /// One change of a data node's index. Its number in the node's journal is the position of a write, which homes are told.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum DataRecord {
         /// New blocks are current; those they replace are free.
@@ -216,6 +216,19 @@ stored_enum! {
             /// What is reserved.
             reserved: Vec<ReservedRun>,
         },
+        /// All writes up to here, by the positions that this node gives them, are applied by their homes and trimmed: nobody names one of
+        /// them again.
+        8 => Floor {
+            /// The last of them. It grows.
+            upto: LogSeq,
+        },
+        /// The node may give out numbers up to here; before one leaves, this is durable.
+        9 => Reserved {
+            /// Of which kind.
+            counter: Counter,
+            /// The last of them. It grows.
+            upto: u64,
+        },
     }
 }
 
@@ -226,7 +239,7 @@ impl DataRecord {
             DataRecord::Written { merge, .. } | DataRecord::Changed { merge, .. } => Some(merge.data.inode),
             DataRecord::Trimmed { data, .. } | DataRecord::Dropped { data } => Some(data.inode),
             DataRecord::Restored { data, .. } | DataRecord::Voided { data } => Some(data.inode),
-            DataRecord::Settled { .. } => None,
+            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => None,
         }
     }
 }
@@ -331,5 +344,19 @@ mod tests {
         let bytes = record.to_stored();
         assert!(bytes.len() <= 96, "{} bytes", bytes.len());
         assert_eq!(DataRecord::from_stored(&bytes), Ok(record));
+    }
+
+    /// Tags and bytes, which later builds read.
+    #[test]
+    fn what_a_node_has_reserved_and_what_is_trimmed_are_records_of_no_inode() {
+        let floor = DataRecord::Floor { upto: LogSeq(1 << 56 | 2) };
+        assert_eq!(floor.to_stored(), [8, 2, 0, 0, 0, 0, 0, 0, 1, 0]);
+        let reserved = DataRecord::Reserved { counter: Counter::Positions, upto: 1 << 20 };
+        assert_eq!(reserved.to_stored(), [9, 3, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]);
+        for record in [floor, reserved] {
+            assert_eq!(record.inode(), None);
+            assert_eq!(DataRecord::from_stored(&record.to_stored()), Ok(record));
+        }
+        assert!(DataRecord::from_stored(&[9, 6, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]).is_err());
     }
 }

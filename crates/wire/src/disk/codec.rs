@@ -206,34 +206,51 @@ macro_rules! stored_struct {
     };
 }
 
-/// Defines an enum that is stored: a one-byte tag, the variant's fields in order, and later fields.
+/// Defines an enum that is stored: a one-byte tag, the variant's fields in order, and its later fields, as [`stored_struct!`](crate::stored_struct)
+/// has them.
 #[macro_export]
 macro_rules! stored_enum {
     ($(#[$m:meta])* pub enum $name:ident {
-        $($(#[$vm:meta])* $tag:literal => $v:ident $({ $($(#[$fm:meta])* $f:ident : $t:ty),* $(,)? })?),* $(,)?
+        $($(#[$vm:meta])* $tag:literal => $v:ident $({
+            $($(#[$fm:meta])* $f:ident : $t:ty),* $(,)?
+            $(; $($(#[$lm:meta])* $ltag:literal => $l:ident : Option<$lt:ty>),* $(,)?)?
+        })?),* $(,)?
     }) => {
         $(#[$m])*
-        pub enum $name { $($(#[$vm])* $v $({ $($(#[$fm])* $f: $t),* })?),* }
+        pub enum $name {
+            $($(#[$vm])* $v $({ $($(#[$fm])* $f: $t,)* $($($(#[$lm])* $l: Option<$lt>),*)? })?),*
+        }
         impl $crate::disk::Stored for $name {
             fn store(&self, out: &mut Vec<u8>) {
                 match self {
-                    $($name::$v $({ $($f),* })? => {
+                    $($name::$v $({ $($f,)* $($($l),*)? })? => {
                         out.push($tag);
                         $($($crate::disk::Stored::store($f, out);)*)?
+                        $($($(if let Some(later) = $l { $crate::disk::store_field($ltag, later, out); })*)?)?
                     })*
                 }
                 out.push(0);
             }
             fn load(r: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::codec::WireError> {
-                let value = match <u8 as $crate::codec::Wire>::take(r)? {
-                    $($tag => $name::$v $({ $($f: <$t as $crate::disk::Stored>::load(r)?),* })?,)*
-                    tag => return Err($crate::codec::WireError::UnknownTag { what: stringify!($name), tag }),
-                };
-                let mut later = $crate::disk::Fields::new(r, stringify!($name));
-                while let Some((tag, _)) = later.next_field()? {
-                    later.unknown(tag)?;
+                match <u8 as $crate::codec::Wire>::take(r)? {
+                    $($tag => {
+                        $($(let $f = <$t as $crate::disk::Stored>::load(r)?;)*)?
+                        $($($(let mut $l = None;)*)?)?
+                        let mut later = $crate::disk::Fields::new(r, stringify!($name));
+                        #[allow(unused_mut, unused_variables, reason = "most have no later fields")]
+                        while let Some((tag, mut value)) = later.next_field()? {
+                            match tag {
+                                $($($($ltag => {
+                                    $l = Some(<$lt as $crate::disk::Stored>::load(&mut value)?);
+                                    value.finish()?;
+                                })*)?)?
+                                tag => later.unknown(tag)?,
+                            }
+                        }
+                        Ok($name::$v $({ $($f,)* $($($l),*)? })?)
+                    })*
+                    tag => Err($crate::codec::WireError::UnknownTag { what: stringify!($name), tag }),
                 }
-                Ok(value)
             }
         }
     };
@@ -311,6 +328,38 @@ mod tests {
         let refused = Choice::from_stored(&[2, 200, 0, 0, 0, 0, 0]);
         assert_eq!(refused, Err(WireError::UnknownField { of: "Choice", tag: 200 }));
         assert_eq!(Choice::from_stored(&[3, 0]), Err(WireError::UnknownTag { what: "Choice", tag: 3 }));
+    }
+
+    stored_enum! {
+        /// The same as it is later.
+        #[derive(Debug, PartialEq, Eq)]
+        pub enum LaterChoice {
+            /// With a field and two more.
+            1 => One {
+                /// A field.
+                a: u16;
+                /// One that may be passed over.
+                4 => b: Option<u8>,
+                /// Another one.
+                9 => c: Option<u8>,
+            },
+            /// Without.
+            2 => Two,
+        }
+    }
+
+    #[test]
+    fn a_variant_without_its_later_fields_is_as_before() {
+        let before = Choice::One { a: 7 }.to_stored();
+        assert_eq!(LaterChoice::One { a: 7, b: None, c: None }.to_stored(), before);
+        assert_eq!(LaterChoice::from_stored(&before), Ok(LaterChoice::One { a: 7, b: None, c: None }));
+        let later = LaterChoice::One { a: 7, b: None, c: Some(5) };
+        assert_eq!(later.to_stored(), [1, 7, 0, 9, 1, 0, 0, 0, 5, 0]);
+        assert_eq!(Choice::from_stored(&later.to_stored()), Ok(Choice::One { a: 7 }));
+        assert_eq!(LaterChoice::from_stored(&later.to_stored()), Ok(later));
+        assert_eq!(LaterChoice::from_stored(&[1, 7, 0, 9, 2, 0, 0, 0, 5, 6, 0]), Err(WireError::Trailing(1)));
+        let disordered = [1, 7, 0, 9, 1, 0, 0, 0, 5, 4, 1, 0, 0, 0, 6, 0];
+        assert_eq!(LaterChoice::from_stored(&disordered), Err(WireError::Bad("order of later fields")));
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! An inode as records, checkpoints and operations see it; `store` packs it for memory.
 
-use crate::codec::Blob;
-use crate::ids::{Generation, InodeId, Stamp};
+use crate::codec::{Blob, Reader, Wire, WireError};
+use crate::disk::Stored;
+use crate::ids::{Generation, InodeId, LogSeq, Stamp};
 use crate::inode::Kind;
+use crate::limits::REFUSED_MAX;
 use crate::name::Name;
 use crate::stored_struct;
 
 stored_struct! {
     /// Everything about an inode. `parent`, `name`, `entries`, `mtime_stamp` matter for directories;
-    /// `generation`, `cut`, `blocks` for regular files. Reserved later fields, of regular files: 2 position up to which writes are
-    /// known, 3 positions that were refused.
+    /// `generation`, `cut`, `blocks`, `merged`, `refused` for regular files.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Inode {
         /// Its id.
@@ -54,6 +55,51 @@ stored_struct! {
         pub target: Blob;
         /// The name of a directory in its parent; the root has none.
         1 => pub name: Option<Name>,
+        /// Position up to which the writes of a file are known, counted by its data node. Up to the floor of that node all are known,
+        /// so one that is not above it is left out.
+        2 => pub merged: Option<LogSeq>,
+        /// Which of those writes were refused.
+        3 => pub refused: Option<Refused>,
+    }
+}
+
+/// Writes of a file that its home has refused, so that who asks again is refused again: their positions, at least one, at most
+/// [`REFUSED_MAX`], in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(Box<[LogSeq]>);
+
+impl Refused {
+    /// These; none if there are none. They must grow, and be no more than [`REFUSED_MAX`].
+    pub fn of(positions: Vec<LogSeq>) -> Result<Option<Refused>, WireError> {
+        within_bound(positions.len() as u64)?;
+        if !positions.is_sorted_by(|a, b| a < b) {
+            return Err(WireError::Bad("order of refused writes"));
+        }
+        Ok((!positions.is_empty()).then(|| Refused(positions.into())))
+    }
+
+    /// Their positions.
+    pub fn positions(&self) -> &[LogSeq] {
+        &self.0
+    }
+}
+
+fn within_bound(len: u64) -> Result<(), WireError> {
+    let max = REFUSED_MAX as u64;
+    if len > max { Err(WireError::TooLong { what: "list of refused writes", len, max }) } else { Ok(()) }
+}
+
+impl Stored for Refused {
+    fn store(&self, out: &mut Vec<u8>) {
+        (self.0.len() as u32).put(out);
+        self.0.iter().for_each(|position| position.store(out));
+    }
+
+    fn load(r: &mut Reader<'_>) -> Result<Refused, WireError> {
+        let len = u32::take(r)?;
+        within_bound(len.into())?;
+        let positions = (0..len).map(|_| LogSeq::load(r)).collect::<Result<Vec<_>, _>>()?;
+        Refused::of(positions)?.ok_or(WireError::Bad("list of refused writes without one"))
     }
 }
 
@@ -82,6 +128,8 @@ impl Inode {
             cut: 0,
             target: Blob::default(),
             name: None,
+            merged: None,
+            refused: None,
         }
     }
 
@@ -97,5 +145,52 @@ impl Inode {
     /// Whether this is a directory.
     pub fn is_dir(&self) -> bool {
         self.kind == Kind::Directory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Inode {
+        Inode::new(InodeId(6), Kind::File)
+    }
+
+    fn refused(positions: impl IntoIterator<Item = u64>) -> Result<Option<Refused>, WireError> {
+        Refused::of(positions.into_iter().map(LogSeq).collect())
+    }
+
+    /// The bytes of an inode without later fields, which others have written: they end with the tag that ends later fields.
+    #[test]
+    fn an_inode_without_what_is_known_of_its_writes_is_as_before() {
+        let bytes = file().to_stored();
+        assert_eq!((bytes.len(), bytes.last()), (124, Some(&0)));
+        assert_eq!(Inode::from_stored(&bytes), Ok(file()));
+        let known = Inode { merged: Some(LogSeq(1 << 40)), refused: refused([7, 1 << 39]).unwrap(), ..file() };
+        let longer = known.to_stored();
+        assert_eq!(longer[..123], bytes[..123]);
+        assert_eq!(longer[123..136], [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(longer[136..141], [3, 20, 0, 0, 0]);
+        assert_eq!(Inode::from_stored(&longer), Ok(known));
+    }
+
+    #[test]
+    fn refused_writes_are_bounded_and_in_order() {
+        assert_eq!(refused([]), Ok(None));
+        let most = refused(0..REFUSED_MAX as u64).unwrap().expect("some");
+        let mut bytes = most.to_stored();
+        assert_eq!(Refused::from_stored(&bytes).as_ref(), Ok(&most));
+        let (what, len, max) = ("list of refused writes", REFUSED_MAX as u64 + 1, REFUSED_MAX as u64);
+        let too_many = WireError::TooLong { what, len, max };
+        assert_eq!(refused(0..len), Err(too_many));
+        LogSeq(len).store(&mut bytes);
+        bytes[0] += 1;
+        assert_eq!(Refused::from_stored(&bytes), Err(too_many));
+        assert_eq!(refused([5, 5]), Err(WireError::Bad("order of refused writes")));
+        let two = refused([5, 6]).unwrap().expect("some").to_stored();
+        let disordered = [&two[..4], &two[12..], &two[4..12]].concat();
+        assert_eq!(Refused::from_stored(&disordered), Err(WireError::Bad("order of refused writes")));
+        assert_eq!(Refused::from_stored(&[0; 4]), Err(WireError::Bad("list of refused writes without one")));
+        assert_eq!(Refused::from_stored(&two[..19]), Err(WireError::Truncated));
     }
 }

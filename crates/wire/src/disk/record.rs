@@ -4,7 +4,7 @@
 //! one that lived. A record names the request that caused it, which is what the reply cache is rebuilt from.
 
 use crate::codec::Blob;
-use crate::disk::inode::Inode;
+use crate::disk::inode::{Inode, Refused};
 use crate::disk::log::Entry;
 use crate::disk::map::MapImage;
 use crate::disk::reply::Answered;
@@ -51,14 +51,19 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// Numbers of which none is given out twice, whatever a power loss made a role forget. Reserved: 3 *positions of writes*,
-    /// 4 *cache epochs*, 5 *entry numbers*.
+    /// Numbers of which none is given out twice, whatever a power loss made a role forget.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Counter {
         /// [`Birth`](crate::ids::Birth)s of inodes. Shards of one journal look at each other's.
         1 => Births,
         /// [`SessionNumber`](crate::ids::SessionNumber)s, at the coordinator.
         2 => Sessions,
+        /// Positions of writes, at a data node.
+        3 => Positions,
+        /// Epochs of what switches remember of metadata.
+        4 => CacheEpochs,
+        /// Numbers of entries of such a memory.
+        5 => EntryNumbers,
     }
 }
 
@@ -143,8 +148,9 @@ stored_enum! {
             /// Which.
             id: InodeId,
         },
-        /// Bytes were written: size, blocks, mtime = ctime = the record's stamp. Reserved later fields, for a record of several writes: 1
-        /// position that the first one follows, 2 position of the last one, 3 highest stamp, 4 positions that were refused.
+        /// Bytes were written: size, blocks, mtime = ctime = the record's stamp. The later fields are of a record of several writes
+        /// that their data node has answered by itself: they follow one another, and are known and answered from then on. mtime = ctime
+        /// is their highest stamp then, or 1 ns after the last ctime, whichever is later; the record's stamp is after that too.
         5 => Merged {
             /// The file, and the generation of its bytes.
             data: DataId,
@@ -157,7 +163,15 @@ stored_enum! {
             /// Their version.
             version: u64,
             /// setuid and setgid are cleared.
-            kill_suidgid: bool,
+            kill_suidgid: bool;
+            /// Position of the write that the first one follows, counted by the data node; none: nothing is before it.
+            1 => base: Option<LogSeq>,
+            /// Position of the last one. The other later fields are there only with this one.
+            2 => last: Option<LogSeq>,
+            /// Their highest stamp, given by the data node.
+            3 => stamp: Option<Stamp>,
+            /// Which of them were refused.
+            4 => refused: Option<Refused>,
         },
         /// The owner has applied entries of a site's change-log (compacted, R-9).
         6 => AppliedLog {
@@ -185,7 +199,7 @@ stored_enum! {
         },
         /// Watermarks of a role up to here are forgotten.
         8 => Floor {
-            /// Who gave out the positions: a site, later a data node too.
+            /// Who gave out the positions: a site of its change-logs, a data node of writes.
             from: NodeId,
             /// Everything of it up to here is applied and trimmed.
             upto: LogSeq,
@@ -343,5 +357,82 @@ stored_struct! {
         pub answer: Answer,
         /// The changes, in order.
         pub effects: Vec<Effect>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::WireError;
+    use crate::disk::Stored;
+    use crate::ids::Generation;
+    use crate::limits::REFUSED_MAX;
+
+    fn merged() -> Effect {
+        let data = DataId { inode: InodeId(77), generation: Generation(1 << 32) };
+        Effect::Merged {
+            data,
+            cut: 3,
+            size: 4096,
+            blocks: 1,
+            version: 9,
+            kill_suidgid: true,
+            base: None,
+            last: None,
+            stamp: None,
+            refused: None,
+        }
+    }
+
+    /// Of one write, without later fields.
+    const MERGED: [u8; 47] = [
+        5, 77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0,
+        0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+    ];
+
+    #[test]
+    fn a_record_of_one_write_is_as_before() {
+        assert_eq!(merged().to_stored(), MERGED);
+        assert_eq!(Effect::from_stored(&MERGED), Ok(merged()));
+    }
+
+    #[test]
+    fn a_record_of_several_writes_comes_back_and_what_is_unknown_of_it_is_passed_over() {
+        let Effect::Merged { data, cut, size, blocks, version, kill_suidgid, .. } = merged() else { unreachable!() };
+        let (base, last) = (Some(LogSeq(1 << 40)), Some(LogSeq(u64::MAX)));
+        let (stamp, refused) = (Some(Stamp(8)), Refused::of(vec![LogSeq(1 << 41)]).expect("one"));
+        let several = Effect::Merged { data, cut, size, blocks, version, kill_suidgid, base, last, stamp, refused };
+        let mut bytes = several.to_stored();
+        assert_eq!(bytes[..46], MERGED[..46]);
+        assert_eq!(Effect::from_stored(&bytes).as_ref(), Ok(&several));
+        bytes.truncate(bytes.len() - 1);
+        let more = |tag: u8| [&bytes[..], &[tag, 2, 0, 0, 0, 1, 2, 0]].concat();
+        assert_eq!(Effect::from_stored(&more(5)), Ok(several));
+        assert_eq!(Effect::from_stored(&more(200)), Err(WireError::UnknownField { of: "Effect", tag: 200 }));
+        // In the order of their tags, each once.
+        assert_eq!(Effect::from_stored(&more(4)), Err(WireError::Bad("order of later fields")));
+    }
+
+    #[test]
+    fn too_many_refused_writes_are_no_record() {
+        let refused = |len: usize| {
+            let positions = (0..len as u64).flat_map(u64::to_le_bytes);
+            let list: Vec<u8> = (len as u32).to_le_bytes().into_iter().chain(positions).collect();
+            [&MERGED[..46], &[4], &(list.len() as u32).to_le_bytes(), &list, &[0]].concat()
+        };
+        assert!(Effect::from_stored(&refused(REFUSED_MAX)).is_ok());
+        let too_many = Effect::from_stored(&refused(REFUSED_MAX + 1));
+        assert!(matches!(too_many, Err(WireError::TooLong { what: "list of refused writes", .. })), "{too_many:?}");
+    }
+
+    /// Their tags are keys of objects of checkpoints too.
+    #[test]
+    fn counters_have_their_tags() {
+        let all = [Counter::Births, Counter::Sessions, Counter::Positions, Counter::CacheEpochs, Counter::EntryNumbers];
+        for (tag, counter) in (1..).zip(all) {
+            assert_eq!(counter.to_stored(), [tag, 0]);
+            assert_eq!(Counter::from_stored(&[tag, 0]), Ok(counter));
+        }
+        assert_eq!(Counter::from_stored(&[6, 0]), Err(WireError::UnknownTag { what: "Counter", tag: 6 }));
     }
 }
