@@ -91,7 +91,7 @@ impl Inodes {
     #[inline]
     fn find(&mut self, id: InodeId, flags: u8) -> Option<Handle> {
         let arena = &self.arena;
-        self.tables.flag(id.slot(), inode_hash(id), flags, |h| Record(arena.at(h)).is(id))
+        self.tables.flag(id.slot(), inode_hash(id), flags, |h| Record(arena.at(h)).order(id))
     }
 
     /// The place of an inode, read from the store if need be.
@@ -104,9 +104,9 @@ impl Inodes {
     fn leave_early(&mut self, id: InodeId) {
         if self.pieces.covers(id.slot()) {
             let Inodes { tables, arena, pieces, .. } = self;
-            let is = |handle| Record(arena.at(handle)).is(id);
+            let order = |handle| Record(arena.at(handle)).order(id);
             let object = |handle| object_of(Record(arena.at(handle)), id.slot());
-            tables.look(id.slot(), inode_hash(id), is, |handle, flags| pieces.leave_early(flags, || object(handle)));
+            tables.look(id.slot(), inode_hash(id), order, |handle, flags| pieces.leave_early(flags, || object(handle)));
         }
     }
 
@@ -151,7 +151,11 @@ impl Inodes {
     fn insert(&mut self, packed: &Packed<'_>, id: InodeId, flags: u8) -> Handle {
         let handle = self.arena.alloc(packed.units());
         packed.write(self.arena.at_mut(handle));
-        self.tables.insert(id.slot(), inode_hash(id), handle, flags);
+        let Inodes { tables, arena, .. } = self;
+        let record = |handle| Record(arena.at(handle));
+        tables.insert(id.slot(), inode_hash(id), (handle, flags), |one, other| {
+            record(one).order(record(other).id(id.slot()))
+        });
         handle
     }
 
@@ -251,7 +255,8 @@ impl Inodes {
     /// Whether memory has an inode or knows that it is gone, whatever the store says.
     pub fn knows(&self, id: InodeId) -> bool {
         let arena = &self.arena;
-        self.tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)).is_some() || self.gone.contains(&id)
+        self.tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).order(id)).is_some()
+            || self.gone.contains(&id)
     }
 
     /// Takes an object of the store into memory unless a newer one is there; it is counted already.
@@ -270,7 +275,8 @@ impl Inodes {
         if units != packed.units() {
             self.arena.free(old, units);
             handle = self.arena.alloc(packed.units());
-            self.tables.replace(id.slot(), inode_hash(id), old, handle);
+            let Inodes { tables, arena, .. } = self;
+            tables.replace(id.slot(), inode_hash(id), (old, handle), |h| Record(arena.at(h)).order(id));
         }
         packed.write(self.arena.at_mut(handle));
     }
@@ -281,7 +287,7 @@ impl Inodes {
         let later = self.xattrs_leave_early(id);
         self.xattrs.remove_all(id, later);
         let arena = &self.arena;
-        let found = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id));
+        let found = self.tables.remove(id.slot(), inode_hash(id), |h| Record(arena.at(h)).order(id));
         let blocks = match found {
             Some((handle, flags)) => {
                 if flags & (flag::COLD | flag::LEAVING) != 0 {
@@ -492,7 +498,7 @@ impl Inodes {
             forget
         });
         let Inodes { xattrs, tables, arena, .. } = self;
-        let there = |id: InodeId| tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).is(id)).is_some();
+        let there = |id: InodeId| tables.find(id.slot(), inode_hash(id), |h| Record(arena.at(h)).order(id)).is_some();
         xattrs.forget(slots.clone(), |id| !there(id));
         self.further.forget(slots);
     }

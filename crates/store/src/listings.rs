@@ -135,7 +135,7 @@ impl Listings {
 
     #[inline]
     fn handle(&self, dir: InodeId) -> Option<Handle> {
-        self.tables.find(dir.slot(), inode_hash(dir), |h| Head::read(self.heads.at(h)).dir == dir)
+        self.tables.find(dir.slot(), inode_hash(dir), |h| Head::read(self.heads.at(h)).dir.cmp(&dir))
     }
 
     #[inline]
@@ -211,7 +211,10 @@ impl Listings {
             let head = Head { dir, entries: 1, root: self.forest.plant(entry) };
             let handle = self.heads.alloc(HEAD_UNITS);
             head.write(self.heads.at_mut(handle));
-            return self.tables.insert(dir.slot(), inode_hash(dir), handle, 0);
+            let Listings { tables, heads, .. } = self;
+            let dir_of = |handle| Head::read(heads.at(handle)).dir;
+            return tables
+                .insert(dir.slot(), inode_hash(dir), (handle, 0), |one, other| dir_of(one).cmp(&dir_of(other)));
         };
         let mut head = Head::read(self.heads.at(handle));
         let spot = self.forest.seek(head.root, entry.cookie.0);
@@ -357,7 +360,7 @@ impl Listings {
 
     fn uproot(&mut self, dir: InodeId) {
         let heads = &self.heads;
-        let found = self.tables.remove(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir == dir);
+        let found = self.tables.remove(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir.cmp(&dir));
         let Some((handle, _)) = found else { return };
         self.forest.fell(Head::read(self.heads.at(handle)).root);
         self.heads.free(handle, HEAD_UNITS);
@@ -533,7 +536,7 @@ impl Stop {
             return true;
         };
         // It may have lost its last entry since.
-        let handle = tables.find(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir == dir);
+        let handle = tables.find(dir.slot(), inode_hash(dir), |h| Head::read(heads.at(h)).dir.cmp(&dir));
         let head = handle.map(|handle| Head::read(heads.at(handle)));
         let next = head.and_then(|head| forest.each_held(head.root, self.from, piece, |e, p| each(dir, e, p)));
         self.from = next.unwrap_or(0);

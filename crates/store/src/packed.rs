@@ -17,6 +17,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Access;
+use std::cmp::Ordering;
 
 /// Words that every inode has.
 const WORDS_MIN: usize = 4;
@@ -229,10 +230,10 @@ impl<'a> Record<'a> {
         InodeId(high | self.word(0) & ID_MASK)
     }
 
-    /// Whether this is the record of `id`, among those of its table.
+    /// Its order towards `id`, among the records of its table.
     #[inline]
-    pub(crate) fn is(self, id: InodeId) -> bool {
-        self.word(0) & ID_MASK == id.0 & ID_MASK
+    pub(crate) fn order(self, id: InodeId) -> Ordering {
+        (self.word(0) & ID_MASK).cmp(&(id.0 & ID_MASK))
     }
 
     /// File type.

@@ -246,6 +246,13 @@ mod tests {
         let tags: std::collections::BTreeSet<u64> =
             of_slot.map(|n| inner.names().hash(of, &name(n)) & 0xffff).collect();
         assert!(tags.len() > 3_800, "{} of about 3,970", tags.len());
+        // And so are names that are chosen by what listings tell of them, or all of whose inodes' ids tell the same slot.
+        let listed = inner.listings();
+        let chosen =
+            (0..).filter(|&n| listed.cookie(&name(n)).hash47() % 64 == 5 && placement.site(of, &name(n)).0 % 4 == 3);
+        let tags: std::collections::BTreeSet<u64> =
+            chosen.take(4096).map(|n| inner.names().hash(of, &name(n)) & 0xffff).collect();
+        assert!(tags.len() > 3_800, "{} of about 3,970", tags.len());
     }
 
     #[test]
