@@ -13,6 +13,12 @@ pub struct ShardBounds {
     pub drops: usize,
     /// Positions remembered above the floor before owners are told to raise it.
     pub floor_every: usize,
+    /// Levels that whoever moves a directory looks at in its turn; deeper trees are walked through before it.
+    pub turn_levels: u32,
+    /// Moved directories that are remembered for those who walk before their turns.
+    pub moves: usize,
+    /// Levels that are walked through before a turn.
+    pub climb_levels: usize,
 }
 
 impl Default for ShardBounds {
@@ -22,6 +28,9 @@ impl Default for ShardBounds {
             log_entries: limits::CHANGE_LOG_ENTRIES_MAX,
             drops: limits::DROPS_PENDING_MAX,
             floor_every: limits::FLOOR_EVERY,
+            turn_levels: limits::TURN_LEVELS_MAX,
+            moves: limits::MOVES_REMEMBERED,
+            climb_levels: limits::CLIMB_LEVELS_MAX,
         }
     }
 }

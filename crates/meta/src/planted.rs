@@ -41,6 +41,8 @@ pub enum Planted {
     PromiseWithoutLocks,
     /// a restarted coordinator module gives a turn at moving directories while one of before goes on.
     TurnsForgotten,
+    /// what a move has seen of the tree before its turn counts although it has moved since.
+    ClimbUnverified,
     /// the floor is raised above entries that are not applied.
     FloorOverEntries,
     /// a restarted home reclaims inodes without a name before sessions have opened them again.

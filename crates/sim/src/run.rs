@@ -49,7 +49,8 @@ const TIGHT_EVERY: u64 = 16;
 /// Which one.
 const TIGHT: u64 = 15;
 /// How little.
-const TIGHT_BOUNDS: ShardBounds = ShardBounds { logs: 6, log_entries: 24, drops: 2, floor_every: 8 };
+const TIGHT_BOUNDS: ShardBounds =
+    ShardBounds { logs: 6, log_entries: 24, drops: 2, floor_every: 8, turn_levels: 1, moves: 2, climb_levels: 1 << 17 };
 
 impl Default for SimConfig {
     fn default() -> Self {

@@ -30,3 +30,4 @@ mod sync_state;
 #[cfg(feature = "planted")]
 mod teeth;
 mod transactions;
+mod turns;

@@ -69,6 +69,14 @@ pub(crate) fn storms(seed: u64) -> SimConfig {
     SimConfig { operations: 800, workload, world, ..config }
 }
 
+/// Directories move into each other, each as if the tree were deep: what moves is walked through before its turn.
+pub(crate) fn climbs(seed: u64) -> SimConfig {
+    let config = storms(seed);
+    let bounds = ShardBounds { turn_levels: (seed % 3) as u32, moves: 4, ..ShardBounds::default() };
+    let world = WorldConfig { crash_every: 300, bounds, ..config.world };
+    SimConfig { world, ..config }
+}
+
 /// Power fails often, and disks are flushed when they must be.
 pub(crate) fn power_losses(seed: u64) -> SimConfig {
     let config = small(seed);
@@ -124,7 +132,7 @@ pub(crate) fn late_writers(seed: u64) -> SimConfig {
 /// Shards in which little may wait for others, and which raise their floors often.
 pub(crate) fn tight(seed: u64) -> SimConfig {
     let mut config = hostile(seed);
-    config.world.bounds = ShardBounds { logs: 3, log_entries: 12, drops: 2, floor_every: 4 };
+    config.world.bounds = ShardBounds { logs: 3, log_entries: 12, drops: 2, floor_every: 4, ..ShardBounds::default() };
     config
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver()
     }
     sc.restart(P);
     let second = sc.ask(rename((InodeId::ROOT, &e_name), (d, &x)));
-    sc.go_on_for(3_000_000_000);
+    sc.go_on_for(1_000_000_000); // less than a vote is waited for, after which a turn is over
     sc.waits(second);
     sc.let_go(votes);
     sc.succeeds(first);

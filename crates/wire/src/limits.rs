@@ -97,6 +97,18 @@ pub const TXN_ATTEMPTS_MAX: u32 = 2_000;
 pub const TXN_BACKOFF_US: u64 = 200;
 /// Longest pause between two attempts at a transaction, microseconds.
 pub const TXN_BACKOFF_US_MAX: u64 = 20_000;
+/// Levels of the tree that whoever moves a directory looks at in its turn; deeper trees are walked through before it.
+pub const TURN_LEVELS_MAX: u32 = 256;
+/// For how long a turn at moving a directory is kept while somebody is busy, microseconds.
+pub const TURN_US_MAX: u64 = 100_000;
+/// Directories that have moved, of which those hear who walk before their turns: as many as move in a minute, about.
+pub const MOVES_REMEMBERED: usize = 1 << 16;
+/// Levels of the tree that are walked through before a turn; a directory does not move to where it is deeper.
+pub const CLIMB_LEVELS_MAX: usize = 1 << 17;
+/// Walks through deep trees at a time at a shard, each for another user.
+pub const CLIMBS_MAX: usize = 16;
+/// Walks before its turn of one move, of which each but the last was in vain since what it saw has moved; then EBUSY.
+pub const CLIMB_TRIES_MAX: u32 = 64;
 /// Files whose bytes one message drops.
 pub const DROPS_MAX: usize = 4_096;
 /// Files of a shard whose bytes data nodes have not dropped yet; inodes without a name beyond that stay until there is room.

@@ -374,15 +374,29 @@ wire_enum! {
             /// The session.
             session: SessionNumber,
         },
-        /// Coordinator of a directory rename → coordinator module: let no other directory move. A call; answered `Done` when it is its turn.
+        /// Coordinator of a directory rename → coordinator module: let no other directory move. A call; answered `RenameTurn` when it is
+        /// its turn.
         20 => RenameLock {
             /// The attempt.
             txn: TxnId,
+            /// For whom: users take turns.
+            uid: u32,
+            /// The number of an earlier turn, since which the answer says what has moved; 0: of none.
+            since: u64,
         },
         /// The directory rename is over. A call; answered `Done`.
         21 => RenameUnlock {
             /// The attempt.
             txn: TxnId,
+            /// Directories that have another parent now.
+            moved: Vec<InodeId>,
+        },
+        /// It is the asker's turn.
+        38 => RenameTurn {
+            /// The number of the last turn in which a directory has moved.
+            number: u64,
+            /// Those that have moved since the turn that was asked about; none if that is not known.
+            moved: Option<Vec<InodeId>>,
         },
         /// Who is the parent of this directory? A call; answered `ParentIs`.
         22 => ParentOf {
@@ -482,8 +496,8 @@ impl Peer {
             | Peer::Commit { txn }
             | Peer::Decided { txn }
             | Peer::Abort { txn }
-            | Peer::RenameLock { txn }
-            | Peer::RenameUnlock { txn } => Some(*txn),
+            | Peer::RenameLock { txn, .. }
+            | Peer::RenameUnlock { txn, .. } => Some(*txn),
             _ => None,
         }
     }

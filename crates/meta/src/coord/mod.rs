@@ -4,6 +4,7 @@ pub(crate) mod alone;
 pub(crate) mod renames;
 pub(crate) mod sessions;
 pub(crate) mod tracking;
+pub(crate) mod turns;
 
 use alone::Alone;
 use onpath_kernel::Gauge;
@@ -12,6 +13,7 @@ use onpath_wire::disk::record::{Effect, Member, MemberKind};
 use onpath_wire::ids::{NodeId, SessionId, SessionNumber, ShardId, Term, TxnId, term_of_seq};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS};
 use std::collections::{BTreeMap, BTreeSet};
+use turns::Turns;
 
 /// The session at the address of a member.
 pub(crate) fn session_of(node: NodeId, kind: MemberKind) -> Option<SessionId> {
@@ -34,17 +36,20 @@ pub(crate) struct Coordinator {
     pub(crate) resident: Option<SessionNumber>,
     /// Who is alone in the file system.
     pub(crate) alone: Alone,
-    /// Who may move directories now.
-    pub(crate) rename_holder: Option<(ShardId, TxnId)>,
+    /// Who may move directories now, and next.
+    pub(crate) turns: Turns,
     pub(crate) rename_watched: bool,
     /// Turns of other shards that are waited for: a copy of a question whose first one waits is dropped.
     rename_waits: BTreeSet<TxnId>,
     /// Of each shard, the last term that asked for a turn: what earlier ones asked for is over.
     rename_terms: BTreeMap<ShardId, Term>,
-    /// Nobody may move directories since a former term.
-    pub(crate) turns_known: bool,
     /// [`crate::shard::Job::WatchSwitch`] runs.
     watches_switch: bool,
+}
+
+/// Whether a shard has asked in a later term than that of this attempt.
+fn is_outlived(terms: &BTreeMap<ShardId, Term>, from: ShardId, guard: TxnId) -> bool {
+    terms.get(&from).is_some_and(|last| term_of_seq(guard.seq.0) < *last)
 }
 
 impl Coordinator {
@@ -81,8 +86,8 @@ impl Coordinator {
 
     /// Its tables.
     pub(crate) fn gauges(&self, operations: usize, all: &mut Vec<Gauge>) {
-        all.push(Gauge::queue("renames of directories", usize::from(self.rename_holder.is_some()), 1));
-        all.push(Gauge::queue("renames that wait for their turn", self.rename_waits.len(), operations));
+        all.push(Gauge::queue("renames of directories", usize::from(self.turns.holder().is_some()), 1));
+        all.push(Gauge::queue("renames that wait for their turn", self.turns.waiting(), operations));
     }
 
     /// The registry, for an image.
@@ -99,6 +104,7 @@ impl Coordinator {
     /// that are dead, of whom not everybody has heard.
     pub(crate) fn begin(&mut self, term: Term, now_us: u64) -> Vec<SessionNumber> {
         self.presume_alone(term, now_us);
+        self.turns.begin(term);
         let mut dead = vec![];
         for Member { number, alive, resident, .. } in self.sessions.clone().into_values() {
             match alive && !resident {
@@ -126,7 +132,13 @@ impl Coordinator {
 
     /// Whether a shard has started again since it asked for this turn.
     fn is_outlived(&self, from: ShardId, guard: TxnId) -> bool {
-        self.rename_terms.get(&from).is_some_and(|last| term_of_seq(guard.seq.0) < *last)
+        is_outlived(&self.rename_terms, from, guard)
+    }
+
+    /// Gives the next turn at moving directories, if there is somebody to give it to.
+    fn give_turn(&mut self) {
+        let Coordinator { turns, rename_terms, .. } = self;
+        turns.give(|(from, guard)| is_outlived(rename_terms, from, guard));
     }
 
     /// Whether a session is registered and its death is not under way.

@@ -44,6 +44,9 @@ pub(crate) fn doubt(dir: InodeId) -> u64 {
 /// Where directory renames wait for their turn.
 pub(crate) const RENAME_TURN: u64 = 0x7265_6e61_6d65_0003;
 
+/// Where renames of directories wait that have a deep tree to walk through.
+pub(crate) const CLIMB: u64 = 0x636c_696d_6200_0009;
+
 /// Where tests of file locks wait for the end of the grace.
 pub(crate) const LOCK_GRACE: u64 = 0x6c6f_636b_7300_0005;
 

@@ -34,6 +34,7 @@ const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
 const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
+const CLIMBS: Means = Means::Seeds("moves in deep trees", shapes::climbs);
 const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
 const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
 const COPIED_COLLECTS: Means = Means::Seeds("copied collects", shapes::copied_collects);
@@ -120,6 +121,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::PromiseWithoutLocks, explored("three-names", KILLS)),
     (23, Planted::TurnsForgotten, STORMS),
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
+    (23, Planted::ClimbUnverified, CLIMBS),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),
     (0, Planted::CreateUntold, DIRECTORIES),

@@ -3,7 +3,7 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{network_form, owner_form, shapes, transactions};
+use crate::{network_form, owner_form, shapes, transactions, turns};
 use means::{MEANS, Means};
 use onpath_meta::planted::{Planted, plant};
 use onpath_sim::shrink::shrink;
@@ -19,7 +19,7 @@ mod table;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 51] = [
+const SCENARIOS: [(Planted, fn()); 52] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -39,6 +39,7 @@ const SCENARIOS: [(Planted, fn()); 51] = [
     (Planted::PrepareAfterEnd, transactions::a_copy_of_prepare_after_the_end_is_ignored),
     (Planted::PromiseWithoutLocks, transactions::a_promised_inode_is_locked_across_a_restart),
     (Planted::TurnsForgotten, transactions::a_turn_at_moving_directories_lasts_across_a_restart_of_its_giver),
+    (Planted::ClimbUnverified, turns::what_was_seen_before_a_turn_counts_only_if_it_has_not_moved),
     (Planted::PushBeforeDurable, owner_form::a_push_leaves_when_its_records_are_durable),
     (Planted::GrantDuringCollect, owner_form::a_site_that_restarts_during_a_collect_waits_too),
     (Planted::NoCollect, network_form::a_reader_collects_once),

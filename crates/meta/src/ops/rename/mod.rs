@@ -6,21 +6,22 @@
 //! so need not be told more than for an exchange. Directories that change their parent are serialized by the
 //! coordinator module, which makes the walk for cycles stable.
 //! Locks: both names if they are here, inodes whose home is here. Journals: names, change-log entries, inodes, the
-//! decision. Rules. `plan` finds out what is where, `decide` is step 7.
+//! decision. Rules. `plan` finds out what is where, `climb` walks and takes turns, `decide` is step 7.
 
+mod climb;
 mod decide;
 mod plan;
 
 use super::{Req, Step, Stop, named};
-use crate::coord::renames;
 use crate::dir::{holders, site};
 use crate::state::births;
 use crate::txn::coordinator::{self, Refusal};
 use crate::{Core, Cx};
+use climb::{Climb, Found};
 use onpath_kernel::OpId;
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, ShardId, TxnId};
+use onpath_wire::ids::{InodeId, ShardId};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, part};
@@ -78,8 +79,10 @@ impl Rename {
 enum Again {
     /// Somebody was busy: after a pause.
     Later,
-    /// It is a directory that moves: with the rename lock.
-    WithLock,
+    /// It is a directory that moves: in its turn.
+    InTurn,
+    /// It moves to deep in the tree: once that is walked through.
+    Deep,
 }
 
 pub(crate) async fn run(cx: &Cx, req: &Req, mut what: Rename) -> Step {
@@ -95,35 +98,30 @@ pub(crate) async fn run(cx: &Cx, req: &Req, mut what: Rename) -> Step {
             }
         }
     }
-    let mut guard = None;
+    let mut climb = Climb::new(req.caller.uid);
+    let ended = attempts(cx, req, &what, &mut climb).await;
+    climb.end(cx).await;
+    ended
+}
+
+async fn attempts(cx: &Cx, req: &Req, what: &Rename, climb: &mut Climb) -> Step {
     for attempt in 0.. {
-        let outcome = attempt_once(cx, req, &what, guard, attempt).await;
+        let outcome = attempt_once(cx, req, what, climb, attempt).await;
         cx.unlock_all();
-        match outcome {
-            Ok(Ok(reply)) => {
-                release(cx, guard).await;
-                return reply;
+        match outcome? {
+            Ok(reply) => return reply,
+            Err(Again::InTurn) => climb.take_turn(cx).await,
+            Err(Again::Deep) => {
+                climb.climb(cx, what).await?;
+                climb.take_turn(cx).await;
             }
-            Ok(Err(Again::WithLock)) => guard = Some(renames::acquire(cx).await),
-            Ok(Err(Again::Later)) => {
-                if let Err(stop) = coordinator::back_off(cx, attempt).await {
-                    release(cx, guard).await;
-                    return Err(stop);
-                }
-            }
-            Err(stop) => {
-                release(cx, guard).await;
-                return Err(stop);
+            Err(Again::Later) => {
+                climb.end_long_turn(cx).await;
+                coordinator::back_off(cx, attempt).await?;
             }
         }
     }
     unreachable!("attempts are bounded by back_off")
-}
-
-async fn release(cx: &Cx, guard: Option<TxnId>) {
-    if let Some(guard) = guard {
-        renames::release(cx, guard).await;
-    }
 }
 
 /// One attempt: look, ask, decide. The reply of a decided rename has left when this returns.
@@ -131,7 +129,7 @@ async fn attempt_once(
     cx: &Cx,
     req: &Req,
     what: &Rename,
-    guard: Option<TxnId>,
+    climb: &mut Climb,
     attempt: u32,
 ) -> Result<Result<Step, Again>, Stop> {
     let look = plan::lock(cx, what).await;
@@ -159,10 +157,10 @@ async fn attempt_once(
     if look.source_here && look.is_same_inode() {
         return Ok(Ok(Ok(Reply::Done)));
     }
-    if guard.is_none() && what.moves_directory(&look, look.source_kind()) {
-        return Ok(Err(Again::WithLock));
+    if !climb.has_turn() && what.moves_directory(&look, look.source_kind()) {
+        return Ok(Err(Again::InTurn));
     }
-    vote(cx, req, what, &look, guard, attempt).await
+    vote(cx, req, what, &look, climb, attempt).await
 }
 
 async fn vote(
@@ -170,7 +168,7 @@ async fn vote(
     req: &Req,
     what: &Rename,
     look: &Look,
-    guard: Option<TxnId>,
+    climb: &mut Climb,
     attempt: u32,
 ) -> Result<Result<Step, Again>, Stop> {
     let (txn, plan) = cx.with(|core| plan::first(core, what, look, attempt));
@@ -185,14 +183,15 @@ async fn vote(
     }
     let Some((child, kind)) = votes.source(look) else { unreachable!("the source is here or was prepared") };
     let source = NameValue { child, kind };
-    let early = cx.with(|core| judge(core, cx.op(), req, what, look, source, guard));
+    let early = cx.with(|core| judge(core, cx.op(), req, what, look, source, climb.has_turn()));
     if let Some(early) = early {
         cx.with(|core| votes.abort(core, cx));
         return early;
     }
-    if what.parent_changes() && makes_a_circle(cx, what, look, source).await {
+    let found = if what.parent_changes() { climb.look(cx, what, look, source).await } else { Found::NoCircle };
+    if found != Found::NoCircle {
         cx.with(|core| votes.abort(core, cx));
-        return Err(Errno::EINVAL.into());
+        return if found == Found::Deep { Ok(Err(Again::Deep)) } else { Err(Errno::EINVAL.into()) };
     }
     if let Some((txn, plan)) = cx.with(|core| plan::second(core, what, look, &votes, source)) {
         match coordinator::prepare(cx, req, txn, &plan).await {
@@ -220,6 +219,7 @@ async fn vote(
             Err(stop)
         }
         Some(Ok(())) => {
+            climb.moved(what, look, source);
             cx.unlock_all();
             for (txn, plan) in &votes.plans {
                 if !plan.is_empty() {
@@ -231,7 +231,7 @@ async fn vote(
     }
 }
 
-/// What can be said as soon as the source is known: an answer, or the need for the rename lock.
+/// What can be said as soon as the source is known: an answer, or the need for a turn.
 fn judge(
     core: &mut Core,
     op: OpId,
@@ -239,7 +239,7 @@ fn judge(
     what: &Rename,
     look: &Look,
     source: NameValue,
-    guard: Option<TxnId>,
+    has_turn: bool,
 ) -> Option<Result<Result<Step, Again>, Stop>> {
     if look.destination.is_some_and(|d| d.child == source.child) && what.flags & rename::NOREPLACE == 0 {
         return Some(Ok(Ok(Ok(Reply::Done))));
@@ -251,30 +251,7 @@ fn judge(
         return Some(Err(stop));
     }
     let moves = what.moves_directory(look, Some(source.kind));
-    (moves && guard.is_none()).then_some(Ok(Err(Again::WithLock)))
-}
-
-/// Whether a directory would come to be below itself. Stable while we hold the rename lock.
-async fn makes_a_circle(cx: &Cx, what: &Rename, look: &Look, source: NameValue) -> bool {
-    if source.kind == Kind::Directory && below(cx, what.parent, source.child).await {
-        return true;
-    }
-    match look.destination.filter(|d| what.exchanges() && d.kind == Kind::Directory) {
-        Some(other) => below(cx, what.from_parent, other.child).await,
-        None => false,
-    }
-}
-
-/// Whether `dir` is `top` or below it. Stable while we hold the rename lock.
-async fn below(cx: &Cx, mut dir: InodeId, top: InodeId) -> bool {
-    while dir != top {
-        if dir == InodeId::ROOT {
-            return false;
-        }
-        let Some(parent) = renames::parent_of(cx, dir).await else { return false };
-        dir = parent;
-    }
-    true
+    (moves && !has_turn).then_some(Ok(Err(Again::InTurn)))
 }
 
 /// The shard that must be asked about a part, unless it is this one.
