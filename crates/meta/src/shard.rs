@@ -25,7 +25,7 @@ use onpath_wire::ids::{
     TxnId,
 };
 use onpath_wire::innet::Fingerprint;
-use onpath_wire::limits::OPERATIONS_MAX;
+use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
@@ -376,6 +376,14 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     if header.of_request().is_some_and(|asked| asked.taken) {
         ops::lockgrace::heard(core, number);
     }
+    let behind = header.of_request().map_or(0, |asked| u64::from(asked.oldest_behind));
+    if behind >= SESSION_WINDOW || behind > header.seq.0 {
+        return Err(onpath_wire::WireError::Bad("request outside of its session's window"));
+    }
+    if what.is_remembered() && !core.state.replies.has_room(session, header.oldest()) && is_new(core, session, header) {
+        core.state.counters.busy += 1;
+        return Ok(()); // it comes again
+    }
     let running = &mut core.state.running;
     if running.len() >= OPERATIONS_MAX && what.waits {
         if !running.contains(&(session, header.seq)) {
@@ -404,10 +412,15 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     Ok(())
 }
 
+/// Whether nothing is known of a request.
+fn is_new(core: &Core, session: SessionId, header: &Header) -> bool {
+    matches!(core.state.replies.seen(session, header.seq), Seen::New)
+}
+
 /// Too much is in progress. The client goes on under another number, so a late copy of this request must find the answer.
 fn refuse(core: &mut Core, header: &Header, session: SessionId, is_remembered: bool) {
     core.state.counters.busy += 1;
-    if is_remembered && matches!(core.state.replies.seen(session, header.seq), Seen::New) {
+    if is_remembered && is_new(core, session, header) {
         core.state.replies.remember(session, header.seq, header.oldest(), Reply::Busy, false);
     }
     let reply = core.state.reply_packet(header.seq, &Reply::Busy);

@@ -10,12 +10,12 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{DataReply, DataRequest, Merge, UndoneAppend};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, OfRequest};
 use onpath_wire::ids::{
     DataId, InodeId, LogSeq, NodeId, RequestSeq, SessionId, SessionNumber, ShardId, Slot, Stamp, Term, TxnId, TxnSeq,
 };
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::FILE_BYTES_MAX;
+use onpath_wire::limits::{ATTRS_ASKED_MAX, BODY_BYTES_MAX, FILE_BYTES_MAX, SESSION_WINDOW};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
@@ -118,6 +118,45 @@ fn a_file_has_no_more_than_fits_it() {
         cluster.tell(NodeId::data(0), NodeId::shard(HOME), MessageKind::Data, &merge);
     }
     assert_eq!(cluster.end().malformed, 5);
+}
+
+/// A request says how old its session's oldest unanswered one is: beyond the window it is none, so a session makes a shard remember no more.
+#[test]
+fn a_request_is_in_its_sessions_window() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let body = RequestBody { caller: onpath_wire::caller::Caller::default(), request: Request::StatFs };
+    for (seq, oldest_behind) in [(1 << 30, SESSION_WINDOW as u32), (1 << 30, u32::MAX), (9, 10)] {
+        let mut header = Header::new(MessageKind::Request, CLIENT, RequestSeq(seq));
+        header.term = Term(1);
+        *header.of_request_mut().expect("of a request") =
+            OfRequest { until: u32::MAX, oldest_behind, ..OfRequest::default() };
+        cluster.tell_with(header, NodeId::shard(HOME), &body);
+    }
+    assert_eq!(cluster.end().malformed, 3);
+}
+
+/// The answer to a request fits a message, or the request is refused: it once ended the process that had to send it.
+#[test]
+fn nobody_asks_for_more_than_fits_an_answer() {
+    let mut cluster = Cluster::new(1, Form::Owner, 0);
+    let answers: Rc<RefCell<Vec<(Reply, usize)>>> = Rc::default();
+    let heard = answers.clone();
+    cluster.listen(move |told| {
+        if let Told::Message(CLIENT, packet) = told {
+            heard.borrow_mut().extend(packet.body::<Reply>().map(|reply| (reply, packet.head.len())));
+        }
+    });
+    for more in [0, 1, 100_000] {
+        cluster.ask(0, Request::GetAttrs { ids: vec![InodeId::ROOT; ATTRS_ASKED_MAX + more] });
+        (0..50).for_each(|_| cluster.settle());
+    }
+    let [(Reply::Attrs { attrs }, bytes), refused @ ..] = &answers.take()[..] else { panic!("all are answered") };
+    assert!(attrs.len() == ATTRS_ASKED_MAX && attrs.iter().all(Option::is_some));
+    assert!(*bytes <= HEADER_BYTES + BODY_BYTES_MAX, "{bytes} bytes");
+    assert_eq!(
+        refused.iter().map(|(reply, _)| reply.clone()).collect::<Vec<_>>(),
+        vec![Reply::Failed { errno: Errno::EINVAL }; 2]
+    );
 }
 
 /// nobody but an attempt's coordinator asks for it, decides it or ends it.

@@ -56,6 +56,13 @@ const _: () = assert!(ALONE_MS + CACHED_MS + CACHED_SLACK_MS < SESSION_LEASE_MS)
 pub const OPERATIONS_MAX: usize = 16_384;
 /// Requests that a session has sent and not yet seen answered, counted from the oldest one.
 pub const SESSION_WINDOW: u64 = 4_096;
+/// Replies that a shard remembers for all sessions together; beyond, it does not execute what it would have to remember for a session that
+/// has [`REPLIES_SURE`].
+pub const REPLIES_MAX: usize = 1 << 18;
+/// Remembered replies for which each session has room, whatever others ask.
+pub const REPLIES_SURE: usize = 64;
+/// Inodes that one request asks for attributes of: the answer fits a message.
+pub const ATTRS_ASKED_MAX: usize = 8_192;
 /// Operations queued at a session beyond its window before callers wait in the kernel's queue.
 pub const SESSION_QUEUE_MAX: usize = 16_384;
 /// Messages waiting in the inbox of a role of this process.

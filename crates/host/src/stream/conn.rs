@@ -48,7 +48,7 @@ pub(super) struct Conn {
     blocked: Mutex<bool>,
     wake: Condvar,
     closed: AtomicBool,
-    /// Messages that found the queue full or the stream closed.
+    /// Messages that found the queue full or the stream closed, or that fit no frame.
     pub(super) lost: AtomicU64,
 }
 
@@ -74,7 +74,11 @@ impl Conn {
 
     /// Sends a message, or queues it.
     pub(super) fn send(&self, to: NodeId, packet: Packet) {
-        let frame = Frame { start: frame_start(to, &packet), packet };
+        let Some(start) = frame_start(to, &packet) else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let frame = Frame { start, packet };
         let len = frame.len();
         let full = self.queued_bytes.fetch_add(len, Ordering::AcqRel) + len > QUEUE_BYTES_MAX;
         if full || self.closed.load(Ordering::Acquire) {

@@ -227,14 +227,16 @@ fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
     Ok(InNet::of_bytes(&bytes[..length])?)
 }
 
-/// What comes before a frame's head.
-fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
+/// What comes before a frame's head; none if the message does not fit one.
+fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
     let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
     let bytes = FRAME_BYTES - 4
         + innet.map_or(0, |innet| innet.structure().header_bytes())
         + packet.head.len()
         + packet.bulk.len();
-    assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes does not fit a frame");
+    if bytes > FRAME_BYTES_MAX {
+        return None;
+    }
     let head = packet.head.len() as u32 | innet.map_or(0, |_| INNET_BIT);
     let mut start = FrameStart::new();
     for word in [bytes as u32, to.0, head] {
@@ -243,7 +245,7 @@ fn frame_start(to: NodeId, packet: &Packet) -> FrameStart {
     if let Some(innet) = innet {
         start.extend_from_slice(&innet.bytes());
     }
-    start
+    Some(start)
 }
 
 fn control(frame: &Control) -> Packet {
@@ -253,7 +255,8 @@ fn control(frame: &Control) -> Packet {
 /// Writes a control frame to a stream that nobody else writes to yet.
 fn send_control(to: &mut impl io::Write, frame: &Control) -> io::Result<()> {
     let packet = control(frame);
-    to.write_all(&[frame_start(NodeId(0), &packet).as_slice(), &packet.head].concat())
+    let start = frame_start(NodeId(0), &packet).expect("what is said beside messages is short");
+    to.write_all(&[start.as_slice(), &packet.head].concat())
 }
 
 /// Counters as a JSON object of objects.

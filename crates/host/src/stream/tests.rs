@@ -224,6 +224,21 @@ fn sessions() -> Arc<AtomicU64> {
 }
 
 #[test]
+fn what_fits_no_frame_is_lost_and_ends_nothing() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let conn = conn::Conn::new(ours);
+    let packet = |bulk| {
+        let header = Header::new(MessageKind::Reply, NodeId::shard(ShardId(0)), RequestSeq(1));
+        Packet::with_bulk(&header, &0u8, vec![0; bulk].into())
+    };
+    conn.send(NodeId(7), packet(FRAME_BYTES_MAX));
+    conn.send(NodeId(7), packet(5));
+    assert_eq!(conn.lost.load(Ordering::Relaxed), 1);
+    let Ok(Received::Message(NodeId(7), packet)) = receive(&mut &theirs) else { panic!("the other one comes") };
+    assert_eq!(packet.bulk.len(), 5);
+}
+
+#[test]
 fn messages_and_bulk_go_both_ways_and_the_end_detaches() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
@@ -300,7 +315,9 @@ fn malformed_frames_close_the_stream_and_foreign_messages_are_dropped() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
     let own = NodeId::session(SessionId(5));
-    let frame = |to: NodeId, packet: &Packet| [frame_start(to, packet).as_slice(), &packet.head, &packet.bulk].concat();
+    let frame = |to: NodeId, packet: &Packet| {
+        [frame_start(to, packet).expect("it fits").as_slice(), &packet.head, &packet.bulk].concat()
+    };
     let (mut stream, _) = raw(tmp.path(), &hello(0));
     let peer = Packet::new(&Header::new(MessageKind::Peer, own, RequestSeq(1)), &0u8);
     let foreign = [

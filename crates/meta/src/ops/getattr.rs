@@ -11,6 +11,7 @@ use onpath_kernel::Mode;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
 use onpath_wire::inode::Kind;
+use onpath_wire::limits::ATTRS_ASKED_MAX;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
@@ -40,8 +41,12 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
 const COLD_MAX: usize = 64;
 
 /// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
-/// changed, perhaps by what has returned elsewhere, is left out, and so is what it would take long to read.
+/// changed, perhaps by what has returned elsewhere, is left out, and so is what it would take long to read. Of more than fit an answer
+/// nothing is told.
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
+    if ids.len() > ATTRS_ASKED_MAX {
+        return Err(Errno::EINVAL.into());
+    }
     let mut cold = 0;
     let mut look = |core: &mut Core, id| {
         let key = keys::inode(id);

@@ -1,13 +1,14 @@
 //! The reply cache: a retried request gets its first result, failures included.
 //!
 //! Successes of mutations are derived from records, so they survive a restart. Failures are volatile: a request
-//! names the shard's term, so after a restart an old copy of it is not executed. Bounded by the client's window.
+//! names the shard's term, so after a restart an old copy of it is not executed. Bounded by a window of each session, whose requests beyond
+//! it are not looked at, and in all: what there is no room for is not executed, as if it were lost on its way.
 
 use super::buried::Buried;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{RequestSeq, SessionId, SessionNumber};
-use onpath_wire::limits::{SESSION_WINDOW, memory};
+use onpath_wire::limits::{REPLIES_MAX, REPLIES_SURE, SESSION_WINDOW, memory};
 use onpath_wire::reply::Reply;
 use std::collections::VecDeque;
 
@@ -15,6 +16,8 @@ use std::collections::VecDeque;
 #[derive(Default, Debug)]
 pub(crate) struct Replies {
     sessions: HashMap<SessionId, Remembered>,
+    /// Results of all sessions.
+    len: usize,
 }
 
 #[derive(Default, Debug)]
@@ -55,6 +58,16 @@ impl Remembered {
             Ok(at) => self.replies[at] = cached,
             Err(at) if at == self.replies.len() => self.replies.push_back(cached),
             Err(at) => self.replies.insert(at, cached),
+        }
+    }
+
+    /// Forgets what the client no longer waits for.
+    fn pass(&mut self, oldest: RequestSeq) {
+        if oldest > self.oldest {
+            self.oldest = oldest;
+            while self.replies.front().is_some_and(|first| first.request < oldest) {
+                self.replies.pop_front();
+            }
         }
     }
 }
@@ -101,15 +114,24 @@ impl Replies {
         durable: bool,
     ) {
         let remembered = self.sessions.entry(session).or_default();
-        if oldest > remembered.oldest {
-            remembered.oldest = oldest;
-            while remembered.replies.front().is_some_and(|first| first.request < oldest) {
-                remembered.replies.pop_front();
-            }
-        }
+        let before = remembered.replies.len();
+        remembered.pass(oldest);
         if request >= remembered.oldest {
             remembered.insert(Cached { request, reply, durable, former: false });
         }
+        self.len = self.len - before + remembered.replies.len();
+    }
+
+    /// Whether there is room for one result more of this session, whose `oldest` unanswered request is known.
+    pub(crate) fn has_room(&mut self, session: SessionId, oldest: RequestSeq) -> bool {
+        if self.len < REPLIES_MAX {
+            return true;
+        }
+        let Some(remembered) = self.sessions.get_mut(&session) else { return true };
+        let before = remembered.replies.len();
+        remembered.pass(oldest);
+        self.len = self.len - before + remembered.replies.len();
+        self.len < REPLIES_MAX || remembered.replies.len() < REPLIES_SURE
     }
 
     /// What this request did is undone: it is executed again if it is repeated.
@@ -117,6 +139,7 @@ impl Replies {
         let Some(remembered) = self.sessions.get_mut(&session) else { return };
         if let Ok(at) = remembered.place(request) {
             remembered.replies.remove(at);
+            self.len -= 1;
         }
     }
 
@@ -128,7 +151,9 @@ impl Replies {
     /// A session is dead, and nobody tells of its requests any more. One that has its id by now keeps what it was answered.
     pub(crate) fn forget(&mut self, dead: SessionNumber) {
         let Some(remembered) = self.sessions.get_mut(&dead.id()) else { return };
+        let before = remembered.replies.len();
         remembered.replies.retain(|cached| dead.count_of(cached.request).is_none());
+        self.len -= before - remembered.replies.len();
         if remembered.replies.is_empty() && dead.count_of(remembered.oldest).is_some() {
             self.sessions.remove(&dead.id());
         }
@@ -154,11 +179,12 @@ impl Replies {
     pub(crate) fn gauges(&self, all: &mut Vec<Gauge>) {
         let most = self.sessions.values().map(|r| r.replies.len()).max();
         all.push(Gauge::table("replies of a session", most.unwrap_or(0), SESSION_WINDOW as usize));
+        all.push(Gauge::table("replies", self.len, REPLIES_MAX + REPLIES_SURE * self.sessions.len()));
     }
 
     /// Number of remembered results.
     pub(crate) fn len(&self) -> usize {
-        self.sessions.values().map(|r| r.replies.len()).sum()
+        self.len
     }
 }
 
@@ -178,6 +204,34 @@ mod tests {
         }
         assert!(matches!(again.seen(session, RequestSeq(9)), Seen::Over), "a data node tells of a write once more");
         assert!(matches!(again.seen(session, RequestSeq(10)), Seen::New));
+    }
+
+    #[test]
+    fn sessions_share_the_room_and_each_has_some() {
+        let mut replies = Replies::default();
+        let many = (REPLIES_MAX / SESSION_WINDOW as usize) as u32;
+        for session in 0..many {
+            for request in 1..=SESSION_WINDOW {
+                assert!(replies.has_room(SessionId(session), RequestSeq(1)));
+                replies.remember(SessionId(session), RequestSeq(request), RequestSeq(1), Reply::Done, false);
+            }
+        }
+        assert_eq!(replies.len(), REPLIES_MAX);
+        assert!(!replies.has_room(SessionId(0), RequestSeq(1)), "it has more than its share");
+        let other = SessionId(many);
+        let sure = (1..).take_while(|&request| {
+            let has_room = replies.has_room(other, RequestSeq(1));
+            replies.remember(other, RequestSeq(request), RequestSeq(1), Reply::Done, false);
+            has_room
+        });
+        assert_eq!(sure.count(), REPLIES_SURE);
+        assert!(replies.has_room(SessionId(0), RequestSeq(SESSION_WINDOW - 9)), "it has heard of most");
+        let all = |replies: &Replies| replies.sessions.values().map(|r| r.replies.len()).sum::<usize>();
+        assert_eq!((replies.of(SessionNumber::of(SessionId(0), RequestSeq(1))), replies.len()), (10, all(&replies)));
+        replies.undo(other, RequestSeq(3));
+        replies.undo(other, RequestSeq(3));
+        replies.forget(SessionNumber::of(SessionId(1), RequestSeq(1)));
+        assert_eq!(replies.len(), all(&replies));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{Cookie, InodeId, NodeId};
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::NAME_BYTES_MAX;
+use onpath_wire::limits::{ATTRS_ASKED_MAX, NAME_BYTES_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DirEntry, Reply};
@@ -94,13 +94,15 @@ pub(super) async fn page(op: &mut Op, id: InodeId, noatime: bool, after: Cookie,
     Ok(Page { entries, end, flags })
 }
 
-/// Attributes of many inodes: one message a shard. Those that are changed just now or slow to read are left out, and so are all of a busy shard.
+/// Attributes of many inodes: one message a shard. Those that are changed just now or slow to read are left out, and so are all of a busy shard,
+/// and what does not fit its answer.
 pub(super) async fn attributes(op: &Op, ids: Vec<InodeId>) -> Result<BTreeMap<InodeId, AttrWire>, Errno> {
     let mut by_shard = BTreeMap::<NodeId, Vec<InodeId>>::new();
     op.with(|core| ids.into_iter().for_each(|id| by_shard.entry(core.state.shard_at(id.slot())).or_default().push(id)));
     if by_shard.is_empty() {
         return Ok(BTreeMap::new());
     }
+    by_shard.values_mut().for_each(|ids| ids.truncate(ATTRS_ASKED_MAX));
     let peers: Vec<_> = by_shard.keys().copied().collect();
     let answers = op
         .call_all(&peers, |core, to, seq| {
