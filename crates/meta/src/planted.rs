@@ -35,6 +35,8 @@ pub enum Planted {
     DecisionWithoutLook,
     /// recalls never wait for an attempt.
     AttemptWithoutParts,
+    /// an acknowledgement counts whoever says it, of whatever mark.
+    AnyMark,
     /// a late copy of Prepare is prepared again (schedule F4).
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.

@@ -35,11 +35,13 @@ pub enum FaultKind {
     Death,
     /// The switch, where there is one, reboots, goes away and comes back.
     Switch,
+    /// Somebody answers marks in the name of the switch, where there is one.
+    Forge,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 14] = [
+    pub const ALL: [FaultKind; 15] = [
         FaultKind::Loss,
         FaultKind::Duplicate,
         FaultKind::Reorder,
@@ -54,6 +56,7 @@ impl FaultKind {
         FaultKind::Full,
         FaultKind::Death,
         FaultKind::Switch,
+        FaultKind::Forge,
     ];
 
     /// Its name on the command line.
@@ -73,6 +76,7 @@ impl FaultKind {
             FaultKind::Full => "full",
             FaultKind::Death => "death",
             FaultKind::Switch => "switch",
+            FaultKind::Forge => "forge",
         }
     }
 
@@ -129,6 +133,7 @@ impl SimConfig {
             FaultKind::Full => faults.full_every > 0,
             FaultKind::Death => self.mortals > 0,
             FaultKind::Switch => world.switch_fails_every_us > 0,
+            FaultKind::Forge => faults.forged_percent > 0,
         };
         FaultKind::ALL.into_iter().filter(has).collect()
     }
@@ -156,6 +161,7 @@ impl SimConfig {
         turn(&mut faults.wrong_clock_every, on(FaultKind::Clock), 3_000);
         turn(&mut faults.full_every, on(FaultKind::Full), 1_500);
         turn(&mut world.switch_fails_every_us, on(FaultKind::Switch), 300_000);
+        turn(&mut faults.forged_percent, on(FaultKind::Forge), 20);
         turn(&mut self.mortals, on(FaultKind::Death), 3);
         self
     }

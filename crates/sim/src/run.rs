@@ -80,6 +80,7 @@ impl SimConfig {
         self.world.switch_stages = [10, 10, 10, 1, 0][pick(18, 5) as usize];
         self.world.coarse_fingerprints = [None, None, Some(0), Some(2)][pick(20, 4) as usize];
         self.world.switch_fails_every_us = [0, 0, 300_000, 2_000_000][pick(19, 4) as usize];
+        self.world.faults.forged_percent = [0, 0, 20][pick(52, 3) as usize];
         (self.world.sync, self.world.reorder_us) = (SyncPolicy::Auto, WorldConfig::default().reorder_us);
         if self.seed % NARROW_EVERY == NARROW {
             self.world.sync = [SyncPolicy::Never, SyncPolicy::Always][pick(40, 2) as usize];
@@ -114,6 +115,7 @@ impl SimConfig {
                 full_every: [0, 0, 3_000][pick(34, 3) as usize],
                 torn_percent: [0, 50][pick(35, 2) as usize],
                 flipped_percent: [0, 50][pick(36, 2) as usize],
+                forged_percent: 0,
             },
             bounds: if seed % TIGHT_EVERY == TIGHT { TIGHT_BOUNDS } else { ShardBounds::default() },
             ..WorldConfig::default()

@@ -37,6 +37,7 @@ fn add(mut sum: Outcome, more: &Outcome) -> Outcome {
         torn: to.torn + from.torn,
         flipped: to.flipped + from.flipped,
         spoilt_blocks: to.spoilt_blocks + from.spoilt_blocks,
+        forged: to.forged + from.forged,
         deaths: to.deaths + from.deaths,
         successors: to.successors + from.successors,
     };

@@ -95,6 +95,13 @@ fn small_network(seed: u64) -> SimConfig {
     config
 }
 
+/// Somebody answers marks in the name of the switch.
+pub(crate) fn forgers(seed: u64) -> SimConfig {
+    let mut config = small_network(seed);
+    config.world.faults.forged_percent = 30;
+    config
+}
+
 /// Messages, and copies of most of them, come later than collects are repeated.
 pub(crate) fn late_rounds(seed: u64) -> SimConfig {
     let config = small_network(seed);

@@ -25,7 +25,8 @@
 //! ```
 
 use crate::codec::{Reader, Wire, WireError};
-use crate::ids::{Cookie, InodeId, Slot};
+use crate::ids::{Cookie, InodeId, ShardId, Slot, Term, TrackingEpoch};
+use crate::innet::Fingerprint;
 use crate::stored_struct;
 use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -99,6 +100,11 @@ hidden! {
     CookieKey
 }
 
+hidden! {
+    /// Key of what a shard knows its marks by (R-6).
+    MarkKey
+}
+
 stored_struct! {
     /// The pair that a file system has.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +165,11 @@ impl Inner {
     pub fn listings(&self) -> CookieKey {
         CookieKey(derived(&self.0, b"order of listings"))
     }
+
+    /// The key of marks.
+    pub fn marks(&self) -> MarkKey {
+        MarkKey(derived(&self.0, b"marks"))
+    }
 }
 
 impl NameKey {
@@ -166,6 +177,22 @@ impl NameKey {
     #[inline]
     pub fn hash(&self, parent: InodeId, name: &[u8]) -> u64 {
         hash_of(&self.0, parent, name)
+    }
+}
+
+impl MarkKey {
+    /// What a mark has with it, so that only who sent it knows what its acknowledgement has.
+    pub fn token(
+        &self,
+        (shard, term, generation): (ShardId, Term, u32),
+        epoch: TrackingEpoch,
+        group: Fingerprint,
+    ) -> u32 {
+        let mut hasher = SipHasher13::new_with_key(&self.0);
+        hasher.write_u64(u64::from(shard.0) << 48 | u64::from(epoch.0) << 32 | u64::from(term.0));
+        hasher.write_u64(u64::from(group.tag()) << 32 | u64::from(generation));
+        hasher.write_u32(group.index());
+        (hasher.finish() >> 32) as u32
     }
 }
 
@@ -231,7 +258,7 @@ mod tests {
     fn a_key_says_nothing_of_another() {
         let Secrets { placement, inner } = secrets();
         // Both secrets have the same bytes here, and still no key is another's.
-        let keys = [placement.0, inner.0, inner.names().0, inner.listings().0];
+        let keys = [placement.0, inner.0, inner.names().0, inner.listings().0, inner.marks().0];
         for (at, key) in keys.iter().enumerate().skip(2) {
             assert!(!keys[..at].contains(key), "key {at}");
         }
@@ -256,6 +283,26 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_of_one_mark() {
+        let (key, group) = (secrets().inner.marks(), |index, tag| Fingerprint::new(index, tag).unwrap());
+        let of = |shard, term, generation, epoch, group| {
+            key.token((ShardId(shard), Term(term), generation), TrackingEpoch(epoch), group)
+        };
+        let all = [
+            of(1, 2, 3, 4, group(5, 6)),
+            of(2, 2, 3, 4, group(5, 6)),
+            of(1, 3, 3, 4, group(5, 6)),
+            of(1, 2, 4, 4, group(5, 6)),
+            of(1, 2, 3, 5, group(5, 6)),
+            of(1, 2, 3, 4, group(6, 6)),
+            of(1, 2, 3, 4, group(5, 7)),
+            Secrets::of_seed(1).inner.marks().token((ShardId(1), Term(2), 3), TrackingEpoch(4), group(5, 6)),
+        ];
+        assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
+        assert_eq!(all[0], of(1, 2, 3, 4, group(5, 6)));
+    }
+
+    #[test]
     fn zeros_are_no_secret() {
         assert_eq!(Placement::new([0; SECRET_BYTES]), Err(ZeroSecret));
         assert_eq!(Inner::new([0; SECRET_BYTES]), Err(ZeroSecret));
@@ -268,10 +315,12 @@ mod tests {
 
     #[test]
     fn nobody_prints_them() {
-        let shown = format!("{:?} {:?}", secrets(), (secrets().inner.names(), secrets().inner.listings()));
+        let Secrets { inner, .. } = secrets();
+        let shown = format!("{:?} {:?}", secrets(), (inner.names(), inner.listings(), inner.marks()));
         assert_eq!(
             shown,
-            "Secrets { placement: Placement(hidden), inner: Inner(hidden) } (NameKey(hidden), CookieKey(hidden))"
+            "Secrets { placement: Placement(hidden), inner: Inner(hidden) } \
+             (NameKey(hidden), CookieKey(hidden), MarkKey(hidden))"
         );
     }
 

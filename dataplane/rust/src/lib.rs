@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use onpath_dataplane::{Command, Config, Counter, Port, Switch};
-//! use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
+//! use onpath_wire::ids::{NodeId, SessionId, ShardId, TrackingEpoch};
 //! use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
 //!
 //! let (owner, site, client) = (NodeId::shard(ShardId(0)), ShardId(1), NodeId::session(SessionId(1)));
@@ -19,7 +19,7 @@
 //! switch.control(&Command::Complete(1))?;
 //!
 //! let directory = Fingerprint::new(5, 7)?;
-//! let mark = InNet::insert(1, TrackingEpoch(1), directory, (site, Term(1), 1), Some(client));
+//! let mark = InNet::insert(1, TrackingEpoch(1), directory, (site, 1, 1), Some(client));
 //! let query = InNet::query(1, TrackingEpoch(1), directory, owner);
 //! let mut copies = vec![];
 //! assert_eq!(switch.step(Port(11), 4797, &mark.bytes(), &mut copies), Counter::InsertMarked);

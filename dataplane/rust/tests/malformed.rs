@@ -28,11 +28,12 @@ fn switch() -> Switch {
 fn good(random: &mut Random, number: u32) -> InNet {
     let fingerprint = Fingerprint::new(random.below(16), 1 + random.below(9)).expect("a fingerprint");
     let (epoch, shard) = (TrackingEpoch(1), (ShardId(2), Term(1), number));
+    let mark = (ShardId(2), 1, number);
     let client = NodeId::session(SessionId(1));
     match random.below(4) {
         0 => InNet::query(CLUSTER, epoch, fingerprint, NodeId::shard(ShardId(2))),
-        1 => InNet::insert(CLUSTER, epoch, fingerprint, shard, Some(client)),
-        2 => InNet::insert(CLUSTER, epoch, fingerprint, shard, None),
+        1 => InNet::insert(CLUSTER, epoch, fingerprint, mark, Some(client)),
+        2 => InNet::insert(CLUSTER, epoch, fingerprint, mark, None),
         _ => InNet::remove(CLUSTER, epoch, fingerprint, shard, NodeId::shard(ShardId(2))),
     }
 }

@@ -96,7 +96,7 @@ fn a_mark_goes_to_its_client_and_back_to_its_shard() {
         Ok(all) => all,
         Err(why) => return skipped("a_mark_goes_to_its_client_and_back_to_its_shard", &why),
     };
-    let mark = InNet::insert(CLUSTER, EPOCH, directory(), (SITE, Term(1), 4), Some(client()));
+    let mark = InNet::insert(CLUSTER, EPOCH, directory(), (SITE, 1, 4), Some(client()));
     for _ in 0..100 {
         send(&site, &mark);
         let (acknowledged, told) = (received(&site), received(&user));
@@ -124,7 +124,7 @@ fn strangers_change_nothing() {
         Ok(all) => all,
         Err(why) => return skipped(TEST, &why),
     };
-    let mark = InNet::insert(CLUSTER, EPOCH, directory(), (SITE, Term(1), 4), Some(client()));
+    let mark = InNet::insert(CLUSTER, EPOCH, directory(), (SITE, 1, 4), Some(client()));
     let remove = |sequence| InNet::remove(CLUSTER, EPOCH, directory(), (SITE, Term(1), sequence), OWNER);
     send(&site, &mark);
     assert_eq!((received(&site).result, received(&user).result), (4, 4));
@@ -171,8 +171,8 @@ fn two_copies_leave_by_one_device() {
     begin(&mut switch);
     for generation in 0..200 {
         let to = if generation % 3 == 0 { far } else { client() };
-        send(&site, &InNet::insert(CLUSTER, EPOCH, directory(), (SITE, Term(1), generation), Some(to)));
-        send(&site, &InNet::insert(CLUSTER, EPOCH, directory(), (SITE, Term(1), 1000 + generation), Some(client())));
+        send(&site, &InNet::insert(CLUSTER, EPOCH, directory(), (SITE, 1, generation), Some(to)));
+        send(&site, &InNet::insert(CLUSTER, EPOCH, directory(), (SITE, 1, 1000 + generation), Some(client())));
         for expected in [generation, 1000 + generation] {
             let acknowledged = received(&site);
             assert_eq!((acknowledged.sequence, acknowledged.destination), (expected, NodeId::shard(SITE).0));
@@ -193,7 +193,7 @@ fn a_full_set_tells_the_shard_alone() {
     };
     let mark = |tag| {
         let fingerprint = Fingerprint::new(5, tag).expect("a fingerprint");
-        InNet::insert(CLUSTER, EPOCH, fingerprint, (SITE, Term(1), tag), Some(client()))
+        InNet::insert(CLUSTER, EPOCH, fingerprint, (SITE, 1, tag), Some(client()))
     };
     for tag in 1..=STAGES_MAX as u32 {
         send(&site, &mark(tag));
@@ -229,7 +229,7 @@ fn two_processors_lose_no_mark() {
             for round in 0..ROUNDS {
                 let tag = 1 + host as u32 * 100 + round % 4;
                 let fingerprint = Fingerprint::new(round / 4 % 4, tag).expect("a fingerprint");
-                send(&socket, &InNet::insert(CLUSTER, EPOCH, fingerprint, (shard, Term(1), round), None));
+                send(&socket, &InNet::insert(CLUSTER, EPOCH, fingerprint, (shard, 1, round), None));
                 if tag % 2 == 1 {
                     sequence += 1;
                     send(&socket, &InNet::remove(CLUSTER, EPOCH, fingerprint, (shard, Term(1), sequence), OWNER));
@@ -287,7 +287,7 @@ fn marks_of_one_moment_are_both_there() {
         common::pin_to(me);
         for index in 0..sets {
             let fingerprint = Fingerprint::new(index, 1 + me as u32).expect("a fingerprint");
-            let insert = InNet::insert(CLUSTER, EPOCH, fingerprint, (SITE, Term(1), 1), None);
+            let insert = InNet::insert(CLUSTER, EPOCH, fingerprint, (SITE, 1, 1), None);
             let frame = common::frame::frame_to(INNET_UDP_PORT, &insert.bytes());
             reached[me].store(index + 1, Ordering::SeqCst);
             while reached[1 - me].load(Ordering::SeqCst) <= index {

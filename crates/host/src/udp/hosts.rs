@@ -55,6 +55,13 @@ impl Hosts {
         have.map(|(host, address)| SocketAddr::new(address.ip(), host.switch_port)).collect()
     }
 
+    /// Whether datagrams that come from there are a switch's.
+    pub(super) fn is_switch(&self, from: SocketAddr) -> bool {
+        let all = self.all.read().expect("the table does not panic");
+        let of = |host: &HostIs, address: &SocketAddr| SocketAddr::new(address.ip(), host.switch_port);
+        all.values().any(|(host, address)| host.switch_port != 0 && source(of(host, address)) == source(from))
+    }
+
     /// Where a switch takes packets; who does not know it will ask for it.
     pub(super) fn switch(&self, switch: NodeId) -> Option<SocketAddr> {
         let number = switch.number() as u16;

@@ -96,7 +96,7 @@ impl Shared {
     /// A datagram from another process.
     fn take(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8], from: SocketAddr) {
         if datagram.first().is_some_and(|&code| is_switched(code)) {
-            return self.take_switched(batch, datagram);
+            return self.take_switched(batch, datagram, from);
         }
         let head = match peek(datagram) {
             Ok(head) if head.cluster == self.config.cluster || head.handshake() => head,
@@ -111,7 +111,7 @@ impl Shared {
     }
 
     /// A datagram that has come through the switch.
-    fn take_switched(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8]) {
+    fn take_switched(self: &Arc<Self>, batch: &mut Batch, datagram: &mut [u8], from: SocketAddr) {
         let Ok((innet, datagram)) = InNet::split_mut(datagram) else { return self.malformed() };
         let Ok(head) = peek(datagram) else { return self.malformed() };
         let common = innet.common();
@@ -120,17 +120,18 @@ impl Shared {
         }
         let InNet::DirtySet(header) = &innet;
         if head.endpoint == self.config.me && header.op() == Some(DirtySetOp::Insert) {
-            return self.take_acknowledgement(batch, innet, head.boot);
+            return self.take_acknowledgement(batch, innet, head.boot, from);
         }
         if !self.take_from(batch, &head, datagram, Some(innet)) {
             self.counts.strangers.fetch_add(1, Ordering::Relaxed); // whoever it is greets by the direct way
         }
     }
 
-    /// A mark of this process has come back: what is behind the header was for somebody else, and is not looked at.
-    fn take_acknowledgement(&self, batch: &mut Batch, innet: InNet, boot: u64) {
+    /// A mark of this process has come back: what is behind the header was for somebody else, and is not looked at. Nothing seals the
+    /// header, so only a switch can say this; that it is the answer to a mark its shard knows by the mark's token.
+    fn take_acknowledgement(&self, batch: &mut Batch, innet: InNet, boot: u64, from: SocketAddr) {
         let shard = NodeId::shard(ShardId(innet.common().shard));
-        if boot != self.config.boot || !self.node().has(shard) {
+        if boot != self.config.boot || !self.node().has(shard) || !self.hosts.is_switch(from) {
             return self.malformed();
         }
         let header = Header::new(MessageKind::Reply, shard, RequestSeq(0));

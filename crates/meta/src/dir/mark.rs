@@ -18,6 +18,7 @@ use onpath_wire::innet::{Fingerprint, InNet, InNetResult};
 use onpath_wire::limits::{GRANTS_HELD_MAX, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
+use onpath_wire::secrets::MarkKey;
 use onpath_wire::tracking::{Form, Tracking};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -30,8 +31,9 @@ const MARK_RETRY_US_MAX: u64 = 200_000;
 const HOLD_ASK_US: u64 = 50_000;
 
 /// Marks of this shard. All volatile: a restarted site exposes what the owner has applied.
-#[derive(Default)]
 pub(crate) struct Marks {
+    /// What tells acknowledgements of its marks from what others say.
+    key: MarkKey,
     groups: HashMap<Fingerprint, Mark>,
     gates: Gates,
     /// Generations are counted for all groups together, so that one that was forgotten is never named again.
@@ -65,6 +67,11 @@ struct Mark {
 const _: () = assert!(2 * size_of::<(Fingerprint, Mark)>() as u64 + site::GRANT_BYTES <= memory::GRANT);
 
 impl Marks {
+    /// No marks.
+    pub(crate) fn new(key: MarkKey) -> Marks {
+        Marks { key, groups: HashMap::new(), gates: Gates::default(), generation: 0 }
+    }
+
     fn next_generation(&mut self) -> u32 {
         self.generation = self.generation.checked_add(1).expect("a shard restarts more often than this");
         self.generation
@@ -259,13 +266,19 @@ fn may_mark(core: &Core, group: Fingerprint) -> bool {
 
 fn send_mark(core: &mut Core, group: Fingerprint, to: NodeId, packet: Packet, after: RecordSeq) {
     let (cluster, site) = (core.state.config.cluster, core.state.epochs.site);
-    let (me, term) = (core.state.me(), core.state.config.term);
     let mark = core.state.marks.mark(group);
     mark.sent = mark.generation;
+    let generation = mark.generation;
     let client = (to.class() != Some(NodeClass::Switch)).then_some(to);
-    let innet = InNet::insert(cluster, site.epoch_of(group), group, (me, term, mark.generation), client);
+    let (epoch, me) = (site.epoch_of(group), core.state.me());
+    let innet = InNet::insert(cluster, epoch, group, (me, token(core, epoch, group, generation), generation), client);
     core.state.counters.marks_sent += 1;
     core.send_after(to, packet.through(site.switch_of(group), innet), after, Need::ByDestination);
+}
+
+/// What a mark of this shard's term has with it. Nobody else can say it, who has not seen the mark.
+fn token(core: &Core, epoch: TrackingEpoch, group: Fingerprint, generation: u32) -> u32 {
+    core.state.marks.key.token((core.state.me(), core.state.config.term, generation), epoch, group)
 }
 
 /// Sends a mark without a reply, if it is of use.
@@ -374,17 +387,22 @@ fn waiting_dirs(core: &Core, group: Fingerprint) -> BTreeSet<InodeId> {
     core.state.marks.gates.in_group(group).filter(|gate| !passed(core, gate)).map(|gate| gate.dir).collect()
 }
 
-/// The switch's answer to a mark of ours.
+/// The switch's answer to a mark of ours; that it is one its token says. Of what was never sent nothing is believed.
 pub(crate) fn answered(core: &mut Core, innet: &InNet) {
     let Some(group) = innet.fingerprint() else { return };
-    let ours = innet.shard == core.state.me().0 && innet.term == core.state.config.term.0;
-    let present = TrackingEpoch(innet.epoch) == core.state.epochs.site.epoch_of(group);
+    let epoch = TrackingEpoch(innet.epoch);
+    let ours = innet.shard == core.state.me().0
+        && (innet.term == token(core, epoch, group, innet.sequence) || planted::is(Planted::AnyMark));
+    let present = epoch == core.state.epochs.site.epoch_of(group);
     if !ours || !(present || planted::is(Planted::AnyEpochsMark)) {
         return;
     }
     match innet.result() {
         Some(InNetResult::Marked) => {
-            let Some(mark) = core.state.marks.groups.get_mut(&group) else { return };
+            let mark = core.state.marks.groups.get_mut(&group);
+            let Some(mark) = mark.filter(|mark| innet.sequence <= mark.sent || planted::is(Planted::AnyMark)) else {
+                return;
+            };
             mark.covered = mark.covered.max(innet.sequence);
             core.state.counters.marks_acknowledged += 1;
             exposed(core, group);

@@ -163,7 +163,7 @@ impl State {
             inodes: Inodes::default(),
             listings,
             dirs: Directories::default(),
-            marks: Marks::default(),
+            marks: Marks::new(config.inner.marks()),
             epochs: Epochs::default(),
             txns: Transactions::new(config.term),
             coordinator: Coordinator::default(),

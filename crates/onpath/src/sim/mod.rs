@@ -42,7 +42,7 @@ pub(crate) struct SimArgs {
     #[arg(long)]
     plain: bool,
     /// Exactly these faults instead of the seed's own: all, none, or some of loss, duplicate, reorder, kill, power, tear, flip,
-    /// partition, slow, jump, clock, full, death, switch.
+    /// partition, slow, jump, clock, full, death, switch, forge.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
     /// Message loss between 0 and 0.9 instead of the seed's own.

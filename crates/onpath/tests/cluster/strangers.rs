@@ -4,9 +4,10 @@ use crate::common::net::Net;
 use crate::common::server::{Mount, Process, Site, Status, binary, run, status_of};
 use crate::common::wait_until;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term, TrackingEpoch};
-use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet, InNetResult};
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// A host with shards, one with the switch, and one for clients and strangers.
 const SERVER: usize = 0;
@@ -75,18 +76,49 @@ impl Switched {
 
     /// Sends these headers to the switch from a host, by any port of it.
     fn send(&self, host: usize, headers: &[InNet]) {
-        const SENDER: &str = "import socket, sys\n\
-            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-            s.bind((sys.argv[1], 0))\n\
-            for line in sys.stdin.read().split(): s.sendto(bytes.fromhex(line), (sys.argv[2], int(sys.argv[3])))\n";
-        let hex = |header: &InNet| header.bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let lines: Vec<String> = headers.iter().map(hex).collect();
+        let payloads: Vec<Vec<u8>> = headers.iter().map(|header| header.bytes().to_vec()).collect();
+        self.send_as(host, (host, 0), (SWITCH, INNET_UDP_PORT), &payloads);
+    }
+
+    /// Sends these datagrams from a host that says to be another one, to a port of a third one.
+    fn send_as(&self, host: usize, from: (usize, u16), to: (usize, u16), payloads: &[Vec<u8>]) {
+        const SENDER: &str = "import socket, struct, sys\n\
+            s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)\n\
+            address = [socket.inet_aton(word) for word in (sys.argv[1], sys.argv[3])]\n\
+            ports = int(sys.argv[2]) or 40000, int(sys.argv[4])\n\
+            for line in sys.stdin.read().split():\n\
+            \x20 b = bytes.fromhex(line)\n\
+            \x20 ip = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 28 + len(b), 0, 0, 64, 17, 0, *address)\n\
+            \x20 s.sendto(ip + struct.pack('!4H', *ports, 8 + len(b), 0) + b, (sys.argv[3], 0))\n";
+        let lines: Vec<String> =
+            payloads.iter().map(|bytes| bytes.iter().map(|b| format!("{b:02x}")).collect()).collect();
         let mut command = self.net.command(host, "python3");
-        command.args(["-c", SENDER, &self.net.address(host), &self.net.address(SWITCH), &INNET_UDP_PORT.to_string()]);
+        command.args(["-c", SENDER, &self.net.address(from.0), &from.1.to_string()]);
+        command.args([&self.net.address(to.0), &to.1.to_string()]);
         let input = tempfile::tempfile().expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&input, lines.join("\n").as_bytes(), 0).expect("write");
         let done = command.stdin(input).output().expect("python3");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// A mark on its way to the switch, with what is behind it, and the port by which its host has sent it.
+    fn overheard_mark(&self, mount: &Mount) -> (Vec<u8>, u16) {
+        const LISTENER: &str = "import socket\n\
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x800))\n\
+            s.settimeout(60)\n\
+            while True:\n\
+            \x20 f = s.recv(65535)[14:]\n\
+            \x20 udp = f[(f[0] & 15) * 4:]\n\
+            \x20 if f[9] == 17 and udp[8:10] == b'\\x12\\0': break\n\
+            print(int.from_bytes(udp[:2], 'big'), udp[8:int.from_bytes(udp[4:6], 'big')].hex())\n";
+        let mut command = self.net.command(SWITCH, "python3");
+        let listener = command.args(["-c", LISTENER]).stdout(Stdio::piped()).spawn().expect("python3");
+        self.use_switch(mount, "overheard");
+        let said = listener.wait_with_output().expect("python3").stdout;
+        let said = String::from_utf8(said).expect("words");
+        let (port, hex) = said.trim().split_once(' ').expect("a mark");
+        let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits"));
+        (bytes.collect(), port.parse().expect("a port"))
     }
 
     /// The number of the file system, as packets have it, and the present epoch.
@@ -115,7 +147,7 @@ fn a_stranger_changes_no_register() {
         let removes = (1..=9).map(move |term| {
             InNet::remove(number, epoch, of, (shard, Term(term), u32::MAX), NodeId::shard(ShardId(0)))
         });
-        removes.chain([InNet::insert(number, epoch, of, (shard, Term(1), 1), None)])
+        removes.chain([InNet::insert(number, epoch, of, (shard, 1, 1), None)])
     });
     let changes: Vec<InNet> = changes.collect();
     let changed = ["insert_marked", "insert_full", "remove_done", "drop_not_newer"];
@@ -127,6 +159,38 @@ fn a_stranger_changes_no_register() {
     }
     // Removes of the hosts are still newer than the last.
     cluster.use_switch(&mount, "other");
+    mount.stop();
+}
+
+/// Whoever has overheard a mark, and says that the switch has taken much later ones, is believed by no host: neither from an address of his
+/// own nor in the name of the switch.
+#[test]
+fn a_stranger_acknowledges_no_mark() {
+    const TEST: &str = "cluster::a_stranger_acknowledges_no_mark";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(cluster) = Switched::new(TEST, &site) else { return };
+    let mount = cluster.mount(&site, 0);
+    let (mark, port) = cluster.overheard_mark(&mount);
+    let forged = |sequence: u32, token: u32| {
+        let (header, behind) = InNet::split(&mark).expect("a mark");
+        let InNet::DirtySet(header) = header;
+        let result = InNetResult::Marked as u8;
+        let header = DirtySet { result, sequence, term: header.term ^ token, ..header };
+        [&header.bytes()[..], behind].concat()
+    };
+    let later = [u32::MAX, u32::MAX - 1, 1_000].into_iter();
+    let answers: Vec<Vec<u8>> = later.flat_map(|sequence| [forged(sequence, 0), forged(sequence, 1)]).collect();
+    let count = |counter: &str| status_of(&cluster.server).expect("onpath status").sum("", &[counter]);
+    let acknowledged = count("marks_acknowledged");
+    let refused = count("datagrams_malformed");
+    cluster.send_as(CLIENT, (CLIENT, 0), (SERVER, port), &answers);
+    wait_until("they were refused", || count("datagrams_malformed") >= refused + answers.len() as u64);
+    let heard = count("datagrams_received");
+    cluster.send_as(CLIENT, (SWITCH, INNET_UDP_PORT), (SERVER, port), &answers);
+    wait_until("they were heard", || count("datagrams_received") >= heard + answers.len() as u64);
+    assert_eq!(count("marks_acknowledged"), acknowledged, "nobody else used the switch meanwhile");
+    cluster.use_switch(&mount, "other");
+    assert!(count("marks_acknowledged") > acknowledged);
     mount.stop();
 }
 

@@ -6,6 +6,7 @@ use onpath_wire::data::DataRequest;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::NodeId;
 use onpath_wire::innet::{DirtySetOp, InNetResult};
+use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
@@ -132,6 +133,13 @@ impl World {
     /// Delivers a copy of the first message held, now; it stays held.
     pub fn deliver_copy(&mut self, id: HoldId) {
         let flight = self.holding(id).held.first().expect("a message is held").clone();
+        self.deliver(flight);
+    }
+
+    /// Delivers, now, what somebody makes of the first message held, who changes to whom it goes and what it says; it stays held.
+    pub fn deliver_forged(&mut self, id: HoldId, forge: impl FnOnce(&mut NodeId, &mut Packet)) {
+        let mut flight = self.holding(id).held.first().expect("a message is held").clone();
+        forge(&mut flight.to, &mut flight.packet);
         self.deliver(flight);
     }
 

@@ -21,6 +21,7 @@ impl World {
         self.counters.messages += 1;
         let Some(flight) = self.steer_message(flight) else { return };
         self.faults_begin();
+        self.forge(&flight);
         if self.is_cut(flight.from, flight.to) {
             return;
         }

@@ -1,8 +1,10 @@
 //! Updates that cannot be marked, or that show in two places.
 
-use super::{A, MOMENT_NS, S, T, mark, normal_is_held_up, push, world};
+use super::{A, MOMENT_NS, S, T, acknowledgement, mark, normal_is_held_up, push, world};
 use onpath_sim::scenario::{Scenario, create, listed, mode, read, rename};
-use onpath_wire::ids::InodeId;
+use onpath_sim::world::HoldId;
+use onpath_wire::ids::{InodeId, NodeId, ShardId};
+use onpath_wire::innet::{DirtySet, InNet, InNetResult};
 use onpath_wire::peer::Peer;
 use onpath_wire::request::Request;
 
@@ -104,6 +106,57 @@ pub(crate) fn a_directory_that_was_moved_since_the_switch_answered_is_collected(
     sc.world.stop_holding(held);
     sc.world.deliver_first(held);
     assert_eq!(listed(sc.succeeds(reading)).len(), 2);
+    sc.let_go(pushes);
+    sc.ends_well();
+}
+
+/// What somebody makes of a mark on its way: as if the switch had answered it.
+fn forged(sc: &mut Scenario, marks: HoldId, change: impl Fn(&mut DirtySet)) {
+    sc.world.deliver_forged(marks, |to, packet| {
+        let InNet::DirtySet(header) = &mut **packet.innet.as_mut().expect("a mark");
+        header.result = InNetResult::Marked as u8;
+        change(header);
+        *to = NodeId::shard(ShardId(S));
+    });
+    sc.go_on_for(MOMENT_NS);
+}
+
+/// No mark reaches the switch, and somebody who knows all but the key of marks says that they did, or that much later ones did, or says again
+/// what was said of an earlier one. Nothing returns unmarked.
+#[test]
+pub(crate) fn what_nobody_but_the_switch_can_say_counts() {
+    let (mut sc, reader, d) = world();
+    let (x, y) = (sc.name_at(d, S, "x"), sc.name_at(d, S, "y"));
+    sc.names_by(reader, d); // what was marked before covers nothing any more
+    let answers = sc.hold(move |m| acknowledgement(m, S));
+    let first = sc.ask(create(d, &x));
+    while sc.world.held(answers) == 0 {
+        sc.go_on_for(MOMENT_NS);
+    }
+    sc.world.stop_holding(answers);
+    sc.world.deliver_copy(answers);
+    sc.succeeds(first);
+    sc.names_by(reader, d);
+    let (pushes, marks) = (sc.hold(push), sc.hold(mark));
+    let made = sc.ask(create(d, &y));
+    while sc.world.held(marks) == 0 {
+        sc.go_on_for(MOMENT_NS);
+    }
+    let term = 1..9;
+    for token in term.chain([0, u32::MAX]) {
+        forged(&mut sc, marks, |header| (header.term, header.sequence) = (token, u32::MAX));
+        forged(&mut sc, marks, |header| header.term = token);
+    }
+    forged(&mut sc, marks, |header| header.sequence += 1);
+    forged(&mut sc, marks, |header| header.sequence = u32::MAX);
+    forged(&mut sc, marks, |header| header.tag ^= 1);
+    sc.world.deliver_copy(answers); // of x
+    sc.go_on_for(MOMENT_NS);
+    sc.waits(made);
+    assert!(!sc.names_by(reader, d).contains(&y), "it has not returned");
+    sc.let_go(marks);
+    sc.succeeds(made);
+    assert!(sc.names_by(reader, d).contains(&y));
     sc.let_go(pushes);
     sc.ends_well();
 }

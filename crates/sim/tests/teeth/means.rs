@@ -36,6 +36,7 @@ const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
 const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
 const CLIMBS: Means = Means::Seeds("moves in deep trees", shapes::climbs);
 const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
+const FORGERS: Means = Means::Seeds("forged acknowledgements", shapes::forgers);
 const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
 const COPIED_COLLECTS: Means = Means::Seeds("copied collects", shapes::copied_collects);
 const NETWORK_RESTARTS: Means = Means::Seeds("restarts, network form", shapes::network_restarts);
@@ -67,6 +68,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (5, Planted::UnsettledTransactions, explored("rename", LATE)),
     (6, Planted::GenerationOutlivesCollect, NETWORK),
     (6, Planted::GenerationOutlivesCollect, explored("collect", LATE)),
+    (6, Planted::AnyMark, FORGERS),
     (7, Planted::AnyEpochsMark, explored("former-mark", LATE)),
     (7, Planted::AnyEpochsNormal, explored("back-for-owners", NONE)),
     (7, Planted::AnyEpochsRemove, explored("former-epoch", NONE)),

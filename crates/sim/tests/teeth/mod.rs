@@ -19,7 +19,7 @@ mod table;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 52] = [
+const SCENARIOS: [(Planted, fn()); 53] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -71,6 +71,7 @@ const SCENARIOS: [(Planted, fn()); 52] = [
     (Planted::RecallWaitsForMark, network_form::marks::a_recall_waits_for_no_mark),
     (Planted::HoldLowered, network_form::a_copy_of_an_earlier_collect_does_not_lower_the_hold),
     (Planted::ShownTooEarly, network_form::a_name_of_a_former_term_is_shown_when_its_directory_has_it),
+    (Planted::AnyMark, network_form::marks::what_nobody_but_the_switch_can_say_counts),
     (Planted::InodeUnnoticed, network_form::marks::a_directory_that_was_moved_since_the_switch_answered_is_collected),
 ];
 

@@ -15,7 +15,8 @@ header! {
         16 => pub index: u32,
         /// Lower 32 bits of the fingerprint, never 0.
         20 => pub tag: u32,
-        /// Insert and remove: term of the shard that sends.
+        /// Remove: term of the shard that sends. Insert: the mark's token ([`MarkKey`](crate::secrets::MarkKey)), which the switch does
+        /// not look at.
         24 => pub term: u32,
         /// Remove: its counter, from 1. Insert: the mark generation, which the switch does not look at.
         28 => pub sequence: u32,
@@ -164,17 +165,17 @@ impl InNet {
         InNet::DirtySet(DirtySet { destination: destination.0, ..query })
     }
 
-    /// A mark of (`shard`, `term`) for its entries up to mark generation `generation`; on success also goes to `client`.
+    /// A mark of `shard` for its entries up to mark generation `generation`, known by its `token`; on success also goes to `client`.
     pub fn insert(
         cluster: u32,
         epoch: TrackingEpoch,
         fingerprint: Fingerprint,
-        (shard, term, generation): (ShardId, Term, u32),
+        (shard, token, generation): (ShardId, u32, u32),
         client: Option<NodeId>,
     ) -> InNet {
         InNet::DirtySet(DirtySet {
             shard: shard.0,
-            term: term.0,
+            term: token,
             sequence: generation,
             destination: client.map_or(0, |client| client.0),
             ..DirtySet::new(DirtySetOp::Insert, cluster, epoch, fingerprint)
@@ -261,10 +262,10 @@ mod tests {
     fn constructors_fill_what_their_operation_needs() {
         let (epoch, fingerprint) = (TrackingEpoch(7), Fingerprint::new(5, 9).unwrap());
         let (shard, client) = (ShardId(2), NodeId(0x0300_0001));
-        let insert = InNet::insert(1, epoch, fingerprint, (shard, Term(4), 11), Some(client));
+        let insert = InNet::insert(1, epoch, fingerprint, (shard, 4, 11), Some(client));
         assert_eq!((insert.op(), insert.result(), insert.destination), (Some(DirtySetOp::Insert), None, client.0));
         assert_eq!(insert.fingerprint(), Some(fingerprint));
-        let mark = InNet::insert(1, epoch, fingerprint, (shard, Term(4), 11), None);
+        let mark = InNet::insert(1, epoch, fingerprint, (shard, 4, 11), None);
         assert_eq!((mark.destination, mark.sequence), (0, 11));
         let remove = InNet::remove(1, epoch, fingerprint, (shard, Term(4), 12), NodeId::shard(ShardId(3)));
         assert_eq!((remove.op(), remove.term, remove.sequence), (Some(DirtySetOp::Remove), 4, 12));

@@ -12,7 +12,7 @@ use aya::programs::{Xdp, XdpMode, loaded_programs};
 use aya::sys::{Stats, enable_stats};
 use common::{Network, SWITCH, route};
 use onpath_dataplane::{Command, Config, Port};
-use onpath_wire::ids::{NodeId, SessionId, ShardId, Term, TrackingEpoch};
+use onpath_wire::ids::{NodeId, SessionId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
 use onpath_xdp::XdpConfig;
 use std::error::Error;
@@ -36,7 +36,7 @@ struct Load {
 fn loads() -> Vec<Load> {
     let (fingerprint, me) = (Fingerprint::new(5, 7).expect("a fingerprint"), NodeId::session(SessionId(1)));
     let query = InNet::query(7, EPOCH, fingerprint, me);
-    let mark = |client| InNet::insert(7, EPOCH, fingerprint, (ShardId(0), Term(1), 1), client);
+    let mark = |client| InNet::insert(7, EPOCH, fingerprint, (ShardId(0), 1, 1), client);
     vec![
         Load { name: "reflector", header: None, back: 1 },
         Load { name: "query", header: Some(query), back: 1 },

@@ -5,7 +5,7 @@ use super::servers::Servers;
 use anyhow::{Context, ensure};
 use onpath_dataplane::Config;
 use onpath_host::stream::{ANSWER_WITHIN, request_status};
-use onpath_wire::ids::{InodeId, ShardId, Term, TrackingEpoch};
+use onpath_wire::ids::{InodeId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
 use serde_json::Value;
 use std::fmt;
@@ -128,7 +128,7 @@ pub(in crate::bench) fn fill(
     let mut expected = before.marked;
     for marks in marks.chunks(TOGETHER) {
         for &mark in marks {
-            let packet = InNet::insert(client.cluster, epoch, mark, (NOBODY, Term(1), 1), None);
+            let packet = InNet::insert(client.cluster, epoch, mark, (NOBODY, 1, 1), None);
             socket.send(&packet.bytes()).context("a mark for the switch")?;
         }
         expected += marks.len() as u64;

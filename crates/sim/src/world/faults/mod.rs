@@ -2,6 +2,7 @@
 //! disks. When and how is drawn from the seed, by a generator of their own: a fault that is switched off changes no other.
 
 mod clocks;
+mod forge;
 mod full;
 mod links;
 mod tail;
@@ -32,6 +33,8 @@ pub struct FaultConfig {
     pub torn_percent: u32,
     /// Of 100 power losses so many leave wrong bits in what was not durable.
     pub flipped_percent: u32,
+    /// Of 100 marks so many are answered by somebody who is no switch, but knows all that is said, except the key of marks.
+    pub forged_percent: u32,
 }
 
 /// Counters of faults that really happened.
@@ -61,6 +64,8 @@ pub struct FaultCounters {
     pub flipped: u64,
     /// Blocks of data files that a power loss left torn or with wrong bits.
     pub spoilt_blocks: u64,
+    /// Answers to marks that no switch gave.
+    pub forged: u64,
     /// Sessions that died.
     pub deaths: u64,
     /// Sessions that had the id of one that was over.
