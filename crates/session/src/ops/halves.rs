@@ -6,7 +6,7 @@
 //! A file that is made under such an open is open from the first half on. The first answer is the one exception to R-16; that of the second
 //! half keeps it.
 
-use crate::fs::{FsReply, FsResult, OpenMode};
+use crate::fs::{Caller, FsReply, FsResult, OpenMode};
 use crate::limits::{HALVES_MAX, HALVES_US};
 use crate::op::{Op, entry};
 use crate::ops::open::{add, left};
@@ -26,8 +26,22 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Half {
     pub(crate) id: InodeId,
-    pid: u32,
+    by: Thread,
     until_us: u64,
+}
+
+/// A thread that opens. Its number may be another user's thread's by the time of the second half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Thread {
+    uid: u32,
+    pid: u32,
+}
+
+impl Thread {
+    /// None if the number is not known: then it is the same for all threads of all other pid namespaces.
+    fn of(caller: &Caller) -> Option<Thread> {
+        (caller.pid != 0).then_some(Thread { uid: caller.uid, pid: caller.pid })
+    }
 }
 
 /// Those of a session, the oldest first: at most [`HALVES_MAX`].
@@ -41,14 +55,18 @@ pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, u
     let reply = op.ask(Request::Create { parent, name, node }).await;
     let (mut attr, ..) = entry(reply.map_err(|errno| if errno == Errno::EEXIST { Errno::ESTALE } else { errno })?)?;
     attr.flags &= !flag::SEARCHABLE; // not cached by name, so that what is no second half begins with a LOOKUP
-    let pid = op.caller.pid;
+    let by = Thread::of(&op.caller);
     op.with(|core| {
         core.state.opens.enter(attr.id)?.registered = true;
+        let Some(by) = by else {
+            left(core, attr.id);
+            return Ok(FsReply::Entry(attr));
+        };
         if core.state.halves.len() >= HALVES_MAX {
             forget_oldest(core);
         }
         let until_us = core.now.mono_us + HALVES_US;
-        core.state.halves.push_back(Half { id: attr.id, pid, until_us });
+        core.state.halves.push_back(Half { id: attr.id, by, until_us });
         if core.state.halves.len() == 1 {
             core.start(Job::EndHalves);
         }
@@ -58,8 +76,8 @@ pub(crate) async fn first(op: &mut Op, parent: InodeId, name: Name, mode: u16, u
 
 /// The second half, if this is one: the file is the caller's whatever its mode, and keeps what somebody may have written already.
 pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<FsResult> {
-    let pid = op.caller.pid;
-    op.with(|core| take(core, id, pid))?;
+    let (by, pid) = (Thread::of(&op.caller)?, op.caller.pid);
+    op.with(|core| take(core, id, by))?;
     let map = if mode.maps() { open::MAP } else { 0 };
     if mode.maps() {
         op.with(|core| pages::begin_open(core, id));
@@ -81,14 +99,17 @@ pub(crate) async fn second(op: &mut Op, id: InodeId, mode: OpenMode) -> Option<F
     }))
 }
 
-fn take(core: &mut Core<State>, id: InodeId, pid: u32) -> Option<Half> {
-    let at = core.state.halves.iter().position(|half| (half.id, half.pid) == (id, pid))?;
+fn take(core: &mut Core<State>, id: InodeId, by: Thread) -> Option<Half> {
+    let at = core.state.halves.iter().position(|half| (half.id, half.by) == (id, by))?;
     core.state.halves.remove(at)
 }
 
 /// A thread has looked a name up: what it opens then it has not made in the same call.
-pub(crate) fn looked_up(core: &mut Core<State>, attr: &AttrWire, pid: u32) {
-    if !core.state.halves.is_empty() && take(core, attr.id, pid).is_some() {
+pub(crate) fn looked_up(core: &mut Core<State>, attr: &AttrWire, caller: &Caller) {
+    if core.state.halves.is_empty() {
+        return;
+    }
+    if Thread::of(caller).and_then(|by| take(core, attr.id, by)).is_some() {
         left(core, attr.id);
     }
 }

@@ -25,8 +25,7 @@ pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult
             if is_special(attr.kind) && !may_open(op, &attr).await? {
                 attr.flags |= flag::APART;
             }
-            let pid = op.caller.pid;
-            op.with(|core| halves::looked_up(core, &attr, pid));
+            op.with(|core| halves::looked_up(core, &attr, &op.caller));
             Ok(FsReply::Entry(attr))
         }
     }
