@@ -144,17 +144,30 @@ fn on_packet(core: &mut Node, packet: Packet) {
         core.state.counters.rejected += 1;
         return;
     };
+    let request = match (header.kind(), header.source.class()) {
+        (MessageKind::PeerAnswer, Some(NodeClass::Shard)) => None,
+        (MessageKind::Data, Some(class)) => match packet.body::<DataRequest>() {
+            Ok(request) if may_ask(request.describe().by, class) => Some(request),
+            _ => return core.state.counters.rejected += 1,
+        },
+        _ => return core.state.counters.rejected += 1,
+    };
+    // Of nobody else is a clock followed.
     if !core.state.observe(header.stamp, core.now.wall_ns) {
         core.state.counters.skewed += 1;
         return;
     }
-    match header.kind() {
-        MessageKind::PeerAnswer => drop(core.answer(header.seq, packet)),
-        MessageKind::Data => match packet.body::<DataRequest>() {
-            Ok(request) => on_request(core, &header, request, packet),
-            Err(_) => core.state.counters.rejected += 1,
-        },
-        _ => core.state.counters.rejected += 1,
+    match request {
+        Some(request) => on_request(core, &header, request, packet),
+        None => drop(core.answer(header.seq, packet)),
+    }
+}
+
+fn may_ask(asker: Asker, class: NodeClass) -> bool {
+    match asker {
+        Asker::Session => class == NodeClass::Session,
+        Asker::Home => class == NodeClass::Shard,
+        Asker::Any => true,
     }
 }
 
@@ -162,15 +175,6 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
     let (what, until_ns, since_us) = (request.describe(), header.until_ns(), core.now.mono_us);
     let (node, kind) = (header.source, what.counted);
     let from = Caller { node, seq: header.seq, oldest: header.oldest(), until_ns, kind, since_us };
-    let may_ask = match what.by {
-        Asker::Session => node.class() == Some(NodeClass::Session),
-        Asker::Home => node.class() == Some(NodeClass::Shard),
-        Asker::Any => true,
-    };
-    if !may_ask {
-        core.state.counters.rejected += 1;
-        return;
-    }
     // What a lost process had executed may be forgotten: a late copy must not be executed beside what came after it.
     let term = core.state.config.term;
     if what.writes && header.term != term {

@@ -13,7 +13,7 @@ use onpath_wire::data::{DataCounted, DataReply};
 use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
-use onpath_wire::limits::{BLOCK_BYTES, CLOCK_SKEW_MS_MAX};
+use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::{ClusterMap, Errno, Packet, Stored};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -211,7 +211,7 @@ impl State {
 
     /// Follows a peer's stamp; false if it is too far ahead to be believed.
     pub(crate) fn observe(&mut self, stamp: Stamp, wall_ns: u64) -> bool {
-        let believed = stamp.0 <= wall_ns.max(self.stamp.0).saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000);
+        let believed = stamp.is_believed_at(wall_ns);
         if believed {
             self.stamp = self.stamp.max(stamp);
         }

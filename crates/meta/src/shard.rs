@@ -320,11 +320,26 @@ impl Role for Shard {
     }
 }
 
+/// Whether nodes of this class send a shard messages of this kind.
+fn may_speak(kind: MessageKind, class: Option<NodeClass>) -> bool {
+    match kind {
+        MessageKind::Request => class == Some(NodeClass::Session),
+        MessageKind::Peer => class == Some(NodeClass::Shard),
+        MessageKind::Data => class == Some(NodeClass::Data),
+        MessageKind::PeerAnswer => matches!(class, Some(NodeClass::Shard | NodeClass::Data | NodeClass::Switch)),
+        MessageKind::Reply | MessageKind::DataReply | MessageKind::Switch => false,
+    }
+}
+
 fn receive(core: &mut Core, packet: Packet) {
     let Ok(header) = packet.header() else {
         core.state.counters.malformed += 1;
         return;
     };
+    if !may_speak(header.kind(), header.source.class()) {
+        core.state.counters.malformed += 1;
+        return;
+    }
     if !core.state.clock.observe(header.stamp, core.now.wall_ns) {
         core.state.counters.skewed += 1;
         return;
@@ -334,19 +349,19 @@ fn receive(core: &mut Core, packet: Packet) {
     {
         return dir::mark::answered(core, innet);
     }
-    let taken = match (header.kind(), header.source.class()) {
-        (MessageKind::Request, Some(NodeClass::Session)) => request(core, &header, &packet),
-        (MessageKind::Peer, Some(NodeClass::Shard)) => peer(core, &header, &packet),
-        (MessageKind::Data, Some(NodeClass::Data)) => packet.body::<Merge>().and_then(Merge::check).map(|merge| {
+    let taken = match header.kind() {
+        MessageKind::Request => request(core, &header, &packet),
+        MessageKind::Peer => peer(core, &header, &packet),
+        MessageKind::Data => packet.body::<Merge>().and_then(Merge::check).map(|merge| {
             core.start(Job::Merge { from: header.source, seq: header.seq, merge });
         }),
-        (MessageKind::PeerAnswer, Some(_)) => {
+        MessageKind::PeerAnswer => {
             if dir::group::counts(core, header.seq, header.source, &packet) {
                 core.answer(header.seq, packet);
             }
             Ok(())
         }
-        _ => Err(onpath_wire::WireError::Bad("message kind for a shard")),
+        MessageKind::Reply | MessageKind::DataReply | MessageKind::Switch => Ok(()), // refused above
     };
     if taken.is_err() {
         core.state.counters.malformed += 1;

@@ -15,7 +15,7 @@ use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, ShardId, Slot as HashSlot, Stamp, Term};
-use onpath_wire::limits::{CLOCK_SKEW_MS_MAX, LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
+use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
 use onpath_wire::tracking::Tracking;
@@ -334,7 +334,7 @@ impl State {
     /// Follows a peer's clock, unless it is further ahead than clocks may be.
     #[inline]
     pub(crate) fn observe(&mut self, stamp: Stamp, now: Now) {
-        if stamp.0 <= now.wall_ns.saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000) {
+        if stamp.is_believed_at(now.wall_ns) {
             self.last_stamp = self.last_stamp.max(stamp.0);
         }
     }

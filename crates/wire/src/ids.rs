@@ -3,6 +3,7 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::inode::Kind;
+use crate::limits::CLOCK_SKEW_MS_MAX;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -346,6 +347,15 @@ impl SessionNumber {
     /// The session with this id that makes requests of such numbers.
     pub fn of(session: SessionId, request: RequestSeq) -> SessionNumber {
         SessionNumber((request.0 >> REQUEST_BITS) * u64::from(SESSION_MAX) + u64::from(session.0))
+    }
+}
+
+impl Stamp {
+    /// Whether a clock at wall time `wall_ns` follows it: it is not further ahead than clocks may be apart. What was followed before says
+    /// nothing, or many stamps would lead anywhere.
+    #[inline]
+    pub fn is_believed_at(self, wall_ns: u64) -> bool {
+        self.0 <= wall_ns.saturating_add(CLOCK_SKEW_MS_MAX * 1_000_000)
     }
 }
 

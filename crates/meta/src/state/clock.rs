@@ -1,7 +1,6 @@
 //! The hybrid logical clock of a shard.
 
 use onpath_wire::ids::Stamp;
-use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 
 /// Gives out stamps that grow and follow every stamp seen.
 #[derive(Default, Debug)]
@@ -16,13 +15,13 @@ impl Clock {
         self.last
     }
 
-    /// Follows a peer's stamp; false if it is too far ahead to be believed.
+    /// Follows a stamp of somebody else's; false if it is too far ahead to be believed.
     pub(crate) fn observe(&mut self, seen: Stamp, wall_ns: u64) -> bool {
-        if seen.0 > wall_ns.max(self.last.0) + CLOCK_SKEW_MS_MAX * 1_000_000 {
-            return false;
+        let believed = seen.is_believed_at(wall_ns);
+        if believed {
+            self.last = self.last.max(seen);
         }
-        self.last = self.last.max(seen);
-        true
+        believed
     }
 
     /// Follows a stamp of this shard's own records.
@@ -44,6 +43,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::limits::CLOCK_SKEW_MS_MAX;
 
     #[test]
     fn stamps_grow_even_when_the_clock_does_not() {
@@ -55,5 +55,16 @@ mod tests {
         assert_eq!(clock.stamp(90), Stamp(1_001));
         assert!(!clock.observe(Stamp(u64::MAX), 90), "a peer from the far future is refused");
         assert_eq!(clock.last(), Stamp(1_001));
+    }
+
+    /// however many stamps come, each a little ahead of the last one, none leads further from this clock than one may be.
+    #[test]
+    fn nobody_walks_a_clock_away() {
+        let bound = CLOCK_SKEW_MS_MAX * 1_000_000;
+        let (mut clock, wall) = (Clock::default(), 1_000_000_000_000);
+        for step in 1..=7_200 {
+            clock.observe(Stamp(wall + step * (bound - 1)), wall);
+        }
+        assert!(clock.last().0 <= wall + bound, "{} ms ahead", (clock.last().0 - wall) / 1_000_000);
     }
 }
