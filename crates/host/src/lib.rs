@@ -20,6 +20,7 @@ mod replay;
 pub mod report;
 pub mod reshape;
 pub mod roles;
+mod seldom;
 pub mod server;
 pub mod shape;
 mod state;

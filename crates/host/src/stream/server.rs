@@ -5,6 +5,7 @@ use super::examine::{Examination, tell};
 use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control};
 use crate::held;
 use crate::node::{Counters, Link, Node};
+use crate::seldom::Seldom;
 use crate::sys;
 use crate::udp::may_send;
 use onpath_wire::codec::Blob;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Streams at the same time.
 const STREAMS_MAX: usize = 256;
@@ -75,6 +76,7 @@ struct Shared {
     streams: AtomicU64,
     stopped: AtomicBool,
     counts: Counts,
+    refusals: Seldom,
 }
 
 /// The serving end of `DIR/socket`.
@@ -106,6 +108,7 @@ impl StreamServer {
             streams: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             counts: Counts::default(),
+            refusals: Seldom::default(),
         });
         let thread = {
             let shared = shared.clone();
@@ -201,7 +204,9 @@ fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
         Ok(None) => {}
         Err(error) => {
             shared.counts.refused.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, "a client is refused");
+            if let Some(times) = shared.refusals.times(Instant::now()) {
+                tracing::warn!(%error, times, "a client is refused");
+            }
             let refused = |why: String, retry| Control::Refused { why: Blob(why.into_bytes()), retry };
             let answer = match error {
                 StreamError::Refused { why, retry } => refused(why, retry),
