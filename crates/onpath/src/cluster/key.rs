@@ -6,7 +6,8 @@
 use onpath_host::udp::Key;
 use onpath_wire::secrets::{Inner, Placement, SECRET_BYTES, Secrets};
 use std::fmt::Write as _;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -38,6 +39,14 @@ pub(crate) enum KeyError {
         file: PathBuf,
         /// Its permissions.
         mode: u32,
+    },
+    /// Somebody else may write it.
+    #[error("key {} belongs to uid {owner}: chown it to who runs this, or to root, and look who has written it", file.display())]
+    Owner {
+        /// The file.
+        file: PathBuf,
+        /// Whose it is.
+        owner: u32,
     },
     /// A line is none.
     #[error("key {}:{line}: {why}; `onpath cluster init` draws a key and writes such a file", file.display())]
@@ -80,11 +89,18 @@ pub(crate) fn key_of(file: Option<&Path>) -> Result<Option<Key>, KeyError> {
 /// Reads a file of secrets.
 pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
     let at = |source| KeyError::Read { file: file.to_owned(), source };
-    let mode = std::fs::metadata(file).map_err(at)?.mode() & 0o777;
+    // What is read is what was looked at, whatever becomes of the name meanwhile.
+    let mut opened = File::open(file).map_err(at)?;
+    let metadata = opened.metadata().map_err(at)?;
+    let (mode, owner) = (metadata.mode() & 0o777, metadata.uid());
     if mode & 0o077 != 0 {
         return Err(KeyError::Open { file: file.to_owned(), mode });
     }
-    let text = std::fs::read_to_string(file).map_err(at)?;
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(KeyError::Owner { file: file.to_owned(), owner });
+    }
+    let mut text = String::new();
+    opened.read_to_string(&mut text).map_err(at)?;
     let lines = parse(&text).map_err(|(line, why)| KeyError::Malformed { file: file.to_owned(), line, why })?;
     let key = lines.key.ok_or_else(|| KeyError::Missing { file: file.to_owned() })?;
     let secrets = match (lines.placement, lines.inner) {
@@ -174,6 +190,7 @@ pub(crate) fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn lines(key: Option<[u8; KEY_BYTES]>) -> Lines {
         Lines { key: Some(key), ..Lines::default() }
@@ -197,6 +214,22 @@ mod tests {
             assert_eq!(parse(none), Ok(Lines::default()));
         }
         assert_eq!(parse("key = none"), Ok(lines(None)));
+    }
+
+    #[test]
+    fn a_key_is_of_who_reads_it_and_of_nobody_else() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("k.key");
+        std::fs::write(&file, text(Some(&[7; KEY_BYTES]), None)).unwrap();
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o640);
+        assert!(matches!(read(&file), Err(KeyError::Open { mode: 0o640, .. })));
+        mode(0o600);
+        assert!(read(&file).is_ok_and(|file| file.key.is_some()));
+        // Only root can give a file away.
+        let given = std::os::unix::fs::chown(&file, Some(12_345), None);
+        assert_eq!(given.is_ok(), rustix::process::geteuid().is_root());
+        assert_eq!(matches!(read(&file), Err(KeyError::Owner { owner: 12_345, .. })), given.is_ok());
     }
 
     #[test]
