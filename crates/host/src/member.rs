@@ -15,7 +15,7 @@ use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{NodeId, SessionNumber, Term};
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, PassKey, Placement};
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeSet;
 use std::io;
@@ -140,10 +140,11 @@ impl Member {
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let cluster = Arc::new(RwLock::new(cluster));
-        let (known, shard) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+        let (known, shard, passes) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let hooks = Hooks {
             cluster: cluster.clone(),
             sessions: shapes.clone(),
+            passes: passes.clone(),
             kernel_switch: kernel_switch.clone(),
             known: known.clone(),
             shard: shard.clone(),
@@ -154,8 +155,16 @@ impl Member {
         let (others, places): (BTreeSet<u16>, Vec<SocketAddr>) =
             hosts.iter().filter(with_directories).map(|(host, place)| (host.number, *place)).unzip();
         let asked_with = key.clone();
-        let endpoint =
-            EndpointConfig { me: endpoint_of_host(number), cluster: fsid as u32, key, bind, hosts, serves: true, wait };
+        let endpoint = EndpointConfig {
+            me: endpoint_of_host(number),
+            cluster: fsid as u32,
+            key,
+            bind,
+            hosts,
+            serves: true,
+            wait,
+            pass: Pass::default(),
+        };
         // The port is taken before anything of the directory changes.
         let endpoint = Endpoint::bind(endpoint, hooks)?;
         let boot = sys::random_bytes().map(u64::from_le_bytes);
@@ -177,6 +186,7 @@ impl Member {
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let Superblock { secrets, dir, .. } = server.dir.superblock();
+                assert!(passes.set(secrets.inner.passes()).is_ok(), "set once");
                 if let Some(sessions) = &server.sessions {
                     assert!(shapes.set((sessions.clone(), secrets.placement)).is_ok(), "set once");
                 }
@@ -263,6 +273,8 @@ struct Hooks {
     cluster: Arc<RwLock<ClusterIs>>,
     /// Of the host of the coordinator.
     sessions: Arc<OnceLock<(Arc<Sessions>, Placement)>>,
+    /// What passes of clients are made with, if this host has a directory.
+    passes: Arc<OnceLock<PassKey>>,
     kernel_switch: Option<Controlled>,
     /// The directories of all, if this host has one.
     known: Arc<OnceLock<Known>>,
@@ -342,12 +354,16 @@ impl EndpointHooks for Hooks {
         network.map_or_else(Vec::new, |tracking| tracking.switches.numbers().collect())
     }
 
-    fn join(&self) -> Result<(SessionNumber, Option<Placement>, ClusterIs), String> {
-        let (session, placement) = match self.sessions.get() {
-            Some((sessions, placement)) => (sessions.next()?, Some(*placement)),
-            None => (SessionNumber::NONE, None),
+    fn gave(&self, pass: &Pass) -> bool {
+        self.passes.get().is_none_or(|key| key.pass(pass.session) == *pass)
+    }
+
+    fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
+        let (pass, placement) = match (self.sessions.get(), self.passes.get()) {
+            (Some((sessions, placement)), Some(passes)) => (passes.pass(sessions.next()?), Some(*placement)),
+            _ => (Pass::default(), None),
         };
-        Ok((session, placement, self.cluster.read().expect("a description does not panic").clone()))
+        Ok((pass, placement, self.cluster.read().expect("a description does not panic").clone()))
     }
 }
 

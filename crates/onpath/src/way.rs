@@ -70,7 +70,7 @@ impl Way {
                 let is = &joined.cluster;
                 let data: Vec<u16> = is.hosts.iter().filter(|host| host.data).map(|host| host.number).collect();
                 let map = ClusterMap::even(is.shards, joined.placement).with_data_nodes(&data);
-                There { fsid: is.fsid, session: joined.session, map, sync: is.sync }
+                There { fsid: is.fsid, session: joined.pass.session, map, sync: is.sync }
             }
         }
     }
@@ -103,19 +103,20 @@ impl Way {
 
 /// An endpoint of this mount's session.
 fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<Endpoint, UdpError> {
-    let Joined { session, cluster, hosts, .. } = joined;
+    let Joined { pass, cluster, hosts, .. } = joined;
     let any: SocketAddr = match hosts.first().map(|(_, address)| address) {
         Some(SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
     };
     let config = EndpointConfig {
-        me: endpoint_of_session(session.id()),
+        me: endpoint_of_session(pass.session.id()),
         cluster: cluster.fsid as u32,
         key,
         bind: any,
         hosts,
         serves: false,
         wait,
+        pass,
     };
     Endpoint::bind(config, hooks.clone())
 }
@@ -171,7 +172,7 @@ impl Hosts {
                     continue;
                 }
             };
-            let session = joined.session;
+            let session = joined.pass.session;
             let bound = bind(joined, self.key.clone(), self.wait, &self.hooks);
             let begun = bound.and_then(|endpoint| endpoint.receive_for(&self.node).map(|()| endpoint));
             match begun {

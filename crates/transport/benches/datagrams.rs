@@ -3,7 +3,7 @@
 //! `cargo bench -p onpath-transport --bench datagrams -- [MESSAGES]` (default 400,000). Times are of one core, the median of batches.
 
 use bytes::Bytes;
-use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Transmit};
+use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Room, Transmit};
 use onpath_wire::{NodeId, Packet};
 use std::io::Write;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ const BATCH: usize = 1_000;
 const PAYLOAD: usize = 1_472;
 
 fn pair(key: Option<Key>) -> (Peer, Peer) {
-    let config = |me, boot| Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key: key.clone() });
+    let config =
+        |me, boot| Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key: key.clone(), room: Room::default() });
     let mut a = Peer::new(config(1, 11), EndpointId(2), PAYLOAD);
     let mut b = Peer::new(config(2, 22), EndpointId(1), PAYLOAD);
     a.set_boot(22);

@@ -71,6 +71,8 @@ counters! {
     acks_of_nothing,
     /// Incomplete messages given up for newer ones, or because nothing more came.
     incoming_given_up,
+    /// Fragments of messages for which other peers had left no room.
+    fragments_without_room,
 }
 
 impl Counters {

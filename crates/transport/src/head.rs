@@ -6,7 +6,7 @@ use crate::limits::{DATAGRAM_BYTES_MAX, NUMBER_MAX};
 /// "ON".
 pub const MAGIC: u16 = 0x4e4f;
 /// Version of the datagrams.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of the header.
 pub const HEAD_BYTES: usize = 44;
 /// Where the checksum is.
@@ -22,6 +22,12 @@ pub mod flag {
     pub const HANDSHAKE: u8 = 2;
     /// It is sent twice.
     pub const TWICE: u8 = 4;
+    /// With [`HANDSHAKE`]: a header alone, never sealed, by which a receiver challenges the sender of a datagram.
+    pub const CHALLENGE: u8 = 8;
+    /// With [`CHALLENGE`]: what the receiver got was no handshake, and is of nobody that it knows.
+    pub const UNKNOWN: u8 = 16;
+    /// All of them.
+    pub const ALL: u8 = SEALED | HANDSHAKE | TWICE | CHALLENGE | UNKNOWN;
 }
 
 /// A process of the cluster: servers have small numbers, clients `0x8000_0000 | session`.
@@ -41,9 +47,9 @@ pub struct Head {
     pub check: u32,
     /// Counts the sender's datagrams to this receiver, from 1.
     pub number: u64,
-    /// Random name of the sender's start.
+    /// Random name of the sender's start; of a challenge, the challenge.
     pub boot: u64,
-    /// The receiver's boot as the sender knows it; 0 in a handshake if it does not.
+    /// The receiver's boot as the sender knows it. In a handshake that asks it is the receiver's last challenge, 0 if there was none.
     pub to_boot: u64,
     /// Bytes of the datagram, header and tag among them: the system hands over several as one, and how long each of them is it says in a
     /// control message only, which costs something.
@@ -93,6 +99,12 @@ impl Head {
     pub fn handshake(&self) -> bool {
         self.flags & flag::HANDSHAKE != 0
     }
+
+    /// Whether it is a challenge.
+    #[inline]
+    pub fn challenge(&self) -> bool {
+        self.flags & flag::CHALLENGE != 0
+    }
 }
 
 /// Bytes of the first of several datagrams that lie one behind the other: what it says, unless that makes no sense; then all.
@@ -118,7 +130,7 @@ pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
         return Err(ReceiveError::NotOnpath);
     }
     let flags = bytes[3];
-    if flags & !(flag::SEALED | flag::HANDSHAKE | flag::TWICE) != 0 {
+    if flags & !flag::ALL != 0 {
         return Err(ReceiveError::UnknownFlags(flags));
     }
     let head = Head {
@@ -143,6 +155,10 @@ pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
     if head.sealed() && head.check != 0 {
         return Err(ReceiveError::Head("checksum"));
     }
+    let alone = flags & flag::HANDSHAKE != 0 && !head.sealed() && datagram.len() == HEAD_BYTES;
+    if head.challenge() && !alone || flags & flag::UNKNOWN != 0 && !head.challenge() {
+        return Err(ReceiveError::Head("challenge"));
+    }
     Ok(head)
 }
 
@@ -166,7 +182,7 @@ mod tests {
     #[test]
     fn the_layout_is_frozen() {
         let hex: String = head().bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let fields = ["4f4e", "02", "02", "04030201", "09000080", "08070605"].concat();
+        let fields = ["4f4e", "03", "02", "04030201", "09000080", "08070605"].concat();
         assert_eq!(hex, fields + "1100000000000000" + "2222000000000000" + "3333000000000000" + "2c000000");
         assert_eq!(peek(&head().bytes()), Ok(head()));
     }
@@ -183,7 +199,10 @@ mod tests {
         assert_eq!(peek(&vec![0; DATAGRAM_BYTES_MAX + 1]), Err(ReceiveError::Oversized));
         assert_eq!(with(0, 0), Err(ReceiveError::NotOnpath));
         assert_eq!(with(2, 1), Err(ReceiveError::NotOnpath));
-        assert_eq!(with(3, 8), Err(ReceiveError::UnknownFlags(8)));
+        assert_eq!(with(3, 32), Err(ReceiveError::UnknownFlags(32)));
+        for alone in [flag::CHALLENGE, flag::UNKNOWN, flag::HANDSHAKE | flag::UNKNOWN] {
+            assert_eq!(with(3, alone), Err(ReceiveError::Head("challenge")));
+        }
         assert_eq!(with(3, flag::SEALED), Err(ReceiveError::Head("checksum")));
         assert_eq!(with(16, 0), Err(ReceiveError::Head("number")));
         assert_eq!(with(23, 0x80), Err(ReceiveError::Head("number")));

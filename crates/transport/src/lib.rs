@@ -9,7 +9,7 @@
 //! | magic 2 | version 1 | flags 1 | cluster 4 | endpoint 4 | check 4 | number 8 | boot 8 | to_boot 8 | length 4 | parts · tag 16 |
 //!
 //! * Whoever starts takes a random *boot*. Datagrams name the boots of both ends, so that nothing of a former life is taken; the
-//!   host's handshake ([`handshake`]) tells each end the other's.
+//!   host's handshake ([`handshake`]) tells each end the other's, after a challenge that costs nothing to make.
 //! * A *length* tells where a datagram ends that has come together with others ([`first_of`]).
 //! * A *number* is taken once: a window of the last [`limits::WINDOW`] says which have come.
 //! * Messages that fit a datagram share one with others and may be lost; whoever sent them repeats what matters.
@@ -40,4 +40,5 @@ pub use counters::Counters;
 pub use error::{ReceiveError, SendError};
 pub use head::{EndpointId, HEAD_BYTES, Head, MAGIC, VERSION, first_of, flag, peek};
 pub use peer::{Config, Delivered, Peer, Transmit};
+pub use reassembly::Room;
 pub use seal::{Key, TAG_BYTES};

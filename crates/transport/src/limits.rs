@@ -34,6 +34,10 @@ pub const OUTGOING_MAX: usize = 8;
 
 /// Bytes of incomplete messages of one peer, as their first fragments announce them; the oldest is given up beyond.
 pub const INCOMING_BYTES_MAX: usize = 32 << 20;
+/// Bytes of incomplete messages of all peers together; no more are begun beyond.
+pub const INCOMING_BYTES_ALL_MAX: usize = 1 << 30;
+/// A peer has at most this part (one eighth) of what the others leave free.
+pub const SHARE: usize = 8;
 /// Incomplete messages of one peer; the oldest is given up beyond.
 pub const INCOMING_MAX: usize = 32;
 /// An incomplete message of which nothing more comes for so long is given up.

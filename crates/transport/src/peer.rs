@@ -16,7 +16,7 @@ use crate::limits::{
 use crate::losses::Losses;
 use crate::outgoing::Outgoing;
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
-use crate::reassembly::Reassembly;
+use crate::reassembly::{Reassembly, Room};
 use crate::seal::{Key, Seal, TAG_BYTES};
 use crate::window::Window;
 use onpath_wire::checksum::crc32c;
@@ -35,6 +35,8 @@ pub struct Config {
     pub boot: u64,
     /// The secret of the cluster, if datagrams are to be sealed.
     pub key: Option<Key>,
+    /// What incomplete messages of all peers may take.
+    pub room: Room,
 }
 
 /// A message that has arrived, and for which of our nodes.
@@ -103,7 +105,7 @@ impl Peer {
             outgoing: Outgoing::new(parts_max - FRAGMENT_AT),
             fragments_first: false,
             congestion: Congestion::new(HEAD_BYTES + parts_max + tag),
-            reassembly: Reassembly::new(),
+            reassembly: Reassembly::new(config.room.clone()),
             counters: Counters::default(),
             config,
         }
@@ -135,7 +137,7 @@ impl Peer {
         self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
         self.window = Window::new();
         self.losses = Losses::default();
-        self.reassembly = Reassembly::new();
+        self.reassembly = Reassembly::new(config.room.clone());
         self.congestion = Congestion::new(self.datagram_bytes());
         if former.is_some() {
             self.counters.messages_of_old_boot += self.outgoing.clear() as u64;

@@ -3,14 +3,16 @@
 use crate::counters::Counters;
 use crate::error::ReceiveError;
 use crate::limits::{
-    ACK_DELAY_US, ACK_EVERY, ACK_WORDS_MAX, COMPLETED_ACKS_MAX, COMPLETED_REMEMBERED, INCOMING_BYTES_MAX,
-    INCOMING_IDLE_US, INCOMING_MAX,
+    ACK_DELAY_US, ACK_EVERY, ACK_WORDS_MAX, COMPLETED_ACKS_MAX, COMPLETED_REMEMBERED, INCOMING_BYTES_ALL_MAX,
+    INCOMING_BYTES_MAX, INCOMING_IDLE_US, INCOMING_MAX, SHARE,
 };
 use crate::part::{ACK_BYTES_MAX, AckFront, Fragment, Shape, put_ack};
 use crate::window::{Seen, Window};
 use bytes::Bytes;
 use onpath_wire::Packet;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An incomplete message.
 #[derive(Debug)]
@@ -39,11 +41,54 @@ struct Completed {
     due_us: u64,
 }
 
+/// Bytes that incomplete messages of all peers together may take.
+#[derive(Clone, Debug)]
+pub struct Room(Arc<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    bytes: AtomicUsize,
+    max: usize,
+}
+
+impl Room {
+    /// Room for so many bytes.
+    pub fn new(max: usize) -> Room {
+        Room(Arc::new(Taken { bytes: AtomicUsize::new(0), max }))
+    }
+
+    /// Bytes that are taken.
+    pub fn taken(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` for a peer that has `held` of them already; false if that would be more than its share: a peer may hold at most an
+    /// [eighth](SHARE) of what is free. However many fill it, something is left for the next one.
+    fn take(&self, held: usize, bytes: usize) -> bool {
+        let fits = |taken: usize| {
+            let free = self.0.max.saturating_sub(taken);
+            (held + bytes <= free / SHARE || held == 0 && bytes <= free).then_some(taken + bytes)
+        };
+        self.0.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room::new(INCOMING_BYTES_ALL_MAX)
+    }
+}
+
 /// All messages of one peer that come in fragments.
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     incoming: VecDeque<Incoming>,
     bytes: usize,
+    room: Room,
     completed: Window<{ COMPLETED_REMEMBERED / 64 }>,
     to_say: VecDeque<Completed>,
 }
@@ -122,8 +167,8 @@ impl Incoming {
 }
 
 impl Reassembly {
-    pub(crate) fn new() -> Reassembly {
-        Reassembly { incoming: VecDeque::new(), bytes: 0, completed: Window::new(), to_say: VecDeque::new() }
+    pub(crate) fn new(room: Room) -> Reassembly {
+        Reassembly { incoming: VecDeque::new(), bytes: 0, room, completed: Window::new(), to_say: VecDeque::new() }
     }
 
     fn find(&self, id: u64) -> Option<usize> {
@@ -153,7 +198,7 @@ impl Reassembly {
         let shape = fragment.shape;
         let at = match (self.find(shape.id), self.completed.seen(shape.id)) {
             (Some(at), _) => at,
-            (None, Seen::New) => self.begin(shape, counters),
+            (None, Seen::New) => self.begin(shape, counters)?,
             (None, Seen::Before) => {
                 counters.fragments_again += 1;
                 self.say_completed(shape.id, (number, now_us), now_us);
@@ -182,22 +227,31 @@ impl Reassembly {
         None
     }
 
-    /// Makes room for a message and begins it.
-    fn begin(&mut self, shape: Shape, counters: &mut Counters) -> usize {
+    /// Makes room for a message and begins it, unless other peers have taken all; then its fragments come again.
+    fn begin(&mut self, shape: Shape, counters: &mut Counters) -> Option<usize> {
         while self.incoming.len() >= INCOMING_MAX || self.bytes + shape.bytes() > INCOMING_BYTES_MAX {
             let Some(oldest) = self.incoming.pop_front() else { break };
-            self.bytes -= oldest.shape.bytes();
+            self.forget(&oldest);
             counters.incoming_given_up += 1;
+        }
+        if !self.room.take(self.bytes, shape.bytes()) {
+            counters.fragments_without_room += 1;
+            return None;
         }
         self.bytes += shape.bytes();
         self.incoming.push_back(Incoming::new(shape));
-        self.incoming.len() - 1
+        Some(self.incoming.len() - 1)
+    }
+
+    fn forget(&mut self, incoming: &Incoming) {
+        self.bytes -= incoming.shape.bytes();
+        self.room.give_back(incoming.shape.bytes());
     }
 
     fn complete(&mut self, at: usize, now_us: u64) -> Option<Packet> {
         let incoming = self.incoming.remove(at)?;
         let shape = incoming.shape;
-        self.bytes -= shape.bytes();
+        self.forget(&incoming);
         if self.completed.seen(shape.id) == Seen::New {
             self.completed.insert(shape.id); // Else it is so old that no fragment of it is taken any more.
         }
@@ -254,12 +308,12 @@ impl Reassembly {
 
     /// Gives up messages of which nothing came for long.
     pub(crate) fn expire(&mut self, now_us: u64, counters: &mut Counters) {
-        let before = self.incoming.len();
-        self.incoming.retain(|incoming| incoming.newest.1 + INCOMING_IDLE_US > now_us);
-        if self.incoming.len() < before {
-            counters.incoming_given_up += (before - self.incoming.len()) as u64;
-            self.bytes = self.incoming.iter().map(|incoming| incoming.shape.bytes()).sum();
-        }
+        let (kept, idle) = std::mem::take(&mut self.incoming)
+            .into_iter()
+            .partition(|incoming: &Incoming| incoming.newest.1 + INCOMING_IDLE_US > now_us);
+        self.incoming = kept;
+        counters.incoming_given_up += idle.len() as u64;
+        idle.iter().for_each(|incoming| self.forget(incoming));
     }
 
     /// When [`Reassembly::expire`] has something to do.
@@ -270,5 +324,11 @@ impl Reassembly {
     /// Messages and bytes that are incomplete.
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.incoming.len(), self.bytes)
+    }
+}
+
+impl Drop for Reassembly {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes);
     }
 }

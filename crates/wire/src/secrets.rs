@@ -25,9 +25,9 @@
 //! ```
 
 use crate::codec::{Reader, Wire, WireError};
-use crate::ids::{Cookie, InodeId, ShardId, Slot, Term, TrackingEpoch};
+use crate::ids::{Cookie, InodeId, SessionNumber, ShardId, Slot, Term, TrackingEpoch};
 use crate::innet::Fingerprint;
-use crate::stored_struct;
+use crate::{stored_struct, wire_struct};
 use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
@@ -105,6 +105,25 @@ hidden! {
     MarkKey
 }
 
+hidden! {
+    /// Key of the [`Pass`]es of sessions.
+    PassKey
+}
+
+wire_struct! {
+    /// What a client is given with its session, and shows to each host: hosts of one file system know by it, without asking each other, that
+    /// the session was given by them. Who guesses one has a chance of 2^-128.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct Pass {
+        /// The session; none where the coordinator is another host.
+        pub session: SessionNumber,
+        /// A keyed hash of it.
+        pub low: u64,
+        /// The rest of that.
+        pub high: u64,
+    }
+}
+
 stored_struct! {
     /// The pair that a file system has.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,6 +180,11 @@ impl Inner {
         NameKey(derived(&self.0, b"tables of names"))
     }
 
+    /// The key of the passes of sessions.
+    pub fn passes(&self) -> PassKey {
+        PassKey(derived(&self.0, b"passes of sessions"))
+    }
+
     /// The key of the order of listings.
     pub fn listings(&self) -> CookieKey {
         CookieKey(derived(&self.0, b"order of listings"))
@@ -193,6 +217,16 @@ impl MarkKey {
         hasher.write_u64(u64::from(group.tag()) << 32 | u64::from(generation));
         hasher.write_u32(group.index());
         (hasher.finish() >> 32) as u32
+    }
+}
+
+impl PassKey {
+    /// The pass of a session.
+    pub fn pass(&self, session: SessionNumber) -> Pass {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write_u64(session.0);
+        let hash = u128::from(hasher.finish128());
+        Pass { session, low: hash as u64, high: (hash >> 64) as u64 }
     }
 }
 
@@ -258,7 +292,7 @@ mod tests {
     fn a_key_says_nothing_of_another() {
         let Secrets { placement, inner } = secrets();
         // Both secrets have the same bytes here, and still no key is another's.
-        let keys = [placement.0, inner.0, inner.names().0, inner.listings().0, inner.marks().0];
+        let keys = [placement.0, inner.0, inner.names().0, inner.listings().0, inner.marks().0, inner.passes().0];
         for (at, key) in keys.iter().enumerate().skip(2) {
             assert!(!keys[..at].contains(key), "key {at}");
         }
@@ -300,6 +334,15 @@ mod tests {
         ];
         assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
         assert_eq!(all[0], of(1, 2, 3, 4, group(5, 6)));
+    }
+
+    #[test]
+    fn a_pass_is_of_one_session_and_one_file_system() {
+        let (one, other) = (Secrets::of_seed(1).inner.passes(), Secrets::of_seed(2).inner.passes());
+        let [a, b] = [SessionNumber(1), SessionNumber(1 << 24 | 1)].map(|session| one.pass(session));
+        assert_eq!(one.pass(SessionNumber(1)), a);
+        assert!(a.low != b.low && a.high != b.high, "the next session of that id has another one");
+        assert_ne!(other.pass(SessionNumber(1)), a);
     }
 
     #[test]

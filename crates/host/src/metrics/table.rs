@@ -270,6 +270,11 @@ const TRANSPORT: Group = Group {
         ),
         of(Counter, "acks_of_nothing", "Acknowledgements of nothing that is under way."),
         of(Counter, "incoming_given_up", "Incomplete messages given up."),
+        of(
+            Counter,
+            "fragments_without_room",
+            "Fragments dropped because incomplete messages of other peers take all the room.",
+        ),
         of(Counter, "dropped_truncated", "Datagrams dropped: shorter than a header and tag."),
         of(Counter, "dropped_oversized", "Datagrams dropped: too long."),
         of(Counter, "dropped_not_onpath", "Datagrams dropped: of something else, or of another version."),

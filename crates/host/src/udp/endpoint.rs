@@ -4,6 +4,7 @@ use super::hello::{ClusterIs, Hello, HostIs, HostStatus};
 use super::hosts::Hosts;
 use super::peers::{Other, OtherState, Peers};
 use super::socket::{Socket, datagram_bytes_to};
+use super::strangers::{Budget, Budgets, Challenges};
 use super::timer::Timer;
 use super::ways::Ways;
 use super::{THIS_PROCESS, UdpError, Wait, greet, receive, timer, told};
@@ -13,13 +14,13 @@ use crate::metrics;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use bytes::Bytes;
-use onpath_transport::{Config, EndpointId, Key, Transmit, handshake};
+use onpath_transport::{Config, EndpointId, Head, Key, Room, Transmit, handshake};
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::{NodeId, SessionNumber};
+use onpath_wire::ids::NodeId;
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, Placement};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct EndpointConfig {
     pub serves: bool,
     /// How its threads wait.
     pub wait: Wait,
+    /// Of a client: which session it is.
+    pub pass: Pass,
 }
 
 /// What an endpoint asks of its process.
@@ -83,8 +86,12 @@ pub trait EndpointHooks: Send + Sync {
     fn tracked_by(&self) -> Vec<u16> {
         Vec::new()
     }
+    /// Whether a client was given that pass by a host of this file system. Who has none of its secrets cannot know.
+    fn gave(&self, _pass: &Pass) -> bool {
+        true
+    }
     /// A client asks for a session: that and where names are, if this host gives them, and what there is.
-    fn join(&self) -> Result<(SessionNumber, Option<Placement>, ClusterIs), String> {
+    fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
     }
 }
@@ -101,6 +108,8 @@ pub(super) struct Counts {
     pub(super) strangers: AtomicU64,
     pub(super) greetings: AtomicU64,
     pub(super) joins: AtomicU64,
+    pub(super) challenges: AtomicU64,
+    pub(super) refused: AtomicU64,
 }
 
 pub(super) struct Shared {
@@ -122,8 +131,10 @@ pub(super) struct Shared {
     pub(super) reports: Mutex<told::Reports>,
     /// Numbers of handshakes.
     handshakes: AtomicU64,
+    pub(super) challenges: Challenges,
+    pub(super) budgets: Budgets,
+    pub(super) pass: Pass,
     pub(super) started_us: u64,
-    patience: Mutex<greet::Patience>,
     /// Sockets of switches here.
     pub(super) switches: Mutex<Vec<Arc<Socket>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -149,11 +160,13 @@ impl Link for UdpLink {
 impl Endpoint {
     /// Binds the socket of an endpoint.
     pub fn bind(config: EndpointConfig, hooks: impl EndpointHooks + 'static) -> Result<Endpoint, UdpError> {
-        let EndpointConfig { me, cluster, key, bind, hosts, serves, wait } = config;
+        let EndpointConfig { me, cluster, key, bind, hosts, serves, wait, pass } = config;
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
+        let challenges = Challenges::new(sys::random_bytes().map_err(io("random bytes"))?);
+        let budgets = Budgets::new(sys::random_bytes().map_err(io("random bytes"))?);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
-        let config = Arc::new(Config { cluster, me, boot, key });
+        let config = Arc::new(Config { cluster, me, boot, key, room: Room::default() });
         let shared = Shared {
             peers: Peers::new(config.clone(), &hosts),
             config,
@@ -170,8 +183,10 @@ impl Endpoint {
             joins: Mutex::default(),
             reports: Mutex::default(),
             handshakes: AtomicU64::new(0),
+            challenges,
+            budgets,
+            pass,
             started_us: sys::mono_us(),
-            patience: Mutex::default(),
             switches: Mutex::default(),
             threads: Mutex::default(),
         };
@@ -435,24 +450,58 @@ impl Shared {
         }
     }
 
-    /// A handshake, which has a number of its own among all of this process.
-    pub(super) fn handshake(&self, address: SocketAddr, to_boot: u64, hello: &Hello) {
-        self.handshake_of(self.config.cluster, address, to_boot, hello);
+    /// A question or an answer, and its number, which is its own among all of this process.
+    pub(super) fn handshake(&self, address: SocketAddr, to_boot: u64, hello: &Hello) -> u64 {
+        self.handshake_of(self.config.cluster, address, to_boot, hello)
     }
 
     /// The same to somebody who may not know the number of the cluster yet.
-    pub(super) fn handshake_of(&self, cluster: u32, address: SocketAddr, to_boot: u64, hello: &Hello) {
+    pub(super) fn handshake_of(&self, cluster: u32, address: SocketAddr, to_boot: u64, hello: &Hello) -> u64 {
         let count = self.handshakes.fetch_add(1, Ordering::Relaxed);
         let datagram = handshake::make(&self.config, cluster, to_boot, count, &hello.to_bytes());
         self.counts.greetings.fetch_add(1, Ordering::Relaxed);
         if self.socket.send(address, &datagram, datagram.len()).is_err() {
             self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
         }
+        count + 1
     }
 
-    /// Whether another answer to a stranger may be sent now: they are few, whoever asks.
-    pub(super) fn may_answer_stranger(&self, now_us: u64) -> bool {
-        self.patience.lock().expect("patience does not panic").take(now_us)
+    /// How many boots of an endpoint were adopted.
+    fn era(&self, endpoint: EndpointId) -> u32 {
+        self.peers.get(endpoint).map_or(0, |other| other.lock().era)
+    }
+
+    /// Whether a question repeats the present challenge.
+    pub(super) fn is_met(&self, head: &Head, from: SocketAddr, now_us: u64) -> bool {
+        self.serves && self.challenges.is_met(head, from, self.era(head.endpoint), now_us)
+    }
+
+    /// Challenges the sender of a datagram; `unknown`: of one that is no handshake.
+    pub(super) fn challenge(&self, head: &Head, from: SocketAddr, unknown: bool, now_us: u64) {
+        if !self.serves || head.endpoint == self.config.me {
+            return self.malformed();
+        }
+        if !self.may(from, Budget::Challenges, now_us) {
+            return;
+        }
+        let challenge = self.challenges.make(head, from, self.era(head.endpoint), now_us);
+        let datagram = handshake::challenge(&self.config, head, challenge, unknown);
+        self.counts.challenges.fetch_add(1, Ordering::Relaxed);
+        if self.socket.send(from, &datagram, datagram.len()).is_err() {
+            self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes one of the budgets of an address, if something is left.
+    pub(super) fn may(&self, from: SocketAddr, budget: Budget, now_us: u64) -> bool {
+        let may = self.budgets.take(from.ip(), budget, now_us);
+        self.counts.refused.fetch_add(u64::from(!may), Ordering::Relaxed);
+        may
+    }
+
+    /// Whether another answer to somebody who is no peer may be sent there now.
+    pub(super) fn may_answer(&self, from: SocketAddr, now_us: u64) -> bool {
+        self.may(from, Budget::Answers, now_us)
     }
 
     /// What this host tells of itself to whom asks.
@@ -489,6 +538,8 @@ impl Shared {
             ("clock_steps", CLOCK.steps()),
             ("greetings", of(&c.greetings)),
             ("joins", of(&c.joins)),
+            ("challenges", of(&c.challenges)),
+            ("over_budget", of(&c.refused)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();

@@ -3,12 +3,13 @@
 use super::endpoint::Shared;
 use super::hello::{Hello, VERSION};
 use super::peers::{Other, OtherState};
+use super::strangers::Budget;
 use super::{hosts, session_of, told};
 use crate::known::{Admission, Directory};
-use crate::sys;
-use onpath_transport::{EndpointId, Head, handshake};
+use onpath_transport::{EndpointId, Head, flag, handshake};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::NodeId;
+use onpath_wire::secrets::Pass;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,82 +27,117 @@ const PATH_EVERY_US: u64 = 30_000_000;
 const PATHS_AT_ONCE: usize = 16;
 /// Answers to joins that are remembered for clients who ask again.
 const JOINS_MAX: usize = 256;
-/// Strangers that are answered in a second.
-const STRANGERS_PER_SECOND: u64 = 1_000;
+/// How often somebody is greeted again because of a challenge before the timer greets it again.
+const TRIES_MAX: u32 = 3;
 
 /// The last answers to clients that joined, by their endpoint and nonce.
 pub(super) type Joins = VecDeque<((EndpointId, u64), Hello)>;
 
-/// How many strangers may be answered still.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
-    second: u64,
-    taken: u64,
-}
-
-impl Patience {
-    pub(super) fn take(&mut self, now_us: u64) -> bool {
-        let second = now_us / 1_000_000;
-        if second != self.second {
-            (self.second, self.taken) = (second, 0);
-        }
-        self.taken += 1;
-        self.taken <= STRANGERS_PER_SECOND
+/// A handshake has come.
+pub(super) fn take(shared: &Arc<Shared>, head: &Head, datagram: &mut [u8], from: SocketAddr, now_us: u64) {
+    if head.challenge() {
+        return challenged(shared, head, datagram, from, now_us);
+    }
+    let answers = head.to_boot == shared.config.boot;
+    if !answers && !shared.is_met(head, from, now_us) {
+        return shared.challenge(head, from, false, now_us);
+    }
+    // Whoever fails again and again has not the key.
+    if !shared.budgets.has(from.ip(), Budget::Forged, now_us) || !shared.may(from, Budget::Opened, now_us) {
+        return;
+    }
+    let Ok(bytes) = handshake::open(&shared.config, head, datagram) else {
+        shared.budgets.take(from.ip(), Budget::Forged, now_us);
+        return shared.malformed();
+    };
+    match Hello::from_bytes(&bytes) {
+        Ok(hello) if answers => answered(shared, head, hello, from, now_us),
+        Ok(hello) => asked(shared, head, hello, from, now_us),
+        Err(_) => shared.malformed(),
     }
 }
 
-/// A handshake has come.
-pub(super) fn take(shared: &Arc<Shared>, datagram: &mut [u8], from: SocketAddr) {
-    let Ok((head, bytes)) = handshake::open(&shared.config, datagram) else { return shared.malformed() };
-    let Ok(hello) = Hello::from_bytes(&bytes) else { return shared.malformed() };
-    let now_us = sys::mono_us();
+/// A question of somebody who is where he says.
+fn asked(shared: &Arc<Shared>, head: &Head, hello: Hello, from: SocketAddr, now_us: u64) {
     match hello {
         Hello::Join { version, nonce, fsid, first } => {
-            return join(shared, &head, (version, nonce, fsid, first), from, now_us);
+            join(shared, head, (version, nonce, fsid, first), from, now_us);
         }
-        Hello::Next { nonce, number } => return tell_next(shared, &head, (nonce, number), from, now_us),
-        Hello::Status { nonce } => return tell_status(shared, &head, nonce, from, now_us),
-        Hello::Tell { nonce, part } => return told::tell(shared, &head, (nonce, part), from, now_us),
-        _ => {}
-    }
-    if head.cluster != shared.config.cluster {
-        return shared.malformed();
-    }
-    let fresh = head.to_boot == shared.config.boot;
-    match hello {
-        Hello::Greet { version: VERSION, .. } if !fresh => stranger(shared, &head, from, now_us),
-        Hello::Greet { version: VERSION, directory } => greeted_by(shared, &head, from, directory, now_us),
-        Hello::Where { number } if fresh => hosts::tell(shared, &head, number),
-        Hello::Here { host } if fresh => hosts::hear(shared, &head, &host),
-        Hello::Unknown {} if fresh => unknown_to(shared, &head, now_us),
-        Hello::Greeted { directory } if fresh => known_to(shared, &head, directory, now_us),
-        Hello::Strange { old } if fresh => strange_to(shared, &head, old),
+        Hello::Next { nonce, number } => tell_next(shared, head, (nonce, number), from, now_us),
+        Hello::Status { nonce } => tell_status(shared, head, nonce, from, now_us),
+        Hello::Tell { nonce, part } => told::tell(shared, head, (nonce, part), from, now_us),
+        Hello::Greet { version: VERSION, directory, pass } if head.cluster == shared.config.cluster => {
+            greeted_by(shared, head, from, (directory, pass), now_us);
+        }
+        Hello::Where { number } if head.cluster == shared.config.cluster => hosts::tell(shared, head, number),
         _ => shared.malformed(),
     }
 }
 
-/// Somebody whom this process does not know has sent something, or something to a former life of it.
-pub(super) fn stranger(shared: &Shared, head: &Head, from: SocketAddr, now_us: u64) {
-    shared.counts.strangers.fetch_add(1, Ordering::Relaxed);
-    if shared.may_answer_stranger(now_us) {
-        shared.handshake(from, head.boot, &Hello::Unknown {});
+/// An answer of somebody who knows the boot of this process.
+fn answered(shared: &Shared, head: &Head, hello: Hello, from: SocketAddr, now_us: u64) {
+    let host = shared.peers.get(head.endpoint).filter(|other| other.fixed && shared.may_be(&other.lock(), from));
+    let Some(host) = host.filter(|_| head.cluster == shared.config.cluster) else { return shared.malformed() };
+    let is_asked = |question| {
+        let asked = host.lock().asked;
+        asked.is_some_and(|(first, last)| (first..=last).contains(&question))
+    };
+    match hello {
+        Hello::Greeted { question, directory } if is_asked(question) => {
+            known_to(shared, &host, head, directory, now_us);
+        }
+        Hello::Strange { question, old } if is_asked(question) => {
+            shared.hooks.strange_to(head.endpoint.0 as u16, old);
+        }
+        Hello::Here { question, host } => hosts::hear(shared, head, question, &host),
+        _ => shared.malformed(),
     }
 }
 
-/// Another process introduces itself, and knows who this one is.
-fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directory, now_us: u64) {
+/// Somebody wants to know that this process is where it says, or does not know it, or not its present life.
+fn challenged(shared: &Shared, head: &Head, datagram: &mut [u8], from: SocketAddr, now_us: u64) {
+    let host = shared.peers.get(head.endpoint).filter(|other| other.fixed && shared.may_be(&other.lock(), from));
+    let Some(host) = host.filter(|_| head.to_boot == shared.config.boot) else { return shared.malformed() };
+    let Ok(challenge) = handshake::challenged(head, datagram) else { return shared.malformed() };
+    let mut state = host.lock();
+    if head.flags & flag::UNKNOWN != 0 {
+        // What it was sent is lost. Who has said so already hears by the timer.
+        if std::mem::replace(&mut state.greeted, false) {
+            (state.challenge, state.pause_us, state.tries) = (challenge, PAUSE_US, 0);
+            greet(shared, &mut state, now_us);
+        }
+    } else if state.asked.is_some_and(|(_, last)| last == head.number) && state.tries < TRIES_MAX {
+        state.challenge = challenge;
+        state.tries += 1;
+        ask(shared, &mut state);
+    }
+}
+
+/// Another process introduces itself.
+fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, (directory, pass): (Directory, Pass), now_us: u64) {
     let session = session_of(head.endpoint);
-    if session.is_some() && shared.serves && !shared.hooks.serves() {
+    if session.is_some() && !shared.hooks.serves() {
         return; // it asks again
     }
-    let new = || shared.peers.enter(head.endpoint, NodeId::session(session.filter(|_| shared.serves)?), from);
+    if session.is_some_and(|session| pass.session.id() != session || !shared.hooks.gave(&pass)) {
+        return shared.malformed();
+    }
+    let new = || shared.peers.enter(head.endpoint, NodeId::session(session?), from);
     let Some(other) = shared.peers.get(head.endpoint).or_else(new) else { return shared.malformed() };
-    if !admit(shared, &other, head, directory) {
+    if head.endpoint == shared.config.me || other.fixed && !shared.may_be(&other.lock(), from) {
+        return shared.malformed();
+    }
+    if !admit(shared, &other, head, directory, true) {
         return;
     }
-    adopt(&other, head.boot, now_us);
     let place = {
         let mut state = other.lock();
+        if pass.session < state.session {
+            drop(state);
+            return shared.malformed(); // a later session has that address
+        }
+        state.session = pass.session;
+        adopt(&mut state, head.boot, now_us);
         if !other.fixed {
             state.address = from;
         }
@@ -109,12 +145,13 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, directory: Directo
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    shared.handshake(from, head.boot, &Hello::Greeted { directory: shared.hooks.directory() });
+    let greeted = Hello::Greeted { question: head.number, directory: shared.hooks.directory() };
+    shared.handshake(from, head.boot, &greeted);
 }
 
-/// Whether a host has the directory that is known, and this one's secrets. It is told of a directory that is not; of secrets it hears
-/// itself.
-fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> bool {
+/// Whether a host has the directory that is known, and this one's secrets. If it has `asked`, it is told of a directory that is not; of
+/// secrets it hears itself.
+fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory, asked: bool) -> bool {
     let host = head.endpoint.0 as u16;
     let admission = if other.fixed { shared.hooks.admits(host, directory) } else { Admission::Admitted };
     if admission == Admission::Admitted {
@@ -143,75 +180,54 @@ fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory) -> b
     } else if is_new {
         tracing::warn!(host, "a host has another directory than the one that it had, and nothing is taken from it");
     }
-    shared.handshake(address, head.boot, &Hello::Strange { old });
+    if asked {
+        shared.handshake(address, head.boot, &Hello::Strange { question: head.number, old });
+    }
     false
 }
 
-/// A host knows another directory of this one.
-fn strange_to(shared: &Shared, head: &Head, old: bool) {
-    match shared.peers.get(head.endpoint).filter(|other| other.fixed) {
-        Some(_) => shared.hooks.strange_to(head.endpoint.0 as u16, old),
-        None => shared.malformed(),
-    }
-}
-
-/// A host does not know this process, or not its present life.
-fn unknown_to(shared: &Shared, head: &Head, now_us: u64) {
-    let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
-        return shared.malformed();
-    };
-    let mut state = other.lock();
-    state.see(head.boot, now_us);
-    state.greeted = false;
-    greet(shared, &mut state, now_us);
-}
-
 /// A host will take the messages of this process.
-fn known_to(shared: &Shared, head: &Head, directory: Directory, now_us: u64) {
-    let Some(other) = shared.peers.get(head.endpoint).filter(|other| other.fixed) else {
-        return shared.malformed();
-    };
+fn known_to(shared: &Shared, host: &Other, head: &Head, directory: Directory, now_us: u64) {
     shared.hooks.taken_by(head.endpoint.0 as u16);
-    if !admit(shared, &other, head, directory) {
+    if !admit(shared, host, head, directory, false) {
         return;
     }
-    adopt(&other, head.boot, now_us);
     let before = {
-        let mut state = other.lock();
+        let mut state = host.lock();
+        state.asked = None;
+        adopt(&mut state, head.boot, now_us);
         state.open_lane(&shared.socket);
         std::mem::replace(&mut state.greeted, true)
     };
     if !before {
         tracing::debug!(endpoint = head.endpoint.0, "a host knows this process");
-        shared.hooks.began_anew(shared.node(), &other.roles);
+        shared.hooks.began_anew(shared.node(), &host.roles);
     }
 }
 
 /// The present life of another process is this one.
-fn adopt(other: &Other, boot: u64, now_us: u64) {
-    let mut state = other.lock();
-    state.see(boot, now_us);
+fn adopt(state: &mut OtherState, boot: u64, now_us: u64) {
+    state.heard_us = now_us;
     if state.peer.boot() != Some(boot) {
         state.peer.set_boot(boot);
+        state.era += 1;
         state.greeted = false;
+        (state.greet_us, state.pause_us) = (0, PAUSE_US);
     }
 }
 
-impl OtherState {
-    /// Something has come from that life of it.
-    fn see(&mut self, boot: u64, now_us: u64) {
-        self.heard_us = now_us;
-        if std::mem::replace(&mut self.seen_boot, boot) != boot {
-            (self.greet_us, self.pause_us) = (0, PAUSE_US);
-        }
-    }
-}
-
+/// Greets somebody at this time, who is greeted again after a pause that grows.
 fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
-    let greet = Hello::Greet { version: VERSION, directory: shared.hooks.directory() };
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
-    shared.handshake(state.address, state.seen_boot, &greet);
+    state.tries = 0;
+    ask(shared, state);
+}
+
+fn ask(shared: &Shared, state: &mut OtherState) {
+    let greet = Hello::Greet { version: VERSION, directory: shared.hooks.directory(), pass: shared.pass };
+    let question = shared.handshake(state.address, state.challenge, &greet);
+    state.asked = Some((state.asked.map_or(question, |(first, _)| first), question));
 }
 
 /// Greets hosts that do not know this process, or were silent for long.
@@ -247,7 +263,7 @@ fn join(
     from: SocketAddr,
     now_us: u64,
 ) {
-    if !shared.serves || !shared.hooks.serves() || !shared.may_answer_stranger(now_us) {
+    if !shared.hooks.serves() || !shared.may_answer(from, now_us) {
         return;
     }
     let mut joins = shared.joins.lock().expect("joins do not panic");
@@ -266,8 +282,8 @@ fn join(
     drop(joins);
     shared.counts.joins.fetch_add(1, Ordering::Relaxed);
     let answer = match answer {
-        Hello::Welcome { nonce, session, placement, cluster } => {
-            Hello::Welcome { nonce, session, placement, cluster: cluster.page(first) }
+        Hello::Welcome { nonce, pass, placement, cluster } => {
+            Hello::Welcome { nonce, pass, placement, cluster: cluster.page(first) }
         }
         refused => refused,
     };
@@ -276,7 +292,7 @@ fn join(
 
 /// A host whose directory is lost asks what was heard of it.
 fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: SocketAddr, now_us: u64) {
-    if shared.serves && shared.may_answer_stranger(now_us) {
+    if shared.may_answer(from, now_us) {
         let next = shared.hooks.next_of(number);
         shared.handshake_of(head.cluster, from, head.boot, &Hello::NextIs { nonce, next });
     }
@@ -284,7 +300,7 @@ fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: So
 
 /// Somebody asks how this host is.
 fn tell_status(shared: &Shared, head: &Head, nonce: u64, from: SocketAddr, now_us: u64) {
-    if shared.serves && shared.may_answer_stranger(now_us) {
+    if shared.may_answer(from, now_us) {
         let status = shared.host_status(now_us);
         shared.handshake_of(head.cluster, from, head.boot, &Hello::StatusIs { nonce, status });
     }
@@ -299,7 +315,7 @@ fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64) -> Hello {
         Ok((.., cluster)) if fsid != 0 && fsid != cluster.fsid => {
             refused("another file system is here: unmount and mount again".to_owned())
         }
-        Ok((session, placement, cluster)) => Hello::Welcome { nonce, session, placement, cluster },
+        Ok((pass, placement, cluster)) => Hello::Welcome { nonce, pass, placement, cluster },
         Err(why) => refused(why),
     }
 }

@@ -1,20 +1,22 @@
 //! What processes say to each other before, and besides, the messages of their roles.
 //!
-//! *Greeting*: two processes learn each other's present boot. A boot is believed only from a datagram that names the receiver's own boot, so
-//! that nobody is taken in by a recorded one:
+//! Questions are taken from whoever repeats the challenge of who is asked (`super::strangers`), so that nobody is taken in by a recorded
+//! one, or by one that comes from elsewhere than it says; answers from whoever names the question and the boot of who asked:
 //!
 //! ```text
-//! a → b  Greet   (to boot 0)        b: whoever that is, it does not know me
-//! b → a  Unknown (to boot A)        a: this is b's boot
-//! a → b  Greet   (to boot B)        b: this is a's boot, and its address
-//! b → a  Greeted (to boot A)        a: messages will be taken
+//! a → b  Greet (no challenge)        b: whoever that is, it is not shown that it is there
+//! b → a  challenge                   a: asks again
+//! a → b  Greet (that challenge)      b: this is a's boot, and its address
+//! b → a  Greeted (of that question)  a: this is b's boot, and messages will be taken
 //! ```
 //!
-//! A host tells in both of the last which directory it has, and how far that is (`crate::known`); whoever knows another or a later one answers
-//! `Strange`, and takes nothing from it: the boot of a host is believed only together with its directory. Whoever has other secrets is not
-//! answered at all, as each of the two hears of that itself: the one whose directory is new gives up.
+//! *Greeting*: two processes learn each other's present boot.
+//! A host tells in both of the last which directory it has, and how far that is (`crate::known`); who is greeted and knows another or a later
+//! one answers `Strange`, and takes nothing from it: the boot of a host is believed only together with its directory. Whoever has other
+//! secrets is not answered at all, as each of the two hears of that itself: the one whose directory is new gives up. A client shows the pass
+//! that it was given with its session.
 //!
-//! A process that gets a datagram of somebody whom it does not know, or for its own former life, answers `Unknown`, too.
+//! A host that gets a message of somebody whom it does not know, or for its own former life, answers with a challenge, too.
 //!
 //! *Asking*: a process that hears of a switch it does not know, since the cluster got that later, asks all hosts
 //! ([`Hello::Where`]); they are greeted, and their boots are known.
@@ -28,12 +30,11 @@
 
 use crate::known::{Directory, Next};
 use onpath_wire::codec::{Blob, Wire};
-use onpath_wire::ids::SessionNumber;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 12;
+pub(super) const VERSION: u32 = 13;
 
 wire_enum! {
     /// A message between processes.
@@ -45,14 +46,16 @@ wire_enum! {
             version: u32,
             /// The directory that I have.
             directory: Directory,
+            /// Of a client: which session I am.
+            pass: Pass,
         },
         /// I know you, and take your messages.
         2 => Greeted {
+            /// Number of the greeting.
+            question: u64,
             /// The directory that I have.
             directory: Directory,
         },
-        /// I do not know you; greet me under the boot of this datagram.
-        3 => Unknown {},
         /// I would like to be a session.
         4 => Join {
             /// [`VERSION`].
@@ -68,8 +71,8 @@ wire_enum! {
         5 => Welcome {
             /// Of the question.
             nonce: u64,
-            /// The session; 0 if the coordinator is another host.
-            session: SessionNumber,
+            /// The session; none if the coordinator is another host.
+            pass: Pass,
             /// At which slot a name is, which a session needs.
             placement: Option<Placement>,
             /// What there is.
@@ -101,11 +104,15 @@ wire_enum! {
         },
         /// The answer of whoever knows it.
         10 => Here {
+            /// Number of the question.
+            question: u64,
             /// The host; its address is no name.
             host: HostIs,
         },
         /// The directory that you have is not the one that I know, and I take nothing from you.
         11 => Strange {
+            /// Number of the greeting.
+            question: u64,
             /// It is an old copy of the one that I know.
             old: bool,
         },
@@ -224,7 +231,7 @@ const PAGE_BYTES: usize = 900;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onpath_wire::ids::{Birth, Term};
+    use onpath_wire::ids::{Birth, SessionNumber, Term};
     use onpath_wire::secrets::Secrets;
 
     fn samples() -> Vec<Hello> {
@@ -239,6 +246,7 @@ mod tests {
         let name = Blob(b"fs".to_vec());
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
         let placement = Some(Secrets::of_seed(1).placement);
+        let pass = Secrets::of_seed(1).inner.passes().pass(SessionNumber(5));
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus {
             number: 1,
@@ -252,14 +260,15 @@ mod tests {
         let next = Next { birth: Birth(2), term: Term(65), session: SessionNumber(3) };
         let directory = Directory { id: 8, meant: false, secrets: 7, next, start: 3 };
         vec![
-            Hello::Greet { version: VERSION, directory },
-            Hello::Greeted { directory: Directory { meant: true, ..directory } },
-            Hello::Strange { old: true },
+            Hello::Greet { version: VERSION, directory, pass },
+            Hello::Greeted { question: 9, directory: Directory { meant: true, ..directory } },
+            Hello::Strange { question: 9, old: true },
+            Hello::Where { number: 4 },
+            Hello::Here { question: 9, host: host(4) },
             Hello::Next { nonce: 4, number: 2 },
             Hello::NextIs { nonce: 4, next },
-            Hello::Unknown {},
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
-            Hello::Welcome { nonce: 1, session: SessionNumber(5), placement, cluster },
+            Hello::Welcome { nonce: 1, pass, placement, cluster },
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
             Hello::Tell { nonce: 3, part: 1 },

@@ -11,8 +11,8 @@ use onpath_wire::ids::NodeId;
 use serde_json::{Value, json};
 use smallvec::SmallVec;
 use std::net::SocketAddr;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
 
 /// How often hosts are asked for a switch that nobody here knows, microseconds.
 const ASK_US: u64 = 1_000_000;
@@ -27,13 +27,21 @@ pub(super) struct Hosts {
     /// A host whose switch is wanted and not known, 0 for none.
     wanted: AtomicU16,
     ask_us: AtomicU64,
+    /// Numbers of the first and the last question for it.
+    asked: Mutex<Option<(u64, u64)>>,
 }
 
 impl Hosts {
     pub(super) fn new(hosts: &[(HostIs, SocketAddr)]) -> Hosts {
         let all = hosts.iter().map(|(host, address)| (host.number, (host.clone(), *address))).collect();
         let sources = hosts.iter().map(|(_, address)| source(*address)).collect();
-        Hosts { all: RwLock::new(all), sources, wanted: AtomicU16::new(0), ask_us: AtomicU64::new(0) }
+        Hosts {
+            all: RwLock::new(all),
+            sources,
+            wanted: AtomicU16::new(0),
+            ask_us: AtomicU64::new(0),
+            asked: Mutex::default(),
+        }
     }
 
     /// Whether datagrams that come from there are a host's.
@@ -77,7 +85,7 @@ impl Hosts {
 }
 
 /// Address and port alone, however the system writes them.
-fn source(address: SocketAddr) -> SocketAddr {
+pub(super) fn source(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -138,15 +146,16 @@ pub(super) fn ask(shared: &Shared, now_us: u64) {
     }
     shared.hosts.ask_us.store(now_us + ASK_US, Ordering::Relaxed);
     shared.hosts.wanted.store(0, Ordering::Relaxed);
+    let mut asked = None;
     for other in shared.peers.all().iter().filter(|other| other.fixed) {
-        let (address, boot) = {
+        let (address, challenge) = {
             let state = other.lock();
-            (state.address, state.peer.boot())
+            (state.address, state.challenge)
         };
-        if let Some(boot) = boot {
-            shared.handshake(address, boot, &Hello::Where { number });
-        }
+        let question = shared.handshake(address, challenge, &Hello::Where { number });
+        asked = Some((asked.map_or(question, |(first, _)| first), question));
     }
+    *shared.hosts.asked.lock().expect("numbers do not panic") = asked;
 }
 
 /// Somebody who is known asks for a host.
@@ -159,15 +168,19 @@ pub(super) fn tell(shared: &Shared, head: &Head, number: u16) {
     let known = shared.hosts.all.read().expect("the table does not panic").get(&number).cloned();
     if let Some((host, place)) = known.filter(|(host, _)| host.switch_port != 0 && boot == Some(head.boot)) {
         let host = HostIs { address: Blob(place.to_string().into_bytes()), ..host };
-        shared.handshake(address, head.boot, &Hello::Here { host });
+        shared.handshake(address, head.boot, &Hello::Here { question: head.number, host });
     }
 }
 
 /// A host tells of another one.
-pub(super) fn hear(shared: &Shared, head: &Head, host: &HostIs) {
+pub(super) fn hear(shared: &Shared, head: &Head, question: u64, host: &HostIs) {
     let teller = shared.peers.get(head.endpoint).filter(|other| other.fixed);
     let place = std::str::from_utf8(&host.address.0).ok().and_then(|place| place.parse().ok());
     let (Some(teller), Some(place)) = (teller, place) else { return shared.malformed() };
+    let asked = *shared.hosts.asked.lock().expect("numbers do not panic");
+    if asked.is_none_or(|(first, last)| !(first..=last).contains(&question)) {
+        return shared.malformed();
+    }
     if teller.lock().peer.boot() != Some(head.boot) || host.number == 0 || usize::from(host.number) >= HOSTS_MAX {
         return shared.malformed();
     }

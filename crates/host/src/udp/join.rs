@@ -6,11 +6,11 @@ use super::socket::{Inbox, Socket};
 use super::{EndpointId, JOINING, Key, Wait};
 use crate::known::Next;
 use crate::sys;
-use onpath_transport::{Config, handshake, peek};
+use onpath_transport::{Config, Room, handshake, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::SessionNumber;
 use onpath_wire::limits::SHARDS_MAX;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, Placement};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 /// What a client was told.
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// Its session.
-    pub session: SessionNumber,
+    /// Its session, and what shows that it was given it.
+    pub pass: Pass,
     /// At which slot a name is.
     pub placement: Placement,
     /// The cluster.
@@ -80,13 +80,15 @@ pub enum JoinError {
 }
 
 /// What a host tells one who joins: the session and where names are, if the coordinator is there, and the cluster.
-type Answer = (SessionNumber, Option<Placement>, ClusterIs);
+type Answer = (Pass, Option<Placement>, ClusterIs);
 
 struct Asker {
     config: Config,
     socket: Socket,
     nonce: u64,
     count: u64,
+    /// The host's last challenge.
+    challenge: u64,
     inbox: Inbox,
 }
 
@@ -100,14 +102,14 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
     let mut asked = hosts.to_vec();
     while Instant::now() < end {
         for host in asked.clone() {
-            let Some((session, placement, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
+            let Some((pass, placement, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
             let hosts = check(host, &cluster)?;
-            if session != SessionNumber::NONE {
+            if pass.session != SessionNumber::NONE {
                 let placement = placement.ok_or_else(|| JoinError::Contradiction {
                     host,
                     why: "it gives a session, and does not say where names are".to_owned(),
                 })?;
-                return Ok(Joined { session, placement, cluster, hosts });
+                return Ok(Joined { pass, placement, cluster, hosts });
             }
             // Slots are spread evenly: the first shard has that of the coordinator.
             let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&0);
@@ -129,8 +131,8 @@ impl Asker {
         socket.set_patience(ANSWER_WITHIN).map_err(io("a socket's patience"))?;
         let random = || sys::random_bytes().map(u64::from_le_bytes).map_err(io("random bytes"));
         let me = EndpointId(JOINING | (random()? as u32 & (JOINING - 1)));
-        let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned() };
-        Ok(Asker { config, socket, nonce: random()?, count: 0, inbox: Inbox::new() })
+        let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned(), room: Room::default() };
+        Ok(Asker { config, socket, nonce: random()?, count: 0, challenge: 0, inbox: Inbox::new() })
     }
 
     /// Asks one host, as often as it takes to hear of all hosts; nothing if it does not answer.
@@ -139,15 +141,15 @@ impl Asker {
         loop {
             let first = whole.as_ref().map_or(0, |(.., cluster)| cluster.hosts.len() as u16);
             let join = Hello::Join { version: VERSION, nonce: self.nonce, fsid, first };
-            let (session, placement, page) = match self.ask(host, &join) {
-                Some(Hello::Welcome { session, placement, cluster, .. }) => (session, placement, cluster),
+            let (pass, placement, page) = match self.ask(host, &join) {
+                Some(Hello::Welcome { pass, placement, cluster, .. }) => (pass, placement, cluster),
                 Some(Hello::Refused { why, .. }) => {
                     let why = String::from_utf8_lossy(&why.0).into_owned();
                     return Err(JoinError::Refused { host, why });
                 }
                 _ => return Ok(None),
             };
-            let none = || (session, placement, ClusterIs { hosts: vec![], ..page.clone() });
+            let none = || (pass, placement, ClusterIs { hosts: vec![], ..page.clone() });
             let (.., cluster) = whole.get_or_insert_with(none);
             if page.hosts.is_empty() || cluster.hosts.len() + page.hosts.len() >= usize::from(page.all) {
                 cluster.hosts.extend(page.hosts);
@@ -157,26 +159,46 @@ impl Asker {
         }
     }
 
-    /// Asks one host once; nothing if it does not answer in time.
+    /// Asks one host, again with its challenge if it has one; nothing if it does not answer in time.
     fn ask(&mut self, host: SocketAddr, question: &Hello) -> Option<Hello> {
+        for _ in 0..CHALLENGES_MAX {
+            match self.ask_once(host, question)? {
+                Said::Answer(answer) => return Some(answer),
+                Said::Challenge(challenge) => self.challenge = challenge,
+            }
+        }
+        None
+    }
+
+    fn ask_once(&mut self, host: SocketAddr, question: &Hello) -> Option<Said> {
         self.count += 1;
         // It belongs to no cluster yet.
-        let datagram = handshake::make(&self.config, 0, 0, self.count, &question.to_bytes());
+        let datagram = handshake::make(&self.config, 0, self.challenge, self.count, &question.to_bytes());
         if self.socket.send(host, &datagram, datagram.len()).is_err() {
             std::thread::sleep(ANSWER_WITHIN); // no way there now
             return None;
         }
-        let until = Instant::now() + ANSWER_WITHIN;
+        let (number, until) = (self.count + 1, Instant::now() + ANSWER_WITHIN);
         while Instant::now() < until {
             self.socket.receive(&mut self.inbox, Wait::Block).ok()?;
             for (run, _) in self.inbox.received().filter(|(_, from)| *from == host) {
-                if let Some(answer) = Datagrams(run).find_map(|bytes| answer(&self.config, self.nonce, bytes)) {
-                    return Some(answer);
+                let said = Datagrams(run).find_map(|bytes| said(&self.config, (self.nonce, number), bytes));
+                if said.is_some() {
+                    return said;
                 }
             }
         }
         None
     }
+}
+
+/// Challenges of one host before it is taken for silent.
+const CHALLENGES_MAX: usize = 3;
+
+/// What a host says to a question.
+enum Said {
+    Answer(Hello),
+    Challenge(u64),
 }
 
 /// Asks a host how it is, some times; nothing if it does not answer.
@@ -230,10 +252,14 @@ pub fn ask_report(host: SocketAddr, key: Option<&Key>, patience: Duration) -> Re
 /// How often a host is asked for its status.
 const STATUS_TRIES: usize = 5;
 
-/// What a datagram says, if it is an answer to this asker.
-fn answer(config: &Config, asked: u64, datagram: &mut [u8]) -> Option<Hello> {
-    peek(datagram).ok().filter(|head| head.handshake() && head.to_boot == config.boot)?;
-    let (_, bytes) = handshake::open(config, datagram).ok()?;
+/// What a datagram says to the last question, of this nonce and number.
+fn said(config: &Config, (asked, number): (u64, u64), datagram: &mut [u8]) -> Option<Said> {
+    let head = peek(datagram).ok().filter(|head| head.handshake() && head.to_boot == config.boot)?;
+    if head.challenge() {
+        let challenge = handshake::challenged(&head, datagram).ok()?;
+        return (head.number == number).then_some(Said::Challenge(challenge));
+    }
+    let bytes = handshake::open(config, &head, datagram).ok()?;
     let answer = Hello::from_bytes(&bytes).ok()?;
     match answer {
         Hello::Welcome { nonce, .. }
@@ -243,7 +269,7 @@ fn answer(config: &Config, asked: u64, datagram: &mut [u8]) -> Option<Hello> {
         | Hello::Told { nonce, .. }
             if nonce == asked =>
         {
-            Some(answer)
+            Some(Said::Answer(answer))
         }
         _ => None,
     }

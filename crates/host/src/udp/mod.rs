@@ -16,7 +16,10 @@ mod lane;
 mod peers;
 mod receive;
 mod socket;
+mod strangers;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod told;
 mod ways;

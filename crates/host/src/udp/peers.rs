@@ -7,7 +7,7 @@ use super::{endpoint_of, endpoint_of_host, ways};
 use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Config, Counters, EndpointId, Peer};
-use onpath_wire::ids::{NodeId, ShardId};
+use onpath_wire::ids::{NodeId, SessionNumber, ShardId};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 pub(super) const CLIENTS_MAX: usize = 1 << 16;
 /// Between two questions to the system for the longest datagram that gets to one peer, after one was too long, microseconds.
 const PATH_PAUSE_US: u64 = 10_000;
-/// A client that was forgotten may come back in the same life of this process, and no datagram may have a number of before: each time
-/// that one enters, numbers begin so many bits higher.
-const NUMBER_BITS: u32 = 40;
+/// Whoever was forgotten may come back in the same life of this process, and no datagram may have a number of before: numbers begin above
+/// what a peer can have been sent since the start of this process, at so many datagrams a microsecond.
+const NUMBERS_PER_US: u64 = 64;
 
 /// One other endpoint.
 pub(super) struct Other {
@@ -38,8 +38,16 @@ pub(super) struct OtherState {
     pub(super) address: SocketAddr,
     /// The way there.
     lane: Option<Lane>,
-    /// The boot that it was last seen with; that of `peer` is one that came with its directory.
-    pub(super) seen_boot: u64,
+    /// How many of its boots were adopted: a challenge is good for one of them.
+    pub(super) era: u32,
+    /// Its last challenge, 0 before the first.
+    pub(super) challenge: u64,
+    /// Numbers of the first and the last greeting of it that it has not answered.
+    pub(super) asked: Option<(u64, u64)>,
+    /// Greetings since the timer's last one.
+    pub(super) tries: u32,
+    /// Which session it is, of a client.
+    pub(super) session: SessionNumber,
     /// A directory of it was refused, and that was told.
     pub(super) refused: u64,
     /// It has said that it takes our messages.
@@ -85,7 +93,11 @@ impl Other {
             peer,
             address,
             lane: None,
-            seen_boot: 0,
+            era: 0,
+            challenge: 0,
+            asked: None,
+            tries: 0,
+            session: SessionNumber::NONE,
             refused: 0,
             greeted: false,
             heard_us: 0,
@@ -128,8 +140,8 @@ pub(super) struct Peers {
     all: RwLock<HashMap<EndpointId, Arc<Other>>>,
     /// Of what is in that table; no other one has it.
     version: AtomicU64,
-    /// Clients that have entered, ever.
-    entered: AtomicU64,
+    /// When there were none, monotonic microseconds.
+    since_us: u64,
     /// What was counted of those that are not known any more.
     gone: Mutex<Counters>,
 }
@@ -149,7 +161,7 @@ impl Peers {
             this.lock().peer.set_boot(config.boot);
         }
         let version = AtomicU64::new(VERSIONS.fetch_add(1, Ordering::Relaxed));
-        Peers { config, places, all: RwLock::new(all), version, entered: AtomicU64::new(0), gone: Mutex::default() }
+        Peers { config, places, all: RwLock::new(all), version, since_us: sys::mono_us(), gone: Mutex::default() }
     }
 
     /// Which endpoint has a role.
@@ -183,10 +195,15 @@ impl Peers {
         all
     }
 
+    /// Where the numbers begin of datagrams to whoever is entered now.
+    fn first_number(&self) -> u64 {
+        (sys::mono_us() - self.since_us) * NUMBERS_PER_US
+    }
+
     /// A host is known from now on, if it was not.
     pub(super) fn add(&self, host: &HostIs, address: SocketAddr) {
         let endpoint = endpoint_of_host(host.number);
-        let number = self.entered.fetch_add(1, Ordering::Relaxed) << NUMBER_BITS;
+        let number = self.first_number();
         let new = || Other::new(&self.config, endpoint, roles(host), (endpoint != self.config.me, number), address);
         self.change().entry(endpoint).or_insert_with(new);
     }
@@ -205,10 +222,7 @@ impl Peers {
         if all.len() >= CLIENTS_MAX {
             return None;
         }
-        let new = || {
-            let number = self.entered.fetch_add(1, Ordering::Relaxed) << NUMBER_BITS;
-            Other::new(&self.config, endpoint, vec![session], (false, number), address)
-        };
+        let new = || Other::new(&self.config, endpoint, vec![session], (false, self.first_number()), address);
         Some(all.entry(endpoint).or_insert_with(new).clone())
     }
 
@@ -219,9 +233,10 @@ impl Peers {
 
     /// Forgets clients from which nothing came since then.
     pub(super) fn forget(&self, since_us: u64) {
-        let mut all = self.change();
+        let (mut all, first) = (self.change(), self.first_number());
         all.retain(|endpoint, other| {
-            let stays = other.fixed || *endpoint == self.config.me || other.lock().heard_us >= since_us;
+            let goes = |state: &OtherState| state.heard_us < since_us && state.peer.number() < first;
+            let stays = other.fixed || *endpoint == self.config.me || !goes(&other.lock());
             if !stays {
                 self.keep(other);
             }
@@ -252,11 +267,13 @@ fn roles(host: &HostIs) -> Vec<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_transport::Room;
     use onpath_wire::ids::SessionId;
+    use onpath_wire::packet::Packet;
     use std::net::Ipv4Addr;
 
     fn peers(hosts: &[(u16, u16)]) -> Peers {
-        let config = Config { cluster: 1, me: endpoint_of_host(1), boot: 1, key: None };
+        let config = Config { cluster: 1, me: endpoint_of_host(1), boot: 1, key: None, room: Room::default() };
         let host = |&(number, port): &(u16, u16)| {
             (HostIs { number, ..HostIs::default() }, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
         };
@@ -299,5 +316,30 @@ mod tests {
         assert_eq!(address(), None);
         enter(32);
         assert_eq!(address(), Some(32));
+    }
+
+    /// However often somebody comes and goes: numbers neither repeat nor end.
+    #[test]
+    fn numbers_of_datagrams_go_on_when_somebody_comes_back() {
+        let peers = peers(&[(1, 11)]);
+        let session = NodeId::session(SessionId(5));
+        let endpoint = endpoint_of(session).unwrap();
+        let mut last = 0;
+        for _ in 0..1_000 {
+            let other = peers.enter(endpoint, session, SocketAddr::from((Ipv4Addr::LOCALHOST, 31))).unwrap();
+            let number = {
+                let mut state = other.lock();
+                state.peer.set_boot(3);
+                let asked = Packet::encoded(vec![0; 60], Default::default());
+                state.peer.single(session, &asked).unwrap();
+                state.peer.number()
+            };
+            assert!(number > last, "{number} after {last}");
+            last = number;
+            while peers.get(endpoint).is_some() {
+                peers.forget(u64::MAX);
+            }
+        }
+        assert!(last < 1_000_000 * NUMBERS_PER_US, "{last}: 18,000 years last as long as numbers do");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::admit::{may_come_from, may_send};
 use super::endpoint::Shared;
-use super::peers::Other;
+use super::hosts::source;
+use super::peers::{Other, OtherState};
 use super::socket::{Inbox, Socket};
 use super::{THIS_PROCESS, greet, session_of};
 use crate::clock::CLOCK;
@@ -103,10 +104,11 @@ impl Shared {
             _ => return self.malformed(),
         };
         if head.handshake() {
-            return greet::take(self, datagram, from);
+            return greet::take(self, &head, datagram, from, batch.now_us);
         }
-        if !self.take_from(batch, &head, datagram, None) {
-            greet::stranger(self, &head, from, batch.now_us);
+        if !self.take_from(batch, &head, datagram, Err(from)) {
+            self.counts.strangers.fetch_add(1, Ordering::Relaxed);
+            self.challenge(&head, from, true, batch.now_us);
         }
     }
 
@@ -122,7 +124,7 @@ impl Shared {
         if head.endpoint == self.config.me && header.op() == Some(DirtySetOp::Insert) {
             return self.take_acknowledgement(batch, innet, head.boot, from);
         }
-        if !self.take_from(batch, &head, datagram, Some(innet)) {
+        if !self.take_from(batch, &head, datagram, Ok(innet)) {
             self.counts.strangers.fetch_add(1, Ordering::Relaxed); // whoever it is greets by the direct way
         }
     }
@@ -138,12 +140,20 @@ impl Shared {
         batch.messages.push((shard, Packet::encoded(header.bytes().to_vec(), Bytes::new()).through_switch(innet)));
     }
 
-    /// Takes a datagram from a process that is known, for the present life of this one; false if it is not.
-    fn take_from(&self, batch: &mut Batch, head: &Head, datagram: &mut [u8], innet: Option<InNet>) -> bool {
+    /// Takes a datagram from a process that is known, for the present life of this one, through a switch or from an address; false if it
+    /// is not known.
+    fn take_from(&self, batch: &mut Batch, head: &Head, datagram: &mut [u8], way: Result<InNet, SocketAddr>) -> bool {
+        let innet = way.ok();
         let take = |other: &Arc<Other>| {
             let mut state = other.lock();
             if state.peer.boot() != Some(head.boot) {
                 return false;
+            }
+            if let Err(from) = way
+                && !self.may_be(&state, from)
+            {
+                self.malformed();
+                return true;
             }
             if state.peer.receive_as(batch.now_us, head, datagram, &mut batch.delivered).is_err() {
                 return true; // the peer has counted it
@@ -171,6 +181,11 @@ impl Shared {
             true
         };
         head.to_boot == self.config.boot && self.peers.with(head.endpoint, take).unwrap_or(false)
+    }
+
+    /// Whether a datagram that nothing seals may come from that peer: from its address alone.
+    pub(super) fn may_be(&self, state: &OtherState, from: SocketAddr) -> bool {
+        self.config.key.is_some() || source(state.address) == source(from)
     }
 
     /// A mount has told what it did.

@@ -29,7 +29,7 @@ pub(super) struct Reports {
 
 /// Somebody asks for a part of the report.
 pub(super) fn tell(shared: &Arc<Shared>, head: &Head, (nonce, part): (u64, u16), from: SocketAddr, now_us: u64) {
-    if !shared.serves || !shared.may_answer_stranger(now_us) {
+    if !shared.may_answer(from, now_us) {
         return;
     }
     let mut reports = shared.reports.lock().expect("reports do not panic");

@@ -109,8 +109,7 @@ pub(crate) fn run(seed: u64, key: Option<Key>, mut more: impl FnMut(u64) -> bool
             repair(&mut input, number);
         }
         let same = samples.contains(&input);
-        let _head = peek(&input);
-        let opened = handshake::open(&handshakes, &mut input.clone());
+        let opened = peek(&input).and_then(|head| handshake::open(&handshakes, &head, &mut input.clone()));
         assert!(opened.is_err() || repaired || same, "a handshake that was changed was opened");
         if peer.receive(now_us, &mut input, &mut delivered).is_ok() {
             outcome.taken += 1;

@@ -4,7 +4,7 @@
 
 pub(crate) mod fuzz;
 
-use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Transmit};
+use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Room, Transmit};
 use onpath_wire::{NodeId, Packet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Dice {
 }
 
 pub(crate) fn config(me: u32, boot: u64, key: Option<Key>) -> Arc<Config> {
-    Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key })
+    Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key, room: Room::default() })
 }
 
 /// Endpoints 1 (boot 11) and 2 (boot 22) that know each other.
