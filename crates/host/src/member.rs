@@ -8,7 +8,7 @@ use crate::progress::Watcher;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{
-    ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Key, UdpError, Wait, ask_next,
+    ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Keys, UdpError, Wait, ask_next,
     endpoint_of_host,
 };
 use onpath_meta::Shard;
@@ -46,8 +46,8 @@ pub struct MemberConfig {
     pub cluster: ClusterIs,
     /// All hosts with their addresses.
     pub hosts: Vec<(HostIs, SocketAddr)>,
-    /// The key that all of them share.
-    pub key: Option<Key>,
+    /// The keys that all of them share.
+    pub keys: Option<Keys>,
     /// How it waits for messages.
     pub wait: Wait,
     /// The switch of this host, if it has one that is not this process.
@@ -103,10 +103,10 @@ pub enum MemberError {
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a directory begins that takes the place of a lost one: above all that the others have heard of that.
-fn begin(number: u16, others: &[SocketAddr], key: Option<&Key>) -> Result<Next, MemberError> {
+fn begin(number: u16, others: &[SocketAddr], keys: Option<&Keys>) -> Result<Next, MemberError> {
     let end = Instant::now() + BEGIN_PATIENCE;
     while !others.is_empty() {
-        let (heard, answers) = ask_next(others, key, number)?;
+        let (heard, answers) = ask_next(others, keys, number)?;
         if heard != Next::default() {
             return Ok(heard.after_a_loss());
         }
@@ -135,7 +135,7 @@ impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
         let MemberConfig { number, part, replaces, strange, options, watcher, .. } = config;
-        let MemberConfig { bind, cluster, hosts, key, wait, kernel_switch, .. } = config;
+        let MemberConfig { bind, cluster, hosts, keys, wait, kernel_switch, .. } = config;
         let fsid = cluster.fsid;
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
@@ -154,11 +154,11 @@ impl Member {
             |(host, _): &&(HostIs, SocketAddr)| host.number != number && (host.data || !host.shards.is_empty());
         let (others, places): (BTreeSet<u16>, Vec<SocketAddr>) =
             hosts.iter().filter(with_directories).map(|(host, place)| (host.number, *place)).unzip();
-        let asked_with = key.clone();
+        let asked_with = keys.clone();
         let endpoint = EndpointConfig {
             me: endpoint_of_host(number),
             cluster: fsid as u32,
-            key,
+            keys,
             bind,
             hosts,
             serves: true,
@@ -247,6 +247,11 @@ impl Member {
         for shard in self.server.iter().flat_map(|server| &server.shards) {
             self.node.with_role(shard, |shard| shard.set_tracking(sys::now(), form, switches));
         }
+    }
+
+    /// What is to be told other keys of the cluster, if it seals messages.
+    pub fn keyring(&self) -> impl Fn(Keys) + Send + 'static {
+        self.endpoint.keyring()
     }
 
     /// Stops serving, after a checkpoint.

@@ -58,7 +58,12 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     signals::forward_with_reload(sender, Asked::End, Asked::Reload)?;
     let metrics = args.metrics.bind()?;
     let (watcher, replaces) = (progress.clone(), args.replace_lost_directory);
-    let member = Member::start(MemberConfig { replaces, strange, watcher, ..member(&cluster, host)? })?;
+    let config = MemberConfig { replaces, strange, watcher, ..member(&cluster, host)? };
+    let keys = config.keys.clone();
+    let member = Member::start(config)?;
+    if let (Some(keys), Some(file)) = (keys, &cluster.key_file) {
+        key::follow(file, keys, member.keyring())?;
+    }
     progress.finish();
     metrics.serve(member.node(), "serve")?;
     ready.announce(&format!("onpath: serving {} as {}", cluster.name, host.name));
@@ -201,8 +206,8 @@ fn addresses(cluster: &Cluster) -> anyhow::Result<Vec<(HostIs, SocketAddr)>> {
 
 fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
     let hosts = addresses(cluster)?;
-    let (key, secrets) = match cluster.key_file.as_deref().map(key::read).transpose()? {
-        Some(KeyFile { key, secrets }) => (key, secrets),
+    let (keys, secrets) = match cluster.key_file.as_deref().map(key::read).transpose()? {
+        Some(KeyFile { keys, secrets }) => (keys, secrets),
         None => (None, None),
     };
     let part = |directory| (directory, cluster.part(host, secrets));
@@ -228,7 +233,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         bind: resolved(host)?,
         cluster: cluster.told(),
         hosts,
-        key,
+        keys,
         wait: host.wait,
         kernel_switch: kernel_switch(cluster, host, resolved(host)?)?,
     })

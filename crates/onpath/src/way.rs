@@ -7,7 +7,7 @@ use anyhow::Context;
 use onpath_host::node::{Link, Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_host::udp::{
-    self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Key, UdpError, Wait, endpoint_of_session,
+    self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Keys, UdpError, Wait, endpoint_of_session,
 };
 use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::{NodeId, SessionNumber};
@@ -15,7 +15,7 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -37,7 +37,14 @@ pub(crate) enum Way {
     /// To the process that serves a DIR of this host.
     Stream(StreamClient, String),
     /// To the hosts of a cluster.
-    Udp(Box<Joined>, Option<Key>, String),
+    Udp(Box<Joined>, Sealed, String),
+}
+
+/// With which keys messages to hosts are sealed, if they are, and where those are written.
+#[derive(Clone, Default)]
+pub(crate) struct Sealed {
+    keys: Option<Keys>,
+    file: Option<PathBuf>,
 }
 
 impl Way {
@@ -47,10 +54,10 @@ impl Way {
             let dir = directory(source)?;
             return Ok(Way::Stream(StreamClient::connect(&dir)?, dir.to_string_lossy().into_owned()));
         }
-        let key = key::key_of(key_file)?;
+        let sealed = Sealed { keys: key::keys_of(key_file)?, file: key_file.map(Path::to_owned) };
         let url = source.to_string_lossy().into_owned();
-        let joined = udp::join(&url::hosts(&url)?, key.as_ref(), 0, patience).with_context(|| url.clone())?;
-        Ok(Way::Udp(Box::new(joined), key, url))
+        let joined = udp::join(&url::hosts(&url)?, sealed.keys.as_ref(), 0, patience).with_context(|| url.clone())?;
+        Ok(Way::Udp(Box::new(joined), sealed, url))
     }
 
     /// How the mount is listed.
@@ -87,22 +94,31 @@ impl Way {
         let hooks = Hooks { session: session.clone(), map, over };
         Ok(match self {
             Way::Stream(client, _) => Connected::Stream(Arc::new(client.start(node, hooks)?)),
-            Way::Udp(joined, key, _) => {
+            Way::Udp(joined, Sealed { keys, file }, _) => {
                 let hosts = joined.hosts.iter().map(|(_, address)| *address).collect();
                 let fsid = joined.cluster.fsid;
-                let endpoint = bind(*joined, key.clone(), wait, &hooks)?;
+                let endpoint = bind(*joined, keys.clone(), wait, &hooks)?;
                 let relay = Arc::new(Relay(RwLock::new(endpoint.link())));
                 node.attach_default(relay.clone());
                 endpoint.receive_for(node)?;
                 let endpoint = Mutex::new(Some(endpoint));
-                Connected::Udp(Arc::new(Hosts { hosts, fsid, key, wait, hooks, node: node.clone(), relay, endpoint }))
+                let sealed = Mutex::new(keys.clone());
+                let hosts = Hosts { hosts, fsid, keys: sealed, wait, hooks, node: node.clone(), relay, endpoint };
+                let hosts = Arc::new(hosts);
+                if let (Some(keys), Some(file)) = (keys, file) {
+                    let hosts = Arc::downgrade(&hosts);
+                    key::follow(&file, keys, move |keys| {
+                        hosts.upgrade().into_iter().for_each(|all| all.set_keys(&keys))
+                    })?;
+                }
+                Connected::Udp(hosts)
             }
         })
     }
 }
 
 /// An endpoint of this mount's session.
-fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<Endpoint, UdpError> {
+fn bind(joined: Joined, keys: Option<Keys>, wait: Wait, hooks: &Hooks) -> Result<Endpoint, UdpError> {
     let Joined { pass, cluster, hosts, .. } = joined;
     let any: SocketAddr = match hosts.first().map(|(_, address)| address) {
         Some(SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -111,7 +127,7 @@ fn bind(joined: Joined, key: Option<Key>, wait: Wait, hooks: &Hooks) -> Result<E
     let config = EndpointConfig {
         me: endpoint_of_session(pass.session.id()),
         cluster: cluster.fsid as u32,
-        key,
+        keys,
         bind: any,
         hosts,
         serves: false,
@@ -132,7 +148,7 @@ pub(crate) enum Connected {
 pub(crate) struct Hosts {
     hosts: Vec<SocketAddr>,
     fsid: u64,
-    key: Option<Key>,
+    keys: Mutex<Option<Keys>>,
     wait: Wait,
     hooks: Hooks,
     node: Arc<Node>,
@@ -162,7 +178,8 @@ impl Hosts {
     /// Asks the hosts for another session until there is one, and goes on as that.
     fn begin_anew(&self) {
         while !self.is_over() {
-            let joined = match udp::join(&self.hosts, self.key.as_ref(), self.fsid, REJOIN_WITHIN) {
+            let keys = self.keys.lock().expect("keys do not panic").clone();
+            let joined = match udp::join(&self.hosts, keys.as_ref(), self.fsid, REJOIN_WITHIN) {
                 Ok(joined) => joined,
                 Err(error @ (JoinError::Refused { .. } | JoinError::Contradiction { .. })) => {
                     return self.hooks.over(&error.to_string());
@@ -173,7 +190,7 @@ impl Hosts {
                 }
             };
             let session = joined.pass.session;
-            let bound = bind(joined, self.key.clone(), self.wait, &self.hooks);
+            let bound = bind(joined, keys, self.wait, &self.hooks);
             let begun = bound.and_then(|endpoint| endpoint.receive_for(&self.node).map(|()| endpoint));
             match begun {
                 Ok(endpoint) => {
@@ -195,6 +212,12 @@ impl Hosts {
                 }
             }
         }
+    }
+
+    fn set_keys(&self, keys: &Keys) {
+        *self.keys.lock().expect("keys do not panic") = Some(keys.clone());
+        let endpoint = self.endpoint.lock().expect("binding does not panic");
+        endpoint.iter().for_each(|endpoint| endpoint.keyring()(keys.clone()));
     }
 
     fn stop(&self) {

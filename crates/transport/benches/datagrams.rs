@@ -3,7 +3,7 @@
 //! `cargo bench -p onpath-transport --bench datagrams -- [MESSAGES]` (default 400,000). Times are of one core, the median of batches.
 
 use bytes::Bytes;
-use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Room, Transmit};
+use onpath_transport::{Agreed, Config, Delivered, EndpointId, Key, Keyring, Keys, Peer, Room, Transmit};
 use onpath_wire::{NodeId, Packet};
 use std::io::Write;
 use std::sync::Arc;
@@ -14,12 +14,19 @@ const BATCH: usize = 1_000;
 const PAYLOAD: usize = 1_472;
 
 fn pair(key: Option<Key>) -> (Peer, Peer) {
-    let config =
-        |me, boot| Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key: key.clone(), room: Room::default() });
+    let config = |me, boot| {
+        Arc::new(Config {
+            cluster: 1,
+            me: EndpointId(me),
+            boot,
+            keyring: Keyring::new(key.clone().map(Keys::one)),
+            room: Room::default(),
+        })
+    };
     let mut a = Peer::new(config(1, 11), EndpointId(2), PAYLOAD);
     let mut b = Peer::new(config(2, 22), EndpointId(1), PAYLOAD);
-    a.set_boot(22);
-    b.set_boot(11);
+    a.set_boot(22, Agreed::new([5; 32]));
+    b.set_boot(11, Agreed::new([5; 32]));
     (a, b)
 }
 

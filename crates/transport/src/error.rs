@@ -73,7 +73,9 @@ receive_errors! {
     StaleBoot { to_boot: u64 }, "dropped_stale_boot", "datagram for our boot {to_boot:#x}";
     /// The checksum differs.
     Checksum, "dropped_checksum", "checksum of a datagram differs";
-    /// The tag differs: changed, or sealed with another key.
+    /// Sealed with a key that is not among ours.
+    OtherKey, "dropped_other_key", "datagram is sealed with another key";
+    /// The tag differs: changed, or sealed by who has not the key.
     Forged, "dropped_forged", "datagram does not open with the key";
     /// Seen before.
     Duplicate, "dropped_duplicate", "datagram was seen before";

@@ -11,28 +11,50 @@ use crate::error::ReceiveError;
 use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag};
 use crate::limits::HANDSHAKE_BYTES_MAX;
 use crate::peer::Config;
-use crate::seal::{Seal, TAG_BYTES};
+use crate::seal::{Key, Seal, TAG_BYTES};
 use onpath_wire::checksum::crc32c;
 
 /// The receiver from which keys of handshakes are derived: no endpoint has this number.
 const WHOEVER: EndpointId = EndpointId(u32::MAX);
 
-fn seal(config: &Config, cluster: u32, sender: EndpointId, boot: u64) -> Option<Seal> {
-    config.key.as_ref().map(|key| Seal::new(key, cluster, sender, boot, WHOEVER))
+fn seal(key: &Key, cluster: u32, sender: EndpointId, boot: u64) -> Seal {
+    Seal::new((key, None), cluster, sender, boot, WHOEVER)
 }
 
-/// A handshake of this endpoint. `count` must never repeat in its life; `cluster` is 0 as long as that is not known.
+/// Whom a handshake is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct To {
+    /// Number of the cluster; 0 as long as that is not known.
+    pub cluster: u32,
+    /// The challenge that is repeated, or the boot that is answered.
+    pub boot: u64,
+    /// Name of the key that is answered; none in a question.
+    pub key: Option<u32>,
+}
+
+impl To {
+    /// An answer to the question with this header.
+    pub fn answer(head: &Head) -> To {
+        To { cluster: head.cluster, boot: head.boot, key: head.sealed().then_some(head.check) }
+    }
+}
+
+/// A handshake of this endpoint. `count` must never repeat in its life.
 ///
 /// # Panics
 /// More bytes than [`HANDSHAKE_BYTES_MAX`].
-pub fn make(config: &Config, cluster: u32, to_boot: u64, count: u64, bytes: &[u8]) -> Vec<u8> {
+pub fn make(config: &Config, to: To, count: u64, bytes: &[u8]) -> Vec<u8> {
     assert!(bytes.len() <= HANDSHAKE_BYTES_MAX, "{} bytes of a handshake", bytes.len());
-    let seal = seal(config, cluster, config.me, config.boot);
+    let To { cluster, boot: to_boot, key } = to;
+    // A key that is not valid any more was when the question was opened; then its sender has the other one, or will.
+    let key = key.and_then(|id| config.keyring.key(Some(id))).or_else(|| config.keyring.key(None));
+    let check = key.as_ref().map_or(0, Key::id);
+    let seal = key.map(|key| seal(&key, cluster, config.me, config.boot));
     let flags = flag::HANDSHAKE | if seal.is_some() { flag::SEALED } else { 0 };
     let number = count + 1;
     let length = HEAD_BYTES + bytes.len() + if seal.is_some() { TAG_BYTES } else { 0 };
     let (endpoint, boot) = (config.me, config.boot);
-    let head = Head { flags, cluster, endpoint, check: 0, number, boot, to_boot, length: length as u32 };
+    let head = Head { flags, cluster, endpoint, check, number, boot, to_boot, length: length as u32 };
     let mut datagram = Vec::with_capacity(length);
     datagram.extend_from_slice(&head.bytes());
     datagram.extend_from_slice(bytes);
@@ -81,11 +103,15 @@ pub fn open(config: &Config, head: &Head, datagram: &mut [u8]) -> Result<Vec<u8>
     if !head.handshake() || head.challenge() {
         return Err(ReceiveError::Head("no handshake"));
     }
-    let bytes = match seal(config, head.cluster, head.endpoint, head.boot) {
-        Some(_) if !head.sealed() => return Err(ReceiveError::NotSealed),
-        None if head.sealed() => return Err(ReceiveError::Sealed),
-        Some(seal) => seal.open(head.number, datagram).ok_or(ReceiveError::Forged)?.to_vec(),
-        None => {
+    let bytes = match (config.keyring.seals(), head.sealed()) {
+        (true, false) => return Err(ReceiveError::NotSealed),
+        (false, true) => return Err(ReceiveError::Sealed),
+        (true, true) => {
+            let key = config.keyring.key(Some(head.check)).ok_or(ReceiveError::OtherKey)?;
+            let seal = seal(&key, head.cluster, head.endpoint, head.boot);
+            seal.open(head.number, datagram).ok_or(ReceiveError::Forged)?.to_vec()
+        }
+        (false, false) => {
             datagram[CHECK_AT..CHECK_AT + 4].fill(0);
             if crc32c(datagram) != head.check {
                 return Err(ReceiveError::Checksum);
@@ -102,13 +128,12 @@ pub fn open(config: &Config, head: &Head, datagram: &mut [u8]) -> Result<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Room;
     use crate::head::peek;
-    use crate::seal::Key;
+    use crate::{Keyring, Keys, Room};
 
     fn config(key: Option<u8>, me: u32) -> Config {
-        let key = key.map(|byte| Key::new([byte; 32]));
-        Config { cluster: 7, me: EndpointId(me), boot: 99, key, room: Room::default() }
+        let keyring = Keyring::new(key.map(|byte| Keys::one(Key::new([byte; 32]))));
+        Config { cluster: 7, me: EndpointId(me), boot: 99, keyring, room: Room::default() }
     }
 
     fn opened(config: &Config, datagram: &mut [u8]) -> Result<(Head, Vec<u8>), ReceiveError> {
@@ -119,7 +144,7 @@ mod tests {
     #[test]
     fn a_handshake_is_opened_by_whoever_has_the_key() {
         for key in [None, Some(1)] {
-            let sent = make(&config(key, 5), 0, 44, 0, b"hello");
+            let sent = make(&config(key, 5), To { boot: 44, ..To::default() }, 0, b"hello");
             let (head, bytes) = opened(&config(key, 6), &mut sent.clone()).unwrap();
             assert_eq!((head.endpoint, head.cluster, head.to_boot, head.boot), (EndpointId(5), 0, 44, 99));
             assert_eq!(bytes, b"hello");
@@ -132,17 +157,17 @@ mod tests {
                 assert!(opened(&config(key, 6), &mut sent[..len].to_vec()).is_err(), "{len} bytes");
             }
         }
-        let (plain, sealed) = (make(&config(None, 5), 7, 0, 0, b"x"), make(&config(Some(1), 5), 7, 0, 0, b"x"));
+        let [plain, sealed] = [None, Some(1)].map(|key| make(&config(key, 5), To::default(), 0, b"x"));
         assert_eq!(opened(&config(Some(1), 6), &mut plain.clone()), Err(ReceiveError::NotSealed));
         assert_eq!(opened(&config(None, 6), &mut sealed.clone()), Err(ReceiveError::Sealed));
-        assert_eq!(opened(&config(Some(2), 6), &mut sealed.clone()), Err(ReceiveError::Forged));
+        assert_eq!(opened(&config(Some(2), 6), &mut sealed.clone()), Err(ReceiveError::OtherKey));
     }
 
     /// It is read without the key, says what it is for, and is no longer than that.
     #[test]
     fn a_challenge_is_no_longer_than_what_it_is_for() {
         for (key, unknown) in [(None, false), (Some(1), true)] {
-            let asked = make(&config(key, 5), 0, 0, 41, b"");
+            let asked = make(&config(key, 5), To::default(), 41, b"");
             let to = peek(&asked).unwrap();
             let sent = challenge(&config(key, 6), &to, 77, unknown);
             assert!(sent.len() <= asked.len());

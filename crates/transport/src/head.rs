@@ -43,7 +43,7 @@ pub struct Head {
     pub cluster: u32,
     /// The sender.
     pub endpoint: EndpointId,
-    /// CRC-32C of the datagram with this field 0; 0 if it is sealed.
+    /// CRC-32C of the datagram with this field 0; of a sealed one the name of its key ([`crate::Key::id`]).
     pub check: u32,
     /// Counts the sender's datagrams to this receiver, from 1.
     pub number: u64,
@@ -152,7 +152,7 @@ pub fn peek(datagram: &[u8]) -> Result<Head, ReceiveError> {
     if head.boot == 0 {
         return Err(ReceiveError::Head("boot"));
     }
-    if head.sealed() && head.check != 0 {
+    if head.sealed() && head.check == 0 {
         return Err(ReceiveError::Head("checksum"));
     }
     let alone = flags & flag::HANDSHAKE != 0 && !head.sealed() && datagram.len() == HEAD_BYTES;
@@ -203,7 +203,10 @@ mod tests {
         for alone in [flag::CHALLENGE, flag::UNKNOWN, flag::HANDSHAKE | flag::UNKNOWN] {
             assert_eq!(with(3, alone), Err(ReceiveError::Head("challenge")));
         }
-        assert_eq!(with(3, flag::SEALED), Err(ReceiveError::Head("checksum")));
+        assert_eq!(
+            peek(&Head { flags: flag::SEALED, check: 0, ..head() }.bytes()),
+            Err(ReceiveError::Head("checksum"))
+        );
         assert_eq!(with(16, 0), Err(ReceiveError::Head("number")));
         assert_eq!(with(23, 0x80), Err(ReceiveError::Head("number")));
         assert_eq!(with(40, 45), Err(ReceiveError::Head("length")));

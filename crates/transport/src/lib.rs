@@ -17,7 +17,8 @@
 //! * Longer ones are cut into fragments, acknowledged and sent again one by one (`outgoing`, `reassembly`), as fast as the way
 //!   takes them (`congestion`). A complete message is delivered once; twice at most if
 //!   the way takes shorter datagrams in the midst of it ([`Peer::set_datagram_bytes`]). One that has had its time is dropped, and counted.
-//! * With a [`Key`] every datagram is encrypted and authenticated with AES-128-GCM, header included (`seal`); without one
+//! * With a [`Key`] every datagram is encrypted and authenticated with AES-128-GCM, header included (`seal`), which names the key in place
+//!   of the checksum; without one
 //!   it has a CRC-32C, which finds accidents and no intent.
 //!
 //! A message that passes the in-network switch travels alone ([`Peer::single`]); the in-network header in front of its datagram is the host's.
@@ -25,8 +26,10 @@
 mod congestion;
 mod counters;
 mod error;
+mod exchange;
 pub mod handshake;
 mod head;
+mod keys;
 pub mod limits;
 mod losses;
 mod outgoing;
@@ -38,7 +41,9 @@ mod window;
 
 pub use counters::Counters;
 pub use error::{ReceiveError, SendError};
+pub use exchange::{Agreed, Exchange};
 pub use head::{EndpointId, HEAD_BYTES, Head, MAGIC, VERSION, first_of, flag, peek};
+pub use keys::{Keyring, Keys};
 pub use peer::{Config, Delivered, Peer, Transmit};
 pub use reassembly::Room;
 pub use seal::{Key, TAG_BYTES};

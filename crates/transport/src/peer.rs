@@ -8,7 +8,9 @@ pub use transmit::Transmit;
 use crate::congestion::Congestion;
 use crate::counters::Counters;
 use crate::error::SendError;
+use crate::exchange::Agreed;
 use crate::head::{CHECK_AT, EndpointId, HEAD_BYTES, Head, flag};
+use crate::keys::Keyring;
 use crate::limits::{
     BULK_BYTES_MAX, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, HEAD_BYTES_MAX, NUMBER_MAX, QUEUED_BYTES_MAX,
     QUEUED_MESSAGES_MAX, SEGMENTS_MAX, WINDOW,
@@ -17,10 +19,11 @@ use crate::losses::Losses;
 use crate::outgoing::Outgoing;
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 use crate::reassembly::{Reassembly, Room};
-use crate::seal::{Key, Seal, TAG_BYTES};
+use crate::seal::{Seal, TAG_BYTES};
 use crate::window::Window;
 use onpath_wire::checksum::crc32c;
 use onpath_wire::{NodeId, Packet};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -33,10 +36,19 @@ pub struct Config {
     pub me: EndpointId,
     /// Random name of this start, not 0.
     pub boot: u64,
-    /// The secret of the cluster, if datagrams are to be sealed.
-    pub key: Option<Key>,
+    /// The keys of the cluster, if datagrams are to be sealed.
+    pub keyring: Keyring,
     /// What incomplete messages of all peers may take.
     pub room: Room,
+}
+
+/// What datagrams to and from one start of a peer are sealed and opened with, each with the name of its key.
+#[derive(Debug)]
+struct Seals {
+    /// Of the keys that they are made of.
+    version: u64,
+    send: (u32, Seal),
+    open: SmallVec<[(u32, Seal); 1]>,
 }
 
 /// A message that has arrived, and for which of our nodes.
@@ -66,8 +78,11 @@ pub struct Peer {
     number: u64,
     /// Most bytes of parts in a datagram, a multiple of 8.
     parts_max: usize,
-    seal: Option<Seal>,
-    open: Option<Seal>,
+    /// What was agreed with that start of it.
+    agreed: Option<Agreed>,
+    /// Name of the key that it has shown.
+    shown: Option<u32>,
+    seals: Option<Seals>,
     window: Window<{ WINDOW / 64 }>,
     losses: Losses,
     messages: VecDeque<(NodeId, Packet)>,
@@ -88,16 +103,16 @@ impl Peer {
 
     /// A peer that was forgotten in this life; `number` is what [`Peer::number`] was.
     pub fn resume(config: Arc<Config>, peer: EndpointId, datagram_bytes_max: usize, number: u64) -> Peer {
-        let tag = if config.key.is_some() { TAG_BYTES } else { 0 };
+        let tag = if config.keyring.seals() { TAG_BYTES } else { 0 };
         let parts_max = parts_of(datagram_bytes_max, tag);
-        let seal = config.key.as_ref().map(|key| Seal::new(key, config.cluster, config.me, config.boot, peer));
         Peer {
             peer,
             boot: None,
             number,
             parts_max,
-            seal,
-            open: None,
+            agreed: None,
+            shown: None,
+            seals: None,
             window: Window::new(),
             losses: Losses::default(),
             messages: VecDeque::new(),
@@ -126,21 +141,48 @@ impl Peer {
         self.boot
     }
 
-    /// The peer's present start. If it is another one than before, what was known of the former is forgotten, and fragmented messages to
-    /// it are dropped.
-    pub fn set_boot(&mut self, boot: u64) {
+    /// The peer's present start, and what was agreed with that. If it is another one than before, what was known of the former is forgotten,
+    /// and fragmented messages to it are dropped.
+    pub fn set_boot(&mut self, boot: u64, agreed: Agreed) {
         let former = self.boot.replace(boot);
         if former == Some(boot) {
             return;
         }
-        let config = &self.config;
-        self.open = config.key.as_ref().map(|key| Seal::new(key, config.cluster, self.peer, boot, config.me));
+        self.agreed = Some(agreed);
+        self.make_seals();
         self.window = Window::new();
         self.losses = Losses::default();
-        self.reassembly = Reassembly::new(config.room.clone());
+        self.reassembly = Reassembly::new(self.config.room.clone());
         self.congestion = Congestion::new(self.datagram_bytes());
         if former.is_some() {
             self.counters.messages_of_old_boot += self.outgoing.clear() as u64;
+        }
+    }
+
+    /// The peer has shown that it has the key of this name: what it is sent is sealed with that, as long as it is valid.
+    pub fn use_key(&mut self, id: u32) {
+        if self.shown.replace(id) != Some(id) {
+            self.make_seals();
+        }
+    }
+
+    /// Derives what is sealed and opened with, once it is known with whom.
+    fn make_seals(&mut self) {
+        let (Some(boot), Some(agreed)) = (self.boot, self.agreed.as_ref()) else { return };
+        let Config { keyring, cluster, me, boot: own, .. } = &*self.config;
+        let version = keyring.version();
+        let Some(keys) = keyring.keys() else { return };
+        let sent_with = keys.all().find(|key| self.shown == Some(key.id())).unwrap_or(&keys.first);
+        let send = (sent_with.id(), Seal::new((sent_with, Some(agreed)), *cluster, *me, *own, self.peer));
+        let open = keys.all().map(|key| (key.id(), Seal::new((key, Some(agreed)), *cluster, self.peer, boot, *me)));
+        self.seals = Some(Seals { version, send, open: open.collect() });
+    }
+
+    /// The same again if the keys have changed.
+    #[inline]
+    fn renew_seals(&mut self) {
+        if self.seals.as_ref().is_some_and(|seals| seals.version != self.config.keyring.version()) {
+            self.make_seals();
         }
     }
 
@@ -173,7 +215,7 @@ impl Peer {
     }
 
     fn tag(&self) -> usize {
-        if self.seal.is_some() { TAG_BYTES } else { 0 }
+        if self.config.keyring.seals() { TAG_BYTES } else { 0 }
     }
 
     /// Messages and bytes that wait for this peer or are under way.
@@ -256,12 +298,14 @@ impl Peer {
     /// Writes the header of the datagram that begins at `start`, with these flags among others, and seals it.
     #[inline]
     fn finish(&mut self, out: &mut Vec<u8>, start: usize, (number, flags): (u64, u8), to_boot: u64) {
+        self.renew_seals();
         let length = (out.len() - start + self.tag()) as u32;
+        let key = self.seals.as_ref().map_or(0, |seals| seals.send.0);
         let head = Head {
-            flags: flags | if self.seal.is_some() { flag::SEALED } else { 0 },
+            flags: flags | if self.seals.is_some() { flag::SEALED } else { 0 },
             cluster: self.config.cluster,
             endpoint: self.config.me,
-            check: 0,
+            check: key,
             number,
             boot: self.config.boot,
             to_boot,
@@ -269,7 +313,7 @@ impl Peer {
         };
         let datagram = &mut out[start..];
         datagram[..HEAD_BYTES].copy_from_slice(&head.bytes());
-        if let Some(seal) = &self.seal {
+        if let Some(Seals { send: (_, seal), .. }) = &self.seals {
             let tag = seal.seal(number, datagram);
             out.extend_from_slice(&tag);
         } else {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Dice, Way, World, packet};
-use onpath_transport::{EndpointId, Key, Peer, limits};
+use onpath_transport::{Agreed, EndpointId, Key, Peer, limits};
 use std::collections::BTreeSet;
 
 const MIB: usize = 1 << 20;
@@ -191,11 +191,11 @@ fn a_peer_that_starts_anew_gets_nothing_of_before() {
     world.run(500, |_| false);
     // The new life knows the sender, who does not know it yet: nothing for the old life is taken.
     world.peers[1] = Peer::new(common::config(2, 23, None), EndpointId(1), common::PAYLOAD);
-    world.peers[1].set_boot(11);
+    world.peers[1].set_boot(11, Agreed::new([5; 32]));
     world.run(10_000, |_| false);
     let late = world.delivered[1].len() as u64;
     assert_eq!(late, before, "a message to the former life was delivered");
-    world.peers[0].set_boot(23);
+    world.peers[0].set_boot(23, Agreed::new([5; 32]));
     assert_eq!(world.peers[0].queued(), (0, 0));
     assert!(world.peers[0].counters().messages_of_old_boot > 0);
     world.send(0, packet(9, 100, MIB));
@@ -213,7 +213,7 @@ fn first_fragments_alone_fill_no_memory() {
     for name in 0..2_000_u64 {
         // A sender that forgets what it has sent: a new life of it for each message, under the same boot.
         let mut liar = Peer::resume(common::config(1, 11, None), EndpointId(2), common::PAYLOAD, 10 * name);
-        liar.set_boot(22);
+        liar.set_boot(22, Agreed::new([5; 32]));
         for filler in 0..name % 40 {
             liar.send(0, onpath_wire::NodeId(1), packet(filler, 100, 2_000)).unwrap();
         }

@@ -4,9 +4,14 @@ mod common;
 
 use bytes::Bytes;
 use common::{PAYLOAD, config, drain, packet, pair};
-use onpath_transport::{Delivered, EndpointId, Key, Peer, ReceiveError, SendError, Transmit, handshake, limits, peek};
+use onpath_transport::handshake::To;
+use onpath_transport::{
+    Agreed, Config, Delivered, EndpointId, Key, Keys, Peer, ReceiveError, Room, SendError, Transmit, handshake, limits,
+    peek,
+};
 use onpath_wire::innet::{DirtySet, InNet};
 use onpath_wire::{NodeId, Packet};
+use std::sync::Arc;
 
 fn key() -> Option<Key> {
     Some(Key::new([9; 32]))
@@ -30,12 +35,12 @@ fn a_whole_datagram_is_frozen() {
     let (mut a, _) = pair(None);
     a.send(0, NodeId(2), Packet::encoded(b"hi".to_vec(), Bytes::from_static(b"!"))).unwrap();
     let hex: String = drain(&mut a, 0)[0].iter().map(|byte| format!("{byte:02x}")).collect();
-    let front = ["4f4e", "02", "00", "01000000", "01000000", "CHECK", "0100000000000000"].concat();
+    let front = ["4f4e", "03", "00", "01000000", "01000000", "CHECK", "0100000000000000"].concat();
     let front = front + "0b00000000000000" + "1600000000000000" + "44000000";
     let expected = front + "010000000b000000" + "0200000002000000" + "6869210000000000";
     assert_eq!(hex, expected.replace("CHECK", FROZEN_CHECK));
 }
-const FROZEN_CHECK: &str = "52d06c90";
+const FROZEN_CHECK: &str = "8c000a0a";
 
 #[test]
 fn a_datagram_is_taken_once() {
@@ -59,11 +64,11 @@ fn boots_of_both_ends_are_those_of_now() {
         let (mut a, mut b) = pair(key.clone());
         let datagram = one(&mut a);
         let mut restarted = Peer::new(config(2, 23, key.clone()), EndpointId(1), PAYLOAD);
-        restarted.set_boot(11);
+        restarted.set_boot(11, Agreed::new([5; 32]));
         assert_eq!(receive(&mut restarted, &datagram), Err(ReceiveError::StaleBoot { to_boot: 22 }));
-        b.set_boot(12);
+        b.set_boot(12, Agreed::new([5; 32]));
         assert_eq!(receive(&mut b, &datagram), Err(ReceiveError::ForeignBoot { boot: 11 }));
-        b.set_boot(11);
+        b.set_boot(11, Agreed::new([5; 32]));
         assert!(receive(&mut b, &datagram).is_ok(), "set back, the window is a new one");
         let other = Peer::new(config(3, 33, key), EndpointId(1), PAYLOAD);
         assert_eq!(other.boot(), None);
@@ -78,7 +83,7 @@ fn a_record_of_before_does_not_open() {
     let mut datagram = one(&mut a);
     datagram[32..40].copy_from_slice(&23_u64.to_le_bytes());
     let mut restarted = Peer::new(config(2, 23, key()), EndpointId(1), PAYLOAD);
-    restarted.set_boot(11);
+    restarted.set_boot(11, Agreed::new([5; 32]));
     assert_eq!(receive(&mut restarted, &datagram), Err(ReceiveError::Forged));
 }
 
@@ -91,10 +96,10 @@ fn messages_wait_for_the_boot() {
         a.send(0, NodeId(2), packet(1, 80, 10)).unwrap();
         assert!(drain(&mut a, 0).is_empty(), "nothing leaves before the boot is known");
         assert_eq!(a.single(NodeId(2), &packet(1, 80, 10)), Err(SendError::NoBoot));
-        b.set_boot(11);
-        let hello = handshake::make(&config(1, 11, key), 1, 22, 0, b"hello");
+        b.set_boot(11, Agreed::new([5; 32]));
+        let hello = handshake::make(&config(1, 11, key), To { cluster: 1, boot: 22, key: None }, 0, b"hello");
         assert_eq!(receive(&mut b, &hello), Err(ReceiveError::Head("handshake flag")));
-        a.set_boot(22);
+        a.set_boot(22, Agreed::new([5; 32]));
         let waited = drain(&mut a, 0);
         assert_eq!(waited.len(), 1, "what was queued leaves now");
         assert!(matches!(receive(&mut b, &waited[0]).unwrap()[..], [(NodeId(2), _)]));
@@ -107,7 +112,7 @@ fn keys_and_clusters_do_not_mix() {
     assert_eq!(receive(&mut sealed_b, &one(&mut plain)), Err(ReceiveError::NotSealed));
     assert_eq!(receive(&mut plain_b, &one(&mut sealed)), Err(ReceiveError::Sealed));
     let (_, mut other) = pair(Some(Key::new([8; 32])));
-    assert_eq!(receive(&mut other, &one(&mut sealed)), Err(ReceiveError::Forged));
+    assert_eq!(receive(&mut other, &one(&mut sealed)), Err(ReceiveError::OtherKey));
     let datagram = one(&mut plain);
     let mut third = Peer::new(config(2, 22, None), EndpointId(7), PAYLOAD);
     assert_eq!(receive(&mut third, &datagram), Err(ReceiveError::Endpoint(1)));
@@ -116,7 +121,7 @@ fn keys_and_clusters_do_not_mix() {
     assert_eq!(receive(&mut plain_b, &foreign), Err(ReceiveError::Cluster(9)));
     // What goes to one endpoint does not open at another, nor does what is sent back.
     let mut third = Peer::new(config(3, 22, key()), EndpointId(1), PAYLOAD);
-    third.set_boot(11);
+    third.set_boot(11, Agreed::new([5; 32]));
     assert_eq!(receive(&mut third, &one(&mut sealed)), Err(ReceiveError::Forged));
 }
 
@@ -190,14 +195,81 @@ fn the_longest_message_comes() {
 #[test]
 fn numbers_never_repeat() {
     let mut a = Peer::resume(config(1, 11, key()), EndpointId(2), PAYLOAD, (1 << 63) - 100);
-    a.set_boot(22);
+    a.set_boot(22, Agreed::new([5; 32]));
     a.send(0, NodeId(2), packet(1, 80, 0)).unwrap();
     assert!(drain(&mut a, 0).is_empty(), "no number is left for a run");
     assert_eq!(a.single(NodeId(2), &packet(1, 80, 0)), Err(SendError::Exhausted));
     let mut a = Peer::resume(config(1, 11, key()), EndpointId(2), PAYLOAD, 41);
-    a.set_boot(22);
+    a.set_boot(22, Agreed::new([5; 32]));
     assert_eq!(peek(&one(&mut a)).map(|head| head.number), Ok(42));
-    a.set_boot(23);
+    a.set_boot(23, Agreed::new([5; 32]));
     assert_eq!(peek(&one(&mut a)).map(|head| head.number), Ok(43), "nor do they begin again for another boot");
     assert_eq!(a.number(), 43);
+}
+
+/// While one key takes the place of another, whoever has one of them is understood.
+#[test]
+fn two_keys_are_valid_at_a_time() {
+    let [one, two] = [1, 2].map(|byte| Key::new([byte; 32]));
+    let both = |first: &Key, second: &Key| Keys { first: first.clone(), second: Some(second.clone()) };
+    let (a, b) = (config(1, 11, Some(one.clone())), config(2, 22, Some(one.clone())));
+    let (rings, mut a, mut b) = (
+        [a.keyring.clone(), b.keyring.clone()],
+        Peer::new(a, EndpointId(2), PAYLOAD),
+        Peer::new(b, EndpointId(1), PAYLOAD),
+    );
+    a.set_boot(22, Agreed::new([5; 32]));
+    b.set_boot(11, Agreed::new([5; 32]));
+    let former = one_of(&mut a, &mut b, Ok(()));
+    rings[0].set(both(&one, &two));
+    one_of(&mut a, &mut b, Ok(()));
+    rings[0].set(both(&two, &one));
+    one_of(&mut a, &mut b, Err(ReceiveError::OtherKey));
+    // b has shown that it has the former one only.
+    a.use_key(one.id());
+    one_of(&mut a, &mut b, Ok(()));
+    rings[1].set(both(&one, &two));
+    a.use_key(two.id());
+    let late = one_of(&mut a, &mut b, Ok(()));
+    assert_ne!(former[12..16], late[12..16], "a datagram names its key");
+    rings.iter().for_each(|ring| ring.set(Keys::one(two.clone())));
+    one_of(&mut a, &mut b, Ok(()));
+    assert_eq!(receive(&mut b, &former), Err(ReceiveError::Duplicate));
+    rings[0].set(Keys::one(one));
+    one_of(&mut a, &mut b, Err(ReceiveError::OtherKey));
+}
+
+/// A datagram of a, and how b takes it.
+fn one_of(a: &mut Peer, b: &mut Peer, expected: Result<(), ReceiveError>) -> Vec<u8> {
+    let datagram = one(a);
+    assert_eq!(receive(b, &datagram).map(drop), expected);
+    datagram
+}
+
+/// Last fragments alone announce long messages: however many peers send such, the memory of all is bounded, and another one is served.
+#[test]
+fn long_messages_of_all_peers_share_one_room() {
+    let room = Room::new(32 << 20);
+    let receiver = Arc::new(Config { room: room.clone(), ..(*config(2, 22, None)).clone() });
+    let last_fragment = |number: u32, name: u64| {
+        let mut a = Peer::new(config(number, 11, None), EndpointId(2), PAYLOAD);
+        a.set_boot(22, Agreed::new([5; 32]));
+        a.send(0, NodeId(2), packet(name, 80, 1 << 20)).unwrap();
+        // What is acknowledged as lost makes no difference here: the first ones are kept back.
+        drain(&mut a, 0).pop().unwrap()
+    };
+    let mut all = Vec::new();
+    for number in 100..200 {
+        let mut b = Peer::new(receiver.clone(), EndpointId(number), PAYLOAD);
+        b.set_boot(11, Agreed::new([5; 32]));
+        let datagram = last_fragment(number, 1);
+        assert!(receive(&mut b, &datagram).is_ok());
+        assert!(room.taken() <= 32 << 20, "{} bytes", room.taken());
+        all.push(b);
+    }
+    let refused: u64 = all.iter().map(|b| b.counters().fragments_without_room).sum();
+    assert!(refused > 0 && room.taken() > 16 << 20, "{refused} refused, {} bytes", room.taken());
+    // They go, and what they had is there for others.
+    all.clear();
+    assert_eq!(room.taken(), 0);
 }

@@ -14,7 +14,8 @@ use crate::metrics;
 use crate::node::{Counters, Link, Node};
 use crate::sys;
 use bytes::Bytes;
-use onpath_transport::{Config, EndpointId, Head, Key, Room, Transmit, handshake};
+use onpath_transport::handshake::{self, To};
+use onpath_transport::{Agreed, Config, EndpointId, Exchange, Head, Keyring, Keys, Room, Transmit};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::NodeId;
 use onpath_wire::innet::{DirtySetOp, InNet};
@@ -42,8 +43,8 @@ pub struct EndpointConfig {
     pub me: EndpointId,
     /// Number of the file system.
     pub cluster: u32,
-    /// The key that all of them share, if messages are sealed.
-    pub key: Option<Key>,
+    /// The keys that all of them share, if messages are sealed.
+    pub keys: Option<Keys>,
     /// Where to listen; port 0 for any.
     pub bind: SocketAddr,
     /// The hosts, each with its address.
@@ -133,6 +134,7 @@ pub(super) struct Shared {
     handshakes: AtomicU64,
     pub(super) challenges: Challenges,
     pub(super) budgets: Budgets,
+    exchange: Exchange,
     pub(super) pass: Pass,
     pub(super) started_us: u64,
     /// Sockets of switches here.
@@ -160,15 +162,16 @@ impl Link for UdpLink {
 impl Endpoint {
     /// Binds the socket of an endpoint.
     pub fn bind(config: EndpointConfig, hooks: impl EndpointHooks + 'static) -> Result<Endpoint, UdpError> {
-        let EndpointConfig { me, cluster, key, bind, hosts, serves, wait, pass } = config;
+        let EndpointConfig { me, cluster, keys, bind, hosts, serves, wait, pass } = config;
         let io = |what| move |source| UdpError::Io { what, source };
         let boot = u64::from_le_bytes(sys::random_bytes().map_err(io("random bytes"))?).max(1);
         let challenges = Challenges::new(sys::random_bytes().map_err(io("random bytes"))?);
         let budgets = Budgets::new(sys::random_bytes().map_err(io("random bytes"))?);
+        let exchange = Exchange::new(sys::random_bytes().map_err(io("random bytes"))?);
         let socket = Socket::bind(bind).map_err(|source| UdpError::Bind { address: bind, source })?;
-        let config = Arc::new(Config { cluster, me, boot, key, room: Room::default() });
+        let config = Arc::new(Config { cluster, me, boot, keyring: Keyring::new(keys), room: Room::default() });
         let shared = Shared {
-            peers: Peers::new(config.clone(), &hosts),
+            peers: Peers::new(config.clone(), &hosts, exchange.agree(exchange.public())),
             config,
             serves,
             wait,
@@ -185,6 +188,7 @@ impl Endpoint {
             handshakes: AtomicU64::new(0),
             challenges,
             budgets,
+            exchange,
             pass,
             started_us: sys::mono_us(),
             switches: Mutex::default(),
@@ -254,6 +258,12 @@ impl Endpoint {
             self.shared.queue(&mut state, now_us, THIS_PROCESS, Packet::encoded(told.clone(), Bytes::new()));
             self.shared.transmit_of(other, &mut state, now_us);
         }
+    }
+
+    /// What is to be told other keys, if messages are sealed.
+    pub fn keyring(&self) -> impl Fn(Keys) + Send + 'static {
+        let keyring = self.shared.config.keyring.clone();
+        move |keys| keyring.set(keys)
     }
 
     /// Stops receiving and sending.
@@ -450,15 +460,35 @@ impl Shared {
         }
     }
 
-    /// A question or an answer, and its number, which is its own among all of this process.
-    pub(super) fn handshake(&self, address: SocketAddr, to_boot: u64, hello: &Hello) -> u64 {
-        self.handshake_of(self.config.cluster, address, to_boot, hello)
+    /// Asks with this challenge, sealed with the first key or, if there are two, with the second. Gives the number of the question, which
+    /// is its own among all of this process.
+    pub(super) fn ask(&self, address: SocketAddr, challenge: u64, by_second: bool, question: &Hello) -> u64 {
+        let keys = self.config.keyring.keys().filter(|_| by_second);
+        let key = keys.and_then(|keys| keys.second).map(|key| key.id());
+        self.handshake(address, To { cluster: self.config.cluster, boot: challenge, key }, question)
     }
 
-    /// The same to somebody who may not know the number of the cluster yet.
-    pub(super) fn handshake_of(&self, cluster: u32, address: SocketAddr, to_boot: u64, hello: &Hello) -> u64 {
+    /// Answers the question with this header.
+    pub(super) fn answer(&self, address: SocketAddr, head: &Head, answer: &Hello) {
+        self.handshake(address, To::answer(head), answer);
+    }
+
+    /// What others are told of the exchange of this start; nothing if messages are not sealed.
+    pub(super) fn public(&self) -> Blob {
+        Blob(if self.config.keyring.seals() { self.exchange.public().to_vec() } else { Vec::new() })
+    }
+
+    /// What is agreed with who has told this.
+    pub(super) fn agree(&self, public: &[u8]) -> Option<Agreed> {
+        match self.config.keyring.seals() {
+            true => self.exchange.agree(public.try_into().ok()?),
+            false => Some(Agreed::new([0; 32])), // nothing is sealed with it
+        }
+    }
+
+    fn handshake(&self, address: SocketAddr, to: To, hello: &Hello) -> u64 {
         let count = self.handshakes.fetch_add(1, Ordering::Relaxed);
-        let datagram = handshake::make(&self.config, cluster, to_boot, count, &hello.to_bytes());
+        let datagram = handshake::make(&self.config, to, count, &hello.to_bytes());
         self.counts.greetings.fetch_add(1, Ordering::Relaxed);
         if self.socket.send(address, &datagram, datagram.len()).is_err() {
             self.counts.sends_failed.fetch_add(1, Ordering::Relaxed);
@@ -520,6 +550,7 @@ impl Shared {
             clients: peers.iter().filter(is_client).count() as u32,
             lost: self.counts.lost.load(Ordering::Relaxed),
             tracked_by: self.hooks.tracked_by(),
+            keys: self.config.keyring.keys().map_or_else(Vec::new, |keys| keys.all().map(|key| key.id()).collect()),
         }
     }
 

@@ -66,8 +66,8 @@ fn asked(shared: &Arc<Shared>, head: &Head, hello: Hello, from: SocketAddr, now_
         Hello::Next { nonce, number } => tell_next(shared, head, (nonce, number), from, now_us),
         Hello::Status { nonce } => tell_status(shared, head, nonce, from, now_us),
         Hello::Tell { nonce, part } => told::tell(shared, head, (nonce, part), from, now_us),
-        Hello::Greet { version: VERSION, directory, pass } if head.cluster == shared.config.cluster => {
-            greeted_by(shared, head, from, (directory, pass), now_us);
+        Hello::Greet { version: VERSION, directory, pass, public } if head.cluster == shared.config.cluster => {
+            greeted_by(shared, head, from, (directory, pass, &public.0), now_us);
         }
         Hello::Where { number } if head.cluster == shared.config.cluster => hosts::tell(shared, head, number),
         _ => shared.malformed(),
@@ -83,8 +83,8 @@ fn answered(shared: &Shared, head: &Head, hello: Hello, from: SocketAddr, now_us
         asked.is_some_and(|(first, last)| (first..=last).contains(&question))
     };
     match hello {
-        Hello::Greeted { question, directory } if is_asked(question) => {
-            known_to(shared, &host, head, directory, now_us);
+        Hello::Greeted { question, directory, public } if is_asked(question) => {
+            known_to(shared, &host, head, (directory, &public.0), now_us);
         }
         Hello::Strange { question, old } if is_asked(question) => {
             shared.hooks.strange_to(head.endpoint.0 as u16, old);
@@ -114,7 +114,13 @@ fn challenged(shared: &Shared, head: &Head, datagram: &mut [u8], from: SocketAdd
 }
 
 /// Another process introduces itself.
-fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, (directory, pass): (Directory, Pass), now_us: u64) {
+fn greeted_by(
+    shared: &Shared,
+    head: &Head,
+    from: SocketAddr,
+    (directory, pass, public): (Directory, Pass, &[u8]),
+    now_us: u64,
+) {
     let session = session_of(head.endpoint);
     if session.is_some() && !shared.hooks.serves() {
         return; // it asks again
@@ -136,8 +142,10 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, (directory, pass):
             drop(state);
             return shared.malformed(); // a later session has that address
         }
+        if !adopt(shared, &mut state, head, public, now_us) {
+            return;
+        }
         state.session = pass.session;
-        adopt(&mut state, head.boot, now_us);
         if !other.fixed {
             state.address = from;
         }
@@ -145,8 +153,8 @@ fn greeted_by(shared: &Shared, head: &Head, from: SocketAddr, (directory, pass):
         state.address
     };
     shared.hooks.reached_at(&other.roles, place);
-    let greeted = Hello::Greeted { question: head.number, directory: shared.hooks.directory() };
-    shared.handshake(from, head.boot, &greeted);
+    let (directory, public) = (shared.hooks.directory(), shared.public());
+    shared.answer(from, head, &Hello::Greeted { question: head.number, directory, public });
 }
 
 /// Whether a host has the directory that is known, and this one's secrets. If it has `asked`, it is told of a directory that is not; of
@@ -181,13 +189,13 @@ fn admit(shared: &Shared, other: &Other, head: &Head, directory: Directory, aske
         tracing::warn!(host, "a host has another directory than the one that it had, and nothing is taken from it");
     }
     if asked {
-        shared.handshake(address, head.boot, &Hello::Strange { question: head.number, old });
+        shared.answer(address, head, &Hello::Strange { question: head.number, old });
     }
     false
 }
 
 /// A host will take the messages of this process.
-fn known_to(shared: &Shared, host: &Other, head: &Head, directory: Directory, now_us: u64) {
+fn known_to(shared: &Shared, host: &Other, head: &Head, (directory, public): (Directory, &[u8]), now_us: u64) {
     shared.hooks.taken_by(head.endpoint.0 as u16);
     if !admit(shared, host, head, directory, false) {
         return;
@@ -195,7 +203,9 @@ fn known_to(shared: &Shared, host: &Other, head: &Head, directory: Directory, no
     let before = {
         let mut state = host.lock();
         state.asked = None;
-        adopt(&mut state, head.boot, now_us);
+        if !adopt(shared, &mut state, head, public, now_us) {
+            return;
+        }
         state.open_lane(&shared.socket);
         std::mem::replace(&mut state.greeted, true)
     };
@@ -205,15 +215,23 @@ fn known_to(shared: &Shared, host: &Other, head: &Head, directory: Directory, no
     }
 }
 
-/// The present life of another process is this one.
-fn adopt(state: &mut OtherState, boot: u64, now_us: u64) {
-    state.heard_us = now_us;
-    if state.peer.boot() != Some(boot) {
-        state.peer.set_boot(boot);
+/// The present life of another process is this one; false if nothing can be agreed with it.
+fn adopt(shared: &Shared, state: &mut OtherState, head: &Head, public: &[u8], now_us: u64) -> bool {
+    if state.peer.boot() != Some(head.boot) {
+        let Some(agreed) = shared.agree(public) else {
+            shared.malformed();
+            return false;
+        };
+        state.peer.set_boot(head.boot, agreed);
         state.era += 1;
         state.greeted = false;
         (state.greet_us, state.pause_us) = (0, PAUSE_US);
     }
+    if head.sealed() {
+        state.peer.use_key(head.check);
+    }
+    state.heard_us = now_us;
+    true
 }
 
 /// Greets somebody at this time, who is greeted again after a pause that grows.
@@ -221,12 +239,14 @@ fn greet(shared: &Shared, state: &mut OtherState, now_us: u64) {
     state.greet_us = now_us + state.pause_us.max(PAUSE_US);
     state.pause_us = (state.pause_us.max(PAUSE_US) * 2).min(PAUSE_US_MAX);
     state.tries = 0;
+    state.by_second = !state.by_second && !state.greeted;
     ask(shared, state);
 }
 
 fn ask(shared: &Shared, state: &mut OtherState) {
-    let greet = Hello::Greet { version: VERSION, directory: shared.hooks.directory(), pass: shared.pass };
-    let question = shared.handshake(state.address, state.challenge, &greet);
+    let (directory, public) = (shared.hooks.directory(), shared.public());
+    let greet = Hello::Greet { version: VERSION, directory, pass: shared.pass, public };
+    let question = shared.ask(state.address, state.challenge, state.by_second, &greet);
     state.asked = Some((state.asked.map_or(question, |(first, _)| first), question));
 }
 
@@ -287,14 +307,14 @@ fn join(
         }
         refused => refused,
     };
-    shared.handshake_of(head.cluster, from, head.boot, &answer);
+    shared.answer(from, head, &answer);
 }
 
 /// A host whose directory is lost asks what was heard of it.
 fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: SocketAddr, now_us: u64) {
     if shared.may_answer(from, now_us) {
         let next = shared.hooks.next_of(number);
-        shared.handshake_of(head.cluster, from, head.boot, &Hello::NextIs { nonce, next });
+        shared.answer(from, head, &Hello::NextIs { nonce, next });
     }
 }
 
@@ -302,7 +322,7 @@ fn tell_next(shared: &Shared, head: &Head, (nonce, number): (u64, u16), from: So
 fn tell_status(shared: &Shared, head: &Head, nonce: u64, from: SocketAddr, now_us: u64) {
     if shared.may_answer(from, now_us) {
         let status = shared.host_status(now_us);
-        shared.handshake_of(head.cluster, from, head.boot, &Hello::StatusIs { nonce, status });
+        shared.answer(from, head, &Hello::StatusIs { nonce, status });
     }
 }
 

@@ -34,7 +34,7 @@ use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 13;
+pub(super) const VERSION: u32 = 14;
 
 wire_enum! {
     /// A message between processes.
@@ -48,6 +48,8 @@ wire_enum! {
             directory: Directory,
             /// Of a client: which session I am.
             pass: Pass,
+            /// My half of an exchange ([`onpath_transport::Exchange`]), if messages are sealed.
+            public: Blob,
         },
         /// I know you, and take your messages.
         2 => Greeted {
@@ -55,6 +57,8 @@ wire_enum! {
             question: u64,
             /// The directory that I have.
             directory: Directory,
+            /// My half of the exchange.
+            public: Blob,
         },
         /// I would like to be a session.
         4 => Join {
@@ -208,6 +212,8 @@ wire_struct! {
         /// The switches that track directories, in the order of their ranges, as its shards have heard; none if owners do, or if it has no
         /// shard.
         pub tracked_by: Vec<u16>,
+        /// Names of the keys that it takes, that which it sends with first; none if messages are not sealed.
+        pub keys: Vec<u32>,
     }
 }
 
@@ -256,12 +262,13 @@ mod tests {
             clients: 4,
             lost: 0,
             tracked_by: vec![8],
+            keys: vec![9, 10],
         };
         let next = Next { birth: Birth(2), term: Term(65), session: SessionNumber(3) };
         let directory = Directory { id: 8, meant: false, secrets: 7, next, start: 3 };
         vec![
-            Hello::Greet { version: VERSION, directory, pass },
-            Hello::Greeted { question: 9, directory: Directory { meant: true, ..directory } },
+            Hello::Greet { version: VERSION, directory, pass, public: Blob(vec![7; 32]) },
+            Hello::Greeted { question: 9, directory: Directory { meant: true, ..directory }, public: Blob(vec![]) },
             Hello::Strange { question: 9, old: true },
             Hello::Where { number: 4 },
             Hello::Here { question: 9, host: host(4) },

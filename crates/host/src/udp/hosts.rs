@@ -152,7 +152,7 @@ pub(super) fn ask(shared: &Shared, now_us: u64) {
             let state = other.lock();
             (state.address, state.challenge)
         };
-        let question = shared.handshake(address, challenge, &Hello::Where { number });
+        let question = shared.ask(address, challenge, false, &Hello::Where { number });
         asked = Some((asked.map_or(question, |(first, _)| first), question));
     }
     *shared.hosts.asked.lock().expect("numbers do not panic") = asked;
@@ -168,7 +168,7 @@ pub(super) fn tell(shared: &Shared, head: &Head, number: u16) {
     let known = shared.hosts.all.read().expect("the table does not panic").get(&number).cloned();
     if let Some((host, place)) = known.filter(|(host, _)| host.switch_port != 0 && boot == Some(head.boot)) {
         let host = HostIs { address: Blob(place.to_string().into_bytes()), ..host };
-        shared.handshake(address, head.boot, &Hello::Here { question: head.number, host });
+        shared.answer(address, head, &Hello::Here { question: head.number, host });
     }
 }
 

@@ -3,10 +3,11 @@
 use super::hello::{ClusterIs, Hello, HostIs, HostStatus, VERSION};
 use super::receive::Datagrams;
 use super::socket::{Inbox, Socket};
-use super::{EndpointId, JOINING, Key, Wait};
+use super::{EndpointId, JOINING, Keys, Wait};
 use crate::known::Next;
 use crate::sys;
-use onpath_transport::{Config, Room, handshake, peek};
+use onpath_transport::handshake::{self, To};
+use onpath_transport::{Config, Keyring, Room, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::ids::SessionNumber;
 use onpath_wire::limits::SHARDS_MAX;
@@ -93,7 +94,7 @@ struct Asker {
 }
 
 /// Asks hosts, one after the other and again, until one answers or `patience` is over; then the coordinator for a session.
-pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Duration) -> Result<Joined, JoinError> {
+pub fn join(hosts: &[SocketAddr], keys: Option<&Keys>, fsid: u64, patience: Duration) -> Result<Joined, JoinError> {
     let end = Instant::now() + patience;
     let silent = |asked: &[SocketAddr]| {
         let list: Vec<_> = asked.iter().map(SocketAddr::to_string).collect();
@@ -102,7 +103,7 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
     let mut asked = hosts.to_vec();
     while Instant::now() < end {
         for host in asked.clone() {
-            let Some((pass, placement, cluster)) = Asker::new(host, key)?.join(host, fsid)? else { continue };
+            let Some((pass, placement, cluster)) = Asker::new(host, keys)?.join(host, fsid)? else { continue };
             let hosts = check(host, &cluster)?;
             if pass.session != SessionNumber::NONE {
                 let placement = placement.ok_or_else(|| JoinError::Contradiction {
@@ -121,7 +122,7 @@ pub fn join(hosts: &[SocketAddr], key: Option<&Key>, fsid: u64, patience: Durati
 }
 
 impl Asker {
-    fn new(host: SocketAddr, key: Option<&Key>) -> Result<Asker, JoinError> {
+    fn new(host: SocketAddr, keys: Option<&Keys>) -> Result<Asker, JoinError> {
         let io = |what| move |source| JoinError::Io { what, source };
         let any: SocketAddr = match host {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -131,7 +132,13 @@ impl Asker {
         socket.set_patience(ANSWER_WITHIN).map_err(io("a socket's patience"))?;
         let random = || sys::random_bytes().map(u64::from_le_bytes).map_err(io("random bytes"));
         let me = EndpointId(JOINING | (random()? as u32 & (JOINING - 1)));
-        let config = Config { cluster: 0, me, boot: random()?.max(1), key: key.cloned(), room: Room::default() };
+        let config = Config {
+            cluster: 0,
+            me,
+            boot: random()?.max(1),
+            keyring: Keyring::new(keys.cloned()),
+            room: Room::default(),
+        };
         Ok(Asker { config, socket, nonce: random()?, count: 0, challenge: 0, inbox: Inbox::new() })
     }
 
@@ -159,21 +166,31 @@ impl Asker {
         }
     }
 
-    /// Asks one host, again with its challenge if it has one; nothing if it does not answer in time.
+    /// Asks one host, again with its challenge if it has one, and with the second of two keys if the first gets no answer; nothing if
+    /// it does not answer in time.
     fn ask(&mut self, host: SocketAddr, question: &Hello) -> Option<Hello> {
-        for _ in 0..CHALLENGES_MAX {
-            match self.ask_once(host, question)? {
-                Said::Answer(answer) => return Some(answer),
-                Said::Challenge(challenge) => self.challenge = challenge,
+        let keys = self.config.keyring.keys();
+        let names: Vec<Option<u32>> = match &keys {
+            Some(keys) => keys.all().map(|key| Some(key.id())).collect(),
+            None => vec![None],
+        };
+        for key in names {
+            for _ in 0..CHALLENGES_MAX {
+                match self.ask_once(host, key, question) {
+                    Some(Said::Answer(answer)) => return Some(answer),
+                    Some(Said::Challenge(challenge)) => self.challenge = challenge,
+                    None => break,
+                }
             }
         }
         None
     }
 
-    fn ask_once(&mut self, host: SocketAddr, question: &Hello) -> Option<Said> {
+    fn ask_once(&mut self, host: SocketAddr, key: Option<u32>, question: &Hello) -> Option<Said> {
         self.count += 1;
         // It belongs to no cluster yet.
-        let datagram = handshake::make(&self.config, 0, self.challenge, self.count, &question.to_bytes());
+        let to = To { cluster: 0, boot: self.challenge, key };
+        let datagram = handshake::make(&self.config, to, self.count, &question.to_bytes());
         if self.socket.send(host, &datagram, datagram.len()).is_err() {
             std::thread::sleep(ANSWER_WITHIN); // no way there now
             return None;
@@ -202,8 +219,8 @@ enum Said {
 }
 
 /// Asks a host how it is, some times; nothing if it does not answer.
-pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStatus>, JoinError> {
-    let mut asker = Asker::new(host, key)?;
+pub fn ask_status(host: SocketAddr, keys: Option<&Keys>) -> Result<Option<HostStatus>, JoinError> {
+    let mut asker = Asker::new(host, keys)?;
     for _ in 0..STATUS_TRIES {
         let nonce = asker.nonce;
         if let Some(Hello::StatusIs { status, .. }) = asker.ask(host, &Hello::Status { nonce }) {
@@ -214,10 +231,10 @@ pub fn ask_status(host: SocketAddr, key: Option<&Key>) -> Result<Option<HostStat
 }
 
 /// Asks hosts what they have heard of the directory of another one: the highest, and how many hosts have answered.
-pub fn ask_next(hosts: &[SocketAddr], key: Option<&Key>, number: u16) -> Result<(Next, usize), JoinError> {
+pub fn ask_next(hosts: &[SocketAddr], keys: Option<&Keys>, number: u16) -> Result<(Next, usize), JoinError> {
     let (mut heard, mut answers) = (Next::default(), 0);
     for host in hosts {
-        let mut asker = Asker::new(*host, key)?;
+        let mut asker = Asker::new(*host, keys)?;
         for _ in 0..STATUS_TRIES {
             let nonce = asker.nonce;
             if let Some(Hello::NextIs { next, .. }) = asker.ask(*host, &Hello::Next { nonce, number }) {
@@ -231,8 +248,8 @@ pub fn ask_next(hosts: &[SocketAddr], key: Option<&Key>, number: u16) -> Result<
 }
 
 /// Asks a host for its report ([`crate::report`]) until `patience` is over; nothing if it does not tell all of it. JSON text.
-pub fn ask_report(host: SocketAddr, key: Option<&Key>, patience: Duration) -> Result<Option<String>, JoinError> {
-    let (end, mut asker, mut all) = (Instant::now() + patience, Asker::new(host, key)?, Vec::new());
+pub fn ask_report(host: SocketAddr, keys: Option<&Keys>, patience: Duration) -> Result<Option<String>, JoinError> {
+    let (end, mut asker, mut all) = (Instant::now() + patience, Asker::new(host, keys)?, Vec::new());
     let (nonce, mut part) = (asker.nonce, 0);
     while Instant::now() < end {
         match asker.ask(host, &Hello::Tell { nonce, part }) {

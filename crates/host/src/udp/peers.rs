@@ -6,7 +6,7 @@ use super::socket::{Socket, datagram_bytes_to};
 use super::{endpoint_of, endpoint_of_host, ways};
 use crate::sys;
 use hashbrown::HashMap;
-use onpath_transport::{Config, Counters, EndpointId, Peer};
+use onpath_transport::{Agreed, Config, Counters, EndpointId, Peer};
 use onpath_wire::ids::{NodeId, SessionNumber, ShardId};
 use std::cell::RefCell;
 use std::io;
@@ -46,6 +46,8 @@ pub(super) struct OtherState {
     pub(super) asked: Option<(u64, u64)>,
     /// Greetings since the timer's last one.
     pub(super) tries: u32,
+    /// It is greeted with the second of two keys, as it may have that one only.
+    pub(super) by_second: bool,
     /// Which session it is, of a client.
     pub(super) session: SessionNumber,
     /// A directory of it was refused, and that was told.
@@ -97,6 +99,7 @@ impl Other {
             challenge: 0,
             asked: None,
             tries: 0,
+            by_second: false,
             session: SessionNumber::NONE,
             refused: 0,
             greeted: false,
@@ -147,8 +150,8 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// The hosts of a cluster, each with its address; among them perhaps this one.
-    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)]) -> Peers {
+    /// The hosts of a cluster, each with its address; among them perhaps this one, which has agreed `own` with itself.
+    pub(super) fn new(config: Arc<Config>, hosts: &[(HostIs, SocketAddr)], own: Option<Agreed>) -> Peers {
         let (mut places, mut all) = (HashMap::new(), HashMap::new());
         for (host, address) in hosts {
             let endpoint = endpoint_of_host(host.number);
@@ -157,8 +160,9 @@ impl Peers {
             shards.for_each(|&shard| _ = places.insert(shard, endpoint));
             all.insert(endpoint, Other::new(&config, endpoint, roles, (endpoint != config.me, 0), *address));
         }
-        if let Some(this) = all.get(&config.me) {
-            this.lock().peer.set_boot(config.boot);
+        // Marks for nobody that is known come back to this process.
+        if let (Some(this), Some(own)) = (all.get(&config.me), own) {
+            this.lock().peer.set_boot(config.boot, own);
         }
         let version = AtomicU64::new(VERSIONS.fetch_add(1, Ordering::Relaxed));
         Peers { config, places, all: RwLock::new(all), version, since_us: sys::mono_us(), gone: Mutex::default() }
@@ -267,17 +271,18 @@ fn roles(host: &HostIs) -> Vec<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onpath_transport::Room;
+    use onpath_transport::{Keyring, Room};
     use onpath_wire::ids::SessionId;
     use onpath_wire::packet::Packet;
     use std::net::Ipv4Addr;
 
     fn peers(hosts: &[(u16, u16)]) -> Peers {
-        let config = Config { cluster: 1, me: endpoint_of_host(1), boot: 1, key: None, room: Room::default() };
+        let config =
+            Config { cluster: 1, me: endpoint_of_host(1), boot: 1, keyring: Keyring::default(), room: Room::default() };
         let host = |&(number, port): &(u16, u16)| {
             (HostIs { number, ..HostIs::default() }, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
         };
-        Peers::new(Arc::new(config), &hosts.iter().map(host).collect::<Vec<_>>())
+        Peers::new(Arc::new(config), &hosts.iter().map(host).collect::<Vec<_>>(), None)
     }
 
     fn port(peers: &Peers, host: u16) -> Option<u16> {
@@ -329,7 +334,7 @@ mod tests {
             let other = peers.enter(endpoint, session, SocketAddr::from((Ipv4Addr::LOCALHOST, 31))).unwrap();
             let number = {
                 let mut state = other.lock();
-                state.peer.set_boot(3);
+                state.peer.set_boot(3, Agreed::new([0; 32]));
                 let asked = Packet::encoded(vec![0; 60], Default::default());
                 state.peer.single(session, &asked).unwrap();
                 state.peer.number()

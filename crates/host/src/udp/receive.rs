@@ -185,7 +185,7 @@ impl Shared {
 
     /// Whether a datagram that nothing seals may come from that peer: from its address alone.
     pub(super) fn may_be(&self, state: &OtherState, from: SocketAddr) -> bool {
-        self.config.key.is_some() || source(state.address) == source(from)
+        self.config.keyring.seals() || source(state.address) == source(from)
     }
 
     /// A mount has told what it did.

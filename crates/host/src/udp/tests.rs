@@ -2,13 +2,14 @@
 
 use super::endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 use super::hello::{ClusterIs, Hello, HostIs, VERSION};
-use super::{EndpointId, Key, Wait, endpoint_of_host, endpoint_of_session, join};
+use super::{EndpointId, Key, Keys, Wait, endpoint_of_host, endpoint_of_session, join};
 use crate::journal::Commit;
 use crate::known::{Admission, Directory};
 use crate::member::NoJournal;
 use crate::node::{Node, NodeBuilder};
-use onpath_transport::{Config, HEAD_BYTES, Room, handshake, peek};
-use onpath_wire::codec::Wire;
+use onpath_transport::handshake::{self, To};
+use onpath_transport::{Agreed, Config, Exchange, HEAD_BYTES, Keyring, Room, peek};
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::secrets::{Pass, Placement, Secrets};
 use std::net::{SocketAddr, UdpSocket};
@@ -69,7 +70,7 @@ fn victim(key: Option<Key>) -> Victim {
     let config = EndpointConfig {
         me: endpoint_of_host(THIS),
         cluster: CLUSTER,
-        key,
+        keys: key.map(Keys::one),
         bind: at,
         hosts: vec![place(THIS, at), place(OTHER, other.local_addr().unwrap())],
         serves: true,
@@ -98,13 +99,15 @@ struct Sender {
 
 impl Sender {
     fn new(me: EndpointId, boot: u64, key: Option<Key>) -> Sender {
-        let config = Config { cluster: CLUSTER, me, boot, key, room: Room::default() };
+        let config =
+            Config { cluster: CLUSTER, me, boot, keyring: Keyring::new(key.map(Keys::one)), room: Room::default() };
         Sender { config, count: 0, challenge: 0 }
     }
 
     fn says(&mut self, hello: &Hello) -> Vec<u8> {
         self.count += 1;
-        handshake::make(&self.config, CLUSTER, self.challenge, self.count, &hello.to_bytes())
+        let to = To { cluster: CLUSTER, boot: self.challenge, key: None };
+        handshake::make(&self.config, to, self.count, &hello.to_bytes())
     }
 
     /// Says it, and again with the challenge; the answer, and the datagram that was answered.
@@ -149,7 +152,8 @@ fn key() -> Option<Key> {
 }
 
 fn greet(id: u64, pass: Pass) -> Hello {
-    Hello::Greet { version: VERSION, directory: Directory { id, ..Directory::default() }, pass }
+    let public = Blob(Exchange::new([4; 32]).public().to_vec());
+    Hello::Greet { version: VERSION, directory: Directory { id, ..Directory::default() }, pass, public }
 }
 
 impl Victim {
@@ -281,12 +285,12 @@ fn who_has_no_key_keeps_nobody_out() {
         }
         rounds += 1;
         if rounds % 2_000 == 0 {
-            let answered = super::ask_status(victim.at, key().as_ref()).unwrap();
+            let answered = super::ask_status(victim.at, key().map(Keys::one).as_ref()).unwrap();
             assert!(answered.is_some(), "after {rounds} rounds");
         }
     }
     assert!(rounds > 4_000, "{rounds}");
-    let joined = join(&[victim.at], key().as_ref(), 0, Duration::from_secs(5));
+    let joined = join(&[victim.at], key().map(Keys::one).as_ref(), 0, Duration::from_secs(5));
     // The cluster of this test has no address to tell, which is found out after the host has answered.
     assert!(matches!(joined, Err(super::JoinError::Address { .. })), "{joined:?}");
     let counts = &victim.endpoint.shared.counts;
@@ -322,7 +326,7 @@ fn without_a_key_a_host_is_where_it_is_configured() {
     let shared = &victim.endpoint.shared;
     let config = Arc::new(Config { room: Room::default(), ..other.config });
     let mut peer = onpath_transport::Peer::new(config, endpoint_of_host(THIS), 1_400);
-    peer.set_boot(shared.config.boot);
+    peer.set_boot(shared.config.boot, Agreed::new([0; 32]));
     let said = onpath_wire::packet::Packet::encoded(vec![0; 60], Default::default());
     let message = peer.single(NodeId::data(THIS), &said).unwrap();
     let before = shared.counts.malformed.load(Ordering::Relaxed);

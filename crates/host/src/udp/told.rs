@@ -36,20 +36,20 @@ pub(super) fn tell(shared: &Arc<Shared>, head: &Head, (nonce, part): (u64, u16),
     if let Some((_, bytes)) = reports.kept.iter().find(|(known, _)| *known == nonce) {
         let bytes = bytes.clone();
         drop(reports);
-        return answer(shared, head.cluster, head.boot, (nonce, part), from, &bytes);
+        return answer(shared, head, (nonce, part), from, &bytes);
     }
     if std::mem::replace(&mut reports.making, true) {
         return; // it asks again
     }
     drop(reports);
-    let (shared, cluster, boot) = (shared.clone(), head.cluster, head.boot);
+    let (shared, head) = (shared.clone(), *head);
     let made = std::thread::Builder::new().name("report".into()).spawn({
         let shared = shared.clone();
         move || {
             let bytes = Arc::new(report(shared.node()).to_string().into_bytes());
             if bytes.len() <= REPORT_BYTES_MAX {
                 keep(&shared.reports, nonce, bytes.clone());
-                answer(&shared, cluster, boot, (nonce, part), from, &bytes);
+                answer(&shared, &head, (nonce, part), from, &bytes);
             }
             std::thread::sleep(PAUSE);
             shared.reports.lock().expect("reports do not panic").making = false;
@@ -68,9 +68,8 @@ fn keep(reports: &Mutex<Reports>, nonce: u64, bytes: Arc<Vec<u8>>) {
     }
 }
 
-fn answer(shared: &Shared, cluster: u32, boot: u64, (nonce, part): (u64, u16), from: SocketAddr, bytes: &[u8]) {
+fn answer(shared: &Shared, head: &Head, (nonce, part): (u64, u16), from: SocketAddr, bytes: &[u8]) {
     let parts = bytes.len().div_ceil(PART_BYTES) as u16;
     let Some(bytes) = bytes.chunks(PART_BYTES).nth(part.into()) else { return };
-    let told = Hello::Told { nonce, part, parts, bytes: Blob(bytes.to_vec()) };
-    shared.handshake_of(cluster, from, boot, &told);
+    shared.answer(from, head, &Hello::Told { nonce, part, parts, bytes: Blob(bytes.to_vec()) });
 }

@@ -1,21 +1,27 @@
 //! The file of secrets of a cluster: lines `NAME = VALUE`, of which `key` is the one that seals messages, or `none`. That of hosts has
 //! `placement` and `inner` too ([`onpath_wire::secrets`]), which never change; that of clients does not.
 //!
+//! While one key takes the place of another (`onpath cluster key rotate`) there is a second one: `next`, with which nobody sends yet, or
+//! `former`, with which nobody sends any more.
+//!
 //! Lines of other names are somebody else's. A file with 64 hexadecimal digits and nothing else is a key, too.
 
-use onpath_host::udp::Key;
+use onpath_host::udp::{Key, Keys};
 use onpath_wire::secrets::{Inner, Placement, SECRET_BYTES, Secrets};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Bytes of a key.
-const KEY_BYTES: usize = 32;
+pub(super) const KEY_BYTES: usize = 32;
 /// The names of the lines.
-const KEY: &str = "key";
+pub(super) const KEY: &str = "key";
+pub(super) const NEXT: &str = "next";
+pub(super) const FORMER: &str = "former";
 const PLACEMENT: &str = "placement";
 const INNER: &str = "inner";
 /// The key of a cluster whose messages are not sealed.
@@ -64,6 +70,12 @@ pub(crate) enum KeyError {
         /// The file.
         file: PathBuf,
     },
+    /// It has a second key in two ways, or beside none.
+    #[error("key {}: `{NEXT} = …` and `{FORMER} = …` are for a key that takes the place of another: at most one of them, and beside a line `{KEY} = …` that is not `{NONE}`", file.display())]
+    Second {
+        /// The file.
+        file: PathBuf,
+    },
     /// It has one secret of two.
     #[error("key {}: of the lines `{PLACEMENT} = …` and `{INNER} = …` one is missing: copy both from the key file of another host", file.display())]
     Half {
@@ -76,14 +88,14 @@ pub(crate) enum KeyError {
 #[derive(Debug)]
 pub(crate) struct KeyFile {
     /// What seals messages, if something does.
-    pub(crate) key: Option<Key>,
+    pub(crate) keys: Option<Keys>,
     /// The secrets of the file system; a client has none.
     pub(crate) secrets: Option<Secrets>,
 }
 
-/// The key in a file that is named, if one is.
-pub(crate) fn key_of(file: Option<&Path>) -> Result<Option<Key>, KeyError> {
-    Ok(file.map(read).transpose()?.and_then(|file| file.key))
+/// The keys in a file that is named, if one is.
+pub(crate) fn keys_of(file: Option<&Path>) -> Result<Option<Keys>, KeyError> {
+    Ok(file.map(read).transpose()?.and_then(|file| file.keys))
 }
 
 /// Reads a file of secrets.
@@ -103,25 +115,33 @@ pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
     opened.read_to_string(&mut text).map_err(at)?;
     let lines = parse(&text).map_err(|(line, why)| KeyError::Malformed { file: file.to_owned(), line, why })?;
     let key = lines.key.ok_or_else(|| KeyError::Missing { file: file.to_owned() })?;
+    let second = match (lines.next, lines.former, key) {
+        (None, None, _) => None,
+        (Some(second), None, Some(_)) | (None, Some(second), Some(_)) => Some(second),
+        _ => return Err(KeyError::Second { file: file.to_owned() }),
+    };
     let secrets = match (lines.placement, lines.inner) {
         (Some(placement), Some(inner)) => Some(Secrets { placement, inner }),
         (None, None) => None,
         _ => return Err(KeyError::Half { file: file.to_owned() }),
     };
-    Ok(KeyFile { key: key.map(Key::new), secrets })
+    let keys = key.map(|key| Keys { first: Key::new(key), second: second.map(Key::new) });
+    Ok(KeyFile { keys, secrets })
 }
 
 /// The lines of a file that mean something here.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Lines {
+pub(super) struct Lines {
     /// None inside: messages are not sealed.
-    key: Option<Option<[u8; KEY_BYTES]>>,
+    pub(super) key: Option<Option<[u8; KEY_BYTES]>>,
+    pub(super) next: Option<[u8; KEY_BYTES]>,
+    pub(super) former: Option<[u8; KEY_BYTES]>,
     placement: Option<Placement>,
     inner: Option<Inner>,
 }
 
 /// The lines of a text; an error is the number of a line and what is wrong with it.
-fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
+pub(super) fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
     let mut found = Lines::default();
     if let Some(key) = digits(text.trim()) {
         found.key = Some(Some(key));
@@ -135,6 +155,8 @@ fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
         let (name, value) = line.split_once('=').ok_or((number, "not NAME = VALUE"))?;
         let again = match name.trim() {
             KEY => found.key.replace(key(value.trim()).map_err(|why| (number, why))?).is_some(),
+            NEXT => found.next.replace(digits(value.trim()).ok_or((number, DIGITS))?).is_some(),
+            FORMER => found.former.replace(digits(value.trim()).ok_or((number, DIGITS))?).is_some(),
             PLACEMENT => found.placement.replace(secret(value, Placement::new).ok_or((number, SECRET))?).is_some(),
             INNER => found.inner.replace(secret(value, Inner::new).ok_or((number, SECRET))?).is_some(),
             _ => false,
@@ -146,13 +168,14 @@ fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
     Ok(found)
 }
 
+const DIGITS: &str = "a key has 64 hexadecimal digits";
 const SECRET: &str = "a secret has 32 hexadecimal digits, not all of them 0";
 
 fn key(value: &str) -> Result<Option<[u8; KEY_BYTES]>, &'static str> {
     if value == NONE {
         return Ok(None);
     }
-    digits(value).map(Some).ok_or("a key has 64 hexadecimal digits")
+    digits(value).map(Some).ok_or(DIGITS)
 }
 
 fn secret<T, E>(value: &str, of: impl FnOnce([u8; SECRET_BYTES]) -> Result<T, E>) -> Option<T> {
@@ -172,9 +195,13 @@ fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Bytes as a line has them.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// What a file holds with this key, or without any; that of hosts has the secrets.
 pub(crate) fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> String {
-    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let key = key.map_or(NONE.to_owned(), |key| hexadecimal(key));
     let whose = if secrets.is_some() { "on every host, and on no client" } else { "on every client" };
     let mut text = format!(
@@ -185,6 +212,38 @@ pub(crate) fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> 
         _ = write!(text, "# Part of the format: they never change.\n{PLACEMENT} = {placement}\n{INNER} = {inner}\n");
     }
     text
+}
+
+/// How often a key file is looked at, which may have got other keys.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// From now on `take` is told the keys of a file whenever they are others than before, until the process ends. What cannot be read is told
+/// once, and changes nothing.
+pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'static) -> io::Result<()> {
+    let (file, mut present, mut failed) = (file.to_owned(), before, None);
+    let look = move || {
+        loop {
+            std::thread::sleep(LOOK_EVERY);
+            match read(&file) {
+                Ok(KeyFile { keys: Some(keys), .. }) => {
+                    failed = None;
+                    if keys != present {
+                        tracing::info!(file = %file.display(), "other keys than before");
+                        take(keys.clone());
+                        present = keys;
+                    }
+                }
+                now => {
+                    let why = now.err().map_or_else(|| "it has no key any more".to_owned(), |why| why.to_string());
+                    if failed.as_ref() != Some(&why) {
+                        tracing::warn!(file = %file.display(), why, "the keys of before go on");
+                        failed = Some(why);
+                    }
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("keys".into()).spawn(look).map(drop)
 }
 
 #[cfg(test)]
@@ -225,11 +284,31 @@ mod tests {
         mode(0o640);
         assert!(matches!(read(&file), Err(KeyError::Open { mode: 0o640, .. })));
         mode(0o600);
-        assert!(read(&file).is_ok_and(|file| file.key.is_some()));
+        assert!(read(&file).is_ok_and(|file| file.keys.is_some()));
         // Only root can give a file away.
         let given = std::os::unix::fs::chown(&file, Some(12_345), None);
         assert_eq!(given.is_ok(), rustix::process::geteuid().is_root());
         assert_eq!(matches!(read(&file), Err(KeyError::Owner { owner: 12_345, .. })), given.is_ok());
+    }
+
+    #[test]
+    fn a_second_key_takes_the_place_of_one() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("k.key");
+        let [one, two] = [1, 2].map(|byte| format!("{byte:02x}").repeat(KEY_BYTES));
+        let read = |text: String| {
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+            read(&file).map(|file| file.keys)
+        };
+        let keys = Keys { first: Key::new([1; KEY_BYTES]), second: Some(Key::new([2; KEY_BYTES])) };
+        for second in [NEXT, FORMER] {
+            assert_eq!(read(format!("key = {one}\n{second} = {two}\n")).unwrap(), Some(keys.clone()));
+        }
+        for wrong in [format!("key = {one}\nnext = {two}\nformer = {two}\n"), format!("key = none\nnext = {two}\n")] {
+            assert!(matches!(read(wrong), Err(KeyError::Second { .. })));
+        }
+        assert!(matches!(read(format!("key = {one}\nnext = 12\n")), Err(KeyError::Malformed { line: 2, .. })));
     }
 
     #[test]
@@ -238,7 +317,7 @@ mod tests {
         for key in [None, Some([7; KEY_BYTES])] {
             let written = text(key.as_ref(), Some(&secrets));
             let Secrets { placement, inner } = secrets;
-            let read = Lines { key: Some(key), placement: Some(placement), inner: Some(inner) };
+            let read = Lines { key: Some(key), placement: Some(placement), inner: Some(inner), ..Lines::default() };
             assert_eq!(parse(&written), Ok(read), "{written}");
             assert!(!text(key.as_ref(), None).contains(INNER), "a client's file has none");
         }

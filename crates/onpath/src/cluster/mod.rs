@@ -4,6 +4,7 @@ mod add;
 pub(crate) mod config;
 pub(crate) mod init;
 pub(crate) mod key;
+mod rotate;
 mod status;
 pub(crate) mod url;
 
@@ -22,6 +23,9 @@ enum ClusterCommand {
     Init(init::InitArgs),
     /// Adds a host to a configuration.
     Add(add::AddArgs),
+    /// Changes the key that seals all messages, while hosts and mounts go on.
+    #[command(subcommand)]
+    Key(rotate::KeyCommand),
     /// Shows a configuration, and which of its hosts answer.
     Status(status::StatusArgs),
 }
@@ -30,6 +34,7 @@ pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<()> {
     match args.command {
         ClusterCommand::Init(args) => init::run(args),
         ClusterCommand::Add(args) => add::run(args),
+        ClusterCommand::Key(command) => rotate::run(command),
         ClusterCommand::Status(args) => status::run(args),
     }
 }

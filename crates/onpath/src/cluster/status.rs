@@ -23,10 +23,10 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
     let cluster = Cluster::read(&args.file)?;
-    let key = key::key_of(cluster.key_file.as_deref())?;
+    let keys = key::keys_of(cluster.key_file.as_deref())?;
     let asked: Vec<anyhow::Result<Option<HostStatus>>> = std::thread::scope(|scope| {
         let ask =
-            |host: &Host| -> anyhow::Result<Option<HostStatus>> { Ok(ask_status(host.resolve()?, key.as_ref())?) };
+            |host: &Host| -> anyhow::Result<Option<HostStatus>> { Ok(ask_status(host.resolve()?, keys.as_ref())?) };
         let asking: Vec<_> = cluster.hosts.iter().map(|host| scope.spawn(move || ask(host))).collect();
         asking.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect()
     });
@@ -68,17 +68,22 @@ fn told_by_shards<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = &'a [u16]> {
 fn table(all: &[Asked<'_>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["host", "address", "shards", "data", "switch", "up", "reaches", "clients"]);
+    table.set_header(["host", "address", "shards", "data", "switch", "up", "reaches", "clients", "keys"]);
     for (host, status) in all {
         let shards: Vec<String> = host.shards.iter().map(u16::to_string).collect();
         let yes = |there: bool| if there { "yes" } else { "" }.to_owned();
-        let (up, reaches, clients) = match status {
+        let (up, reaches, clients, keys) = match status {
             Ok(Some(status)) => {
                 let up = Duration::from_secs(status.uptime_ms / 1_000);
-                (format!("{up:?}"), names_of(all, &status.reaches).join(" "), status.clients.to_string())
+                (
+                    format!("{up:?}"),
+                    names_of(all, &status.reaches).join(" "),
+                    status.clients.to_string(),
+                    names_of_keys(status).join(" "),
+                )
             }
-            Ok(None) => ("silent".to_owned(), String::new(), String::new()),
-            Err(error) => (error.to_string(), String::new(), String::new()),
+            Ok(None) => ("silent".to_owned(), String::new(), String::new(), String::new()),
+            Err(error) => (error.to_string(), String::new(), String::new(), String::new()),
         };
         let switch = yes(host.switch_port.is_some());
         table.add_row([
@@ -90,9 +95,15 @@ fn table(all: &[Asked<'_>]) -> String {
             up,
             reaches,
             clients,
+            keys,
         ]);
     }
     table.to_string()
+}
+
+/// What datagrams call the keys that a host takes, the one that it sends with first.
+fn names_of_keys(status: &HostStatus) -> Vec<String> {
+    status.keys.iter().map(|id| format!("{id:08x}")).collect()
 }
 
 fn as_json(host: &Host, status: &anyhow::Result<Option<HostStatus>>) -> Value {
@@ -113,6 +124,7 @@ fn as_json(host: &Host, status: &anyhow::Result<Option<HostStatus>>) -> Value {
             "clients": status.clients,
             "messages_lost": status.lost,
             "tracked_by": status.tracked_by,
+            "keys": names_of_keys(status),
         }),
         Ok(None) => json!({}),
         Err(error) => json!({ "error": error.to_string() }),

@@ -5,7 +5,7 @@ use crate::cluster::config::Cluster;
 use crate::cluster::{key, url};
 use crate::inspect::served_by;
 use onpath_host::stream::{StreamError, request_status};
-use onpath_host::udp::{Key, ask_report, ask_status};
+use onpath_host::udp::{Keys, ask_report, ask_status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -195,7 +195,7 @@ fn this_of(report: &Value) -> Option<&Value> {
 }
 
 fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
-    let key = key::key_of(cluster.key_file.as_deref())?;
+    let keys = key::keys_of(cluster.key_file.as_deref())?;
     let host = |host: &crate::cluster::config::Host| Host {
         name: host.name.clone(),
         number: host.number,
@@ -205,18 +205,18 @@ fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
         switch: host.switch_port.is_some(),
         ..Host::default()
     };
-    let hosts = ask_all(cluster.hosts.iter().map(host).collect(), key.as_ref(), how);
+    let hosts = ask_all(cluster.hosts.iter().map(host).collect(), keys.as_ref(), how);
     Ok(Reading { what: cluster.name.clone(), hosts, is_cluster: true, why: None })
 }
 
 fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
-    let key = key::key_of(key_file)?;
+    let keys = key::keys_of(key_file)?;
     let named = url::hosts(url)?.into_iter();
     let named =
         named.map(|address| Host { name: address.to_string(), address: address.to_string(), ..Host::default() });
     // Those that the URL names know the others.
     let half = Look { end: Instant::now() + left(how.end) / 2, ..how };
-    let named = ask_all(named.collect(), key.as_ref(), half);
+    let named = ask_all(named.collect(), keys.as_ref(), half);
     let known = named.iter().find_map(|host| host.report.as_ref()?["hosts"].as_array().cloned());
     let hosts = match known {
         None => named,
@@ -230,7 +230,7 @@ fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Readi
                 Host { answers: true, report: named.report.clone(), own_per_second: named.own_per_second, ..host }
             };
             let mut all: Vec<Host> = asked.into_iter().map(report_of).collect();
-            all.extend(ask_all(others, key.as_ref(), how));
+            all.extend(ask_all(others, keys.as_ref(), how));
             all.sort_by_key(|host| host.number);
             all
         }
@@ -254,12 +254,12 @@ fn host_of(told: &Value) -> Host {
 }
 
 /// Asks hosts at the same time. Who has not answered in time, since its name cannot be resolved say, is silent.
-fn ask_all(hosts: Vec<Host>, key: Option<&Key>, how: Look) -> Vec<Host> {
+fn ask_all(hosts: Vec<Host>, keys: Option<&Keys>, how: Look) -> Vec<Host> {
     let (sender, receiver) = channel();
     for (number, host) in hosts.iter().cloned().enumerate() {
-        let (sender, key) = (sender.clone(), key.cloned());
+        let (sender, keys) = (sender.clone(), keys.cloned());
         let ask = move || {
-            let asked = ask(host.clone(), key.as_ref(), how);
+            let asked = ask(host.clone(), keys.as_ref(), how);
             _ = sender.send((number, asked.unwrap_or_else(|error| Host { error: Some(error.to_string()), ..host })));
         };
         _ = std::thread::Builder::new().name("ask".into()).spawn(ask);
@@ -274,15 +274,15 @@ fn ask_all(hosts: Vec<Host>, key: Option<&Key>, how: Look) -> Vec<Host> {
     }
 }
 
-fn ask(host: Host, key: Option<&Key>, how: Look) -> anyhow::Result<Host> {
+fn ask(host: Host, keys: Option<&Keys>, how: Look) -> anyhow::Result<Host> {
     let address: SocketAddr = host.address.to_socket_addrs()?.next().ok_or_else(|| anyhow::anyhow!("no address"))?;
     // The endpoint answers when the roles do not.
     let alive = {
-        let key = key.cloned();
-        std::thread::spawn(move || ask_status(address, key.as_ref()).is_ok_and(|status| status.is_some()))
+        let keys = keys.cloned();
+        std::thread::spawn(move || ask_status(address, keys.as_ref()).is_ok_and(|status| status.is_some()))
     };
-    let key = key.cloned();
-    let tell = move |patience| Ok(ask_report(address, key.as_ref(), patience)?);
+    let keys = keys.cloned();
+    let tell = move |patience| Ok(ask_report(address, keys.as_ref(), patience)?);
     let (report, own_per_second) = look(&tell, Look { end: how.end - SECOND_LOOK, ..how })?;
     let answers = report.is_some() || alive.join().unwrap_or(false);
     Ok(Host { answers, report, own_per_second, ..host })

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 fn init(file: &Path, more: &[&str]) -> Output {
     let file = file.display().to_string();
@@ -97,6 +98,63 @@ fn without_the_key_nobody_comes_in() {
     };
     assert!(mount(&[]).contains("no host answers"));
     assert!(mount(&["--key-file", &other.display().to_string()]).contains("no host answers"));
+    cluster.mount(&site, 0, &[]).stop();
+    cluster.stop();
+}
+
+/// Two hosts and a mount go on while another key takes the place of theirs, and then the former one opens nothing.
+#[test]
+fn a_key_is_changed_under_work() {
+    const TEST: &str = "cluster::a_key_is_changed_under_work";
+    let Some(site) = Site::new(TEST) else { return };
+    let (key, former) = (site.root().join("cluster.key"), site.root().join("former.key"));
+    let named = key.display().to_string();
+    let shape = Shape { servers: 2, clients: 1, init: &["--key-file", &named], ..Shape::default() };
+    let Some(cluster) = Cluster::start(TEST, &site, shape) else { return };
+    let mount = cluster.mount(&site, 0, &[]);
+    fs::copy(&key, &former).expect("the key is copied");
+    let keys_of_hosts = || -> Vec<Vec<String>> {
+        let config = site.root().join("cluster.toml").display().to_string();
+        let mut command = cluster.net.command(2, binary());
+        let output = command.args(["cluster", "status", "--json", &config]).output().expect("onpath runs");
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let keys = |host: &serde_json::Value| {
+            let keys = host["keys"].as_array().into_iter().flatten();
+            keys.map(|key| key.as_str().expect("a name").to_owned()).collect()
+        };
+        status["hosts"].as_array().expect("hosts").iter().map(keys).collect()
+    };
+    let first = keys_of_hosts()[0].clone();
+    assert_eq!(first.len(), 1);
+    let mut made = 0;
+    for (step, count) in [("step 1", 2), ("step 2", 2), ("step 3", 1)] {
+        let before = keys_of_hosts();
+        let output = run(["cluster", "key", "rotate", &named].iter().map(AsRef::as_ref));
+        assert!(output.status.success() && said(&output).contains(step), "{}", said(&output));
+        let end = Instant::now() + Duration::from_secs(20);
+        // One host has read the file, another one has not: it makes no difference to who works.
+        loop {
+            let file = site.mountpoint(0).join(format!("{step} {made}"));
+            fs::write(&file, file.display().to_string()).expect("the mount goes on");
+            assert_eq!(fs::read_to_string(&file).expect("it is there"), file.display().to_string());
+            made += 1;
+            let now = keys_of_hosts();
+            if now.iter().zip(&before).all(|(now, before)| now != before && now.len() == count) {
+                break;
+            }
+            assert!(Instant::now() < end, "{step}: {now:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(site.mountpoint(0)).expect("a listing").count(), made);
+    assert_ne!(keys_of_hosts()[0], first);
+    let answered = |key: &Path| {
+        let mut command = cluster.net.command(2, binary());
+        command.args(["mount", "--timeout", "1", &cluster.url()]).arg(site.mountpoint(1)).arg("--key-file").arg(key);
+        said(&command.output().expect("onpath runs"))
+    };
+    assert!(answered(&former).contains("no host answers"));
+    mount.stop();
+    // Who mounts now has the new one.
     cluster.mount(&site, 0, &[]).stop();
     cluster.stop();
 }

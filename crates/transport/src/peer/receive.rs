@@ -1,6 +1,6 @@
 //! What arrives: checked wholly, then taken.
 
-use super::{Delivered, Peer};
+use super::{Delivered, Peer, Seals};
 use crate::error::ReceiveError;
 use crate::head::{CHECK_AT, HEAD_BYTES, Head, peek};
 use crate::part::{Part, Parts};
@@ -63,7 +63,7 @@ impl Peer {
         if head.endpoint != self.peer {
             return Err(ReceiveError::Endpoint(head.endpoint.0));
         }
-        match (head.sealed(), self.config.key.is_some()) {
+        match (head.sealed(), self.config.keyring.seals()) {
             (true, false) => return Err(ReceiveError::Sealed),
             (false, true) => return Err(ReceiveError::NotSealed),
             _ => {}
@@ -88,8 +88,10 @@ impl Peer {
     }
 
     /// The parts, if the datagram is as it was sent.
-    fn verify<'a>(&self, head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
-        if let Some(seal) = &self.open {
+    fn verify<'a>(&mut self, head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
+        self.renew_seals();
+        if let Some(Seals { open, .. }) = &self.seals {
+            let (_, seal) = open.iter().find(|(id, _)| *id == head.check).ok_or(ReceiveError::OtherKey)?;
             return seal.open(head.number, datagram).ok_or(ReceiveError::Forged);
         }
         datagram[CHECK_AT..CHECK_AT + 4].fill(0);

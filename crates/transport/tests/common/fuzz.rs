@@ -1,7 +1,8 @@
 //! Hostile input for a peer: random bytes, and valid datagrams in which something was changed, at random or where it hurts.
 
 use super::{Dice, PAYLOAD, config, drain, packet};
-use onpath_transport::{Delivered, EndpointId, HEAD_BYTES, Key, Peer, handshake, limits, peek};
+use onpath_transport::handshake::To;
+use onpath_transport::{Agreed, Delivered, EndpointId, HEAD_BYTES, Key, Peer, handshake, limits, peek};
 use onpath_wire::NodeId;
 use onpath_wire::checksum::crc32c;
 
@@ -17,9 +18,9 @@ pub(crate) struct Outcome {
 fn samples(key: Option<Key>) -> Vec<Vec<u8>> {
     let mut a = Peer::new(config(1, 11, key.clone()), EndpointId(2), PAYLOAD);
     let mut b = Peer::new(config(2, 22, key.clone()), EndpointId(1), PAYLOAD);
-    a.set_boot(22);
-    b.set_boot(11);
-    let hello = handshake::make(&config(1, 11, key.clone()), 1, 22, 0, b"hello");
+    a.set_boot(22, Agreed::new([5; 32]));
+    b.set_boot(11, Agreed::new([5; 32]));
+    let hello = handshake::make(&config(1, 11, key.clone()), To { cluster: 1, boot: 22, key: None }, 0, b"hello");
     let (mut all, mut delivered) = (vec![hello], Vec::new());
     for name in 0..6 {
         b.send(0, NodeId(1), packet(name, 80, 9_000)).expect("room");
@@ -86,7 +87,7 @@ pub(crate) fn run(seed: u64, key: Option<Key>, mut more: impl FnMut(u64) -> bool
     let (mut input, mut delivered) = (Vec::new(), Vec::<Delivered>::new());
     let fresh = || {
         let mut peer = Peer::new(config(2, 22, key.clone()), EndpointId(1), PAYLOAD);
-        peer.set_boot(11);
+        peer.set_boot(11, Agreed::new([5; 32]));
         // Something under way, so that acknowledgements meet it.
         (0..3).for_each(|name| peer.send(0, NodeId(1), packet(name, 80, 9_000)).expect("room"));
         drain(&mut peer, 0);

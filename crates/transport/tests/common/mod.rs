@@ -4,7 +4,7 @@
 
 pub(crate) mod fuzz;
 
-use onpath_transport::{Config, Delivered, EndpointId, Key, Peer, Room, Transmit};
+use onpath_transport::{Agreed, Config, Delivered, EndpointId, Key, Keyring, Keys, Peer, Room, Transmit};
 use onpath_wire::{NodeId, Packet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,15 +34,21 @@ impl Dice {
 }
 
 pub(crate) fn config(me: u32, boot: u64, key: Option<Key>) -> Arc<Config> {
-    Arc::new(Config { cluster: 1, me: EndpointId(me), boot, key, room: Room::default() })
+    Arc::new(Config {
+        cluster: 1,
+        me: EndpointId(me),
+        boot,
+        keyring: Keyring::new(key.map(Keys::one)),
+        room: Room::default(),
+    })
 }
 
 /// Endpoints 1 (boot 11) and 2 (boot 22) that know each other.
 pub(crate) fn pair(key: Option<Key>) -> (Peer, Peer) {
     let mut a = Peer::new(config(1, 11, key.clone()), EndpointId(2), PAYLOAD);
     let mut b = Peer::new(config(2, 22, key), EndpointId(1), PAYLOAD);
-    a.set_boot(22);
-    b.set_boot(11);
+    a.set_boot(22, Agreed::new([5; 32]));
+    b.set_boot(11, Agreed::new([5; 32]));
     (a, b)
 }
 
