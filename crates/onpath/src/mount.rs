@@ -3,7 +3,7 @@
 
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, WaitMode, directory};
-use crate::cluster::url;
+use crate::cluster::{key, url};
 use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Target, Ways};
 use crate::progress::Progress;
@@ -55,8 +55,13 @@ pub(crate) struct MountArgs {
     background: BackgroundArgs,
 }
 
+/// Options of a mount to which whoever can listen on the way to the hosts may answer; `suid` and `dev` come after them.
+const UNSEALED: &str = "nosuid,nodev";
+
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
-    let options = MountOptions::parse(&args.options.join(","), &mounted::OPTIONS)?;
+    let unsealed = url::is_url(&args.source) && key::keys_of(args.key_file.as_deref())?.is_none();
+    let options = if unsealed { [UNSEALED, &args.options.join(",")].join(",") } else { args.options.join(",") };
+    let options = MountOptions::parse(&options, &mounted::OPTIONS)?;
     let caches = args.cache.chosen(&options)?;
     let progress = Progress::of_server("connecting");
     let dir = if url::is_url(&args.source) { None } else { Some(directory(&args.source)?) };

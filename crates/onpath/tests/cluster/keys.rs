@@ -158,3 +158,26 @@ fn a_key_is_changed_under_work() {
     cluster.mount(&site, 0, &[]).stop();
     cluster.stop();
 }
+
+/// Whoever can listen on the way could answer as a host and make a set-user-id program.
+#[test]
+fn a_mount_without_a_key_trusts_no_file() {
+    const TEST: &str = "cluster::a_mount_without_a_key_trusts_no_file";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(cluster) = Cluster::start(TEST, &site, Shape { servers: 1, clients: 1, ..Shape::default() }) else {
+        return;
+    };
+    let options = |args: &[&str]| {
+        let mount = cluster.mount(&site, 0, args);
+        let place = site.mountpoint(0).display().to_string();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+        let line = mounts.lines().find(|line| line.split(' ').nth(4) == Some(&place)).expect("it is mounted");
+        let options: Vec<String> = line.split(' ').nth(5).expect("options").split(',').map(str::to_owned).collect();
+        mount.stop();
+        ["nosuid", "nodev"].map(|option| options.iter().any(|has| has == option))
+    };
+    assert_eq!(options(&[]), [true, true]);
+    assert_eq!(options(&["-o", "suid,dev"]), [false, false]);
+    assert_eq!(options(&["-o", "dev"]), [true, false]);
+    cluster.stop();
+}
