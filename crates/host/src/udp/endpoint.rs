@@ -496,14 +496,18 @@ impl Shared {
         count + 1
     }
 
-    /// How many boots of an endpoint were adopted.
-    fn era(&self, endpoint: EndpointId) -> u32 {
-        self.peers.get(endpoint).map_or(0, |other| other.lock().era)
+    /// How many boots of the sender of a datagram were adopted before the one that it says; the last one that was is still good for what it
+    /// was challenged to repeat before that.
+    fn era(&self, head: &Head) -> u32 {
+        self.peers.get(head.endpoint).map_or(0, |other| {
+            let state = other.lock();
+            state.era - u32::from(state.peer.boot() == Some(head.boot))
+        })
     }
 
     /// Whether a question repeats the present challenge.
     pub(super) fn is_met(&self, head: &Head, from: SocketAddr, now_us: u64) -> bool {
-        self.serves && self.challenges.is_met(head, from, self.era(head.endpoint), now_us)
+        self.serves && self.challenges.is_met(head, from, self.era(head), now_us)
     }
 
     /// Challenges the sender of a datagram; `unknown`: of one that is no handshake.
@@ -514,7 +518,7 @@ impl Shared {
         if !self.may(from, Budget::Challenges, now_us) {
             return;
         }
-        let challenge = self.challenges.make(head, from, self.era(head.endpoint), now_us);
+        let challenge = self.challenges.make(head, from, self.era(head), now_us);
         let datagram = handshake::challenge(&self.config, head, challenge, unknown);
         self.counts.challenges.fetch_add(1, Ordering::Relaxed);
         if self.socket.send(from, &datagram, datagram.len()).is_err() {

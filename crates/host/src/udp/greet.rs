@@ -27,7 +27,7 @@ const PATH_EVERY_US: u64 = 30_000_000;
 const PATHS_AT_ONCE: usize = 16;
 /// Answers to joins that are remembered for clients who ask again.
 const JOINS_MAX: usize = 256;
-/// How often somebody is greeted again because of a challenge before the timer greets it again.
+/// How often somebody is asked again because of a challenge before the timer greets it again.
 const TRIES_MAX: u32 = 3;
 
 /// The last answers to clients that joined, by their endpoint and nonce.
@@ -106,11 +106,15 @@ fn challenged(shared: &Shared, head: &Head, datagram: &mut [u8], from: SocketAdd
             (state.challenge, state.pause_us, state.tries) = (challenge, PAUSE_US, 0);
             greet(shared, &mut state, now_us);
         }
-    } else if state.asked.is_some_and(|(_, last)| last == head.number) && state.tries < TRIES_MAX {
-        state.challenge = challenge;
-        state.tries += 1;
-        ask(shared, &mut state);
+        return;
     }
+    let (greeted, asked) =
+        (state.asked.is_some_and(|(_, last)| last == head.number), shared.hosts.is_asked(head.number));
+    if !(greeted || asked) || state.tries >= TRIES_MAX {
+        return;
+    }
+    (state.challenge, state.tries) = (challenge, state.tries + 1);
+    if greeted { ask(shared, &mut state) } else { hosts::ask_again(shared, &state) }
 }
 
 /// Another process introduces itself.

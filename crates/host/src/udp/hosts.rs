@@ -3,6 +3,7 @@
 use super::endpoint::{Endpoint, Shared};
 use super::endpoint_of_host;
 use super::hello::{Hello, HostIs};
+use super::peers::OtherState;
 use crate::sys;
 use hashbrown::{HashMap, HashSet};
 use onpath_transport::Head;
@@ -27,8 +28,8 @@ pub(super) struct Hosts {
     /// A host whose switch is wanted and not known, 0 for none.
     wanted: AtomicU16,
     ask_us: AtomicU64,
-    /// Numbers of the first and the last question for it.
-    asked: Mutex<Option<(u64, u64)>>,
+    /// The host that was asked for last, and the numbers of the first and the last of those questions.
+    asked: Mutex<Option<(u16, u64, u64)>>,
 }
 
 impl Hosts {
@@ -47,6 +48,12 @@ impl Hosts {
     /// Whether datagrams that come from there are a host's.
     pub(super) fn is_host(&self, from: SocketAddr) -> bool {
         self.sources.contains(&source(from))
+    }
+
+    /// Whether the last questions for a host have this number among them.
+    pub(super) fn is_asked(&self, question: u64) -> bool {
+        let asked = *self.asked.lock().expect("numbers do not panic");
+        asked.is_some_and(|(_, first, last)| (first..=last).contains(&question))
     }
 
     /// All of them, by number.
@@ -148,14 +155,22 @@ pub(super) fn ask(shared: &Shared, now_us: u64) {
     shared.hosts.wanted.store(0, Ordering::Relaxed);
     let mut asked = None;
     for other in shared.peers.all().iter().filter(|other| other.fixed) {
-        let (address, challenge) = {
-            let state = other.lock();
-            (state.address, state.challenge)
-        };
-        let question = shared.ask(address, challenge, false, &Hello::Where { number });
-        asked = Some((asked.map_or(question, |(first, _)| first), question));
+        let question = ask_one(shared, &other.lock(), number);
+        asked = Some((number, asked.map_or(question, |(_, first, _)| first), question));
     }
     *shared.hosts.asked.lock().expect("numbers do not panic") = asked;
+}
+
+fn ask_one(shared: &Shared, state: &OtherState, number: u16) -> u64 {
+    shared.ask(state.address, state.challenge, state.by_second, &Hello::Where { number })
+}
+
+/// A host that was asked has another challenge by now.
+pub(super) fn ask_again(shared: &Shared, state: &OtherState) {
+    let mut asked = shared.hosts.asked.lock().expect("numbers do not panic");
+    if let Some((number, _, last)) = &mut *asked {
+        *last = ask_one(shared, state, *number);
+    }
 }
 
 /// Somebody who is known asks for a host.
@@ -177,8 +192,7 @@ pub(super) fn hear(shared: &Shared, head: &Head, question: u64, host: &HostIs) {
     let teller = shared.peers.get(head.endpoint).filter(|other| other.fixed);
     let place = std::str::from_utf8(&host.address.0).ok().and_then(|place| place.parse().ok());
     let (Some(teller), Some(place)) = (teller, place) else { return shared.malformed() };
-    let asked = *shared.hosts.asked.lock().expect("numbers do not panic");
-    if asked.is_none_or(|(first, last)| !(first..=last).contains(&question)) {
+    if !shared.hosts.is_asked(question) {
         return shared.malformed();
     }
     if teller.lock().peer.boot() != Some(head.boot) || host.number == 0 || usize::from(host.number) >= HOSTS_MAX {

@@ -44,7 +44,7 @@ pub(super) struct OtherState {
     pub(super) challenge: u64,
     /// Numbers of the first and the last greeting of it that it has not answered.
     pub(super) asked: Option<(u64, u64)>,
-    /// Greetings since the timer's last one.
+    /// Questions repeated because of a challenge since the timer's last greeting.
     pub(super) tries: u32,
     /// It is greeted with the second of two keys, as it may have that one only.
     pub(super) by_second: bool,

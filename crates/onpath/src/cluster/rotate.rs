@@ -3,7 +3,7 @@
 
 use super::key::{self, FORMER, KEY, KEY_BYTES, Lines, NEXT, hexadecimal};
 use crate::cli::say;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use onpath_host::sys::random_bytes;
 use std::io::Write as _;
@@ -127,7 +127,6 @@ fn with_keys(text: &str, stage: &Stage) -> String {
 fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let place = file.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let before = std::fs::metadata(file)?;
-    ensure!(before.is_file(), "not a file");
     let mut new = tempfile::NamedTempFile::new_in(place)?;
     new.as_file().set_permissions(std::fs::Permissions::from_mode(0o600))?;
     fchown(new.as_file(), Some(before.uid()), Some(before.gid()))?;
