@@ -359,11 +359,11 @@ mod tests {
     #[test]
     fn nobody_prints_them() {
         let Secrets { inner, .. } = secrets();
-        let shown = format!("{:?} {:?}", secrets(), (inner.names(), inner.listings(), inner.marks()));
+        let shown = format!("{:?} {:?}", secrets(), (inner.names(), inner.listings(), inner.marks(), inner.passes()));
         assert_eq!(
             shown,
             "Secrets { placement: Placement(hidden), inner: Inner(hidden) } \
-             (NameKey(hidden), CookieKey(hidden), MarkKey(hidden))"
+             (NameKey(hidden), CookieKey(hidden), MarkKey(hidden), PassKey(hidden))"
         );
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Hosts {
     all: RwLock<HashMap<u16, (HostIs, SocketAddr)>>,
     /// Whence those send that were there at the start: all that can have shards.
     sources: HashSet<SocketAddr>,
+    /// Whence switches send.
+    switches: RwLock<HashSet<SocketAddr>>,
     /// A host whose switch is wanted and not known, 0 for none.
     wanted: AtomicU16,
     ask_us: AtomicU64,
@@ -36,8 +38,10 @@ impl Hosts {
     pub(super) fn new(hosts: &[(HostIs, SocketAddr)]) -> Hosts {
         let all = hosts.iter().map(|(host, address)| (host.number, (host.clone(), *address))).collect();
         let sources = hosts.iter().map(|(_, address)| source(*address)).collect();
+        let switches = RwLock::new(switches_of(&all));
         Hosts {
             all: RwLock::new(all),
+            switches,
             sources,
             wanted: AtomicU16::new(0),
             ask_us: AtomicU64::new(0),
@@ -72,9 +76,14 @@ impl Hosts {
 
     /// Whether datagrams that come from there are a switch's.
     pub(super) fn is_switch(&self, from: SocketAddr) -> bool {
-        let all = self.all.read().expect("the table does not panic");
-        let of = |host: &HostIs, address: &SocketAddr| SocketAddr::new(address.ip(), host.switch_port);
-        all.values().any(|(host, address)| host.switch_port != 0 && source(of(host, address)) == source(from))
+        self.switches.read().expect("the table does not panic").contains(&source(from))
+    }
+
+    /// The table, changed.
+    fn change(&self, change: impl FnOnce(&mut HashMap<u16, (HostIs, SocketAddr)>)) {
+        let mut all = self.all.write().expect("the table does not panic");
+        change(&mut all);
+        *self.switches.write().expect("the table does not panic") = switches_of(&all);
     }
 
     /// Where a switch takes packets; who does not know it will ask for it.
@@ -89,6 +98,11 @@ impl Hosts {
             }
         }
     }
+}
+
+fn switches_of(all: &HashMap<u16, (HostIs, SocketAddr)>) -> HashSet<SocketAddr> {
+    let have = all.values().filter(|(host, _)| host.switch_port != 0);
+    have.map(|(host, address)| source(SocketAddr::new(address.ip(), host.switch_port))).collect()
 }
 
 /// Address and port alone, however the system writes them.
@@ -128,7 +142,7 @@ impl Endpoint {
             all.keys().copied().filter(|number| hosts.iter().all(|(host, _)| host.number != *number)).collect()
         };
         for number in gone {
-            shared.hosts.all.write().expect("the table does not panic").remove(&number);
+            shared.hosts.change(|all| _ = all.remove(&number));
             shared.peers.remove(number);
         }
         hosts.iter().for_each(|(host, address)| shared.know(host, *address));
@@ -140,7 +154,7 @@ impl Shared {
     fn know(&self, host: &HostIs, address: SocketAddr) {
         let known = self.hosts.all.read().expect("the table does not panic").get(&host.number).cloned();
         let address = known.map_or(address, |(_, address)| address);
-        self.hosts.all.write().expect("the table does not panic").insert(host.number, (host.clone(), address));
+        self.hosts.change(|all| _ = all.insert(host.number, (host.clone(), address)));
         self.peers.add(host, address);
     }
 }

@@ -120,6 +120,10 @@ impl Shared {
         if common.cluster != self.config.cluster || head.cluster != self.config.cluster || common.result == 0 {
             return self.malformed();
         }
+        // What nothing seals is believed of a switch's address alone.
+        if !self.config.keyring.seals() && !self.hosts.is_switch(from) {
+            return self.malformed();
+        }
         let InNet::DirtySet(header) = &innet;
         if head.endpoint == self.config.me && header.op() == Some(DirtySetOp::Insert) {
             return self.take_acknowledgement(batch, innet, head.boot, from);
