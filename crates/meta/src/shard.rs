@@ -336,6 +336,12 @@ fn receive(core: &mut Core, packet: Packet) {
         core.state.counters.malformed += 1;
         return;
     };
+    // A mark that comes back from the switch: the header in front of it counts alone.
+    if header.source == NodeId::shard(core.state.me())
+        && let Some(innet) = &packet.innet
+    {
+        return dir::mark::answered(core, innet);
+    }
     if !may_speak(header.kind(), header.source.class()) {
         core.state.counters.malformed += 1;
         return;
@@ -343,11 +349,6 @@ fn receive(core: &mut Core, packet: Packet) {
     if !core.state.clock.observe(header.stamp, core.now.wall_ns) {
         core.state.counters.skewed += 1;
         return;
-    }
-    if header.source == NodeId::shard(core.state.me())
-        && let Some(innet) = &packet.innet
-    {
-        return dir::mark::answered(core, innet);
     }
     let taken = match header.kind() {
         MessageKind::Request => request(core, &header, &packet),

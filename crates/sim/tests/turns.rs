@@ -1,4 +1,4 @@
-//! Turns at moving directories (design.md, "Turns"): what is looked at in a turn and what before it, and who waits for whom.
+//! Turns at moving directories (design.md, "Transactions"): what is looked at in a turn and what before it, and who waits for whom.
 //!
 //! C coordinates (the destination's site), P gives the turns, H is a home elsewhere.
 
